@@ -1,0 +1,165 @@
+"""Everything fatpack raises on purpose.
+
+::
+
+    FatpackError
+    ├── FormatError        the bytes are wrong
+    │   ├── Truncated      a read needs bytes that are not there
+    │   ├── BadMagic       this is not the format it was taken for
+    │   ├── BadValue       a field holds what the format does not allow
+    │   └── LimitExceeded  refused on purpose, to stay within time and memory
+    ├── Unsupported        the bytes may be right, this version cannot handle them
+    ├── TargetError        an unknown or conflicting target
+    ├── HostError          the host cannot be edited as asked
+    └── UsageError         the caller's request is impossible
+
+A message says what is wrong, where, what was expected and what to do::
+
+    host.o → .llvm.offloading: llvm-offload-binary at 0x1a40: image size: 0x9000 + 0x2000 is past the end
+    (expected at most 0xa400); the file looks cut short
+
+Operating-system errors (a missing file, a full disk) stay ``OSError``. Exceptions of the libraries used inside
+(construct, pyelftools, lief, zlib, zstandard, lz4) never leave fatpack; they are the ``__cause__`` of one of these.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def hexadecimal(number: int) -> str:
+    """Return a number as errors and reports print offsets: ``0x1a40``."""
+    return f"-{-number:#x}" if number < 0 else f"{number:#x}"
+
+
+class FatpackError(Exception):
+    """The root of the tree.
+
+    ``problem`` is what is wrong, ``hint`` what to do about it (both one line); ``chain`` names the file and the
+    containers inside it that lead to the place, outermost first.
+    """
+
+    #: What the command line exits with; the numbers are documented in ``docs/cli.md``.
+    exit_code = 2
+
+    def __init__(self, problem: str, *, hint: str = "", chain: Sequence[str] = ()) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.hint = hint
+        self.chain = tuple(chain)
+
+    def _where(self) -> str:
+        return " → ".join(self.chain)
+
+    def __str__(self) -> str:
+        text = ": ".join(part for part in (self._where(), self.problem) if part)
+        return f"{text}; {self.hint}" if self.hint else text
+
+
+class FormatError(FatpackError):
+    """The bytes are wrong.
+
+    ``format`` is the name of the format, ``offset`` the absolute offset of the fault in bytes (in the innermost
+    member of ``chain`` that holds bytes as such: the file itself, or the result of a decompression), ``field`` the
+    layout's field, ``expected`` and ``found`` the values in words.
+    """
+
+    exit_code = 3
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        format: str = "",
+        offset: int | None = None,
+        field: str = "",
+        expected: str = "",
+        found: str = "",
+        hint: str = "",
+        chain: Sequence[str] = (),
+    ) -> None:
+        super().__init__(problem, hint=hint, chain=chain)
+        self.format = format
+        self.offset = offset
+        self.field = field
+        self.expected = expected
+        self.found = found
+
+    def describe(self) -> str:
+        """Return the message without file, format and offset: for a finding, which carries those itself."""
+        text = ": ".join(part for part in (self.field, self.problem) if part)
+        facts = [f"expected {self.expected}"] if self.expected else []
+        facts += [f"found {self.found}"] if self.found else []
+        text = f"{text} ({', '.join(facts)})" if facts else text
+        return f"{text}; {self.hint}" if self.hint else text
+
+    def __str__(self) -> str:
+        place = self.format
+        if self.offset is not None:
+            place = f"{place} at {hexadecimal(self.offset)}".strip()
+        return ": ".join(part for part in (self._where(), place, self.describe()) if part)
+
+
+class Truncated(FormatError):
+    """A read needs ``needed`` bytes at ``offset``, and only ``left`` are there."""
+
+    def __init__(
+        self,
+        *,
+        needed: int,
+        left: int,
+        format: str = "",
+        offset: int | None = None,
+        field: str = "",
+        chain: Sequence[str] = (),
+    ) -> None:
+        super().__init__(
+            f"needs {needed} bytes, {max(left, 0)} left",
+            format=format,
+            offset=offset,
+            field=field,
+            hint="the file looks cut short",
+            chain=chain,
+        )
+        self.needed = needed
+        self.left = left
+
+
+class BadMagic(FormatError):
+    """The bytes do not start as this format does."""
+
+
+class BadValue(FormatError):
+    """A field holds a value that the format does not allow, or that contradicts another."""
+
+
+class LimitExceeded(FormatError):
+    """Refused on purpose; the message names the limit and how to raise it."""
+
+
+class Unsupported(FatpackError):
+    """The bytes may be right, but this version of fatpack cannot do what was asked with them."""
+
+    exit_code = 4
+
+
+class TargetError(FatpackError):
+    """A target is unknown or contradicts another; ``nearest`` lists the known names closest to it."""
+
+    def __init__(self, problem: str, *, nearest: Sequence[str] = (), hint: str = "", chain: Sequence[str] = ()) -> None:
+        if nearest and not hint:
+            hint = f"did you mean {', '.join(nearest)}?"
+        super().__init__(problem, hint=hint, chain=chain)
+        self.nearest = tuple(nearest)
+
+
+class HostError(FatpackError):
+    """The host cannot be edited as asked; the message says why and what would work."""
+
+    exit_code = 4
+
+
+class UsageError(FatpackError):
+    """The request is impossible whatever the files hold."""

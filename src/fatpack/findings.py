@@ -1,0 +1,36 @@
+"""The codes of findings: stable, one line each, documented in ``docs/findings.md`` (generated from here).
+
+FP10xx scan and nesting, FP11xx images, FP12xx LLVM offload binary, FP20xx ELF hosts. A code is never reused.
+"""
+
+from __future__ import annotations
+
+from fatpack.model import Finding, Span
+
+#: code → (severity, what it means and what to do)
+CODES: dict[str, tuple[str, str]] = {
+    "FP1001": ("error", "A container cannot be read; the message says at which field. Intact neighbours are listed."),
+    "FP1002": ("warning", "Bytes between or after the containers of a section belong to none of them."),
+    "FP1003": ("note", "Zero bytes after the last container; LLVM 22 refuses the whole section because of them."),
+    "FP1004": ("warning", "Containers are nested deeper than the limit; the inner ones were not read."),
+    "FP1005": ("warning", "The file has more findings than are listed."),
+    "FP1006": ("warning", "This version does not read this kind of container or host; it is named and left alone."),
+    "FP1101": ("warning", "The stored image kind and the bytes of the image disagree."),
+    "FP1102": ("warning", "The stored architecture and the one the image itself claims disagree."),
+    "FP1103": ("warning", "The stored triple and the kind of machine the image is for disagree."),
+    "FP1104": ("error", "The image looks damaged: its own headers point past its end."),
+    "FP1201": ("note", "The offload kind uses the numbering of LLVM 20 and older, or of DPC++; it is kept on rewriting."),
+    "FP1202": ("note", "The container's size is no multiple of 8: readers of LLVM 22 and newer disagree on what follows."),
+    "FP1203": ("warning", "Parts of the container overlap each other."),
+    "FP1204": ("note", "A key occurs twice in one entry; LLVM uses the last."),
+    "FP1205": ("note", "Bytes of the container that no field describes; they are kept on rewriting where possible."),
+    "FP1206": ("note", "The container was written in big-endian byte order."),
+    "FP2001": ("warning", "A section with the name of device code has the wrong section type: LLVM tools do not see it."),
+    "FP2002": ("error", "A section that should hold device code lies outside the file."),
+    "FP2003": ("warning", "A section named as device code holds none that we know."),
+}
+
+
+def finding(code: str, span: Span, message: str, hint: str = "") -> Finding:
+    """Return a finding with the severity that its code has in the table."""
+    return Finding(code, CODES[code][0], span, message, hint)

@@ -1,0 +1,64 @@
+"""Formats: the containers. One room per container, and every room has the same door.
+
+============  =======================================================================================
+``DOC``        the room's card (:class:`fatpack.doc.Doc`)
+``LAYOUTS``    the fixed records, for documents and oracle tests
+``detect``     ``detect(view, at) -> bool``: cheap; reads a bounded number of bytes, never raises
+``parse``      ``parse(view, at) -> Container``: bounds-checked; keeps what it does not understand
+``write``      ``write(container) -> Iterator[Piece]``: deterministic; never one joined string
+``labels``     ``labels(view, container) -> Iterator[Label]``: every byte of the container, once
+``describe``   ``describe(container) -> dict``: further facts for reports, as plain data
+============  =======================================================================================
+
+A format knows no host. ``MAGICS`` lets :mod:`fatpack.scan` recognise containers without importing any room.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Protocol
+
+    from fatpack.doc import Doc
+    from fatpack.io.source import View
+    from fatpack.layout import Layout
+    from fatpack.model import Container, Label, Piece
+
+    class Format(Protocol):
+        """The door of a format room."""
+
+        DOC: Doc
+        LAYOUTS: Sequence[Layout]
+
+        def detect(self, view: View, at: int = 0) -> bool: ...
+        def parse(self, view: View, at: int = 0) -> Container: ...
+        def write(self, container: Container) -> Iterator[Piece]: ...
+        def labels(self, view: View, container: Container) -> Iterator[Label]: ...
+        def describe(self, container: Container) -> Mapping[str, object]: ...
+
+
+#: JSON name of the format → module
+ROOMS = {
+    "llvm-offload-binary": "fatpack.formats.offload_binary",
+}
+
+#: first bytes of a container → JSON name of its format. Formats without a room here are named in reports only.
+MAGICS = {
+    b"\x10\xff\x10\xad": "llvm-offload-binary",
+    b"__CLANG_OFFLOAD_BUNDLE__": "clang-offload-bundle",
+    b"CCOB": "clang-offload-bundle",
+    b"\x50\xed\x55\xba": "cuda-fatbin",
+}
+
+
+def sniff(head: bytes) -> str | None:
+    """Return the JSON name of the container format whose magic these bytes start with, or None."""
+    return next((name for magic, name in MAGICS.items() if head.startswith(magic)), None)
+
+
+def room(name: str) -> Format:
+    """Return the format room of that JSON name; imports it."""
+    return import_module(ROOMS[name])  # type: ignore[return-value]  # a module is its room

@@ -1,0 +1,76 @@
+"""Hosts: the files that carry containers. One room per carrier, and every room has the same door.
+
+=========  ==========================================================================================
+``DOC``     the room's card (:class:`fatpack.doc.Doc`)
+``detect``  ``detect(view) -> bool``: cheap, reads a bounded number of bytes, never raises
+``locate``  ``locate(view) -> Iterator[Site | Finding]``: where device code may lie, in file order
+``labels``  ``labels(view) -> Iterator[Label]``: which byte is what; the labels cover every byte once
+``embed``   ``embed(view, content) -> Iterable[Piece]``: the host with a container added
+``replace`` ``replace(view, index, content) -> Iterable[Piece]``: one section's content exchanged
+``remove``  ``remove(view, indices) -> Iterable[Piece]``: sections of device code taken out
+``verify``  ``verify(before, after)``: raises HostError unless ``after`` is a sound edit of ``before``
+=========  ==========================================================================================
+
+A host knows no format: it says *where* bytes lie, ``fatpack.scan`` finds out what they are. Editors return pieces
+(bytes and views of the input) and write nothing themselves; a room that cannot edit has no such functions.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Protocol
+
+    from fatpack.doc import Doc
+    from fatpack.io.source import View
+    from fatpack.model import Finding, Label, Piece
+
+    class Host(Protocol):
+        """The part of the door that every host room has."""
+
+        DOC: Doc
+
+        def detect(self, view: View) -> bool: ...
+        def locate(self, view: View) -> Iterator[Site | Finding]: ...
+        def labels(self, view: View) -> Iterator[Label]: ...
+
+    class Editor(Host, Protocol):
+        """The whole door, of hosts that can be edited."""
+
+        def embed(self, view: View, content: Sequence[Piece]) -> Iterable[Piece]: ...
+        def replace(self, view: View, index: int, content: Sequence[Piece]) -> Iterable[Piece]: ...
+        def remove(self, view: View, indices: Sequence[int]) -> Iterable[Piece]: ...
+        def verify(self, before: View, after: View) -> None: ...
+
+
+class Site(Record):
+    """A place in a host where containers are, or may be.
+
+    ``data`` are the bytes; ``section`` the section's name and ``index`` its number in the host's own table (None
+    where the carrier has no sections). ``member`` is the archive member it is in, if any. ``expects`` says how sure
+    the host is: ``container`` (nothing but containers belongs here), ``member`` (a file of its own, to be looked at
+    from its first byte as a host or container). ``findings`` are oddities of the place itself.
+    """
+
+    data: View
+    section: str | None = None
+    index: int | None = None
+    member: str | None = None
+    expects: str = "container"
+    findings: tuple[Finding, ...] = ()
+
+
+#: JSON name of the host → module, in the order of detection
+ROOMS = {
+    "elf": "fatpack.hosts.elf",
+}
+
+
+def room(name: str) -> Host:
+    """Return the host room of that JSON name; imports it."""
+    return import_module(ROOMS[name])  # type: ignore[return-value]  # a module is its room

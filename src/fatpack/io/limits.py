@@ -1,0 +1,34 @@
+"""Bounds on work and memory that a hostile file could otherwise choose for us.
+
+Each is a module constant with its reason, so that an error can name it and a caller can raise it.
+"""
+
+from __future__ import annotations
+
+#: LIMIT: the most bytes one compressed container or image may inflate to. The largest device image known to us is
+#: a few hundred MB; a 32 KiB zstd frame can claim 1 GiB and more.
+INFLATED_SIZE = 4 << 30
+
+#: LIMIT: the largest inflated : stored ratio. zlib cannot exceed 1032 : 1; zero-filled zstd frames reach 30000 : 1,
+#: real device code stays below 20 : 1. Small results (see INFLATED_FLOOR) are exempt.
+INFLATED_RATIO = 2048
+
+#: LIMIT: below this size a result is never refused for its ratio: it cannot hurt.
+INFLATED_FLOOR = 16 << 20
+
+#: LIMIT: how deep containers may lie inside images inside containers. Real files reach 3 (an archive is a host, not
+#: a level); a self-similar file could recurse for as long as it has bytes.
+NESTING = 8
+
+#: LIMIT: findings reported per file. A gigabyte of damaged magics would otherwise give a finding every 8 bytes.
+FINDINGS = 1000
+
+#: LIMIT: decoded string bytes per byte of container. String entries may share and overlap: n entries pointing into
+#: one long string would make n copies of it. Real string tables decode to less than twice their container.
+STRING_RATIO = 4
+
+#: LIMIT: the least allowance for decoded strings, so that tiny containers with long shared values still read.
+STRING_FLOOR = 1 << 20
+
+#: How many bytes bulk loops move at a time: large enough for disk speed, small enough to stay in the cache.
+CHUNK = 1 << 20

@@ -1,0 +1,33 @@
+"""Names for output files. A name stored in a file never decides where we write: it is reduced to harmless words."""
+
+from __future__ import annotations
+
+#: Kept as they are; everything else becomes "_". No separator, no colon (drives and streams on Windows), no blank
+#: and no control character can pass.
+_HARMLESS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-=@")
+
+#: LIMIT: characters of one word; file systems allow 255 bytes for a whole name.
+WORD = 80
+
+
+def safe_word(text: str) -> str:
+    """Return ``text`` as one harmless part of a file name: never empty of meaning, never a path, never an option."""
+    word = "".join(char if char in _HARMLESS else "_" for char in text)[:WORD]
+    return word.lstrip(".-") or ("_" if text else "")
+
+
+def stem(path: str) -> str:
+    """Return a file's name without directories and last extension: ``libx.so`` of ``/usr/lib/libx.so.2``."""
+    name = path.replace("\\", "/").rstrip("/").rpartition("/")[2]
+    base, dot, _ = name.rpartition(".")
+    return base if dot and base else name
+
+
+def image_name(source: str, triple: str, arch: str, index: int, extension: str) -> str:
+    """Return ``<stem>-<triple>-<arch>.<index>.<extension>``, as LLVM names extracted images, made harmless.
+
+    Parts that are empty are left out with their separator. Colons of target IDs become underscores.
+    """
+    words = [safe_word(stem(source)) or "image", safe_word(triple), safe_word(arch)]
+    name = "-".join(word for word in words if word)
+    return f"{name}.{index}.{extension}" if extension else f"{name}.{index}"

@@ -1,0 +1,218 @@
+"""Output: the only module that writes files.
+
+A file appears under its name only when it is complete: pieces go to a temporary file beside it, the result is
+verified if the caller can, and a rename puts it in place. A failure removes the temporary file and leaves
+everything else as it was. Views of files are copied by the kernel.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from fatpack.errors import UsageError
+from fatpack.io import limits
+from fatpack.io.source import FileSource, View
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from fatpack.model import Piece
+
+    Progress = Callable[[int], None]
+    """Called with the number of bytes written since the last call."""
+
+#: A kernel-side copy is asked for this much at a time, so that progress can be shown and Ctrl-C answers.
+KERNEL_CHUNK = 64 << 20
+
+_CANNOT_COPY = {errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF, errno.EPERM, errno.ETXTBSY}
+
+
+def write_pieces(fd: int, pieces: Iterable[Piece], progress: Progress | None = None) -> int:
+    """Write all pieces to a descriptor at its position; return the number of bytes written."""
+    total = 0
+    pending: list[bytes | bytearray | memoryview] = []
+    pending_size = 0
+
+    def flush() -> None:
+        nonlocal pending_size
+        if pending:
+            _write_all(fd, b"".join(pending) if len(pending) > 1 else pending[0])
+            if progress:
+                progress(pending_size)
+            pending.clear()
+            pending_size = 0
+
+    for piece in pieces:
+        if isinstance(piece, (bytes, bytearray, memoryview)):
+            # Headers come in many small pieces: one system call for all of them.
+            pending.append(piece)
+            pending_size += len(piece)
+            total += len(piece)
+            if pending_size >= limits.CHUNK:
+                flush()
+            continue
+        flush()
+        total += len(piece)
+        source = piece.source.fileno() if isinstance(piece, View) else None
+        if isinstance(piece, View) and source is not None:
+            _copy_range(source, piece, fd, progress)
+        else:
+            for part in piece.pieces():
+                _write_all(fd, part)
+                if progress:
+                    progress(len(part))
+    flush()
+    return total
+
+
+def _write_all(fd: int, data: bytes | bytearray | memoryview) -> None:
+    rest = memoryview(data).cast("B")
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
+def _copy_range(source: int, view: View, fd: int, progress: Progress | None) -> None:
+    """Copy a file range by the best means this kernel and these files allow."""
+    at, left = view.start, len(view)
+    copiers: list[Callable[[int, int], int]] = []
+    if hasattr(os, "copy_file_range"):
+        copiers.append(lambda at, size: os.copy_file_range(source, fd, size, at))
+    if hasattr(os, "sendfile"):
+        copiers.append(lambda at, size: os.sendfile(fd, source, at, size))
+    for copier in copiers:
+        try:
+            while left:
+                count = copier(at, min(left, KERNEL_CHUNK))
+                if not count:
+                    break  # the file shrank, or the kernel declines without an error; the loop below finds out
+                at += count
+                left -= count
+                if progress:
+                    progress(count)
+        except OSError as error:
+            if error.errno not in _CANNOT_COPY:
+                raise
+        if not left:
+            return
+    for part in view.source.pieces(at, left):
+        _write_all(fd, part)
+        if progress:
+            progress(len(part))
+
+
+def write_file(
+    path: str | os.PathLike[str],
+    pieces: Iterable[Piece],
+    *,
+    force: bool = False,
+    mode: int | None = None,
+    inputs: Iterable[View] = (),
+    verify: Callable[[View], None] | None = None,
+    progress: Progress | None = None,
+) -> int:
+    """Write a file whole or not at all; return its size in bytes.
+
+    An existing ``path`` is refused unless ``force``. ``inputs`` are views the output is made of: overwriting one of
+    their files is refused without ``force``, and safe with it, because the rename happens after everything was
+    read. ``mode`` are the permission bits (default: those of the file replaced, else 0666 less the umask).
+    ``verify`` sees the complete file before it gets its name and may raise. A replaced file is synced to disk
+    first, since it may be somebody's only copy. Raises ``FileExistsError``, ``OSError``, and what ``verify``
+    raises.
+    """
+    path = os.fspath(path)
+    try:
+        old = os.stat(path)
+    except FileNotFoundError:
+        old = None
+    if old is not None:
+        if stat.S_ISDIR(old.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        if not force:
+            if any(_same_file(view, old) for view in inputs):
+                raise UsageError(f"{path} is an input of this command", hint="choose another output")
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        if not stat.S_ISREG(old.st_mode):
+            # A device or a pipe (/dev/null, /dev/stdout): there is nothing to rename over.
+            return _write_special(path, pieces, progress)
+        path = os.path.realpath(path)  # a symbolic link stays; the file it names is replaced
+    temporary, fd = _create_beside(path)
+    try:
+        try:
+            size = write_pieces(fd, pieces, progress)
+            if old is not None:
+                os.fchmod(fd, stat.S_IMODE(old.st_mode) if mode is None else mode)
+            elif mode is not None:
+                os.fchmod(fd, mode)
+            if verify is not None:
+                verify(FileSource(fd, path, owned=False).view())
+            if old is not None:
+                os.fsync(fd)
+        finally:
+            os.close(fd)
+        if force:
+            os.replace(temporary, path)
+        else:
+            _publish(temporary, path)
+    except BaseException:
+        # Also on Ctrl-C: no half-written file may stay behind.
+        _remove(temporary)
+        raise
+    return size
+
+
+def _publish(temporary: str, path: str) -> None:
+    """Give the file its name unless somebody else took it meanwhile; hard links fail then, renames would not."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        os.replace(temporary, path)  # a file system without hard links
+    else:
+        os.unlink(temporary)
+
+
+def _create_beside(path: str) -> tuple[str, int]:
+    """Create a new file in the directory of ``path``, with the permissions a new file gets."""
+    folder, name = os.path.split(path)
+    for attempt in range(100):
+        temporary = os.path.join(folder, f".{name[:200]}.{os.getpid():x}{attempt or ''}.part")
+        try:
+            return temporary, os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            # The user asked for `path`; the temporary name would only confuse.
+            raise type(error)(error.errno, error.strerror, path) from None
+    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), temporary)
+
+
+def _write_special(path: str, pieces: Iterable[Piece], progress: Progress | None) -> int:
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        return write_pieces(fd, pieces, progress)
+    finally:
+        os.close(fd)
+
+
+def _same_file(view: View, status: os.stat_result) -> bool:
+    fd = view.source.fileno()
+    return fd is not None and os.path.samestat(os.fstat(fd), status)
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+
+
+def file_mode(view: View) -> int | None:
+    """Return the permission bits of the file behind a view; None if it is not a file."""
+    fd = view.source.fileno()
+    return None if fd is None else stat.S_IMODE(os.fstat(fd).st_mode)
+
+

@@ -1,0 +1,293 @@
+"""Input: sources of bytes, and views of them. The only module that opens input files.
+
+A :class:`Source` is a file, a buffer, or the result of a decompression. A :class:`View` is a half-open range of a
+source with the names that lead to it; parsers get views and never see files. Headers come by ``pread`` of a few
+hundred bytes, and bulk bytes are copied by the kernel: a file is never mapped or read whole (a mapped file counts
+as resident memory although only its headers were touched).
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from fatpack.errors import BadValue, Truncated, UsageError
+from fatpack.io import limits
+from fatpack.model import Span
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import TracebackType
+    from typing import BinaryIO, TypeAlias
+
+    from typing_extensions import Buffer, Self
+
+    Input: TypeAlias = str | os.PathLike[str] | Buffer | BinaryIO
+    """What every public function accepts as input: a path ("-" is standard input), bytes, or a binary file."""
+
+#: Small reads fetch this much at once, so that header, entry and strings of one container cost one system call.
+READ_AHEAD = 4096
+
+
+class Source:
+    """Random access to bytes. ``name`` is what reports call it; ``is_file`` is true when offsets are file offsets."""
+
+    name: str
+    size: int
+    is_file = False
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return ``size`` bytes at ``offset``; the caller has checked that they are inside."""
+        raise NotImplementedError
+
+    def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
+        """Yield the bytes of a range in bounded pieces, valid until the next is asked for."""
+        raise NotImplementedError
+
+    def find(self, needle: bytes, start: int, end: int) -> int:
+        """Return the first offset at or after ``start`` where ``needle`` lies wholly before ``end``, or -1."""
+        at = start
+        overlap = len(needle) - 1
+        while at + overlap < end:
+            block = self.read(at, min(limits.CHUNK, end - at))
+            hit = block.find(needle)
+            if hit >= 0:
+                return at + hit
+            at += len(block) - overlap
+        return -1
+
+    def fileno(self) -> int | None:
+        """Return a descriptor whose offsets are this source's, for kernel-side copies; None if there is none."""
+        return None
+
+    def close(self) -> None:
+        """Give the file back; views of it cannot be read afterwards."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def view(self) -> View:
+        """Return a view of everything."""
+        return View(self, 0, self.size, (self.name,) if self.name else ())
+
+
+class FileSource(Source):
+    """A regular file, read with ``pread``: its size is taken once, when it is opened."""
+
+    is_file = True
+
+    def __init__(self, fd: int, name: str, *, owned: bool = True) -> None:
+        self.name = name
+        self.size = os.fstat(fd).st_size
+        self._fd = fd
+        self._owned = owned
+        self._ahead = b""
+        self._ahead_at = 0
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return ``size`` bytes at ``offset``, from the block read last if it holds them."""
+        start = offset - self._ahead_at
+        if 0 <= start and start + size <= len(self._ahead):
+            return self._ahead[start : start + size]
+        if size >= READ_AHEAD:
+            return self._pread(offset, size)
+        self._ahead = self._pread(offset, min(READ_AHEAD, self.size - offset))
+        self._ahead_at = offset
+        return self._ahead[:size]
+
+    def _pread(self, offset: int, size: int) -> bytes:
+        data = os.pread(self._fd, size, offset)
+        while len(data) < size:
+            more = os.pread(self._fd, size - len(data), offset + len(data))
+            if not more:
+                raise Truncated(
+                    needed=size, left=len(data), offset=offset, field="file changed while reading", chain=(self.name,)
+                )
+            data += more
+        return data
+
+    def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
+        """Yield the range in pieces of ``limits.CHUNK`` bytes, all in one reused buffer."""
+        buffer = memoryview(bytearray(min(size, limits.CHUNK)))
+        while size:
+            part = buffer[: min(size, len(buffer))]
+            count = os.preadv(self._fd, [part], offset)
+            if not count:
+                raise Truncated(
+                    needed=size, left=0, offset=offset, field="file changed while reading", chain=(self.name,)
+                )
+            yield part[:count]
+            offset += count
+            size -= count
+
+    def fileno(self) -> int | None:
+        """Return the open descriptor."""
+        return self._fd
+
+    def close(self) -> None:
+        """Close the file, unless the caller opened it."""
+        if self._owned and self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class BytesSource(Source):
+    """A buffer in memory; nothing is copied until ``read``."""
+
+    def __init__(self, data: Buffer, name: str = "") -> None:
+        self.name = name
+        self._data = memoryview(data).cast("B")
+        self.size = len(self._data)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return a copy of ``size`` bytes at ``offset``."""
+        return bytes(self._data[offset : offset + size])
+
+    def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
+        """Yield the range as one view, without copying."""
+        if size:
+            yield self._data[offset : offset + size]
+
+
+class InflatedSource(Source):
+    """Bytes that come out of a decompressor when they are first read, and are kept from then on."""
+
+    def __init__(self, size: int, inflate: Callable[[], Buffer], name: str = "") -> None:
+        self.name = name
+        self.size = size
+        self._inflate = inflate
+        self._data: memoryview | None = None
+
+    def _bytes(self) -> memoryview:
+        if self._data is None:
+            data = memoryview(self._inflate()).cast("B")
+            if len(data) != self.size:
+                raise BadValue(
+                    "inflated size differs", expected=str(self.size), found=str(len(data)), chain=(self.name,)
+                )
+            self._data = data
+        return self._data
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return a copy of ``size`` inflated bytes at ``offset``."""
+        return bytes(self._bytes()[offset : offset + size])
+
+    def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
+        """Yield the range as one view of the inflated bytes."""
+        if size:
+            yield self._bytes()[offset : offset + size]
+
+
+class View(Record):
+    """The bytes ``[start, end)`` of ``source``; ``chain`` names the file and the parts that lead here.
+
+    Positions given to its methods are relative to ``start``; :meth:`offset` makes them absolute. Reading outside
+    the view raises :class:`~fatpack.errors.Truncated`, so parsers need no unchecked arithmetic.
+    """
+
+    source: Source
+    start: int
+    end: int
+    chain: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return self.end - self.start
+
+    def offset(self, at: int) -> int:
+        """Return the absolute offset of a position: in the file if ``source.is_file``."""
+        return self.start + at
+
+    def span(self, at: int = 0, size: int | None = None) -> Span:
+        """Return the absolute span of a part of the view (all of it by default)."""
+        return Span(self.start + at, self.end if size is None else self.start + at + size, self.chain)
+
+    def read(self, at: int, size: int) -> bytes:
+        """Return ``size`` bytes at ``at``. Raises Truncated when the view does not hold them all."""
+        if at < 0 or size < 0 or at + size > self.end - self.start:
+            raise Truncated(needed=size, left=len(self) - at, offset=self.start + at, chain=self.chain)
+        return self.source.read(self.start + at, size)
+
+    def head(self, at: int, size: int) -> bytes:
+        """Return up to ``size`` bytes at ``at``: fewer at the end, none outside."""
+        left = self.end - self.start - at
+        return self.source.read(self.start + at, min(size, left)) if 0 <= at and left > 0 else b""
+
+    def bytes(self) -> bytes:
+        """Return a copy of all bytes. For bulk data prefer :meth:`pieces`, which stays within bounded memory."""
+        return self.source.read(self.start, self.end - self.start)
+
+    def pieces(self) -> Iterator[memoryview]:
+        """Yield all bytes in bounded pieces; each is valid until the next is asked for."""
+        return self.source.pieces(self.start, self.end - self.start)
+
+    def find(self, needle: bytes, at: int = 0) -> int:
+        """Return the first position of ``needle`` at or after ``at``, or -1; memory stays bounded."""
+        hit = self.source.find(needle, self.start + at, self.end)
+        return hit - self.start if hit >= 0 else -1
+
+    def slice(self, at: int, size: int, name: str = "") -> View:
+        """Return a part of the view as a view; ``name`` extends the chain. Raises Truncated if it is not inside."""
+        if at < 0 or size < 0 or at + size > self.end - self.start:
+            raise Truncated(needed=size, left=len(self) - at, offset=self.start + at, field=name, chain=self.chain)
+        return View(self.source, self.start + at, self.start + at + size, (*self.chain, name) if name else self.chain)
+
+    def named(self, name: str) -> View:
+        """Return the same bytes with ``name`` added to the chain."""
+        return View(self.source, self.start, self.end, (*self.chain, name))
+
+
+def open_source(data: Input, *, name: str = "") -> Source:
+    """Return a source for a path, ``"-"`` (standard input), a buffer or a binary file object.
+
+    A path must be a readable file; a pipe or terminal is spooled to an unnamed temporary file first. A file object
+    stays the caller's to close; its position is ignored if it is a regular file. Raises ``OSError`` as the system
+    does, ``IsADirectoryError`` for a directory.
+    """
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return BytesSource(data, name)
+    if isinstance(data, (str, os.PathLike)):
+        path = os.fspath(data)
+        if path == "-":
+            return _from_descriptor(0, name or "<stdin>", owned=False)
+        return _from_descriptor(os.open(path, os.O_RDONLY | os.O_CLOEXEC), name or path, owned=True)
+    if hasattr(data, "read"):
+        try:
+            fd = data.fileno()
+        except (OSError, AttributeError):
+            return BytesSource(data.read(), name)
+        return _from_descriptor(fd, name or str(getattr(data, "name", "")), owned=False)
+    try:
+        return BytesSource(data, name)
+    except TypeError:
+        raise UsageError(f"cannot read from {type(data).__name__}: give a path, bytes or a binary file") from None
+
+
+def _from_descriptor(fd: int, name: str, *, owned: bool) -> Source:
+    mode = os.fstat(fd).st_mode
+    if stat.S_ISREG(mode):
+        return FileSource(fd, name, owned=owned)
+    try:
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(21, os.strerror(21), name)
+        return FileSource(_spool(fd), name)
+    finally:
+        if owned:
+            os.close(fd)
+
+
+def _spool(fd: int) -> int:
+    """Copy a pipe into an unnamed temporary file and return that file's descriptor: memory stays bounded."""
+    import tempfile
+
+    with tempfile.TemporaryFile() as spool:
+        while block := os.read(fd, limits.CHUNK):
+            spool.write(block)
+        spool.flush()
+        return os.dup(spool.fileno())

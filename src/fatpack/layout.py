@@ -1,0 +1,127 @@
+"""Byte layouts as data: one table of fields per record, and everything else derived from it.
+
+A :class:`Layout` is written once and gives
+
+* ``read`` and ``pack``: a plain ``struct`` reader and writer, for every hot path,
+* ``labels``: which byte is which field, for ``inspect --bytes`` and ``--at``,
+* ``construct``: the same record as a construct ``Struct``, the oracle in the tests and a tool for explorers,
+* ``rows``: the table of the documents.
+
+They cannot disagree, because there is only the table.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from fatpack.errors import Truncated, hexadecimal
+from fatpack.model import Label
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    from fatpack.io.source import View
+
+#: type name → struct code; ``bytes[n]`` is handled apart
+_CODES = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "i8": "b", "i16": "h", "i32": "i", "i64": "q"}
+_ORDERS = {"little": "<", "big": ">"}
+
+
+class Field(Record):
+    """One field: our name, its type (``u32``, ``bytes[4]``), and a sentence with meaning and unit.
+
+    ``show`` turns the value into words for people; by default hex with the decimal value beside it.
+    """
+
+    name: str
+    type: str
+    doc: str
+    show: Callable[[Any], str] | None = None
+
+    @property
+    def code(self) -> str:
+        """The field as a ``struct`` format code."""
+        if self.type.startswith("bytes["):
+            return f"{int(self.type[6:-1])}s"
+        return _CODES[self.type]
+
+    def describe(self, value: Any) -> str:
+        """Return a value of this field in words."""
+        if self.show is not None:
+            return self.show(value)
+        if isinstance(value, bytes):
+            return value.hex(" ")
+        return f"{value} ({hexadecimal(value)})" if value > 9 or value < 0 else str(value)
+
+
+class Layout:
+    """A record of fixed size: ``name`` in the terms of its ``format``, its fields in order, and a byte order."""
+
+    def __init__(self, format: str, name: str, fields: Sequence[Field], order: str = "little") -> None:
+        self.format = format
+        self.name = name
+        self.fields = tuple(fields)
+        self.order = order
+        self.struct = struct.Struct(_ORDERS[order] + "".join(field.code for field in self.fields))
+        self.size = self.struct.size
+
+    def read(self, view: View, at: int) -> tuple[Any, ...]:
+        """Return the field values at a position of a view. Raises Truncated, with format and offset."""
+        if at < 0 or at + self.size > len(view):
+            raise Truncated(
+                needed=self.size,
+                left=len(view) - at,
+                format=self.format,
+                offset=view.offset(at),
+                field=self.name,
+                chain=view.chain,
+            )
+        return self.struct.unpack(view.read(at, self.size))
+
+    def pack(self, *values: Any) -> bytes:
+        """Return the record with these field values as bytes."""
+        return self.struct.pack(*values)
+
+    def field_offset(self, name: str) -> int:
+        """Return the offset of a field from the start of the record."""
+        return next(offset for offset, field in self.places() if field.name == name)
+
+    def places(self) -> Iterator[tuple[int, Field]]:
+        """Yield (offset from the start of the record, field)."""
+        offset = 0
+        for field in self.fields:
+            yield offset, field
+            offset += struct.calcsize("<" + field.code)
+
+    def labels(self, view: View, at: int, prefix: str = "") -> Iterator[Label]:
+        """Yield one label per field of the record at a position."""
+        values = self.read(view, at)
+        for (offset, field), value in zip(self.places(), values, strict=True):
+            size = struct.calcsize("<" + field.code)
+            name = f"{prefix}.{field.name}" if prefix else field.name
+            yield Label(view.span(at + offset, size), name, field.describe(value), field.doc)
+
+    def rows(self) -> Iterator[tuple[str, str, str, str, str]]:
+        """Yield (offset, size, type, name, meaning) as the documents print them."""
+        for offset, field in self.places():
+            size = struct.calcsize("<" + field.code)
+            kind = "bytes" if field.type.startswith("bytes") else field.type
+            yield f"{offset:#04x}", str(size), kind, field.name, field.doc
+
+    def construct(self) -> Any:
+        """Return the layout as a construct ``Struct``, each field with its doc string."""
+        import construct
+
+        names = {"u": "Int{}u", "i": "Int{}s"}
+        members = []
+        for field in self.fields:
+            if field.type.startswith("bytes"):
+                kind = construct.Bytes(struct.calcsize("<" + field.code))
+            else:
+                suffix = "l" if self.order == "little" else "b"
+                kind = getattr(construct, names[field.type[0]].format(field.type[1:]) + suffix)
+            members.append(field.name / (kind * field.doc))
+        return construct.Struct(*members)

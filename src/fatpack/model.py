@@ -1,0 +1,143 @@
+"""The model every format and host is read into and written from. No I/O, no format knowledge.
+
+A *container* holds *images*; an image is one device binary for one *target*. A container lies in a *host* (an
+object, an archive, …) or is a file of its own. Offsets and sizes are bytes; spans are half open and absolute in
+the innermost source that holds the bytes as such.
+"""
+
+from __future__ import annotations
+
+from fatpack.errors import hexadecimal
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Protocol, TypeAlias
+
+    class Data(Protocol):
+        """Bytes that are fetched when somebody asks; ``fatpack.io.source.View`` is the one implementation."""
+
+        def __len__(self) -> int: ...
+        def read(self, at: int, size: int) -> bytes: ...
+        def bytes(self) -> bytes: ...
+        def pieces(self) -> Iterator[memoryview]: ...
+
+    Piece: TypeAlias = bytes | bytearray | memoryview | Data
+    """What a writer yields: bytes, or a view whose bytes are copied from where they lie."""
+
+
+class Span(Record):
+    """The half-open byte range ``[start, end)`` of a source; ``source`` is the chain of names that leads to it."""
+
+    start: int
+    end: int
+    source: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """The number of bytes in the span."""
+        return self.end - self.start
+
+    def __repr__(self) -> str:
+        chain = f" of {' → '.join(self.source)}" if self.source else ""
+        return f"[{hexadecimal(self.start)}, {hexadecimal(self.end)}){chain}"
+
+
+class Target(Record):
+    """What an image was made for, as the file spells it.
+
+    ``triple`` and ``arch`` are the stored strings ("" when absent), ``arch`` with its features
+    (``gfx90a:sramecc+:xnack-``); ``offload`` is the programming model: cuda, hip, openmp, sycl, none, or
+    ``kind 7 (unknown)``. ``spelling`` is the whole target where a format stores it as one string (a bundle ID),
+    else "". Nothing is normalised here: ``fatpack.target`` compares and canonicalises.
+    """
+
+    triple: str = ""
+    arch: str = ""
+    offload: str = "none"
+    spelling: str = ""
+
+    @property
+    def processor(self) -> str:
+        """The architecture without features: ``gfx90a`` of ``gfx90a:xnack+``."""
+        return self.arch.partition(":")[0]
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The features of a target ID in stored order, each with its sign: ``("xnack+",)``."""
+        return tuple(part for part in self.arch.split(":")[1:] if part)
+
+    @property
+    def canonical(self) -> str:
+        """One string for the target with features in alphabetical order, as clang spells target IDs."""
+        if self.spelling and not self.triple:
+            return self.spelling
+        return "-".join(part for part in (self.triple, ":".join((self.processor, *sorted(self.features)))) if part)
+
+
+class Finding(Record):
+    """Something a reader should tell: a stable ``code`` (see ``fatpack.findings``), and where.
+
+    ``severity`` is ``error`` (data is lost or unreadable), ``warning`` (likely a mistake) or ``note``.
+    """
+
+    code: str
+    severity: str
+    span: Span
+    message: str
+    hint: str = ""
+
+
+class Image(Record):
+    """One device binary in a container.
+
+    ``data`` gives the bytes after decompression, read when asked for. ``form`` says what they are (cubin, ptx,
+    object, bitcode, spirv, fatbin, …; "" unknown), ``size`` how many, ``stored_size`` how many they take in the
+    file (None when only a whole container was compressed), ``compression`` how (None, "zlib", "zstd", "lz4").
+    ``span`` is where the stored bytes lie. ``attrs`` are the format's further key-value pairs. ``record`` is what
+    the format stored beyond this model, kept so that a rewrite loses nothing; None for an image from elsewhere.
+    """
+
+    target: Target
+    form: str
+    data: Data
+    size: int
+    stored_size: int | None
+    span: Span
+    compression: str | None = None
+    attrs: Mapping[str, str] = {}
+    record: object = None
+
+
+class Container(Record):
+    """One container: ``format`` and ``version`` as the producer numbers them, and its images in stored order.
+
+    ``span`` covers the whole container with its padding. ``unknown`` are spans that no field of the format
+    describes; their bytes are kept on a rewrite where ``record`` (the format's own) says so. ``findings`` are
+    oddities that did not prevent reading.
+    """
+
+    format: str
+    version: int
+    images: tuple[Image, ...]
+    span: Span
+    attrs: Mapping[str, str] = {}
+    unknown: tuple[Span, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    record: object = None
+
+
+class Label(Record):
+    """What the bytes of ``span`` are: one row of a byte map.
+
+    ``name`` is the path of the field (``entry[2].image_size``), ``value`` the decoded value in words, ``doc`` the
+    field's documented meaning. ``kind`` is ``field``, ``data`` (an image, a string table), ``padding`` or
+    ``unknown``. The labels of a file cover every byte once.
+    """
+
+    span: Span
+    name: str
+    value: str = ""
+    doc: str = ""
+    kind: str = "field"

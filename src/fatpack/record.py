@@ -1,0 +1,93 @@
+"""Frozen, slotted value types: what ``dataclasses`` offers, without its import.
+
+``import dataclasses`` pulls ``inspect``, ``ast`` and ``dis`` and takes as long as starting the interpreter
+(see ``docs/design/start-up.md``), which a command that answers in two interpreter starts cannot pay. A record
+is declared like a dataclass; type checkers see it as one::
+
+    class Span(Record):
+        start: int
+        end: int
+        source: tuple[str, ...] = ()
+
+Records compare and hash by value, cannot be changed, and :meth:`Record.replace` makes a changed copy.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from typing_extensions import Self, dataclass_transform
+else:
+
+    def dataclass_transform(**_options):
+        return lambda cls: cls
+
+
+@dataclass_transform(frozen_default=True)
+class RecordType(type):
+    """Turns the annotations of a class body into slots, and their values into defaults."""
+
+    _fields: tuple[str, ...]
+    _defaults: dict[str, Any]
+
+    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> RecordType:
+        """Return the new record class; its fields are the base's, then its own, in order."""
+        own = tuple(namespace.get("__annotations__", ()))
+        own_defaults = {field: namespace.pop(field) for field in own if field in namespace}
+        namespace["__slots__"] = own
+        cls = super().__new__(mcls, name, bases, namespace)
+        inherited = next((base for base in bases if isinstance(base, RecordType)), None)
+        cls._fields = (*inherited._fields, *own) if inherited else own
+        cls._defaults = {**inherited._defaults, **own_defaults} if inherited else own_defaults
+        return cls
+
+
+class Record(metaclass=RecordType):
+    """The base of every value type in fatpack; see the module's docstring."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        cls = type(self)
+        fields = cls._fields
+        if len(args) > len(fields):
+            raise TypeError(f"{cls.__name__} takes {len(fields)} values, got {len(args)}")
+        put = object.__setattr__
+        for field, value in zip(fields, args):  # noqa: B905  (fewer values than fields is the usual case)
+            put(self, field, value)
+        for field in fields[len(args) :]:
+            if field in kwargs:
+                put(self, field, kwargs.pop(field))
+            elif field in cls._defaults:
+                put(self, field, cls._defaults[field])
+            else:
+                raise TypeError(f"{cls.__name__} needs a value for {field!r}")
+        if kwargs:
+            raise TypeError(f"{cls.__name__} has no field {next(iter(kwargs))!r}, or got it twice")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is frozen; use replace({name}=...)")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__} is frozen")
+
+    def _values(self) -> tuple[object, ...]:
+        return tuple(getattr(self, field) for field in type(self)._fields)
+
+    def __eq__(self, other: object) -> bool:
+        return self._values() == other._values() if type(other) is type(self) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._values()))
+
+    def __repr__(self) -> str:
+        pairs = zip(type(self)._fields, self._values(), strict=True)
+        return f"{type(self).__name__}({', '.join(f'{field}={value!r}' for field, value in pairs)})"
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), self._values()
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy in which the fields named in ``changes`` have the given values."""
+        values = dict(zip(type(self)._fields, self._values(), strict=True))
+        return type(self)(**{**values, **changes})

@@ -1,0 +1,43 @@
+"""The tools that own the formats, for reference tests.
+
+A missing tool skips the test with the reason on a user's machine and fails it where ``FATPACK_REQUIRE_REFERENCE=1``
+(CI): a reference test can never pass by not running.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+#: Where tools are looked for before PATH: a Debian LLVM 22, and the environment that ``.ci/run`` makes.
+FOLDERS = ("/usr/lib/llvm-22/bin", os.environ.get("FATPACK_REFERENCE_BIN", ""))
+
+
+def _missing(name: str) -> NoReturn:
+    reason = f"reference tool {name} is not installed (CONTRIBUTING.md lists the packages)"
+    if os.environ.get("FATPACK_REQUIRE_REFERENCE") == "1":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def tool(name: str) -> str:
+    """Return the path of a reference tool; skip or fail the running test when it is missing."""
+    for folder in filter(None, FOLDERS):
+        path = Path(folder) / name
+        if path.exists():
+            return str(path)
+    return shutil.which(name) or _missing(name)
+
+
+def run(*command: str | os.PathLike[str], cwd: Path | None = None, check: bool = True) -> subprocess.CompletedProcess[bytes]:
+    """Run a reference tool by name with arguments; return the finished process with its output as bytes."""
+    name, *arguments = command
+    done = subprocess.run([tool(str(name)), *map(str, arguments)], cwd=cwd, capture_output=True)
+    if check and done.returncode:
+        pytest.fail(f"{name} failed with {done.returncode}: {done.stderr.decode(errors='replace')}")
+    return done
