@@ -1,0 +1,108 @@
+"""LLVM offload binary: the container in which clang, clang-linker-wrapper and llvm-offload-binary keep device images.
+
+::
+
+    0x00  magic 10 FF 10 AD, version u32, size u64, entry_offset u64, entry size (v1) or count (v2, v3) u64
+    0x20  v3: inflated_size u64 (0 = not compressed)
+    ....  entries, 40 bytes each: image kind, offload kind, flags, string entries, image
+          string entries: (key offset, value offset[, value size in v2 and v3])
+          string table: NUL, then keys and values, each with its NUL, tails shared
+          zeros to a multiple of 8, the images back to back, zeros to a multiple of 8
+
+Version 1 holds one image, so several binaries follow each other; 2 and 3 hold any number.
+
+How we know: version 1 is byte-compared with llvm-offload-binary 22 and yaml2obj 22 in the reference tests. Versions 2
+and 3 follow LLVM main's ``OffloadBinary.h`` and ``OffloadBinary.cpp`` of 2026 (llvm#169425, llvm#222774); no released
+tool could confirm them.
+
+QUIRK(LLVM docs): ``ClangOffloadPackager.rst`` still lists HIP = 3 and SYCL = 4; the code says 4 and 8 since LLVM 21.
+"""
+
+from __future__ import annotations
+
+from fatpack.doc import Doc
+from fatpack.formats.offload_binary import places
+from fatpack.formats.offload_binary.layout import FORMAT, VERSIONS, ImageKind, OffloadKind, layouts
+from fatpack.formats.offload_binary.parse import detect, parse
+from fatpack.formats.offload_binary.stored import Entry, Header
+from fatpack.formats.offload_binary.write import write
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fatpack.io.source import View
+    from fatpack.model import Container, Label
+
+__all__ = [
+    "DOC",
+    "LAYOUTS",
+    "Entry",
+    "Header",
+    "ImageKind",
+    "OffloadKind",
+    "describe",
+    "detect",
+    "labels",
+    "parse",
+    "write",
+]
+
+DOC = Doc(
+    name=FORMAT,
+    title="LLVM offload binary",
+    description=(
+        "The container in which LLVM keeps device images, each with a small map of strings. Written by "
+        "llvm-offload-binary (clang-offload-packager before LLVM 22), the clang driver and clang-linker-wrapper; it "
+        "lies in sections named .llvm.offloading."
+    ),
+    references=(
+        "llvm/include/llvm/Object/OffloadBinary.h, LLVM 22.1 and main of 2026",
+        "llvm/lib/Object/OffloadBinary.cpp, LLVM 22.1 and main of 2026",
+        "llvm/docs/CommandGuide/llvm-offload-binary.md, LLVM 22.1",
+        "pull requests llvm#135809 (kinds as bits), llvm#169425 (v2), llvm#222774 (v3)",
+    ),
+    reads=f"versions {', '.join(map(str, VERSIONS))}, both byte orders, compressed with zlib or zstd",
+    writes="versions 1, 2 and 3; v3 also compressed with zlib or zstd",
+    limitations=(
+        "Rewriting gives the canonical order of parts: a binary whose parts lie elsewhere, share strings differently "
+        "or leave gaps is equal in content afterwards, not in bytes.",
+        "Unknown bytes survive a rewrite behind the header and at the end; elsewhere they are reported and lost.",
+        "Versions 2 and 3 follow LLVM's source; no released tool has confirmed our output yet.",
+        "A compressed binary is inflated to list it, so inspecting it costs its inflated size in memory.",
+    ),
+)
+
+_TABLES = layouts()
+LAYOUTS = (*_TABLES.header.values(), _TABLES.entry, _TABLES.strings[1], _TABLES.strings[2])
+
+
+def labels(view: View, container: Container) -> Iterator[Label]:
+    """Yield a label for every byte of a parsed container; of a compressed one, header and stream only."""
+    header = container.record
+    assert isinstance(header, Header)
+    tables = layouts(header.order)
+    if not header.inflated_size:
+        yield from places.labels(header, tables, container.images)
+        return
+    stored = view.slice(container.span.start - view.start, container.span.size)
+    yield from tables.header[3].labels(stored, 0, "header")
+    size = tables.header[3].size
+    rest = stored.slice(size, len(stored) - size)
+    yield places.Label(rest.span(), "compressed", f"{len(rest)} bytes of {header.compression}", "entries, strings and images", "data")
+
+
+def describe(container: Container) -> Mapping[str, object]:
+    """Return what the common model does not say: byte order, compression, the stored numbers of every entry."""
+    header = container.record
+    assert isinstance(header, Header)
+    return {
+        "order": header.order,
+        "compression": header.compression,
+        "inflated_size": header.inflated_size or None,
+        "entries": [
+            {"image_kind": entry.image_kind, "offload_kind": entry.offload_kind, "flags": entry.flags}
+            for entry in (image.record for image in container.images)
+            if isinstance(entry, Entry)
+        ],
+    }

@@ -1,0 +1,160 @@
+"""Byte layouts of the LLVM offload binary, and the numbers with names in them.
+
+Offsets inside a binary are relative to the first byte of its magic. Producers write the byte order of the machine
+they run on, without a marker; :func:`layouts` returns the tables for either.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from fatpack.layout import Field, Layout
+from fatpack.record import Record
+
+FORMAT = "llvm-offload-binary"
+MAGIC = b"\x10\xff\x10\xad"
+VERSIONS = (1, 2, 3)
+
+#: Bit 0 of an entry's flags (LLVM main, 2026): the entry carries strings only, no image.
+FLAG_METADATA_ONLY = 1
+
+
+class ImageKind(IntEnum):
+    """LLVM's ImageKind: what the bytes of an image are (llvm/include/llvm/Object/OffloadBinary.h)."""
+
+    none = 0
+    object = 1
+    bitcode = 2
+    cubin = 3
+    fatbinary = 4
+    ptx = 5
+    spirv = 6
+
+
+class OffloadKind(IntEnum):
+    """LLVM's OffloadKind since LLVM 21, where it became a bit mask without a new container version."""
+
+    none = 0
+    openmp = 1
+    cuda = 2
+    hip = 4
+    sycl = 8
+
+
+#: image kind → our word for the form of the image
+FORMS = {
+    ImageKind.object: "object",
+    ImageKind.bitcode: "bitcode",
+    ImageKind.cubin: "cubin",
+    ImageKind.fatbinary: "fatbin",
+    ImageKind.ptx: "ptx",
+    ImageKind.spirv: "spirv",
+}
+
+#: text after the last dot of a file name → image kind, as llvm-offload-binary decides it (case-sensitive)
+KIND_BY_EXTENSION = {
+    "o": ImageKind.object,
+    "bc": ImageKind.bitcode,
+    "cubin": ImageKind.cubin,
+    "fatbin": ImageKind.fatbinary,
+    "s": ImageKind.ptx,
+}
+
+#: image kind → extension that llvm-offload-binary gives to extracted files; "" for all others
+EXTENSIONS = {kind: extension for extension, kind in KIND_BY_EXTENSION.items()} | {ImageKind.spirv: "spv"}
+
+#: QUIRK(LLVM 15-20): HIP was 3 before the kinds became bits (llvm#135809).
+LEGACY_HIP = 3
+
+
+def decode_offload(number: int, triple: str) -> tuple[str, str]:
+    """Return (offload model, remark) for a stored offload kind; the remark is "" for today's numbering."""
+    if number == LEGACY_HIP:
+        return "hip", "3 is HIP in the numbering of LLVM 15 to 20"
+    # QUIRK(DPC++ before it took llvm#135809): SYCL was 4, which is HIP now; the triple tells.
+    if number == OffloadKind.hip and triple.startswith(("spir", "native_cpu")) and "-amd-" not in triple:
+        return "sycl", "4 is SYCL in the old numbering of DPC++"
+    try:
+        return OffloadKind(number).name, ""
+    except ValueError:
+        return f"kind {number} (unknown)", ""
+
+
+def _named(kinds: type[IntEnum]) -> object:
+    def show(value: int) -> str:
+        return f"{value} ({kinds(value).name})" if value in kinds._value2member_map_ else f"{value} (unknown)"
+
+    return show
+
+
+class Layouts(Record):
+    """The records of one byte order. ``header[v]`` and ``strings[v]`` are those of version v."""
+
+    header: dict[int, Layout]
+    entry: Layout
+    strings: dict[int, Layout]
+
+
+_PREFIX = [
+    Field("magic", "bytes[4]", "10 FF 10 AD. A byte string, the same in either byte order"),
+    Field("version", "u32", "Version: container version, 1 to 3"),
+    Field("size", "u64", "Size: bytes of the whole binary with header and padding; compressed v3: without padding"),
+]
+
+_HEADERS = {
+    1: [
+        *_PREFIX,
+        Field("entry_offset", "u64", "EntryOffset: where the entry is, from the magic"),
+        Field("entry_size", "u64", "EntrySize: bytes of the entry (40). LLVM accepts any value that fits; not used"),
+    ],
+    2: [
+        *_PREFIX,
+        Field("entry_offset", "u64", "EntriesOffset: where the array of entries is, from the magic"),
+        Field("entry_count", "u64", "EntriesCount: number of entries (v1 keeps a size here)"),
+    ],
+    3: [
+        *_PREFIX,
+        Field("entry_offset", "u64", "EntriesOffset: where the array of entries is, from the magic"),
+        Field("entry_count", "u64", "EntriesCount: number of entries, readable without inflating"),
+        Field(
+            "inflated_size",
+            "u64",
+            "UncompressedSize: 0 if not compressed, else bytes of the whole binary when inflated, header included",
+        ),
+    ],
+}
+
+_ENTRY = [
+    Field("image_kind", "u16", "TheImageKind: what the image is", _named(ImageKind)),  # type: ignore[arg-type]
+    Field("offload_kind", "u16", "TheOffloadKind: programming model", _named(OffloadKind)),  # type: ignore[arg-type]
+    Field("flags", "u32", "Flags: 0 in all LLVM 22 writes; bit 0 = metadata only (main). All bits are kept"),
+    Field("string_offset", "u64", "StringOffset: where this entry's string entries are, from the magic"),
+    Field("string_count", "u64", "NumStrings: number of string entries"),
+    Field("image_offset", "u64", "ImageOffset: where the image is, from the magic"),
+    Field("image_size", "u64", "ImageSize: bytes of the image, exact, without padding"),
+]
+
+_STRING_V1 = [
+    Field("key_offset", "u64", "KeyOffset: where the key is, from the magic; it ends at NUL"),
+    Field("value_offset", "u64", "ValueOffset: where the value is, from the magic; it ends at NUL"),
+]
+_STRING_V2 = [
+    *_STRING_V1[:1],
+    Field("value_offset", "u64", "ValueOffset: where the value is, from the magic"),
+    Field("value_size", "u64", "ValueSize: bytes of the value, which may contain NUL"),
+]
+
+_CACHE: dict[str, Layouts] = {}
+
+
+def layouts(order: str = "little") -> Layouts:
+    """Return the layouts for a byte order, ``little`` or ``big``."""
+    if order not in _CACHE:
+        string_v1 = Layout(FORMAT, "string entry (v1)", _STRING_V1, order)
+        string_v2 = Layout(FORMAT, "string entry (v2, v3)", _STRING_V2, order)
+        _CACHE[order] = Layouts(
+            header={v: Layout(FORMAT, f"header (v{v})", fields, order) for v, fields in _HEADERS.items()},
+            entry=Layout(FORMAT, "entry", _ENTRY, order),
+            strings={1: string_v1, 2: string_v2, 3: string_v2},
+        )
+    return _CACHE[order]

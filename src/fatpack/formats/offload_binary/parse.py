@@ -1,0 +1,300 @@
+"""Bytes → model for the LLVM offload binary.
+
+LLVM 22 checks the buffer, the header and two offsets, and crashes on the rest (image size, string counts, string
+offsets; spec section 6). Every range is checked here before it is used, with exact integers, so counts of 2**63
+are simply out of range.
+"""
+
+from __future__ import annotations
+
+from fatpack.codec import ZSTD_MAGIC, decompress
+from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated, Unsupported, hexadecimal
+from fatpack.findings import finding
+from fatpack.formats.offload_binary.layout import (
+    FLAG_METADATA_ONLY,
+    FORMAT,
+    FORMS,
+    MAGIC,
+    VERSIONS,
+    decode_offload,
+    layouts,
+)
+from fatpack.formats.offload_binary.places import check_places, keep_unknown
+from fatpack.formats.offload_binary.stored import Entry, Header
+from fatpack.io import limits
+from fatpack.io.source import BytesSource, View
+from fatpack.model import Container, Finding, Image, Span, Target
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.formats.offload_binary.layout import Layouts
+
+
+def detect(view: View, at: int = 0) -> bool:
+    """Return whether an offload binary starts at ``at``: magic, and a version in either byte order."""
+    head = view.head(at, 8)
+    return head[:4] == MAGIC and len(head) == 8
+
+
+def parse(view: View, at: int = 0) -> Container:
+    """Return the binary that starts at ``at``. Images are spans of the view; nothing is copied unless compressed.
+
+    Raises BadMagic, Unsupported (a version above 3), Truncated, BadValue, LimitExceeded; offsets are absolute.
+    """
+    header = _read_header(view, at)
+    body = header.body
+    tables = layouts(header.order)
+    span = Span(view.offset(at), view.offset(at) + header.size, view.chain)
+    findings: list[Finding] = []
+    if header.order == "big":
+        findings.append(finding("FP1206", span, "big-endian binary"))
+    if header.size % 8 and not header.inflated_size:
+        findings.append(finding("FP1202", span, f"size {header.size} is no multiple of 8"))
+
+    entries = _read_entries(header, tables)
+    strings = _Strings(header, tables)
+    images = []
+    for number, values in enumerate(entries):
+        images.append(_read_image(header, tables, strings, number, values, findings))
+
+    gaps = check_places(header, tables, images, strings.ranges(), findings)
+    return Container(
+        format=FORMAT,
+        version=header.version,
+        images=tuple(images),
+        span=span,
+        attrs={"compression": header.compression} if header.compression else {},
+        unknown=tuple(gap.span() for gap in gaps),
+        findings=tuple(findings),
+        record=keep_unknown(header, tables, gaps),
+    )
+
+
+def _fail(
+    kind: type[BadValue], view: View, at: int, field: str, problem: str, expected: str = "", hint: str = ""
+) -> BadValue:
+    return kind(
+        problem, format=FORMAT, offset=view.offset(at), field=field, expected=expected, hint=hint, chain=view.chain
+    )
+
+
+def _read_header(view: View, at: int) -> Header:
+    head = view.head(at, 8)
+    if head[:4] != MAGIC[: len(head[:4])] or (len(head) >= 4 and head[:4] != MAGIC):
+        raise BadMagic(
+            "not an offload binary",
+            format=FORMAT,
+            offset=view.offset(at),
+            field="magic",
+            expected=MAGIC.hex(" "),
+            found=head[:4].hex(" ") or "nothing",
+            chain=view.chain,
+        )
+    if len(head) < 8:
+        raise Truncated(needed=32, left=len(head), format=FORMAT, offset=view.offset(at), field="header", chain=view.chain)
+    little, big = int.from_bytes(head[4:], "little"), int.from_bytes(head[4:], "big")
+    # QUIRK(LLVM on s390x, sparc): producers write host byte order and no marker; a version from 1 to 3 tells.
+    order, version = ("big", big) if little not in VERSIONS and big in VERSIONS else ("little", little)
+    if version not in VERSIONS:
+        raise Unsupported(
+            f"{FORMAT} at {hexadecimal(view.offset(at))}: version {version}",
+            hint="known are 1, 2 and 3",
+            chain=view.chain,
+        )
+    tables = layouts(order)
+    layout, entry_size = tables.header[version], tables.entry.size
+    _, _, size, entry_offset, entry_count, *rest = layout.read(view, at)
+    inflated_size = rest[0] if rest else 0
+    size_at = at + layout.field_offset("size")
+    if size > len(view) - at:
+        raise _fail(
+            BadValue,
+            view,
+            size_at,
+            "size",
+            f"{hexadecimal(size)} is past the end",
+            f"at most {hexadecimal(len(view) - at)}",
+            "the file looks cut short",
+        )
+    least = layout.size + (0 if inflated_size else entry_size if version == 1 else 0)
+    if size < least:
+        raise _fail(BadValue, view, size_at, "size", f"{size} cannot hold header and entry", f"at least {least}")
+    if version == 1:
+        entry_count = 1  # field 0x18 is a size in v1; LLVM accepts 0 and 39 there (spec section 2.1)
+    body = view.slice(at, size)
+    common = {"version": version, "order": order, "size": size, "entry_offset": entry_offset, "entry_count": entry_count}
+    if not inflated_size:
+        return Header(**common, body=body)
+    return _inflate(common, body, layout.size, inflated_size)
+
+
+def _inflate(common: dict[str, int | str], stored: View, header_size: int, inflated_size: int) -> Header:
+    """Return the header of a compressed v3 binary, with the whole inflated binary as its body (spec section 2.7)."""
+    if common["entry_offset"] != header_size:
+        raise _fail(
+            BadValue, stored, 16, "entry_offset", f"{common['entry_offset']} in a compressed binary", str(header_size)
+        )
+    if inflated_size < header_size:
+        raise _fail(BadValue, stored, 32, "inflated_size", f"{inflated_size} is less than the header", f"at least {header_size}")
+    data = stored.slice(header_size, len(stored) - header_size)
+    method = "zstd" if data.head(0, 4) == ZSTD_MAGIC else "zlib"
+    inflated = decompress(data, method, inflated_size - header_size, format=FORMAT)
+    source = BytesSource(stored.read(0, header_size) + inflated)
+    body = View(source, 0, inflated_size, (*stored.chain, f"inflated {method} at {hexadecimal(stored.start)}"))
+    return Header(**common, body=body, inflated_size=inflated_size, compression=method)  # type: ignore[arg-type]
+
+
+def _read_entries(header: Header, tables: Layouts) -> list[tuple[int, ...]]:
+    body, entry = header.body, tables.entry
+    header_size = tables.header[header.version].size
+    end = header.entry_offset + header.entry_count * entry.size
+    if header.entry_offset < header_size or end > len(body):
+        raise _fail(
+            BadValue,
+            body,
+            tables.header[header.version].field_offset("entry_offset"),
+            "entry table",
+            f"{header.entry_count} entries at {hexadecimal(header.entry_offset)} do not fit",
+            f"between {hexadecimal(header_size)} and {hexadecimal(len(body))}",
+        )
+    return list(entry.struct.iter_unpack(body.read(header.entry_offset, end - header.entry_offset)))
+
+
+class _Strings:
+    """Reads string entries; equal ranges are decoded once, and all that is decoded stays within a budget.
+
+    LIMIT: entries may share and overlap string entries and strings, so a file of n bytes could ask for n*n. The
+    number of string entries is bounded by what fits into the binary, the decoded bytes by limits.STRING_RATIO.
+    """
+
+    def __init__(self, header: Header, tables: Layouts) -> None:
+        self.body = header.body
+        self.layout = tables.strings[header.version]
+        self.sized = header.version > 1
+        self.count_left = len(self.body) // self.layout.size
+        self.bytes_left = max(limits.STRING_FLOOR, limits.STRING_RATIO * len(self.body))
+        self.known: dict[tuple[int, int], bytes] = {}
+
+    def read(self, at: int, count: int, entry: str) -> tuple[tuple[bytes, bytes], ...]:
+        body, size = self.body, self.layout.size
+        if count == 0:
+            return ()
+        if at + count * size > len(body):
+            raise _fail(
+                BadValue,
+                body,
+                min(at, len(body)),
+                f"{entry} string entries",
+                f"{count} entries at {hexadecimal(at)} are past the end",
+                f"at most {hexadecimal(len(body))}",
+            )
+        self.count_left -= count
+        if self.count_left < 0:
+            raise self._too_much(at, f"{entry} string entries", "the entries share more string entries than can fit")
+        pairs = []
+        for index, values in enumerate(self.layout.struct.iter_unpack(body.read(at, count * size))):
+            name = f"{entry} string[{index}]"
+            value = self._sized(values[1], values[2], name) if self.sized else self._until_nul(values[1], name)
+            pairs.append((self._until_nul(values[0], name), value))
+        return tuple(pairs)
+
+    def _until_nul(self, at: int, name: str) -> bytes:
+        known = self.known.get((at, -1))
+        if known is None:
+            if at >= len(self.body):
+                raise _fail(BadValue, self.body, len(self.body), name, f"offset {hexadecimal(at)} is past the end", f"below {hexadecimal(len(self.body))}")
+            parts: list[bytes] = []
+            place, step = at, 64
+            while True:
+                part = self.body.head(place, step)
+                nul = part.find(0)
+                if nul >= 0:
+                    parts.append(part[:nul])
+                    break
+                if not part:
+                    raise _fail(BadValue, self.body, at, name, "no NUL before the end of the binary")
+                self._spend(len(part), at, name)
+                parts.append(part)
+                place += len(part)
+                step = min(2 * step, limits.CHUNK)
+            known = self.known[at, -1] = b"".join(parts)
+            self._spend(len(parts[-1]), at, name)
+        return known
+
+    def _sized(self, at: int, size: int, name: str) -> bytes:
+        known = self.known.get((at, size))
+        if known is None:
+            if at + size > len(self.body):
+                raise _fail(
+                    BadValue,
+                    self.body,
+                    min(at, len(self.body)),
+                    name,
+                    f"value {hexadecimal(at)} + {hexadecimal(size)} is past the end",
+                    f"at most {hexadecimal(len(self.body))}",
+                )
+            self._spend(size, at, name)
+            known = self.known[at, size] = self.body.read(at, size)
+        return known
+
+    def ranges(self) -> list[tuple[int, int]]:
+        """Return the ranges of the binary that hold strings, each with its NUL, in order."""
+        return sorted((at, at + len(known) + 1) for (at, _), known in self.known.items())
+
+    def _spend(self, size: int, at: int, name: str) -> None:
+        self.bytes_left -= size
+        if self.bytes_left < 0:
+            raise self._too_much(at, name, "the strings decode to many times the size of the binary")
+
+    def _too_much(self, at: int, name: str, problem: str) -> LimitExceeded:
+        return LimitExceeded(
+            problem,
+            format=FORMAT,
+            offset=self.body.offset(at),
+            field=name,
+            hint="raise fatpack.io.limits.STRING_RATIO if you trust the file",
+            chain=self.body.chain,
+        )
+
+
+def text(stored: bytes) -> str:
+    """Return a stored string as text; bytes that are not UTF-8 survive as surrogates."""
+    return stored.decode("utf-8", "surrogateescape")
+
+
+def _read_image(
+    header: Header, tables: Layouts, strings: _Strings, number: int, values: tuple[int, ...], findings: list[Finding]
+) -> Image:
+    image_kind, offload_kind, flags, string_at, string_count, image_at, size = values
+    body, place = header.body, header.entry_offset + number * tables.entry.size
+    name = f"entry[{number}]"
+    if image_at + size > len(body):
+        raise _fail(
+            BadValue,
+            body,
+            place + tables.entry.field_offset("image_offset"),
+            f"{name} image",
+            f"{hexadecimal(image_at)} + {hexadecimal(size)} is past the end",
+            f"at most {hexadecimal(len(body))}",
+            "the file looks cut short",
+        )
+    pairs = strings.read(string_at, string_count, name)
+    attrs = {text(key): text(value) for key, value in pairs}  # the last of equal keys wins, as in LLVM
+    if len(attrs) != len(pairs):
+        findings.append(finding("FP1204", body.span(place, tables.entry.size), f"{name} has a key twice"))
+    triple, arch = attrs.pop("triple", ""), attrs.pop("arch", "")
+    offload, remark = decode_offload(offload_kind, triple)
+    if remark:
+        findings.append(finding("FP1201", body.span(place, tables.entry.size), f"{name}: offload kind {remark}"))
+    data = body.slice(image_at, size)
+    return Image(
+        target=Target(triple, arch, offload),
+        form=FORMS.get(image_kind, "") if not flags & FLAG_METADATA_ONLY else "",  # type: ignore[call-overload]
+        data=data,
+        size=size,
+        stored_size=None if header.inflated_size else size,
+        span=data.span(),
+        compression=header.compression,
+        attrs=attrs,
+        record=Entry(image_kind, offload_kind, flags, pairs, string_at, image_at),
+    )

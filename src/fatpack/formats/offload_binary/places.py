@@ -1,0 +1,133 @@
+"""Where the parts of an offload binary lie: overlaps, bytes nobody describes, and the label of every byte."""
+
+from __future__ import annotations
+
+from fatpack.findings import finding
+from fatpack.formats.offload_binary.stored import Entry, Header
+from fatpack.io import limits
+from fatpack.model import Label
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.formats.offload_binary.layout import Layouts
+    from fatpack.io.source import View
+    from fatpack.model import Finding, Image
+
+    Part = tuple[int, int, str]
+    """(start, end, name), from the magic"""
+
+
+def _parts(
+    header: Header, tables: Layouts, images: Sequence[Image], strings: Sequence[tuple[int, int]]
+) -> list[Part]:
+    """Return all parts in the order of their positions. Shared string entries and tails of strings overlap freely."""
+    parts = [(0, tables.header[header.version].size, "header")]
+    if images:
+        table_end = header.entry_offset + len(images) * tables.entry.size
+        parts.append((header.entry_offset, table_end, "entries"))
+    string_size = tables.strings[header.version].size
+    for number, image in enumerate(images):
+        entry = image.record
+        assert isinstance(entry, Entry)
+        if entry.strings:
+            end = entry.string_offset + len(entry.strings) * string_size
+            parts.append((entry.string_offset, end, f"string entries of entry[{number}]"))
+        if image.size:
+            parts.append((entry.image_offset, entry.image_offset + image.size, f"image[{number}]"))
+    parts += [(start, end, "string table") for start, end in strings]
+    parts.sort()
+    return parts
+
+
+def check_places(
+    header: Header,
+    tables: Layouts,
+    images: Sequence[Image],
+    strings: Sequence[tuple[int, int]],
+    findings: list[Finding],
+) -> list[View]:
+    """Add findings for overlapping parts and for bytes that no part covers; return the latter as views."""
+    body, gaps = header.body, []
+    reached, before = 0, ""
+    has_overlap = False
+    for start, end, name in [*_parts(header, tables, images, strings), (len(body), len(body), "end")]:
+        if start > reached:
+            gap = body.slice(reached, start - reached)
+            if _has_content(gap):
+                gaps.append(gap)
+                findings.append(finding("FP1205", gap.span(), f"{len(gap)} bytes after the {before} belong to nothing"))
+        elif start < reached and _kind(name) != _kind(before) and not has_overlap:
+            has_overlap = True
+            span = body.span(start, min(end, reached) - start)
+            findings.append(finding("FP1203", span, f"{name} overlaps the {before}"))
+        if end > reached:
+            reached, before = end, name
+    return gaps
+
+
+def _kind(name: str) -> str:
+    return "string" if name.startswith("string") else name
+
+
+def _has_content(gap: View) -> bool:
+    return any(bytes(piece).strip(b"\0") for piece in gap.pieces())
+
+
+def keep_unknown(header: Header, tables: Layouts, gaps: Sequence[View]) -> Header:
+    """Return the header with the unknown bytes that a rewrite can put back: right behind the header, and at the end."""
+    body = header.body
+    for gap in gaps:
+        if gap.start - body.start == tables.header[header.version].size and gap.end - body.start == header.entry_offset:
+            header = header.replace(extension=gap)
+        elif gap.end == body.end:
+            header = header.replace(tail=gap)
+    return header
+
+
+def labels(header: Header, tables: Layouts, images: Sequence[Image]) -> Iterator[Label]:
+    """Yield a label for every byte of the body, once, in order; a part that overlaps an earlier one is cut."""
+    body, reached = header.body, 0
+    for label in sorted(_raw_labels(header, tables, images), key=lambda label: (label.span.start, -label.span.end)):
+        start, end = label.span.start - body.start, label.span.end - body.start
+        if end <= reached:
+            continue
+        if start > reached:
+            yield _gap_label(body, reached, start)
+        at = max(start, reached)
+        yield label if at == start else label.replace(span=body.span(at, end - at))
+        reached = end
+    if reached < len(body):
+        yield _gap_label(body, reached, len(body))
+
+
+def _raw_labels(header: Header, tables: Layouts, images: Sequence[Image]) -> Iterator[Label]:
+    body, string_layout = header.body, tables.strings[header.version]
+    yield from tables.header[header.version].labels(body, 0, "header")
+    for number, image in enumerate(images):
+        entry = image.record
+        assert isinstance(entry, Entry)
+        yield from tables.entry.labels(body, header.entry_offset + number * tables.entry.size, f"entry[{number}]")
+        for index, (key, value) in enumerate(entry.strings):
+            at = entry.string_offset + index * string_layout.size
+            name = f"entry[{number}].string[{index}]"
+            for label in string_layout.labels(body, at, name):
+                yield label
+            key_at, value_at, *_ = string_layout.read(body, at)
+            for place, what, stored in ((key_at, "key", key), (value_at, "value", value)):
+                size = min(len(stored) + 1, len(body) - place)
+                if size > 0:
+                    yield Label(body.span(place, size), f"strings.{what}", repr(stored)[1:], "a key or value, and its NUL")
+        if image.size:
+            yield Label(
+                body.span(entry.image_offset, image.size), f"image[{number}]", f"{image.size} bytes", "the image", "data"
+            )
+
+
+def _gap_label(body: View, start: int, end: int) -> Label:
+    view = body.slice(start, end - start)
+    if end - start <= limits.CHUNK and not _has_content(view):
+        # The table's leading NUL is the empty string; it cannot be told from padding when nothing points at it.
+        return Label(view.span(), "padding", f"{end - start} zero bytes", "", "padding")
+    return Label(view.span(), "unknown", f"{end - start} bytes", "bytes that no field describes", "unknown")

@@ -1,0 +1,40 @@
+"""What an offload binary stores beyond the common model, kept so that a rewrite loses nothing."""
+
+from __future__ import annotations
+
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import View
+
+
+class Header(Record):
+    """What the header says, and how the binary was stored; kept in ``Container.record`` for lossless rewriting.
+
+    ``size`` is the stored size in bytes, ``body`` the binary itself, or its inflated form when ``inflated_size`` is
+    not 0. ``extension`` are bytes between header and entries (a longer header from the future), ``tail`` bytes
+    behind the last part that are not zero padding: a rewrite keeps both.
+    """
+
+    version: int
+    order: str
+    size: int
+    entry_offset: int
+    entry_count: int
+    body: View
+    inflated_size: int = 0
+    compression: str | None = None
+    extension: View | None = None
+    tail: View | None = None
+
+
+class Entry(Record):
+    """One entry as stored: numbers as numbers, strings in stored order, duplicates and odd bytes included."""
+
+    image_kind: int
+    offload_kind: int
+    flags: int
+    strings: tuple[tuple[bytes, bytes], ...]
+    string_offset: int = 0
+    image_offset: int = 0

@@ -1,0 +1,138 @@
+"""Model → bytes for the LLVM offload binary, byte-identical to the LLVM library for the same input.
+
+Order of the parts: header, entries, string entries, string table, zeros to a multiple of 8, images back to back (v1
+has one), zeros to a multiple of 8. Sources: llvm/lib/Object/OffloadBinary.cpp (``OffloadBinary::write``), LLVM 22 for
+v1 and LLVM main of 2026 for v2 and v3.
+"""
+
+from __future__ import annotations
+
+from fatpack.codec import compress
+from fatpack.errors import UsageError
+from fatpack.formats.offload_binary import string_table
+from fatpack.formats.offload_binary.layout import FORMS, MAGIC, ImageKind, OffloadKind, layouts
+from fatpack.formats.offload_binary.stored import Entry, Header
+from fatpack.model import Container, Image
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.model import Piece
+
+_ALIGN = 8
+
+
+def _padding(size: int) -> bytes:
+    return bytes(-size % _ALIGN)
+
+
+def entry_of(image: Image) -> Entry:
+    """Return what to store for an image: as it was stored if it comes from an offload binary, else from its target.
+
+    Raises UsageError for an offload model or a key that the format cannot express.
+    """
+    if isinstance(image.record, Entry):
+        return image.record
+    kinds = {form: kind for kind, form in FORMS.items()}
+    offload = image.target.offload
+    if offload not in OffloadKind.__members__:
+        raise UsageError(
+            f"an offload binary cannot say offload model {offload!r}", hint=f"it knows {', '.join(OffloadKind.__members__)}"
+        )
+    pairs = {**image.attrs, "arch": image.target.arch, "triple": image.target.triple}
+    strings = tuple((_stored(key), _stored(value)) for key, value in pairs.items() if value or key not in ("arch", "triple"))
+    return Entry(kinds.get(image.form, ImageKind.none), OffloadKind[offload], 0, strings)
+
+
+def _stored(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def write(container: Container) -> Iterator[Piece]:
+    """Yield the pieces of one binary; images are passed on as they are, without reading them.
+
+    ``container.version`` 1 takes exactly one image. The byte order, a longer header and unknown bytes at the end
+    come back from ``container.record`` if it was parsed; ``attrs["compression"]`` (v3) is ``zlib`` or ``zstd``, and
+    ``attrs["compression_level"]`` its level. Raises UsageError for what the version cannot hold.
+    """
+    stored = container.record if isinstance(container.record, Header) else None
+    method = container.attrs.get("compression")
+    if method and container.version != 3:
+        raise UsageError(f"version {container.version} cannot be compressed", hint="use container version 3")
+    pieces, size = _lay_out(container, stored)
+    if not method:
+        yield from pieces
+        return
+    yield from _compressed(pieces, size, container, stored, method)
+
+
+def _lay_out(container: Container, stored: Header | None) -> tuple[list[Piece], int]:
+    version, images = container.version, container.images
+    tables = layouts(stored.order if stored else "little")
+    if version not in tables.header:
+        raise UsageError(f"offload binary version {version}", hint="known are 1, 2 and 3")
+    if version == 1 and len(images) != 1:
+        raise UsageError(
+            f"an offload binary of version 1 holds one image, not {len(images)}",
+            hint="write one binary per image, or use container version 2",
+        )
+    header, string_layout = tables.header[version], tables.strings[version]
+    entries = [entry_of(image) for image in images]
+    extension: Sequence[Piece] = [stored.extension] if stored and stored.extension is not None else []
+    tail: Sequence[Piece] = [stored.tail] if stored and stored.tail is not None else []
+
+    table, offsets = string_table.build(text for entry in entries for pair in entry.strings for text in pair)
+    entries_at = header.size + sum(map(len, extension))
+    strings_at = entries_at + tables.entry.size * len(entries)
+    table_at = strings_at + string_layout.size * sum(len(entry.strings) for entry in entries)
+    images_at = table_at + len(table) + len(_padding(table_at + len(table)))
+
+    records, string_entries = bytearray(), bytearray()
+    image_at = images_at
+    for entry, image in zip(entries, images, strict=True):
+        records += tables.entry.pack(
+            entry.image_kind,
+            entry.offload_kind,
+            entry.flags,
+            strings_at + len(string_entries),
+            len(entry.strings),
+            image_at,
+            len(image.data),
+        )
+        for key, value in entry.strings:
+            if b"\0" in key or (version == 1 and b"\0" in value):
+                where = "a key" if b"\0" in key else f"the value of {key.decode(errors='replace')!r}"
+                raise UsageError(f"{where} contains a NUL byte, which version {version} cannot store")
+            places = (table_at + offsets[key], table_at + offsets[value])
+            string_entries += string_layout.pack(*places, *([len(value)] if version > 1 else []))
+        image_at += len(image.data)
+    end = image_at + sum(map(len, tail))
+    size = end + len(_padding(end))
+    last = tables.entry.size if version == 1 else len(entries)
+    head = header.pack(MAGIC, version, size, entries_at, last, *([0] if version == 3 else []))
+    front = [head, *extension, bytes(records), bytes(string_entries), table, bytes(images_at - table_at - len(table))]
+    return [*front, *(image.data for image in images), *tail, _padding(end)], size
+
+
+def _compressed(
+    pieces: Sequence[Piece], size: int, container: Container, stored: Header | None, method: str
+) -> Iterator[Piece]:
+    """Yield a compressed v3 binary: the header, everything else as one stream, padding that ``size`` does not count."""
+    header = layouts(stored.order if stored else "little").header[3]
+    fields = header.struct.unpack(bytes(pieces[0]))  # type: ignore[arg-type]  # the header is bytes
+    level = container.attrs.get("compression_level")
+    if len(fields) != len(header.fields) or fields[3] != header.size:
+        raise UsageError("a longer header cannot be compressed", hint="write it uncompressed")
+    body = (part for piece in pieces[1:] for part in _parts(piece))
+    data = compress(body, method, size - header.size, int(level) if level else None)
+    yield header.pack(MAGIC, 3, header.size + len(data), header.size, fields[4], size)
+    yield data
+    yield _padding(header.size + len(data))
+
+
+def _parts(piece: Piece) -> Iterator[bytes | memoryview]:
+    if isinstance(piece, (bytes, bytearray, memoryview)):
+        yield memoryview(piece)
+    else:
+        yield from piece.pieces()
