@@ -1,6 +1,7 @@
 """The codes of findings: stable, one line each, documented in ``docs/findings.md`` (generated from here).
 
-FP10xx scan and nesting, FP11xx images, FP12xx LLVM offload binary, FP20xx ELF hosts. A code is never reused.
+FP10xx scan and nesting, FP11xx images, FP12xx LLVM offload binary, FP20xx ELF hosts, FP21xx
+archives, FP22xx COFF objects, FP23xx PE images, FP24xx bitcode. A code is never reused.
 """
 
 from __future__ import annotations
@@ -19,15 +20,41 @@ CODES: dict[str, tuple[str, str]] = {
     "FP1102": ("warning", "The stored architecture and the one the image itself claims disagree."),
     "FP1103": ("warning", "The stored triple and the kind of machine the image is for disagree."),
     "FP1104": ("error", "The image looks damaged: its own headers point past its end."),
-    "FP1201": ("note", "The offload kind uses the numbering of LLVM 20 and older, or of DPC++; it is kept on rewriting."),
-    "FP1202": ("note", "The container's size is no multiple of 8: readers of LLVM 22 and newer disagree on what follows."),
+    "FP1201": (
+        "note",
+        "The offload kind uses the numbering of LLVM 20 and older, or of DPC++; it is kept on rewriting.",
+    ),
+    "FP1202": (
+        "note",
+        "The container's size is no multiple of 8: readers of LLVM 22 and newer disagree on what follows.",
+    ),
     "FP1203": ("warning", "Parts of the container overlap each other."),
     "FP1204": ("note", "A key occurs twice in one entry; LLVM uses the last."),
     "FP1205": ("note", "Bytes of the container that no field describes; they are kept on rewriting where possible."),
     "FP1206": ("note", "The container was written in big-endian byte order."),
-    "FP2001": ("warning", "A section with the name of device code has the wrong section type: LLVM tools do not see it."),
+    "FP2001": (
+        "warning",
+        "A section with the name of device code has the wrong section type: LLVM tools do not see it.",
+    ),
     "FP2002": ("error", "A section that should hold device code lies outside the file."),
     "FP2003": ("warning", "A section named as device code holds none that we know."),
+    "FP2101": ("error", "An archive is damaged from this member on; the members before it are listed."),
+    "FP2102": (
+        "warning",
+        "The name of an archive member cannot be read; the member is listed as its header spells it.",
+    ),
+    "FP2103": ("error", "A thin archive names a file that is missing or cannot be read."),
+    "FP2104": ("warning", "A thin archive names a file outside its own directory, which is not opened."),
+    "FP2105": ("warning", "A file named by a thin archive has another size now than when the archive was made."),
+    "FP2106": ("warning", "A thin archive names a file that is not followed: listed already, or nested too deeply."),
+    "FP2201": ("error", "A section that should hold device code lies outside the COFF object."),
+    "FP2202": ("error", "A section name of a COFF object cannot be read, so device code may be missed."),
+    "FP2203": ("error", "The section table of a COFF object is cut short; the sections before the cut are listed."),
+    "FP2301": ("error", "A section that should hold device code lies outside the PE image."),
+    "FP2302": ("note", "A section of a PE image is named as device code, and no container we know is in it."),
+    "FP2303": ("error", "The section table of a PE image is cut short; the sections before the cut are listed."),
+    "FP2401": ("error", "The bitstream is damaged from here on; device code before it is listed."),
+    "FP2402": ("warning", "A global in a section of device code is not initialised with bytes, so there is no data."),
 }
 
 
