@@ -1,0 +1,145 @@
+"""Archives (``.a``, ``.lib``): many files in one, with tables of symbols and long names for the linker.
+
+::
+
+    0x00  "!<arch>\\n" (thin: "!<thin>\\n")
+    then per member, each at an even offset:
+    0x00  name[16] date[12] user[6] group[6] mode[8] size[10] "`\\n", all text padded with blanks
+    0x3c  size bytes (BSD: the name first), a newline if the size is odd
+          files of a thin archive have no bytes here: their name is a path
+
+======================  =====================================================================================
+``/``, ``/SYM64/``      GNU's symbol table: count, header offset per symbol, names; big-endian, 32 or 64 bits
+``/`` a second time     Microsoft's: member count, header offset per member, then symbols; little-endian
+``__.SYMDEF[_64]``      BSD's: size, (name, header offset) pairs, names; also with `` SORTED``; first member only
+``//``                  long names; ``/123`` in a header is the name that starts at byte 123 of it
+``/<…>/``               further tables of Microsoft's
+======================  =====================================================================================
+
+How we know: GNU and BSD archives are documented in ``ar(5)``, Microsoft's in its PE/COFF specification. What llvm-ar
+22 and GNU ar 2.40 write is compared with ours in the reference tests, member by member and byte by byte.
+
+QUIRK(macOS): the first eight bytes do not tell GNU, BSD and Microsoft archives apart; spellings are recognised one by
+one, so mixed archives are read as well.
+"""
+
+from __future__ import annotations
+
+from fatpack.doc import Doc
+from fatpack.errors import FormatError
+from fatpack.findings import finding
+from fatpack.hosts import Site
+from fatpack.hosts.archive.layout import BIG, FORMAT, HEADER, MAGIC_SIZE, REGULAR, THIN
+from fatpack.hosts.archive.members import members
+from fatpack.io.source import View
+from fatpack.model import Finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from fatpack.model import Label, Piece
+
+__all__ = ["DOC", "LAYOUTS", "detect", "labels", "locate", "members", "rewrite", "verify"]
+
+DOC = Doc(
+    name=FORMAT,
+    title="ar archive",
+    description=(
+        "Static libraries: object files one after the other behind a table of their symbols. Written by ar, llvm-ar, "
+        "lib, llvm-lib and libtool."
+    ),
+    references=(
+        "ar(5) of FreeBSD 14",
+        "Microsoft PE and COFF specification, section Archive (Library) File Format",
+        "llvm/lib/Object/Archive.cpp and ArchiveWriter.cpp, LLVM 22.1",
+        "GNU binutils 2.40, bfd/archive.c (thin archives)",
+    ),
+    reads="GNU, BSD, Darwin and Microsoft archives, 32- and 64-bit symbol tables, thin archives",
+    writes="the same but thin ones, with other member contents",
+    limitations=(
+        "Thin archives are read, not written; the files they name are opened only below the archive's own directory.",
+        "AIX big archives are recognised and left alone.",
+        "Archives with Microsoft's ARM64EC or XFG tables are read, not written.",
+        "Behind a damaged member header nothing is read: the next member cannot be told from data.",
+    ),
+)
+
+LAYOUTS = (HEADER,)
+
+
+def detect(view: View) -> bool:
+    """Say whether the bytes start as an archive does, AIX's included."""
+    return view.head(0, MAGIC_SIZE) in (REGULAR, THIN, BIG)
+
+
+def locate(view: View) -> Iterator[Site | Finding]:
+    """Yield every member as a file of its own; ``index`` counts them from 0, and names may occur twice.
+
+    Members of a thin archive are opened beside it; each is read before the next is asked for, or opened again later.
+    """
+    magic = view.head(0, MAGIC_SIZE)
+    if magic == BIG:
+        yield finding("FP1006", view.span(), "AIX big archive: this version does not read these")
+        return
+    neighbours = None
+    if magic == THIN:
+        from fatpack.hosts.archive.thin import Neighbours
+
+        neighbours = Neighbours(view)
+    at = MAGIC_SIZE
+    try:
+        for member in members(view):
+            at = member.end
+            if member.number is None:
+                continue
+            if neighbours is None:
+                data = view.slice(member.data_at, member.size)
+                yield _site(view, data, member.title, member.number, member.findings)
+                continue
+            found = neighbours.open(member)
+            if isinstance(found, Finding):
+                yield from member.findings
+                yield found
+                continue
+            title, data = found
+            findings = list(member.findings)
+            if member.origin is None and len(data) != member.size:
+                text = f"member {title}: {member.size} bytes then, {len(data)} now"
+                findings.append(finding("FP2105", data.span(), text, "rebuild the archive if it should be current"))
+            yield _site(view, data, title, member.number, tuple(findings))
+            data.source.rest()
+    except FormatError as error:
+        start = at if error.offset is None else error.offset - view.start
+        yield finding("FP2101", view.span(min(start, len(view))), error.describe())
+
+
+def _site(archive: View, data: View, title: str, number: int, findings: tuple[Finding, ...]) -> Site:
+    outside = archive.chain[-1] if archive.chain else ""
+    chain = (*archive.chain[:-1], f"{outside}({title})")
+    return Site(View(data.source, data.start, data.end, chain), None, number, title, "member", findings)
+
+
+def labels(view: View) -> Iterator[Label]:
+    """Yield a label for every byte: headers field by field, contents whole."""
+    from fatpack.hosts.archive.byte_map import labels
+
+    return labels(view)
+
+
+def rewrite(view: View, contents: Mapping[int, Sequence[Piece]]) -> Sequence[Piece]:
+    """Return the archive with the contents of some members exchanged; keys are ``Site.index``.
+
+    Offsets in symbol tables follow. Raises HostError when the archive cannot be written, FormatError when it is
+    damaged, UsageError for an unknown member.
+    """
+    from fatpack.hosts.archive.write import rewrite
+
+    return rewrite(view, contents)
+
+
+def verify(before: View, after: View) -> None:
+    """Raise HostError unless both archives have the same members and symbols, whatever the members' contents."""
+    from fatpack.hosts.archive.write import verify
+
+    verify(before, after)

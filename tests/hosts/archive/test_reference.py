@@ -1,0 +1,125 @@
+"""Archives made by llvm-ar and GNU ar, and archives that they make of what we changed."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.reference import run, tool
+
+from fatpack.hosts import Site, archive
+from fatpack.io.source import open_source
+
+if TYPE_CHECKING:
+    from fatpack.model import Piece
+
+pytestmark = pytest.mark.reference
+
+SOURCES = {
+    "a.o": "int a(void) { return 1; }",
+    "a_name_longer_than_sixteen.o": "int b(void) { return 2; } int b2;",
+    "c.o": "static int c; int *d(void) { return &c; }",
+}
+
+
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("objects")
+    for name, text in SOURCES.items():
+        command = [tool("clang"), "-c", "-O1", "--target=x86_64-linux-gnu", "-x", "c", "-", "-o", str(folder / name)]
+        subprocess.run(command, input=text.encode(), check=True, cwd=folder)
+    return folder
+
+
+def make(folder: Path, archiver: str, *options: str, members: tuple[str, ...] = tuple(SOURCES)) -> Path:
+    path = folder / "lib.a"
+    path.unlink(missing_ok=True)
+    run(archiver, *options, path, *members, cwd=folder)
+    return path
+
+
+def joined(pieces: list[Piece]) -> bytes:
+    return b"".join(bytes(piece) if isinstance(piece, (bytes, memoryview)) else piece.tobytes() for piece in pieces)
+
+
+FLAVOURS = [
+    ("llvm-ar", "rcs", "--format=gnu"),
+    ("llvm-ar", "rcs", "--format=bsd"),
+    ("llvm-ar", "rcs", "--format=darwin"),
+    ("llvm-ar", "rcs", "--format=coff"),
+    ("llvm-ar", "rcS", "--format=gnu"),
+    ("ar", "rcsD"),
+    ("ar", "rcsU"),
+    ("ar", "rcsDT"),
+    ("llvm-ar", "rcs", "--thin"),
+]
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS, ids=" ".join)
+def test_members_are_those_that_the_archiver_lists_and_extracts(objects: Path, flavour: tuple[str, ...]) -> None:
+    path = make(objects, *flavour)
+    names = run(flavour[0], "t", path, cwd=objects).stdout.decode().split()
+    with open_source(path) as source:
+        items = list(archive.locate(source.view()))
+        sites = [site for site in items if isinstance(site, Site)]
+        assert len(sites) == len(items)
+        assert [site.member for site in sites] == [Path(name).name for name in names] == list(SOURCES)
+        for site in sites:
+            assert site.data.tobytes() == (objects / str(site.member)).read_bytes()
+
+
+def test_members_of_a_flattened_regular_archive_are_found_through_gnu_ars_thin_one(objects: Path) -> None:
+    inner = make(objects, "ar", "rcsD").rename(objects / "inner.a")
+    (objects / "thin.a").unlink(missing_ok=True)
+    run("ar", "rcsDT", "thin.a", inner.name, cwd=objects)
+    with open_source(objects / "thin.a") as source:
+        sites = [site for site in archive.locate(source.view()) if isinstance(site, Site)]
+        assert [site.member for site in sites] == [f"inner.a({name})" for name in SOURCES]
+        assert [site.data.tobytes() for site in sites] == [(objects / name).read_bytes() for name in SOURCES]
+
+
+# llvm-ar pads every member of a Darwin archive to a multiple of 8, fatpack only Mach-O files: a tail of padding would
+# be rubbish behind an ELF file. So Darwin archives are compared where nothing needs padding.
+@pytest.mark.parametrize(
+    ("flavour", "grow"),
+    [
+        pytest.param(flavour, grow, id=f"{' '.join(flavour)} {grow}")
+        for flavour in FLAVOURS[:6]
+        for grow in ((0, 8) if "--format=darwin" in flavour else (0, 1, 6, 8, 4097))
+    ],
+)
+def test_a_rewritten_archive_is_what_the_archiver_makes_of_the_changed_members(
+    objects: Path, flavour: tuple[str, ...], grow: int
+) -> None:
+    path = make(objects, *flavour)
+    names = list(SOURCES)
+    changed = {number: (objects / names[number]).read_bytes() + bytes((number + 1) * grow) for number in (0, 1)}
+    with open_source(path) as source:
+        ours = joined(list(archive.rewrite(source.view(), {number: [data] for number, data in changed.items()})))
+    other = objects / "changed"
+    other.mkdir(exist_ok=True)
+    for number, name in enumerate(SOURCES):
+        (other / name).write_bytes(changed.get(number) or (objects / name).read_bytes())
+    assert ours == make(other, *flavour).read_bytes()
+
+
+@pytest.mark.parametrize(("archiver", "ranlib"), [("llvm-ar", "llvm-ranlib"), ("ar", "ranlib")])
+def test_ranlib_finds_nothing_to_repair_after_rewriting(objects: Path, archiver: str, ranlib: str) -> None:
+    path = make(objects, archiver, "rcsD")
+    with open_source(path) as source:
+        ours = joined(list(archive.rewrite(source.view(), {0: [(objects / "a.o").read_bytes(), bytes(2001)]})))
+    path.write_bytes(ours)
+    run(ranlib, "-D", path)
+    assert path.read_bytes() == ours
+
+
+def test_the_linker_finds_symbols_through_the_rewritten_table(objects: Path) -> None:
+    path = make(objects, "llvm-ar", "rcs")
+    with open_source(path) as source:
+        ours = joined(list(archive.rewrite(source.view(), {0: [(objects / "a.o").read_bytes(), bytes(2001)]})))
+    path.write_bytes(ours)
+    run("ld.lld", "-u", "d", "-u", "a", "--entry=a", "-o", "out", path, cwd=objects)
+    symbols = {line.split()[-1] for line in run("llvm-nm", "out", cwd=objects).stdout.splitlines()}
+    assert symbols == {b"a", b"c", b"d"}
