@@ -1,0 +1,103 @@
+"""fatpack: pack, inspect, extract and edit the files in which GPU device code travels.
+
+The public names, imported when first used::
+
+    open, scan, pack, extract, embed, remove, replace      what one does with files
+    Image, Container, Target, Span, Finding, ImageFile     the model
+    Selector                                               which images are meant
+    FatpackError and its subclasses                        what goes wrong
+
+``docs/library.md`` shows them at work.
+"""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.api import File, ImageFile, embed, extract, open, pack, remove, replace, scan
+    from fatpack.errors import (
+        BadMagic,
+        BadValue,
+        FatpackError,
+        FormatError,
+        HostError,
+        LimitExceeded,
+        TargetError,
+        Truncated,
+        Unsupported,
+        UsageError,
+    )
+    from fatpack.model import Container, Finding, Image, Span, Target
+    from fatpack.ops.select import Selector
+    from fatpack.scan import Found, FoundImage
+
+#: public name → module that defines it
+_HOMES = {
+    **dict.fromkeys(("File", "ImageFile", "embed", "extract", "open", "pack", "remove", "replace", "scan"), "api"),
+    **dict.fromkeys(
+        (
+            "BadMagic",
+            "BadValue",
+            "FatpackError",
+            "FormatError",
+            "HostError",
+            "LimitExceeded",
+            "TargetError",
+            "Truncated",
+            "Unsupported",
+            "UsageError",
+        ),
+        "errors",
+    ),
+    **dict.fromkeys(("Container", "Finding", "Image", "Span", "Target"), "model"),
+    "Selector": "ops.select",
+    **dict.fromkeys(("Found", "FoundImage"), "scan"),
+}
+
+__all__ = [
+    "BadMagic",
+    "BadValue",
+    "Container",
+    "FatpackError",
+    "File",
+    "Finding",
+    "FormatError",
+    "Found",
+    "FoundImage",
+    "HostError",
+    "Image",
+    "ImageFile",
+    "LimitExceeded",
+    "Selector",
+    "Span",
+    "Target",
+    "TargetError",
+    "Truncated",
+    "Unsupported",
+    "UsageError",
+    "embed",
+    "extract",
+    "open",
+    "pack",
+    "remove",
+    "replace",
+    "scan",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name from its module (PEP 562), so that ``import fatpack`` itself costs nothing."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'fatpack' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"fatpack.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -29,14 +29,14 @@ def decompress(data: View, method: str, expected: int, *, format: str) -> bytear
     a damaged stream or another length, LimitExceeded when ``expected`` is out of proportion, Unsupported for an
     unknown method.
     """
-    floor = max(limits.INFLATED_FLOOR, len(data) * limits.INFLATED_RATIO)
-    if expected > limits.INFLATED_SIZE or expected > floor:
+    most = max(limits.INFLATED_FLOOR, min(len(data), data.source.present) * limits.INFLATED_RATIO)
+    if expected > limits.INFLATED_SIZE or expected > most:
         raise LimitExceeded(
             f"{len(data)} bytes claim to inflate to {expected}",
             format=format,
             offset=data.offset(0),
             field="inflated size",
-            expected=f"at most {min(limits.INFLATED_SIZE, floor)}",
+            expected=f"at most {min(limits.INFLATED_SIZE, most)}",
             hint="raise fatpack.io.limits.INFLATED_SIZE and INFLATED_RATIO if you trust the file",
             chain=data.chain,
         )
@@ -118,13 +118,12 @@ def _inflate_zstd(data: View) -> Iterator[bytes]:
             return bytes(taken)
 
     # A 32 KiB frame may ask for a window of 2 GiB; the library allocates it only as data arrives.
-    stream = zstandard.ZstdDecompressor(max_window_size=1 << 31).stream_reader(Reader(), read_across_frames=True)
+    decompressor = zstandard.ZstdDecompressor(max_window_size=1 << 31)
+    stream = decompressor.stream_reader(Reader(), read_across_frames=True)  # type: ignore[arg-type]
     try:
         yield from iter(lambda: stream.read(1 << 20), b"")
     except zstandard.ZstdError as error:
         raise _StreamError(str(error).rpartition(": ")[2]) from error
-    finally:
-        stream.close()
 
 
 def compress(pieces: Iterable[bytes | memoryview], method: str, size: int, level: int | None = None) -> bytes:

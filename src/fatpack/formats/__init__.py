@@ -4,6 +4,7 @@
 ``DOC``        the room's card (:class:`fatpack.doc.Doc`)
 ``LAYOUTS``    the fixed records, for documents and oracle tests
 ``detect``     ``detect(view, at) -> bool``: cheap; reads a bounded number of bytes, never raises
+``extent``     ``extent(view, at) -> int | None``: bytes the header claims, if they are there; never raises
 ``parse``      ``parse(view, at) -> Container``: bounds-checked; keeps what it does not understand
 ``write``      ``write(container) -> Iterator[Piece]``: deterministic; never one joined string
 ``labels``     ``labels(view, container) -> Iterator[Label]``: every byte of the container, once
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         LAYOUTS: Sequence[Layout]
 
         def detect(self, view: View, at: int = 0) -> bool: ...
+        def extent(self, view: View, at: int = 0) -> int | None: ...
         def parse(self, view: View, at: int = 0) -> Container: ...
         def write(self, container: Container) -> Iterator[Piece]: ...
         def labels(self, view: View, container: Container) -> Iterator[Label]: ...
@@ -61,4 +63,4 @@ def sniff(head: bytes) -> str | None:
 
 def room(name: str) -> Format:
     """Return the format room of that JSON name; imports it."""
-    return import_module(ROOMS[name])  # type: ignore[return-value]  # a module is its room
+    return import_module(ROOMS[name])

@@ -9,9 +9,10 @@ from __future__ import annotations
 #: a few hundred MB; a 32 KiB zstd frame can claim 1 GiB and more.
 INFLATED_SIZE = 4 << 30
 
-#: LIMIT: the largest inflated : stored ratio. zlib cannot exceed 1032 : 1; zero-filled zstd frames reach 30000 : 1,
-#: real device code stays below 20 : 1. Small results (see INFLATED_FLOOR) are exempt.
-INFLATED_RATIO = 2048
+#: LIMIT: the largest inflated : stored ratio. Real device code stays below 20 : 1; zlib can reach 1032 : 1 and zstd
+#: 30000 : 1. Small results (see INFLATED_FLOOR) are exempt. For something compressed inside something compressed
+#: the bytes present in the file count, so that nesting does not multiply the ratio.
+INFLATED_RATIO = 256
 
 #: LIMIT: below this size a result is never refused for its ratio: it cannot hurt.
 INFLATED_FLOOR = 16 << 20

@@ -59,6 +59,7 @@ def write_pieces(fd: int, pieces: Iterable[Piece], progress: Progress | None = N
         source = piece.source.fileno() if isinstance(piece, View) else None
         if isinstance(piece, View) and source is not None:
             _copy_range(source, piece, fd, progress)
+            piece.source.rest()
         else:
             for part in piece.pieces():
                 _write_all(fd, part)
@@ -214,5 +215,3 @@ def file_mode(view: View) -> int | None:
     """Return the permission bits of the file behind a view; None if it is not a file."""
     fd = view.source.fileno()
     return None if fd is None else stat.S_IMODE(os.fstat(fd).st_mode)
-
-

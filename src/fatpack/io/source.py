@@ -37,6 +37,8 @@ class Source:
     name: str
     size: int
     is_file = False
+    #: bytes present on disk (or given by the caller) that this came from: what limits on inflation are based on
+    present: int
 
     def read(self, offset: int, size: int) -> bytes:
         """Return ``size`` bytes at ``offset``; the caller has checked that they are inside."""
@@ -48,19 +50,23 @@ class Source:
 
     def find(self, needle: bytes, start: int, end: int) -> int:
         """Return the first offset at or after ``start`` where ``needle`` lies wholly before ``end``, or -1."""
-        at = start
+        at, step = start, READ_AHEAD // 2
         overlap = len(needle) - 1
         while at + overlap < end:
-            block = self.read(at, min(limits.CHUNK, end - at))
+            block = self.read(at, min(step, end - at))
             hit = block.find(needle)
             if hit >= 0:
                 return at + hit
             at += len(block) - overlap
+            step = min(2 * step, limits.CHUNK)  # small at first: a near hit must not cost a large read
         return -1
 
     def fileno(self) -> int | None:
         """Return a descriptor whose offsets are this source's, for kernel-side copies; None if there is none."""
         return None
+
+    def rest(self) -> None:
+        """Free what is only needed while reading; the next read takes it again."""
 
     def close(self) -> None:
         """Give the file back; views of it cannot be read afterwards."""
@@ -79,15 +85,22 @@ class Source:
 
 
 class FileSource(Source):
-    """A regular file, read with ``pread``: its size is taken once, when it is opened."""
+    """A regular file, read with ``pread``: its size is taken once, when it is opened.
+
+    With ``path`` it can be closed between uses (:meth:`rest`), so that one command may read more files than a
+    process may have open.
+    """
 
     is_file = True
 
-    def __init__(self, fd: int, name: str, *, owned: bool = True) -> None:
+    def __init__(self, fd: int, name: str, *, owned: bool = True, path: str | None = None) -> None:
+        status = os.fstat(fd)
         self.name = name
-        self.size = os.fstat(fd).st_size
+        self.size = self.present = status.st_size
+        self._identity = (status.st_dev, status.st_ino, status.st_size)
         self._fd = fd
         self._owned = owned
+        self._path = path
         self._ahead = b""
         self._ahead_at = 0
 
@@ -103,48 +116,65 @@ class FileSource(Source):
         return self._ahead[:size]
 
     def _pread(self, offset: int, size: int) -> bytes:
-        data = os.pread(self._fd, size, offset)
+        fd = self.fileno()
+        data = os.pread(fd, size, offset)
         while len(data) < size:
-            more = os.pread(self._fd, size - len(data), offset + len(data))
+            more = os.pread(fd, size - len(data), offset + len(data))
             if not more:
-                raise Truncated(
-                    needed=size, left=len(data), offset=offset, field="file changed while reading", chain=(self.name,)
-                )
+                raise self._changed(size, len(data), offset)
             data += more
         return data
+
+    def _changed(self, needed: int, left: int, offset: int) -> Truncated:
+        return Truncated(
+            needed=needed, left=left, offset=offset, field="file changed while reading", chain=(self.name,)
+        )
 
     def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
         """Yield the range in pieces of ``limits.CHUNK`` bytes, all in one reused buffer."""
         buffer = memoryview(bytearray(min(size, limits.CHUNK)))
         while size:
             part = buffer[: min(size, len(buffer))]
-            count = os.preadv(self._fd, [part], offset)
+            count = os.preadv(self.fileno(), [part], offset)
             if not count:
-                raise Truncated(
-                    needed=size, left=0, offset=offset, field="file changed while reading", chain=(self.name,)
-                )
+                raise self._changed(size, 0, offset)
             yield part[:count]
             offset += count
             size -= count
 
-    def fileno(self) -> int | None:
-        """Return the open descriptor."""
+    def fileno(self) -> int:
+        """Return the descriptor, opening the file again if it rests."""
+        if self._fd < 0:
+            if self._path is None:
+                raise ValueError(f"{self.name} is closed")
+            self._fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            status = os.fstat(self._fd)
+            if (status.st_dev, status.st_ino, status.st_size) != self._identity:
+                raise self._changed(self.size, status.st_size, 0)
         return self._fd
+
+    def rest(self) -> None:
+        """Close the file if it can be opened again."""
+        if self._path is not None and self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
 
     def close(self) -> None:
         """Close the file, unless the caller opened it."""
         if self._owned and self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+        self._path = None
 
 
 class BytesSource(Source):
     """A buffer in memory; nothing is copied until ``read``."""
 
-    def __init__(self, data: Buffer, name: str = "") -> None:
+    def __init__(self, data: Buffer, name: str = "", *, present: int | None = None) -> None:
         self.name = name
         self._data = memoryview(data).cast("B")
         self.size = len(self._data)
+        self.present = self.size if present is None else present
 
     def read(self, offset: int, size: int) -> bytes:
         """Return a copy of ``size`` bytes at ``offset``."""
@@ -159,9 +189,10 @@ class BytesSource(Source):
 class InflatedSource(Source):
     """Bytes that come out of a decompressor when they are first read, and are kept from then on."""
 
-    def __init__(self, size: int, inflate: Callable[[], Buffer], name: str = "") -> None:
+    def __init__(self, size: int, inflate: Callable[[], Buffer], name: str = "", *, present: int) -> None:
         self.name = name
         self.size = size
+        self.present = present
         self._inflate = inflate
         self._data: memoryview | None = None
 
@@ -219,7 +250,7 @@ class View(Record):
         left = self.end - self.start - at
         return self.source.read(self.start + at, min(size, left)) if 0 <= at and left > 0 else b""
 
-    def bytes(self) -> bytes:
+    def tobytes(self) -> bytes:
         """Return a copy of all bytes. For bulk data prefer :meth:`pieces`, which stays within bounded memory."""
         return self.source.read(self.start, self.end - self.start)
 
@@ -243,12 +274,12 @@ class View(Record):
         return View(self.source, self.start, self.end, (*self.chain, name))
 
 
-def open_source(data: Input, *, name: str = "") -> Source:
+def open_source(data: Input, *, name: str = "", resting: bool = False) -> Source:
     """Return a source for a path, ``"-"`` (standard input), a buffer or a binary file object.
 
     A path must be a readable file; a pipe or terminal is spooled to an unnamed temporary file first. A file object
-    stays the caller's to close; its position is ignored if it is a regular file. Raises ``OSError`` as the system
-    does, ``IsADirectoryError`` for a directory.
+    stays the caller's to close; its position is ignored if it is a regular file. ``resting`` files given by path are
+    closed between uses. Raises ``OSError`` as the system does, ``IsADirectoryError`` for a directory.
     """
     if isinstance(data, (bytes, bytearray, memoryview)):
         return BytesSource(data, name)
@@ -256,11 +287,12 @@ def open_source(data: Input, *, name: str = "") -> Source:
         path = os.fspath(data)
         if path == "-":
             return _from_descriptor(0, name or "<stdin>", owned=False)
-        return _from_descriptor(os.open(path, os.O_RDONLY | os.O_CLOEXEC), name or path, owned=True)
-    if hasattr(data, "read"):
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return _from_descriptor(fd, name or path, owned=True, path=path if resting else None)
+    if hasattr(data, "read") and hasattr(data, "fileno"):
         try:
             fd = data.fileno()
-        except (OSError, AttributeError):
+        except (OSError, AttributeError):  # a file object in memory
             return BytesSource(data.read(), name)
         return _from_descriptor(fd, name or str(getattr(data, "name", "")), owned=False)
     try:
@@ -269,10 +301,10 @@ def open_source(data: Input, *, name: str = "") -> Source:
         raise UsageError(f"cannot read from {type(data).__name__}: give a path, bytes or a binary file") from None
 
 
-def _from_descriptor(fd: int, name: str, *, owned: bool) -> Source:
+def _from_descriptor(fd: int, name: str, *, owned: bool, path: str | None = None) -> Source:
     mode = os.fstat(fd).st_mode
     if stat.S_ISREG(mode):
-        return FileSource(fd, name, owned=owned)
+        return FileSource(fd, name, owned=owned, path=path)
     try:
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(21, os.strerror(21), name)

@@ -23,16 +23,17 @@ from __future__ import annotations
 from fatpack.doc import Doc
 from fatpack.formats.offload_binary import places
 from fatpack.formats.offload_binary.layout import FORMAT, VERSIONS, ImageKind, OffloadKind, layouts
-from fatpack.formats.offload_binary.parse import detect, parse
+from fatpack.formats.offload_binary.parse import detect, extent, parse
 from fatpack.formats.offload_binary.stored import Entry, Header
 from fatpack.formats.offload_binary.write import write
+from fatpack.model import Label
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from fatpack.io.source import View
-    from fatpack.model import Container, Label
+    from fatpack.model import Container
 
 __all__ = [
     "DOC",
@@ -43,6 +44,7 @@ __all__ = [
     "OffloadKind",
     "describe",
     "detect",
+    "extent",
     "labels",
     "parse",
     "write",
@@ -89,7 +91,9 @@ def labels(view: View, container: Container) -> Iterator[Label]:
     yield from tables.header[3].labels(stored, 0, "header")
     size = tables.header[3].size
     rest = stored.slice(size, len(stored) - size)
-    yield places.Label(rest.span(), "compressed", f"{len(rest)} bytes of {header.compression}", "entries, strings and images", "data")
+    yield Label(
+        rest.span(), "compressed", f"{len(rest)} bytes of {header.compression}", "entries, strings and images", "data"
+    )
 
 
 def describe(container: Container) -> Mapping[str, object]:

@@ -8,7 +8,7 @@ are simply out of range.
 from __future__ import annotations
 
 from fatpack.codec import ZSTD_MAGIC, decompress
-from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated, Unsupported, hexadecimal
+from fatpack.errors import BadMagic, BadValue, FormatError, LimitExceeded, Truncated, Unsupported, hexadecimal
 from fatpack.findings import finding
 from fatpack.formats.offload_binary.layout import (
     FLAG_METADATA_ONLY,
@@ -34,6 +34,15 @@ def detect(view: View, at: int = 0) -> bool:
     """Return whether an offload binary starts at ``at``: magic, and a version in either byte order."""
     head = view.head(at, 8)
     return head[:4] == MAGIC and len(head) == 8
+
+
+def extent(view: View, at: int = 0) -> int | None:
+    """Return how many bytes the binary at ``at`` takes by its header, or None when that cannot be right."""
+    try:
+        _, _, size, _ = _read_prefix(view, at)
+    except (FormatError, Unsupported):
+        return None
+    return size
 
 
 def parse(view: View, at: int = 0) -> Container:
@@ -70,17 +79,16 @@ def parse(view: View, at: int = 0) -> Container:
     )
 
 
-def _fail(
-    kind: type[BadValue], view: View, at: int, field: str, problem: str, expected: str = "", hint: str = ""
-) -> BadValue:
-    return kind(
+def _fault(view: View, at: int, field: str, problem: str, expected: str = "", hint: str = "") -> BadValue:
+    return BadValue(
         problem, format=FORMAT, offset=view.offset(at), field=field, expected=expected, hint=hint, chain=view.chain
     )
 
 
-def _read_header(view: View, at: int) -> Header:
+def _read_prefix(view: View, at: int) -> tuple[str, int, int, list[int]]:
+    """Return byte order, version, size and the remaining header fields, all checked against the bytes present."""
     head = view.head(at, 8)
-    if head[:4] != MAGIC[: len(head[:4])] or (len(head) >= 4 and head[:4] != MAGIC):
+    if not head or not MAGIC.startswith(head[:4]):
         raise BadMagic(
             "not an offload binary",
             format=FORMAT,
@@ -91,7 +99,9 @@ def _read_header(view: View, at: int) -> Header:
             chain=view.chain,
         )
     if len(head) < 8:
-        raise Truncated(needed=32, left=len(head), format=FORMAT, offset=view.offset(at), field="header", chain=view.chain)
+        raise Truncated(
+            needed=32, left=len(head), format=FORMAT, offset=view.offset(at), field="header", chain=view.chain
+        )
     little, big = int.from_bytes(head[4:], "little"), int.from_bytes(head[4:], "big")
     # QUIRK(LLVM on s390x, sparc): producers write host byte order and no marker; a version from 1 to 3 tells.
     order, version = ("big", big) if little not in VERSIONS and big in VERSIONS else ("little", little)
@@ -104,11 +114,9 @@ def _read_header(view: View, at: int) -> Header:
     tables = layouts(order)
     layout, entry_size = tables.header[version], tables.entry.size
     _, _, size, entry_offset, entry_count, *rest = layout.read(view, at)
-    inflated_size = rest[0] if rest else 0
     size_at = at + layout.field_offset("size")
     if size > len(view) - at:
-        raise _fail(
-            BadValue,
+        raise _fault(
             view,
             size_at,
             "size",
@@ -116,32 +124,35 @@ def _read_header(view: View, at: int) -> Header:
             f"at most {hexadecimal(len(view) - at)}",
             "the file looks cut short",
         )
-    least = layout.size + (0 if inflated_size else entry_size if version == 1 else 0)
+    least = layout.size + (entry_size if version == 1 else 0)
     if size < least:
-        raise _fail(BadValue, view, size_at, "size", f"{size} cannot hold header and entry", f"at least {least}")
+        raise _fault(view, size_at, "size", f"{size} cannot hold header and entry", f"at least {least}")
+    return order, version, size, [entry_offset, entry_count, *rest]
+
+
+def _read_header(view: View, at: int) -> Header:
+    order, version, size, (entry_offset, entry_count, *rest) = _read_prefix(view, at)
+    layout, inflated_size = layouts(order).header[version], rest[0] if rest else 0
     if version == 1:
         entry_count = 1  # field 0x18 is a size in v1; LLVM accepts 0 and 39 there (spec section 2.1)
     body = view.slice(at, size)
-    common = {"version": version, "order": order, "size": size, "entry_offset": entry_offset, "entry_count": entry_count}
-    if not inflated_size:
-        return Header(**common, body=body)
-    return _inflate(common, body, layout.size, inflated_size)
+    header = Header(version, order, size, entry_offset, entry_count, body)
+    return _inflate(header, layout.size, inflated_size) if inflated_size else header
 
 
-def _inflate(common: dict[str, int | str], stored: View, header_size: int, inflated_size: int) -> Header:
+def _inflate(header: Header, header_size: int, inflated_size: int) -> Header:
     """Return the header of a compressed v3 binary, with the whole inflated binary as its body (spec section 2.7)."""
-    if common["entry_offset"] != header_size:
-        raise _fail(
-            BadValue, stored, 16, "entry_offset", f"{common['entry_offset']} in a compressed binary", str(header_size)
-        )
+    stored = header.body
+    if header.entry_offset != header_size:
+        raise _fault(stored, 16, "entry_offset", f"{header.entry_offset} in a compressed binary", str(header_size))
     if inflated_size < header_size:
-        raise _fail(BadValue, stored, 32, "inflated_size", f"{inflated_size} is less than the header", f"at least {header_size}")
+        raise _fault(stored, 32, "inflated_size", f"{inflated_size} is less than the header", f"at least {header_size}")
     data = stored.slice(header_size, len(stored) - header_size)
     method = "zstd" if data.head(0, 4) == ZSTD_MAGIC else "zlib"
     inflated = decompress(data, method, inflated_size - header_size, format=FORMAT)
-    source = BytesSource(stored.read(0, header_size) + inflated)
+    source = BytesSource(stored.read(0, header_size) + inflated, present=min(len(data), data.source.present))
     body = View(source, 0, inflated_size, (*stored.chain, f"inflated {method} at {hexadecimal(stored.start)}"))
-    return Header(**common, body=body, inflated_size=inflated_size, compression=method)  # type: ignore[arg-type]
+    return header.replace(body=body, inflated_size=inflated_size, compression=method)
 
 
 def _read_entries(header: Header, tables: Layouts) -> list[tuple[int, ...]]:
@@ -149,8 +160,7 @@ def _read_entries(header: Header, tables: Layouts) -> list[tuple[int, ...]]:
     header_size = tables.header[header.version].size
     end = header.entry_offset + header.entry_count * entry.size
     if header.entry_offset < header_size or end > len(body):
-        raise _fail(
-            BadValue,
+        raise _fault(
             body,
             tables.header[header.version].field_offset("entry_offset"),
             "entry table",
@@ -180,8 +190,7 @@ class _Strings:
         if count == 0:
             return ()
         if at + count * size > len(body):
-            raise _fail(
-                BadValue,
+            raise _fault(
                 body,
                 min(at, len(body)),
                 f"{entry} string entries",
@@ -202,7 +211,13 @@ class _Strings:
         known = self.known.get((at, -1))
         if known is None:
             if at >= len(self.body):
-                raise _fail(BadValue, self.body, len(self.body), name, f"offset {hexadecimal(at)} is past the end", f"below {hexadecimal(len(self.body))}")
+                raise _fault(
+                    self.body,
+                    len(self.body),
+                    name,
+                    f"offset {hexadecimal(at)} is past the end",
+                    f"below {hexadecimal(len(self.body))}",
+                )
             parts: list[bytes] = []
             place, step = at, 64
             while True:
@@ -212,7 +227,7 @@ class _Strings:
                     parts.append(part[:nul])
                     break
                 if not part:
-                    raise _fail(BadValue, self.body, at, name, "no NUL before the end of the binary")
+                    raise _fault(self.body, at, name, "no NUL before the end of the binary")
                 self._spend(len(part), at, name)
                 parts.append(part)
                 place += len(part)
@@ -225,8 +240,7 @@ class _Strings:
         known = self.known.get((at, size))
         if known is None:
             if at + size > len(self.body):
-                raise _fail(
-                    BadValue,
+                raise _fault(
                     self.body,
                     min(at, len(self.body)),
                     name,
@@ -269,8 +283,7 @@ def _read_image(
     body, place = header.body, header.entry_offset + number * tables.entry.size
     name = f"entry[{number}]"
     if image_at + size > len(body):
-        raise _fail(
-            BadValue,
+        raise _fault(
             body,
             place + tables.entry.field_offset("image_offset"),
             f"{name} image",

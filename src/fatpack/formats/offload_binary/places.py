@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     """(start, end, name), from the magic"""
 
 
-def _parts(
-    header: Header, tables: Layouts, images: Sequence[Image], strings: Sequence[tuple[int, int]]
-) -> list[Part]:
+def _parts(header: Header, tables: Layouts, images: Sequence[Image], strings: Sequence[tuple[int, int]]) -> list[Part]:
     """Return all parts in the order of their positions. Shared string entries and tails of strings overlap freely."""
     parts = [(0, tables.header[header.version].size, "header")]
     if images:
@@ -118,10 +116,16 @@ def _raw_labels(header: Header, tables: Layouts, images: Sequence[Image]) -> Ite
             for place, what, stored in ((key_at, "key", key), (value_at, "value", value)):
                 size = min(len(stored) + 1, len(body) - place)
                 if size > 0:
-                    yield Label(body.span(place, size), f"strings.{what}", repr(stored)[1:], "a key or value, and its NUL")
+                    yield Label(
+                        body.span(place, size), f"strings.{what}", repr(stored)[1:], "a key or value, and its NUL"
+                    )
         if image.size:
             yield Label(
-                body.span(entry.image_offset, image.size), f"image[{number}]", f"{image.size} bytes", "the image", "data"
+                body.span(entry.image_offset, image.size),
+                f"image[{number}]",
+                f"{image.size} bytes",
+                "the image",
+                "data",
             )
 
 

@@ -38,10 +38,13 @@ def entry_of(image: Image) -> Entry:
     offload = image.target.offload
     if offload not in OffloadKind.__members__:
         raise UsageError(
-            f"an offload binary cannot say offload model {offload!r}", hint=f"it knows {', '.join(OffloadKind.__members__)}"
+            f"an offload binary cannot say offload model {offload!r}",
+            hint=f"it knows {', '.join(OffloadKind.__members__)}",
         )
     pairs = {**image.attrs, "arch": image.target.arch, "triple": image.target.triple}
-    strings = tuple((_stored(key), _stored(value)) for key, value in pairs.items() if value or key not in ("arch", "triple"))
+    strings = tuple(
+        (_stored(key), _stored(value)) for key, value in pairs.items() if value or key not in ("arch", "triple")
+    )
     return Entry(kinds.get(image.form, ImageKind.none), OffloadKind[offload], 0, strings)
 
 

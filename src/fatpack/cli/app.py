@@ -1,0 +1,107 @@
+"""The click group: commands are imported when they are called, so one command never pays for another."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from fatpack import __version__
+from fatpack.report.problems import USAGE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: command → (module, one line for the overview)
+COMMANDS = {
+    "pack": "Pack device images into a container, or straight into a host object.",
+    "extract": "Get images back out of anything, and print what was written.",
+    "inspect": "Show hosts, containers, images and kernels, with sizes, offsets and findings.",
+    "embed": "Put a finished container into a copy of an object.",
+    "remove": "Take device code, or the selected images, out of an object.",
+    "replace": "Exchange the device code of an object.",
+    "targets": "Explain a triple, architecture or device name, or list what is known.",
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands live in modules of their names under ``fatpack.cli``."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the command names in the order of the documentation."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return one command; None if there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"fatpack.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the overview from the table, without importing any command."""
+        with formatter.section("Commands"):
+            rows = [*COMMANDS.items(), ("tool", "Behave as another tool: `fatpack tool` lists them.")]
+            formatter.write_dl(rows)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or say which ones come near."""
+        name = args[0] if args else ""
+        if name and name not in COMMANDS and not name.startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, COMMANDS, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(COMMANDS)}, tool"
+            ctx.fail(f"no command {name!r}; {hint}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, message="fatpack %(version)s")
+def group() -> None:
+    """Pack, inspect, extract and edit the files in which GPU device code travels.
+
+    Data goes to stdout and talk to stderr; "-" is stdin or stdout; "@FILE" is a file with more arguments. Exit codes:
+    0 fine, 1 findings or nothing matched, 2 usage, 3 malformed input, 4 unsupported, 5 input/output error.
+    """
+
+
+def expand(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with ``@FILE`` replaced by the words in it; an unreadable file is an error."""
+    if not any(argument.startswith("@") for argument in arguments):
+        return list(arguments)
+    import shlex
+
+    expanded: list[str] = []
+    for argument in arguments:
+        if argument.startswith("@") and len(argument) > 1:
+            with open(argument[1:], encoding="utf-8", errors="surrogateescape") as file:
+                expanded += shlex.split(file.read())
+        else:
+            expanded.append(argument)
+    return expanded
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line and return its exit code."""
+    try:
+        code = group.main(expand(arguments), prog_name="fatpack", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return USAGE
+    except click.UsageError as error:
+        command = error.ctx.command_path if error.ctx else "fatpack"
+        sys.stderr.write(f"fatpack: error: {error.format_message()}\nTry '{command} --help'.\n")
+        return USAGE
+    except click.ClickException as error:
+        sys.stderr.write(f"fatpack: error: {error.format_message()}\n")
+        return USAGE
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except click.Abort:
+        return 130
+    return code if isinstance(code, int) else 0

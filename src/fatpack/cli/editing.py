@@ -1,0 +1,55 @@
+"""What the commands that edit a host share: where the result goes."""
+
+from __future__ import annotations
+
+import click
+
+from fatpack.cli.options import Meter, force_option, say
+from fatpack.errors import UsageError
+from fatpack.io.sink import write_pieces
+from fatpack.ops.edit import write_edited
+from fatpack.report.problems import FINE
+from fatpack.report.text import size_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any, TypeVar
+
+    from fatpack.io.source import View
+    from fatpack.model import Piece
+
+    Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def output_options(command: Command) -> Command:
+    """Add -o, --in-place and --force."""
+    options = (
+        click.option("-o", "--output", metavar="FILE", help='Where to write the edited object; "-" is stdout.'),
+        click.option("--in-place", is_flag=True, help="Change HOST itself, after the result was verified."),
+        force_option,
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def write_result(
+    host: View, pieces: Iterable[Piece], output: str | None, *, in_place: bool, force: bool, quiet: bool
+) -> int:
+    """Write an edited host where the options say; return the exit code."""
+    if in_place == (output is not None):
+        raise UsageError("say where to write", hint="-o FILE for a copy, or --in-place to change the host itself")
+    if output == "-":
+        write_pieces(1, pieces)
+        return FINE
+    target = host.chain[0] if output is None else output
+    if output is None and host.source.fileno() is None:
+        raise UsageError("--in-place needs a file")
+    meter = Meter(len(host), f"writing {target}", quiet=quiet)
+    try:
+        size = write_edited(host, pieces, target, force=force or in_place, progress=meter)
+    finally:
+        meter.finish()
+    say(f"wrote {target}: {size_words(size)}", quiet=quiet)
+    return FINE

@@ -1,0 +1,96 @@
+"""Options that several commands share, so that a flag means the same everywhere."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+import click
+
+from fatpack.ops.select import Selector
+from fatpack.report.text import printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any, TypeVar
+
+    from fatpack.model import Finding
+
+    Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def selector_options(command: Command) -> Command:
+    """Add the selectors; the command takes them as ``**selectors`` for :func:`selector`."""
+    options = (
+        click.option("--arch", multiple=True, metavar="PATTERN", help="Architecture, e.g. sm_90 or 'sm_9*'."),
+        click.option("--triple", multiple=True, metavar="PATTERN", help="Target triple."),
+        click.option("--offload", multiple=True, metavar="PATTERN", help="Offload model: cuda, hip, openmp, sycl."),
+        click.option("--form", multiple=True, metavar="PATTERN", help="What the image is: cubin, ptx, bitcode, …"),
+        click.option("--kernel", metavar="REGEX", help="Images with a kernel whose name matches."),
+        click.option("--container", type=click.IntRange(0), metavar="N", help="The N-th container, from 0."),
+        click.option("--index", type=click.IntRange(0), metavar="M", help="The M-th image of its container, from 0."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def selector(selectors: dict[str, Any]) -> Selector:
+    """Return the selector that the shared options describe."""
+    return Selector(**selectors)
+
+
+#: An output that already exists is refused without this.
+force_option = click.option("--force", "-f", is_flag=True, help="Overwrite outputs that exist.")
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="No talk on stderr but errors.")
+
+
+def say(text: str, *, quiet: bool = False) -> None:
+    """Tell the user something, on stderr."""
+    if not quiet:
+        click.echo(printable(text), err=True)
+
+
+def warn(findings: Iterable[Finding], *, quiet: bool = False) -> None:
+    """Print findings as warnings on stderr."""
+    for item in findings:
+        place = item.span.source[0] if item.span.source else ""
+        say(f"fatpack: {item.severity} {item.code}: {place}: {item.message}", quiet=quiet)
+
+
+class Meter:
+    """Progress of a long copy: on a terminal's stderr only, after one second, gone when finished."""
+
+    #: seconds before anything is shown; whoever waits less needs no meter
+    PATIENCE = 1.0
+
+    def __init__(self, total: int, what: str, *, quiet: bool = False) -> None:
+        self._total, self._what = max(total, 1), what
+        self._done = 0
+        self._start = time.monotonic()
+        self._shown = False
+        self._on = not quiet and sys.stderr.isatty()
+
+    def __call__(self, size: int) -> None:
+        """Count bytes that were written."""
+        self._done += size
+        if self._on and time.monotonic() - self._start >= self.PATIENCE:
+            self._shown = True
+            sys.stderr.write(f"\r{self._what} {min(100, 100 * self._done // self._total):3d} %\x1b[K")
+            sys.stderr.flush()
+
+    def finish(self) -> None:
+        """Remove the meter's line."""
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+            self._shown = False
+
+
+def same_directory_name(path: str, suffix: str) -> str:
+    """Return a file name in the current directory made from another's: ``a.cubin`` and ``.offload`` → ``a.offload``."""
+    base = os.path.basename(path)
+    stem, dot, _ = base.rpartition(".")
+    return (stem if dot and stem else base) + suffix

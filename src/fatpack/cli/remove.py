@@ -1,0 +1,40 @@
+"""``fatpack remove``: device code taken out of an object."""
+
+from __future__ import annotations
+
+import click
+
+from fatpack.cli.editing import output_options, write_result
+from fatpack.cli.options import quiet_option, say, selector, selector_options
+from fatpack.io.source import open_source
+from fatpack.ops import edit
+from fatpack.report.problems import FINDINGS, FINE
+from fatpack.report.text import count, size_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+@click.command()
+@click.argument("host")
+@selector_options
+@output_options
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@quiet_option
+def command(
+    host: str, output: str | None, in_place: bool, force: bool, dry_run: bool, quiet: bool, **selectors: Any
+) -> int:
+    """Take all device code, or the selected images, out of a copy of HOST."""
+    with open_source(host) as source:
+        view = source.view()
+        removal = edit.remove(view, selector(selectors))
+        for what in removal.removed:
+            say(f"{'would remove' if dry_run else 'remove'} {what}", quiet=quiet)
+        if not removal.removed:
+            say(f"fatpack: {host}: no image to remove", quiet=quiet)
+            return FINDINGS
+        if dry_run:
+            say(f"{count(len(removal.removed), 'image')}, {size_words(removal.removed_size)}", quiet=quiet)
+            return FINE
+        return write_result(view, removal.pieces, output, in_place=in_place, force=force, quiet=quiet)

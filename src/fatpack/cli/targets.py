@@ -1,0 +1,127 @@
+"""``fatpack targets``: the names of GPU targets, explained."""
+
+from __future__ import annotations
+
+import click
+
+from fatpack.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.target import Coverage, Explanation, Section
+
+#: The version of what ``--json`` prints. Adding a key keeps it, removing or renaming one makes it 2.
+SCHEMA = "fatpack.targets/1"
+
+#: Columns of the terminal that all text output keeps within.
+WIDTH = 100
+
+_VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
+
+
+@click.command("targets", short_help="List or explain the names of GPU targets.")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--runs-on", is_flag=True, help="Show for each NAME where images made for it run.")
+@click.option("--json", "as_json", is_flag=True, help=f"Print one JSON record, schema {SCHEMA}.")
+def command(names: tuple[str, ...], runs_on: bool, as_json: bool) -> None:
+    """List the names of GPU targets, or explain each NAME.
+
+    A NAME is an architecture (sm_90a, compute_80), an AMD processor, target ID or alias (gfx90a:xnack+,
+    gfx9-4-generic, tahiti), an Intel device or CPU (pvc, xe-bmg-g21, skylake-avx512), a compute capability (8.0)
+    or a triple (amdgcn-amd-amdhsa). Case matters.
+    """
+    from fatpack.target import explain, listing
+
+    if runs_on and not names:
+        raise UsageError("--runs-on needs a NAME", hint="for example: fatpack targets sm_90a --runs-on")
+    # Everything is looked up before anything is printed: one unknown name leaves no half output.
+    explanations = [explain(name) for name in names]
+    if as_json:
+        _print_json(explanations if names else _all_names())
+    elif not names:
+        click.echo("\n\n".join("\n".join(_table(section)) for section in listing()))
+    else:
+        lines = _coverage if runs_on else _explanation
+        click.echo("\n\n".join("\n".join(lines(explanation)) for explanation in explanations))
+
+
+def _all_names() -> list[Explanation]:
+    from fatpack.target import explain
+    from fatpack.target.vocabulary import vocabulary
+
+    return [explain(name) for name in vocabulary().names()]
+
+
+def _print_json(explanations: list[Explanation]) -> None:
+    import json
+
+    click.echo(json.dumps({"schema": SCHEMA, "targets": [_record(each) for each in explanations]}, indent=2))
+
+
+def _record(explanation: Explanation) -> dict[str, object]:
+    return {
+        "name": explanation.name,
+        "given": explanation.given,
+        "vendor": explanation.vendor or None,
+        "kind": explanation.kind,
+        "values": dict(explanation.values),
+        "runs_on": [
+            {"form": part.form, "rule": part.rule, "names": list(part.names), "doubtful": list(part.doubtful)}
+            for part in explanation.coverage
+        ],
+        "facts": [{"label": label, "text": text} for label, text in explanation.facts],
+        "notes": list(explanation.notes),
+        "sources": list(explanation.sources),
+    }
+
+
+def _table(section: Section) -> Iterator[str]:
+    """Yield a section as aligned columns; only the last column is wrapped, under itself."""
+    rows = [section.columns, *section.rows]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(section.columns) - 1)]
+    yield click.style(section.title, bold=True)
+    for row in rows:
+        fixed = "".join(f"{text:{width}}  " for text, width in zip(row, widths, strict=False))
+        yield from _hanging(f"  {fixed}", row[-1])
+
+
+def _explanation(explanation: Explanation) -> Iterator[str]:
+    what = " ".join(part for part in (_VENDORS.get(explanation.vendor, ""), explanation.kind) if part)
+    yield f"{click.style(explanation.name, bold=True)}  ({what})"
+    width = max(len(label) for label, _ in explanation.facts)
+    for label, text in explanation.facts:
+        yield from _hanging(f"  {label:{width}}  ", text)
+    for note in explanation.notes:
+        yield from _hanging("  note: ", note)
+    for source in explanation.sources:
+        yield from _hanging("  source: ", source)
+
+
+def _coverage(explanation: Explanation) -> Iterator[str]:
+    yield f"{click.style(explanation.name, bold=True)} runs on"
+    if not explanation.coverage:
+        yield "  nothing in particular: the name stands for no single target"
+    width = max((len(_form(part)) for part in explanation.coverage), default=0)
+    for part in explanation.coverage:
+        margin = f"  {_form(part):{width}}  "
+        yield from _hanging(margin, part.rule)
+        if part.names:
+            yield from _hanging(" " * len(margin), " ".join(part.names))
+        if part.doubtful:
+            yield from _hanging(" " * len(margin), f"doubtful: {' '.join(part.doubtful)}")
+
+
+def _form(part: Coverage) -> str:
+    return {"ptx": "PTX"}.get(part.form, part.form)
+
+
+def _hanging(margin: str, text: str) -> Iterator[str]:
+    """Yield a text behind a margin, wrapped under itself; words longer than the line are kept whole."""
+    import textwrap
+
+    lines = textwrap.wrap(text, max(WIDTH - len(margin), 20), break_long_words=False, break_on_hyphens=False)
+    yield (margin + (lines[0] if lines else "")).rstrip()
+    for line in lines[1:]:
+        yield " " * len(margin) + line

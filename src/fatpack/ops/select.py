@@ -1,0 +1,111 @@
+"""The one selector: which images a command means. The same flags, with the same meaning, in every command."""
+
+from __future__ import annotations
+
+from fatpack import images
+from fatpack.errors import FormatError, UsageError
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.model import Finding
+    from fatpack.scan import Found, FoundImage
+
+
+class Selector(Record):
+    """Conditions on an image; empty ones hold for every image, several values of one are alternatives.
+
+    ``arch``, ``triple``, ``offload`` and ``form`` are shell patterns (``sm_9*``). An ``arch`` pattern without a
+    colon also matches the processor alone: ``gfx90a`` finds ``gfx90a:xnack+``. ``kernel`` is a regular expression
+    that one of the image's kernel names must contain. ``container`` and ``index`` are positions as ``inspect``
+    prints them: the n-th container of the file, the n-th image in it.
+    """
+
+    arch: tuple[str, ...] = ()
+    triple: tuple[str, ...] = ()
+    offload: tuple[str, ...] = ()
+    form: tuple[str, ...] = ()
+    kernel: str | None = None
+    container: int | None = None
+    index: int | None = None
+
+    def is_empty(self) -> bool:
+        """Return whether every image is meant."""
+        return self == Selector()
+
+    def describe(self) -> str:
+        """Return the conditions as the command line spells them."""
+        words = []
+        for name in type(self)._fields:
+            value = getattr(self, name)
+            words += [
+                f"--{name}={item}" for item in (value if isinstance(value, tuple) else [value]) if item is not None
+            ]
+        return " ".join(words)
+
+    def matches(self, found: FoundImage) -> bool:
+        """Return whether an image fulfils the conditions on itself; positions are the caller's to check."""
+        target = found.image.target
+        checks = (
+            (self.arch, target.arch),
+            (self.triple, target.triple),
+            (self.offload, target.offload),
+            (self.form, found.form),
+        )
+        for patterns, value in checks:
+            if patterns and not any(_matches(pattern, value) for pattern in patterns):
+                return False
+        return self.kernel is None or self._has_kernel(found)
+
+    def _has_kernel(self, found: FoundImage) -> bool:
+        import re
+
+        try:
+            expression = re.compile(self.kernel or "")
+        except re.error as error:
+            raise UsageError(f"--kernel {self.kernel!r} is no regular expression: {error}") from error
+        try:
+            names = images.kernels(found.image.data, found.form)  # type: ignore[arg-type]
+        except FormatError:  # a damaged symbol table: `inspect` reports it
+            return False
+        return any(expression.search(name) for name in names)
+
+
+def _matches(pattern: str, value: str) -> bool:
+    if pattern == value:
+        return True
+    if not any(char in pattern for char in "*?["):
+        return ":" not in pattern and value.partition(":")[0] == pattern
+    from fnmatch import fnmatchcase
+
+    return fnmatchcase(value, pattern) or (":" not in pattern and fnmatchcase(value.partition(":")[0], pattern))
+
+
+def select(items: Sequence[Found | Finding], selector: Selector) -> Iterator[tuple[str, Found, FoundImage]]:
+    """Yield (position, container, image) for every image the selector means.
+
+    The position is as ``inspect`` prints it: ``2.0`` is image 0 of container 2 of the file, ``2.0/0.1`` image 1 of
+    container 0 inside that image. Images inside images are only meant when they match themselves.
+    """
+    for position, found, image in positions(items):
+        container, _, index = position.partition("/")[0].partition(".")
+        if selector.container is not None and int(container) != selector.container:
+            continue
+        if selector.index is not None and int(index) != selector.index:
+            continue
+        if selector.matches(image):
+            yield position, found, image
+
+
+def positions(items: Sequence[Found | Finding], prefix: str = "") -> Iterator[tuple[str, Found, FoundImage]]:
+    """Yield (position, container, image) for every image, those inside an image right after it."""
+    from fatpack.scan import Found
+
+    containers = (item for item in items if isinstance(item, Found))
+    for number, found in enumerate(containers):
+        for index, image in enumerate(found.images):
+            position = f"{prefix}{number}.{index}"
+            yield position, found, image
+            yield from positions(image.inside, f"{position}/")

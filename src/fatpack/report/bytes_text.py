@@ -1,0 +1,95 @@
+"""``inspect --bytes`` and ``--at``: which byte is what, from the labels of hosts and formats."""
+
+from __future__ import annotations
+
+from fatpack import formats, hosts
+from fatpack.errors import UsageError
+from fatpack.model import Finding, Label
+from fatpack.report.text import columns, printable
+from fatpack.scan import Found, host_of, scan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from fatpack.io.source import View
+
+#: Bytes shown of something long; the rest is counted.
+_SHOWN = 16
+
+
+def labels(view: View) -> Iterator[Label]:
+    """Yield a label for every byte of a file, once, in order.
+
+    The host labels its own structures; where a container lies, the container's labels take the place of the host's.
+    """
+    found = [item for item in scan(view) if isinstance(item, Found) and item.view.source is view.source]
+    host = host_of(view)
+    outer: Iterable[Label] = [Label(view.span(), "file", f"{len(view)} bytes", "", "unknown")] if len(view) else []
+    if host != "raw":
+        outer = hosts.room(host).labels(view)
+    yield from _merge(outer, sorted(found, key=lambda item: item.view.start), view)
+
+
+def _merge(outer: Iterable[Label], found: Sequence[Found], view: View) -> Iterator[Label]:
+    """Replace the parts of outer labels that containers cover by the containers' own labels."""
+    number = 0
+    reached = 0
+    for label in outer:
+        start, end = max(label.span.start, reached), label.span.end
+        while number < len(found) and found[number].view.start < end:
+            inner = found[number]
+            if inner.view.start > start:
+                yield label.replace(span=label.span.replace(start=start, end=inner.view.start))
+            prefix = f"{label.name} " if host_of(view) != "raw" else ""
+            for part in formats.room(inner.container.format).labels(inner.view, inner.container):
+                yield part.replace(name=f"{prefix}{number}: {part.name}")
+            start = reached = inner.view.end
+            number += 1
+        if start < end:
+            yield label.replace(span=label.span.replace(start=start))
+            reached = end
+
+
+def annotated(view: View) -> Iterator[str]:
+    """Yield the annotated hexdump: one line per field, long data abbreviated."""
+    batch: list[list[str]] = []
+    for label in labels(view):
+        batch.append(_row(view, label))
+        if len(batch) == 512:  # aligned in batches, so that memory stays bounded for any file
+            yield from columns(batch)
+            batch = []
+    yield from columns(batch)
+
+
+def _row(view: View, label: Label) -> list[str]:
+    size = label.span.size
+    head = view.head(label.span.start - view.start, min(size, _SHOWN))
+    shown = head.hex(" ") + (f" … {size - _SHOWN} more" if size > _SHOWN else "")
+    return [f"{label.span.start:#08x}", shown, printable(label.name), printable(label.value)]
+
+
+def at_offset(view: View, offset: int) -> Iterator[str]:
+    """Yield what the byte at an absolute offset is: place, field, value, meaning. Raises UsageError outside the file."""
+    if not 0 <= offset < len(view):
+        raise UsageError(f"offset {offset:#x} is outside {view.chain[0]} ({len(view):#x} bytes)")
+    for label in labels(view):
+        if label.span.start <= offset < label.span.end:
+            inside = offset - label.span.start
+            yield f"{offset:#x}: {printable(label.name)}, byte {inside} of {label.span.size}"
+            yield f"  bytes    {label.span.start:#x} to {label.span.end:#x}: {_row(view, label)[1]}"
+            if label.value:
+                yield f"  value    {printable(label.value)}"
+            if label.doc:
+                yield f"  meaning  {printable(label.doc)}"
+            return
+
+
+def findings_of(items: Iterable[Found | Finding]) -> Iterator[Finding]:
+    """Yield every finding, those inside images included."""
+    for item in items:
+        if isinstance(item, Finding):
+            yield item
+        else:
+            for image in item.images:
+                yield from findings_of(image.inside)

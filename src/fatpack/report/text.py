@@ -1,0 +1,48 @@
+"""Words for people: sizes, safe printing, aligned columns. No colour, no width guessing."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def printable(text: str) -> str:
+    """Return text from a file so that it cannot drive the terminal: control characters and broken UTF-8 as escapes."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode("ascii") for char in text
+    )
+
+
+def size_words(size: int) -> str:
+    """Return a size for people, with the exact number where it is short: ``152 B``, ``18.1 kB``, ``1.02 GB``."""
+    if size < 1000:
+        return f"{size} B"
+    value, unit = float(size), "B"
+    for unit in ("kB", "MB", "GB", "TB"):
+        value /= 1000
+        if value < 999.5:
+            break
+    return f"{value:.3g} {unit}"
+
+
+def count(number: int, noun: str) -> str:
+    """Return ``1 image``, ``2 images``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = (), indent: str = "") -> list[str]:
+    """Return rows as lines with aligned columns two blanks apart; ``right`` are the columns aligned to the right."""
+    if not rows:
+        return []
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    used = [index for index, width in enumerate(widths) if width]
+    lines = []
+    for row in rows:
+        cells = [
+            row[index].rjust(widths[index]) if index in right else row[index].ljust(widths[index]) for index in used
+        ]
+        lines.append((indent + "  ".join(cells)).rstrip())
+    return lines

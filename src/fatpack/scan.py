@@ -1,0 +1,249 @@
+"""Finding containers: source → stream of what was found. The only place where hosts and formats meet.
+
+:func:`scan` asks the hosts where device code may lie, walks the containers there by their declared sizes, recognises
+every image, and looks into images that are containers or hosts themselves. Damage becomes a
+:class:`~fatpack.model.Finding` and the walk goes on behind it, so one bad container never hides its neighbours.
+
+Rules the code below obeys:
+
+1. A container whose header is sound is stepped over by its declared size, even when its inside is damaged: a magic
+   inside a payload is never taken for a container.
+2. Where nothing starts, the next magic is searched from there; each magic's next position is remembered, so a magic
+   that does not occur again is searched for once per region and everything stays linear.
+3. Limits on nesting and on findings bound what a hostile file can make us do.
+"""
+
+from __future__ import annotations
+
+from fatpack import formats, hosts, images
+from fatpack.errors import FormatError, HostError, Unsupported, hexadecimal
+from fatpack.findings import finding
+from fatpack.io import limits
+from fatpack.model import Finding
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.hosts import Site
+    from fatpack.images import Recognised
+    from fatpack.io.source import View
+    from fatpack.model import Container, Image, Span
+
+
+class Found(Record):
+    """A container and where it lies.
+
+    ``view`` are the container's own bytes, ``host`` the kind of file around it (``raw``: none), ``section`` and
+    ``member`` the place in that host, ``index`` the section's number there (None outside sections). ``images`` are
+    its images, recognised and with what they hold in turn.
+    """
+
+    container: Container
+    view: View
+    host: str
+    section: str | None
+    member: str | None
+    index: int | None
+    images: tuple[FoundImage, ...]
+
+
+class FoundImage(Record):
+    """An image, what its bytes turned out to be, and the containers and findings inside it."""
+
+    image: Image
+    recognised: Recognised
+    inside: tuple[Found | Finding, ...] = ()
+
+    @property
+    def form(self) -> str:
+        """What the bytes are: recognised, or as the container says where nothing was recognised."""
+        return self.recognised.form or self.image.form
+
+
+def host_of(view: View) -> str:
+    """Return the JSON name of the host the bytes are: ``raw`` when they are no host we know."""
+    if formats.sniff(view.head(0, 24)):
+        return "raw"
+    return next((name for name in hosts.ROOMS if hosts.room(name).detect(view)), "raw")
+
+
+def scan(view: View) -> Iterator[Found | Finding]:
+    """Yield every container in a file, an object, or a bare container, and a finding for everything wrong.
+
+    Order is that of the bytes within a host. Nothing is read but headers, unless something is compressed. Never
+    raises for damaged input: an unreadable host is a finding as well. Raises ``OSError`` when reading fails.
+    """
+    budget = limits.FINDINGS
+    for item in _scan(view, None, limits.NESTING):
+        if isinstance(item, Finding):
+            budget -= 1
+            if budget < 0:
+                yield finding("FP1005", item.span, f"more than {limits.FINDINGS} findings; the rest is not listed")
+                return
+        yield item
+
+
+def _scan(view: View, member: str | None, depth: int) -> Iterator[Found | Finding]:
+    host = host_of(view)
+    if host == "raw":
+        yield from _raw(view, member, depth)
+        return
+    room = hosts.room(host)
+    try:
+        for site in room.locate(view):
+            if isinstance(site, Finding):
+                yield site
+                continue
+            yield from site.findings
+            if site.expects == "member":
+                yield from _member(site, depth)
+            else:
+                yield from _walk(site, host, member, depth)
+    except (FormatError, Unsupported, HostError) as error:
+        yield _as_finding(error, view.span())
+
+
+def _raw(view: View, member: str | None, depth: int) -> Iterator[Found | Finding]:
+    """Walk a file that is itself a container; any other file simply has none."""
+    if formats.sniff(view.head(0, 24)):
+        yield from _walk(hosts.Site(view), "raw", member, depth)
+
+
+def _member(site: Site, depth: int) -> Iterator[Found | Finding]:
+    if depth <= 0:
+        yield finding("FP1004", site.data.span(), f"{site.member or 'member'} is nested too deeply")
+        return
+    yield from _scan(site.data, site.member, depth - 1)
+
+
+class _NextMagic:
+    """Where each magic occurs next: every search goes on where the last one ended (rule 2)."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._next = dict.fromkeys(formats.MAGICS, -1)
+
+    def after(self, at: int) -> int:
+        """Return the first position of any magic at or after ``at``, or the end of the view."""
+        for magic, place in self._next.items():
+            if place < at:
+                hit = self._view.find(magic, at)
+                self._next[magic] = hit if hit >= 0 else len(self._view)
+        return min(self._next.values())
+
+
+def _walk(site: Site, host: str, member: str | None, depth: int) -> Iterator[Found | Finding]:
+    """Yield the containers of one region, which follow each other, with padding or rubbish between."""
+    view = site.data
+    magics = _NextMagic(view)
+    at = 0
+    while at < len(view):
+        name = formats.sniff(view.head(at, 24))
+        if name is None:
+            following = magics.after(at)
+            yield from _gap(view, at, following)
+            at = following
+            continue
+        if name not in formats.ROOMS:
+            yield finding("FP1006", view.span(at), f"{name}: this version does not read these")
+            return
+        room = formats.room(name)
+        extent = room.extent(view, at)
+        try:
+            container = room.parse(view, at)
+        except (FormatError, Unsupported) as error:
+            yield _as_finding(error, view.span(at, min(extent or 4, len(view) - at)))
+            at = at + extent if extent else magics.after(at + 4)
+            continue
+        stored = view.slice(at, container.span.size)
+        inside = _recognise_all(container.images, depth)
+        yield Found(container, stored, host, site.section, member, site.index, inside)
+        yield from container.findings
+        at += max(container.span.size, 4)
+
+
+def _gap(view: View, start: int, end: int) -> Iterator[Finding]:
+    gap = view.slice(start, end - start)
+    if any(bytes(piece).strip(b"\0") for piece in gap.pieces()):
+        yield finding("FP1002", gap.span(), f"{len(gap)} bytes that are no container")
+    elif end == len(view) and len(gap) >= 8:
+        # Fewer than 8 bytes are the rounding of a compressed binary, which its size does not count.
+        yield finding("FP1003", gap.span(), f"{len(gap)} zero bytes at the end")
+
+
+def _recognise_all(stored: Sequence[Image], depth: int) -> tuple[FoundImage, ...]:
+    """Recognise images, and look into those that can hold containers.
+
+    Images that overlap are looked into once (rule 3): entries of 40 bytes that all point at one container full of
+    such entries would otherwise make work grow exponentially with the nesting.
+    """
+    looked_into: list[tuple[int, int]] = []
+    results = []
+    for image in sorted(stored, key=lambda image: image.span.start):
+        recognised = images.recognise(image.data)  # type: ignore[arg-type]  # every parsed image is a View
+        inside: list[Found | Finding] = list(_disagreements(image, recognised))
+        if recognised.container or recognised.form in ("object", "archive"):
+            if depth <= 0:
+                inside.append(finding("FP1004", image.span, "containers nested deeper than the limit"))
+            elif not looked_into or image.span.start >= looked_into[-1][1]:
+                looked_into.append((image.span.start, image.span.end))
+                inside += _scan(image.data, None, depth - 1)  # type: ignore[arg-type]
+        results.append((image, FoundImage(image, recognised, tuple(inside))))
+    order = {id(image): found for image, found in results}
+    return tuple(order[id(image)] for image in stored)
+
+
+#: stored form → forms of bytes that agree with it. An object may be any ELF; what is not listed must be equal.
+_AGREEING = {
+    "object": {"object", "cubin", "code-object", "archive", "bitcode", "spirv", "offload-binary"},
+    "ptx": {"ptx"},
+    "": None,
+}
+
+
+def _disagreements(image: Image, recognised: Recognised) -> Iterator[Finding]:
+    stored, real = image.form, recognised.form
+    agreeing = _AGREEING.get(stored, {stored})
+    if real and agreeing is not None and real not in agreeing and real != "empty":
+        yield finding("FP1101", image.span, f"stored as {stored}, but the bytes are {real}")
+    problem = images.disagreement(image.target.triple, image.target.arch, recognised)
+    if problem:
+        yield finding("FP1102", image.span, problem)
+    if recognised.size is not None and recognised.size > image.size:
+        yield finding(
+            "FP1104",
+            image.span,
+            f"its headers describe {recognised.size} bytes, and {image.size} are there",
+            "cut short?",
+        )
+
+
+def _as_finding(error: FormatError | Unsupported | HostError, span: Span) -> Finding:
+    if isinstance(error, FormatError) and error.offset is not None:
+        start = error.offset
+        span = span.replace(start=start, end=max(span.end, start))
+        return finding("FP1001", span, f"{error.format}: {error.describe()}".removeprefix(": "))
+    code = "FP1006" if isinstance(error, Unsupported) else "FP1001"
+    return finding(code, span, error.problem, error.hint)
+
+
+def address(found: Found, image: Image) -> str | None:
+    """Return ``path#offset=0x…&size=0x…`` for an image stored as such in a file, as ROCm writes code objects.
+
+    None for an image inside something compressed, which has no place of its own in the file.
+    """
+    view = image.data
+    if not view.source.is_file or image.stored_size is None:  # type: ignore[attr-defined]
+        return None
+    return f"{image.span.source[0]}#offset={hexadecimal(image.span.start)}&size={hexadecimal(image.stored_size)}"
+
+
+def images_of(items: Sequence[Found | Finding]) -> Iterator[tuple[Found, FoundImage]]:
+    """Yield every image with its container, those inside other images right after the image that holds them."""
+    for item in items:
+        if isinstance(item, Found):
+            for image in item.images:
+                yield item, image
+                yield from images_of(image.inside)
