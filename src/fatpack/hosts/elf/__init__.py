@@ -1,0 +1,131 @@
+"""ELF files as hosts: objects, executables and shared objects of either word size and byte order.
+
+::
+
+    0x00  ELF header: class, byte order, kind of file, where the tables are
+    ....  program headers (linked files): what is loaded where
+    ....  sections: code, data, symbols, names, device code
+    ....  section table: name, type, flags, place and size of every section
+
+Device code lies in sections (``fatpack.hosts.elf.sites`` has the rules). Editors never write a file from a parsed
+model: they copy what was there, add or exchange bytes, and patch the headers that must change
+(``fatpack.hosts.elf.append``, ``fatpack.hosts.elf.rewrite``). The modules of this room are imported when they are used.
+
+How we know: the ELF gABI for all records; LLVM's source for the section type; linked results of edited objects are
+byte-compared with those of the originals for GNU ld, gold and lld in the reference tests.
+"""
+
+from __future__ import annotations
+
+from fatpack.doc import Doc
+from fatpack.hosts.elf import constants
+from fatpack.hosts.elf.read import is_elf
+from fatpack.hosts.elf.sites import locate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from fatpack.hosts.elf.append import NewSection
+    from fatpack.io.source import View
+    from fatpack.model import Label, Piece
+
+__all__ = ["DOC", "detect", "edit", "embed", "embed_sections", "labels", "locate", "remove", "replace", "verify"]
+
+DOC = Doc(
+    name="elf",
+    title="ELF object, executable or shared object",
+    description=(
+        "The object and program files of Linux, the BSDs and most embedded systems. Compilers put containers of device "
+        "code into sections of objects; a link with device code turns them into loaded sections of programs."
+    ),
+    references=(
+        "System V ABI, generic part (gABI), https://gabi.xinuos.com, read in 2026",
+        "llvm/include/llvm/BinaryFormat/ELF.h and llvm/lib/Object/OffloadBinary.cpp, LLVM 22.1",
+        "llvm/docs/Extensions.rst (SHT_LLVM_OFFLOADING), LLVM 22.1",
+        "aaelf32, aaelf64 and riscv-elf-psabi: mapping symbols",
+    ),
+    reads="32 and 64 bits, both byte orders, any machine, more than 65279 sections",
+    writes="sections added to objects, executables and shared objects; exchanged or removed in objects",
+    limitations=(
+        "A section added to a linked file is not loaded at run time: it is a label for tools. Linking is how device "
+        "code reaches a program.",
+        "Sections that are loaded at run time are neither removed nor, in linked files, replaced.",
+        "Files without a section table are not searched, and not edited.",
+        "Core files and files with data behind the ELF image (signatures, AppImages) are not edited; adding can be "
+        "forced for the latter.",
+        "Removing leaves an empty section header and the section's name behind, so that no section index changes.",
+        "Relocations of objects in CREL encoding are not read; replacing and removing refuse when one could matter.",
+    ),
+)
+
+
+def detect(view: View) -> bool:
+    """Return whether a view starts as an ELF file does."""
+    return is_elf(view)
+
+
+def labels(view: View) -> Iterator[Label]:
+    """Yield labels that cover every byte of the file once, in file order. Raises FormatError for a damaged header."""
+    from fatpack.hosts.elf import bytemap
+
+    return bytemap.labels(view)
+
+
+def embed(
+    view: View,
+    content: Sequence[Piece],
+    *,
+    name: str = ".llvm.offloading",
+    section_type: int = constants.OFFLOADING,
+    flags: int = constants.EXCLUDE,
+    align: int = 8,
+    unique: bool = False,
+    keep_trailing: bool = False,
+) -> list[Piece]:
+    """Return the file with one section added, as pieces: by default what clang makes for an offload binary.
+
+    ``unique`` refuses a name that a section already has, ``keep_trailing`` allows bytes behind the ELF image. For
+    several sections at once see :func:`fatpack.hosts.elf.append.embed_sections`, which also lists the errors.
+    """
+    from fatpack.hosts.elf import append
+
+    addition = append.NewSection(content, name, section_type, flags, align)
+    return append.embed_sections(view, [addition], unique=unique, keep_trailing=keep_trailing)
+
+
+def embed_sections(
+    view: View, additions: Sequence[NewSection], *, unique: bool = False, keep_trailing: bool = False
+) -> list[Piece]:
+    """Return the file with sections added, as pieces; see :func:`fatpack.hosts.elf.append.embed_sections`."""
+    from fatpack.hosts.elf import append
+
+    return append.embed_sections(view, additions, unique=unique, keep_trailing=keep_trailing)
+
+
+def replace(view: View, index: int, content: Sequence[Piece]) -> list[Piece]:
+    """Return the file with other contents in one section; see :func:`fatpack.hosts.elf.rewrite.replace`."""
+    from fatpack.hosts.elf import rewrite
+
+    return rewrite.replace(view, index, content)
+
+
+def remove(view: View, indices: Sequence[int]) -> list[Piece]:
+    """Return the file without some sections; see :func:`fatpack.hosts.elf.rewrite.remove`."""
+    from fatpack.hosts.elf import rewrite
+
+    return rewrite.remove(view, indices)
+
+
+def edit(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> list[Piece]:
+    """Return the file with several sections exchanged or taken out; see :func:`fatpack.hosts.elf.rewrite.edit`."""
+    from fatpack.hosts.elf import rewrite
+
+    return rewrite.edit(view, changes)
+
+
+def verify(before: View, after: View, *, edited: Collection[int] | None = None) -> None:
+    """Raise HostError unless ``after`` is a sound edit of ``before``; see :func:`fatpack.hosts.elf.check.verify`."""
+    from fatpack.hosts.elf import check
+
+    check.verify(before, after, edited=edited)

@@ -1,0 +1,109 @@
+"""The byte map of an ELF file: a label for every byte, once.
+
+The ELF header, the program headers and the section table are labelled field by field, sections as a whole; what a
+section holds is for the rooms of the formats to say. Where parts overlap, the tables win and then whoever starts
+first; the rest of the other part is labelled without its fields.
+"""
+
+from __future__ import annotations
+
+from fatpack.errors import FormatError
+from fatpack.hosts.elf import constants
+from fatpack.hosts.elf.editable import is_zero
+from fatpack.hosts.elf.read import ElfFile, Section
+from fatpack.model import Label
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.io.source import View
+    from fatpack.layout import Layout
+
+
+def labels(view: View) -> Iterator[Label]:
+    """Yield labels that cover every byte of an ELF file once, in file order. Raises FormatError for a damaged header.
+
+    Contents are not read, only gaps between parts, in bounded pieces, to tell padding from unknown bytes.
+    """
+    elf = ElfFile(view)
+    tables = _tables(elf)
+    sections = _stored_sections(elf)
+    at = 0
+    for start, end, name, layout in [*tables, (len(view), len(view), "", None)]:
+        yield from _filled(elf, sections, at, start)
+        if layout is not None:
+            yield from _table_labels(elf, start, end, name, layout)
+        at = end
+
+
+def _tables(elf: ElfFile) -> list[tuple[int, int, str, Layout | None]]:
+    """Return (start, end, name of one record, layout) of the tables that lie in the file and over no earlier one."""
+    layouts = elf.layouts
+    candidates: list[tuple[int, int, str, Layout | None]] = [(0, layouts.header.size, "header", layouts.header)]
+    if elf.header.program_entry_size == layouts.program.size:
+        candidates.append((*elf.program_table(), "program", layouts.program))
+    if elf.section_count:
+        candidates.append((elf.header.section_offset, elf.table_end, "section", layouts.section))
+    kept: list[tuple[int, int, str, Layout | None]] = []
+    for candidate in candidates:
+        start, end = candidate[:2]
+        if start < end <= len(elf.view) and all(end <= other[0] or other[1] <= start for other in kept):
+            kept.append(candidate)
+    return sorted(kept, key=lambda table: table[0])
+
+
+def _table_labels(elf: ElfFile, start: int, end: int, name: str, layout: Layout) -> Iterator[Label]:
+    if layout is elf.layouts.header:
+        yield from layout.labels(elf.view, start, name)
+        return
+    for number in range((end - start) // layout.size):
+        yield from layout.labels(elf.view, start + number * layout.size, f"{name}[{number}]")
+
+
+def _stored_sections(elf: ElfFile) -> list[Section]:
+    """Return the sections that have bytes in the file, in file order."""
+    size = len(elf.view)
+    stored = [section for section in elf.sections() if section.stored_size and section.offset < size]
+    return sorted(stored, key=lambda section: (section.offset, section.index))
+
+
+def _filled(elf: ElfFile, sections: list[Section], start: int, end: int) -> Iterator[Label]:
+    """Yield labels for a range without tables: sections clipped to it, and the gaps between them."""
+    strings = _strings(elf) if start < end else None
+    at = start
+    for section in sections:
+        if at >= end:
+            return
+        first, last = max(section.offset, at), min(section.end, end)
+        if first >= last:
+            continue
+        yield from _gap(elf.view, at, first)
+        name = elf.string(strings, section.name_offset) if strings is not None else ""
+        yield Label(
+            elf.view.span(first, last - first),
+            f"contents[{section.index}] {name}".rstrip(),
+            f"{constants.section_type(section.type)}, {last - first} bytes, flags "
+            f"{constants.section_flags(section.flags)}",
+            "the contents of the section",
+            "data",
+        )
+        at = last
+    yield from _gap(elf.view, at, end)
+
+
+def _strings(elf: ElfFile) -> View | None:
+    try:
+        return elf.contents(elf.names_section())
+    except FormatError:
+        return None
+
+
+def _gap(view: View, start: int, end: int) -> Iterator[Label]:
+    if start >= end:
+        return
+    size = end - start
+    if is_zero(view, start, end):
+        yield Label(view.span(start, size), "padding", f"{size} zero bytes", "between parts of the file", "padding")
+    else:
+        yield Label(view.span(start, size), "unknown", f"{size} bytes", "no header refers to these bytes", "unknown")

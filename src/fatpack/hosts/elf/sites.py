@@ -1,0 +1,173 @@
+"""Where device code may lie in an ELF file: by section type as LLVM does it, then by name.
+
+LLVM 15 and newer look at the type only (``llvm/lib/Object/OffloadBinary.cpp``, ``extractOffloadFiles``): a section
+of type 0x6FFF4C0B is found whatever its name. Names are what is left for everything else: sections whose type GNU
+objcopy could not set, bundles, and the sections of CUDA and HIP.
+
+Not listed: ``.hipFatBinSegment`` and ``.nvFatBinSegment``, which hold pointers to containers, and ``.llvm.lto``, which
+holds the host's bitcode with a second copy of what ``.llvm.offloading`` has.
+"""
+
+from __future__ import annotations
+
+from fatpack.errors import FormatError
+from fatpack.findings import finding
+from fatpack.hosts import Site
+from fatpack.hosts.elf import constants
+from fatpack.hosts.elf.read import ElfFile, Section
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from fatpack.io.source import View
+    from fatpack.model import Finding
+
+#: The section of LLVM's offload binaries, and what ``clang -r --offload-link`` calls it afterwards.
+OFFLOADING_NAMES = (".llvm.offloading", ".llvm.offloading.relocatable")
+
+#: Names that mean device code whatever the section's type.
+NAMES = (*OFFLOADING_NAMES, ".hip_fatbin", ".nv_fatbin", "__nv_relfatbin")
+
+#: clang-offload-bundler makes one section per target, ``<prefix><bundle ID>``.
+BUNDLE_PREFIX = "__CLANG_OFFLOAD_BUNDLE__"
+
+#: QUIRK(LLVM 14, -fopenmp-new-driver): one section per image, ``.llvm.offloading.<triple>.<arch>.<extension>``, which
+#: holds the image without a container.
+RAW_IMAGE_PREFIX = ".llvm.offloading."
+
+#: Any of the names contains one of these; searched in the table of names instead of building 70,000 of them.
+_NEEDLES = (b".llvm.offloading", BUNDLE_PREFIX.encode(), b".hip_fatbin\0", b".nv_fatbin\0", b"__nv_relfatbin\0")
+_LONGEST = max(map(len, _NEEDLES))
+
+_BLOCK = 1 << 20
+
+
+def is_device_name(name: str) -> bool:
+    """Return whether a section of this name is expected to hold device code."""
+    return name in NAMES or name.startswith((BUNDLE_PREFIX, RAW_IMAGE_PREFIX))
+
+
+def locate(view: View) -> Iterator[Site | Finding]:
+    """Yield the sections of an ELF file that hold containers, in the order of their bytes.
+
+    The sites do not overlap: of sections that claim the same bytes the first is listed, the others are findings. A
+    section that lies outside the file, or that cannot be read as it is, is a finding too. Raises FormatError for a
+    damaged header or section table, and, after everything that could be found without them, for damaged section
+    names.
+    """
+    elf = ElfFile(view)
+    if not elf.section_count:
+        yield finding(
+            "FP1006",
+            view.span(0, elf.layouts.header.size),
+            "the file has no section table, by which device code is found",
+        )
+        return
+    chosen, names_error = _choose(elf)
+    places = [_site(elf, section, name) for section, name in chosen if section.size or section.type == constants.NOBITS]
+    end, owner = 0, None
+    for place in sorted(places, key=_position):
+        if isinstance(place, Site):
+            if place.data.start < end:
+                # Only hostile files do this: thousands of sections over the same bytes would be read as often.
+                yield finding(
+                    "FP1203",
+                    place.data.span(),
+                    f"section {place.index} ({place.section}) overlaps section {owner}: its bytes are not read twice",
+                )
+                continue
+            end, owner = place.data.end, place.index
+        yield place
+    if names_error is not None:
+        raise names_error
+
+
+def _choose(elf: ElfFile) -> tuple[list[tuple[Section, str]], FormatError | None]:
+    """Return the sections of device code with their names, and what was wrong with the table of names."""
+    name_offsets, types = elf.columns("name_offset", "type")
+    error = None
+    names: dict[int, str] = {}
+    strings = None
+    try:
+        strings = elf.contents(elf.names_section())
+        for at in _hits(strings, set(name_offsets)):
+            name = elf.string(strings, at)
+            if is_device_name(name):
+                names[at] = name
+    except FormatError as broken:
+        error = broken
+    chosen = []
+    for index in _marked(name_offsets, types, names):
+        section = elf.section(index)
+        name = elf.string(strings, section.name_offset) if strings is not None else ""
+        chosen.append((section, name))
+    return chosen, error
+
+
+def _marked(name_offsets: Sequence[int], types: Sequence[int], names: Collection[int]) -> list[int]:
+    """Return the indices of the sections that have the type, or one of the names."""
+    if not names and constants.OFFLOADING not in types:
+        return []
+    return [
+        index
+        for index, (name_offset, type) in enumerate(zip(name_offsets, types, strict=True))
+        if type == constants.OFFLOADING or (name_offset in names and type != constants.NULL)
+    ]
+
+
+def _hits(strings: View, used: set[int]) -> Iterator[int]:
+    """Yield where in a table of names a section's name starts with one of the needles; memory stays bounded."""
+    for start in range(0, len(strings), _BLOCK):
+        block = strings.head(start, _BLOCK + _LONGEST - 1)
+        for needle in _NEEDLES:
+            at = block.find(needle)
+            while at >= 0:
+                if start + at in used:
+                    yield start + at
+                at = block.find(needle, at + 1)
+
+
+def _position(place: Site | Finding) -> int:
+    return place.data.start if isinstance(place, Site) else place.span.start
+
+
+def _site(elf: ElfFile, section: Section, name: str) -> Site | Finding:
+    view = elf.view
+    span = view.span(section.offset, section.stored_size)
+    title = f"section {section.index} ({name})"
+    if section.type == constants.NOBITS:
+        return finding(
+            "FP2003",
+            span,
+            f"{title} has a size but no bytes in the file",
+            "this looks like a file of debug information; read the file it was made from",
+        )
+    if section.end > len(view):
+        return finding(
+            "FP2002",
+            span,
+            f"{title} ends at {section.end:#x}, the file at {len(view):#x}",
+            "the file looks cut short",
+        )
+    if section.flags & constants.COMPRESSED:
+        return finding(
+            "FP1006",
+            span,
+            f"{title} is compressed by its section flags, which no producer of device code does",
+        )
+    oddities: list[Finding] = []
+    if section.type != constants.OFFLOADING and name.startswith(OFFLOADING_NAMES[0]):
+        raw = name not in OFFLOADING_NAMES
+        oddities.append(
+            finding(
+                "FP2001",
+                span,
+                f"{title} has type {constants.section_type(section.type)}: LLVM tools do not see it",
+                "this is how LLVM 14 embedded images; rebuild with LLVM 15 or newer"
+                if raw
+                else f"llvm-objcopy --set-section-type {name}={constants.OFFLOADING:#x} mends it",
+            )
+        )
+    data = view.slice(section.offset, section.size, name or f"section {section.index}")
+    return Site(data, name, section.index, findings=tuple(oddities))
