@@ -89,7 +89,7 @@ def _table(section: Section) -> Iterator[str]:
 
 def _explanation(explanation: Explanation) -> Iterator[str]:
     what = " ".join(part for part in (_VENDORS.get(explanation.vendor, ""), explanation.kind) if part)
-    yield f"{click.style(explanation.name, bold=True)}  ({what})"
+    yield f"{_heading(explanation)}  ({what})"
     width = max(len(label) for label, _ in explanation.facts)
     for label, text in explanation.facts:
         yield from _hanging(f"  {label:{width}}  ", text)
@@ -100,7 +100,7 @@ def _explanation(explanation: Explanation) -> Iterator[str]:
 
 
 def _coverage(explanation: Explanation) -> Iterator[str]:
-    yield f"{click.style(explanation.name, bold=True)} runs on"
+    yield f"{_heading(explanation)} runs on"
     if not explanation.coverage:
         yield "  nothing in particular: the name stands for no single target"
     width = max((len(_form(part)) for part in explanation.coverage), default=0)
@@ -111,6 +111,11 @@ def _coverage(explanation: Explanation) -> Iterator[str]:
             yield from _hanging(" " * len(margin), " ".join(part.names))
         if part.doubtful:
             yield from _hanging(" " * len(margin), f"doubtful: {' '.join(part.doubtful)}")
+
+
+def _heading(explanation: Explanation) -> str:
+    name = click.style(explanation.name, bold=True)
+    return name if explanation.given == explanation.name else f"{explanation.given} → {name}"
 
 
 def _form(part: Coverage) -> str:

@@ -1,0 +1,100 @@
+"""The vocabulary of targets: triples, architecture names, target IDs, and when two of them match.
+
+One word per idea: a *target* is a triple with an arch string (:class:`fatpack.model.Target`), an AMD arch string
+with its features is a *target ID*, and what stands in the arch string without features is the *processor*.
+
+Parsing and equality read nothing but the text. What is known about names lies in ``data/*.toml`` with its sources and
+is loaded by the first question about it. Unknown names are legal everywhere in containers; only questions about what
+a person typed raise :class:`~fatpack.errors.TargetError`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.target.compatibility import (
+        Conflict,
+        Verdict,
+        compatible_llvm22,
+        conflicts,
+        effective_processor,
+        same,
+        serves,
+        target_identity,
+    )
+    from fatpack.target.coverage import Coverage, runs_on
+    from fatpack.target.explanation import Explanation
+    from fatpack.target.lookup import explain
+    from fatpack.target.nvidia import NvidiaArch, loads, parse_nvidia
+    from fatpack.target.tables import Section, listing
+    from fatpack.target.target_id import TargetId, canonical_target_id, parse_target_id, signs
+    from fatpack.target.triple import (
+        Triple,
+        is_amdgpu,
+        is_nvptx,
+        same_triple,
+        split_triple,
+        sub_architecture,
+        triple_processor,
+    )
+    from fatpack.target.vocabulary import check_target_id, default_triple, nearest_names, resolve
+
+__all__ = [
+    "Conflict",
+    "Coverage",
+    "Explanation",
+    "NvidiaArch",
+    "Section",
+    "TargetId",
+    "Triple",
+    "Verdict",
+    "canonical_target_id",
+    "check_target_id",
+    "compatible_llvm22",
+    "conflicts",
+    "default_triple",
+    "effective_processor",
+    "explain",
+    "is_amdgpu",
+    "is_nvptx",
+    "listing",
+    "loads",
+    "nearest_names",
+    "parse_nvidia",
+    "parse_target_id",
+    "resolve",
+    "runs_on",
+    "same",
+    "same_triple",
+    "serves",
+    "signs",
+    "split_triple",
+    "sub_architecture",
+    "target_identity",
+    "triple_processor",
+]
+
+#: name → module: imported when it is first used, so that parsing a triple costs no more than that.
+_HOMES = {
+    name: module
+    for module, names in {
+        "compatibility": "Conflict Verdict compatible_llvm22 conflicts effective_processor same serves target_identity",
+        "coverage": "Coverage runs_on",
+        "explanation": "Explanation",
+        "tables": "Section listing",
+        "lookup": "explain",
+        "nvidia": "NvidiaArch loads parse_nvidia",
+        "target_id": "TargetId canonical_target_id parse_target_id signs",
+        "triple": "Triple is_amdgpu is_nvptx same_triple split_triple sub_architecture triple_processor",
+        "vocabulary": "check_target_id default_triple nearest_names resolve",
+    }.items()
+    for name in names.split()
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,115 @@
+"""Triples are compared by meaning: docs/targets.md, "When two targets match"."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fatpack.target.triple import (
+    Triple,
+    identity,
+    is_amdgpu,
+    is_nvptx,
+    same_triple,
+    split_triple,
+    sub_architecture,
+    triple_processor,
+    without_sub_architecture,
+)
+
+WORDS = st.sampled_from(["", "unknown", "amdgcn", "amdgpu9.0a", "amd", "amdhsa", "nvptx64", "linux", "gnu", "a-b", "x"])
+TRIPLES = st.lists(WORDS, max_size=6).map("-".join)
+
+
+def test_a_triple_has_four_parts_and_missing_ones_are_empty() -> None:
+    assert split_triple("nvptx64-nvidia-cuda") == Triple("nvptx64", "nvidia", "cuda", "")
+    assert split_triple("spirv64-intel") == Triple("spirv64", "intel")
+    assert split_triple("") == Triple("")
+
+
+def test_everything_behind_the_third_dash_is_the_environment() -> None:
+    assert split_triple("amdgcn-amd-amdhsa-unknown-").environment == "unknown-"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("spir64", "spir64-unknown-unknown"),
+        ("spirv64-amd-amdhsa", "spirv64-amd-amdhsa--"),
+        ("spirv64-amd-amdhsa", "spirv64-amd-amdhsa-unknown-"),
+        ("amdgcn-amd-amdhsa-", "amdgpu-amd-amdhsa"),
+        ("nvptx64-nvidia-cuda-unknown", "nvptx64-nvidia-cuda"),
+        ("x86_64--linux-gnu", "amd64-unknown-linux-gnu"),
+        ("amdgpu9.5-amd-amdhsa", "amdgpu9.4-amd-amdhsa"),
+        ("amdgpu10-amd-amdhsa", "amdgpu10.1-amd-amdhsa"),
+        ("", "unknown-unknown"),
+    ],
+)
+def test_spellings_that_mean_one_triple_are_the_same(first: str, second: str) -> None:
+    assert same_triple(first, second)
+    assert same_triple(second, first)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("nvptx64-nvidia-cuda", "nvptx-nvidia-cuda"),
+        ("x86_64-pc-linux-gnu", "x86_64-unknown-linux-gnu"),
+        ("x86_64-unknown-linux", "x86_64-unknown-linux-gnu"),
+        ("spirv64-intel", "spirv64-unknown-intel"),
+        ("amdgpu9.00-amd-amdhsa", "amdgpu9.02-amd-amdhsa"),
+        ("amdgpu9.00-amd-amdhsa", "amdgpu-amd-amdhsa"),
+        ("SPIR64", "spir64"),
+    ],
+)
+def test_triples_that_differ_in_a_part_are_not_the_same(first: str, second: str) -> None:
+    assert not same_triple(first, second)
+
+
+@given(TRIPLES, st.sampled_from(["-", "-unknown", "--unknown-"]))
+def test_empty_parts_at_the_end_never_matter(text: str, tail: str) -> None:
+    assert identity(text) == identity(text + tail)
+
+
+@given(TRIPLES)
+def test_the_identity_of_an_identity_is_itself(text: str) -> None:
+    assert identity("-".join(identity(text))) == identity(text)
+
+
+@pytest.mark.parametrize(
+    ("triple", "processor"),
+    [
+        ("amdgpu9.0a-amd-amdhsa", "gfx90a"),
+        ("amdgpu9.00-amd-amdhsa", "gfx900"),
+        ("amdgpu9.42", "gfx942"),
+        ("amdgpu10.30-amd-amdhsa", "gfx1030"),
+        ("amdgpu12.01-amd-amdhsa", "gfx1201"),
+        ("amdgpu13.10-amd-amdhsa", "gfx1310"),
+        ("amdgpu9-amd-amdhsa", "gfx9-generic"),
+        ("amdgpu9.5-amd-amdhsa", "gfx9-4-generic"),
+        ("amdgpu10-amd-amdhsa", "gfx10-1-generic"),
+        ("amdgpu6-amd-amdhsa", "amdgpu6"),
+        ("amdgpuwhat-amd-amdhsa", "amdgpuwhat"),
+        ("amdgpu-amd-amdhsa", ""),
+        ("amdgcn-amd-amdhsa", ""),
+        ("nvptx64-nvidia-cuda", ""),
+    ],
+)
+def test_the_instruction_set_in_a_triple_names_the_processor(triple: str, processor: str) -> None:
+    assert triple_processor(triple) == processor
+
+
+def test_only_the_architecture_word_makes_a_triple_one_for_amd_or_nvidia() -> None:
+    assert is_amdgpu("amdgcn-amd-amdhsa")
+    assert is_amdgpu("amdgpu9.0a")
+    assert not is_amdgpu("spirv64-amd-amdhsa")
+    assert is_nvptx("nvptx-nvidia-cuda")
+    assert not is_nvptx("spir64-nvidia-cuda")
+
+
+def test_taking_out_the_instruction_set_leaves_the_rest() -> None:
+    assert sub_architecture("amdgpu9.0a-amd-amdhsa") == "9.0a"
+    assert without_sub_architecture("amdgpu9.0a-amd-amdhsa") == "amdgpu-amd-amdhsa"
+    assert without_sub_architecture("amdgpu9.0a") == "amdgpu"
+    assert without_sub_architecture("amdgcn-amd-amdhsa") == "amdgcn-amd-amdhsa"

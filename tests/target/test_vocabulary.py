@@ -1,0 +1,232 @@
+"""The tables in ``src/fatpack/target/data`` are complete, consistent and sourced."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fatpack.target
+from fatpack.errors import TargetError
+from fatpack.model import Target
+from fatpack.target import check_target_id, default_triple, nearest_names, resolve, triple_processor
+from fatpack.target.nvidia import EMBEDDED, RENAMED, parse_nvidia
+from fatpack.target.vocabulary import VENDORS, Vocabulary, primary_processor, vocabulary, without_prefix
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+DATA = Path(fatpack.target.__file__).parent / "data"
+TABLES: dict[str, dict[str, Any]] = {
+    name: tomllib.loads((DATA / f"{name}.toml").read_text()) for name in (*VENDORS, "triples")
+}
+ROWS = [
+    (table, row)
+    for table, content in TABLES.items()
+    for key, rows in content.items()
+    if key != "sources" and isinstance(rows, list)
+    for row in rows
+    if isinstance(row, dict)
+]
+
+
+def test_the_data_loads_into_the_records_of_the_vocabulary() -> None:
+    words = Vocabulary(TABLES)
+    assert len(words.nvidia) == 43 + 42
+    assert len(words.amd) == 47 + 5 + 18 + 9 + 3
+    assert len(words.intel) == 37 + 17 + 38 + 4
+
+
+def test_every_row_cites_sources_that_exist() -> None:
+    for table, row in ROWS:
+        assert row["sources"], row
+        assert set(row["sources"]) <= set(TABLES[table]["sources"]), row
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_source_is_cited(table: str) -> None:
+    cited = {key for name, row in ROWS if name == table for key in row["sources"]}
+    assert cited == set(TABLES[table]["sources"])
+
+
+def test_no_name_stands_for_two_things() -> None:
+    words = vocabulary()
+    names = [row["name"] for _, row in ROWS if "name" in row]
+    names += [name for _, row in ROWS for name in (*row.get("names", ()), *row.get("aliases", ()))]
+    assert sorted(names) == sorted(set(names))
+    assert sorted(names) == sorted(words.names())
+
+
+def test_nvidia_names_parse_and_agree_with_the_rules() -> None:
+    for name, line in vocabulary().nvidia.items():
+        arch = parse_nvidia(name)
+        assert arch is not None
+        assert arch.name == name
+        assert line.virtual in vocabulary().nvidia
+        if arch.is_virtual:
+            continue
+        assert line.embedded == (arch.number in EMBEDDED)
+        renamed = RENAMED.get(arch.number)
+        assert line.renamed == (f"sm_{renamed}{arch.suffix}" if renamed else "")
+
+
+def test_every_architecture_has_a_virtual_one_of_its_number_but_sm_21() -> None:
+    for name, line in vocabulary().nvidia.items():
+        if name.startswith("sm_") and name != "sm_21":
+            assert line.virtual == name.replace("sm_", "compute_")
+    assert vocabulary().nvidia["sm_21"].virtual == "compute_20"
+
+
+def test_cuda_versions_are_numbers_and_in_order() -> None:
+    for line in vocabulary().nvidia.values():
+        since, until = ([int(part) for part in text.split(".")] for text in (line.since, line.until or "99.0"))
+        assert len(since) == len(until) == 2
+        assert since <= until
+
+
+def test_processors_and_families_agree_with_the_rule_for_triples() -> None:
+    words = vocabulary()
+    for line in words.amd.values():
+        if line.triple:
+            assert triple_processor(f"amdgpu{line.triple}-amd-amdhsa") == line.name
+            assert words.families[line.family].triple == line.family
+    for spelling, family in words.families.items():
+        assert triple_processor(f"amdgpu{spelling}") == (family.generic or f"amdgpu{spelling}")
+
+
+def test_the_generic_processor_of_a_family_covers_exactly_its_members() -> None:
+    words = vocabulary()
+    for line in words.amd.values():
+        if line.kind == "generic":
+            members = {name for name, other in words.amd.items() if other.kind == "processor" and name == other.name}
+            assert set(line.serves) == {name for name in members if words.amd[name].family == line.family}
+
+
+def test_a_generic_processor_has_only_features_that_a_processor_it_covers_has() -> None:
+    words = vocabulary()
+    for line in words.amd.values():
+        for member in line.serves:
+            assert set(line.features) <= set(words.amd[member].features)
+
+
+def test_gfx908_and_gfx90a_are_covered_by_no_generic_processor() -> None:
+    assert vocabulary().generics_of("gfx908") == vocabulary().generics_of("gfx90a") == ()
+    assert vocabulary().generics_of("gfx906") == ("gfx9-generic",)
+
+
+def test_features_are_in_alphabetical_order() -> None:
+    assert all(list(line.features) == sorted(line.features) for line in vocabulary().amd.values())
+
+
+def test_names_of_llvm_main_follow_from_those_of_dpcpp() -> None:
+    names = vocabulary().intel
+    spelled = {f"xe-{name.replace('_', '-')}" for name, line in names.items() if line.kind == "gpu"}
+    assert {"xe-pvc", "xe-bmg-g21", "xe-lnl-m", "xe-dg2-g10", "xe-tgllp"} <= spelled & set(names)
+
+
+def test_the_vocabulary_is_read_once() -> None:
+    assert vocabulary() is vocabulary()
+
+
+# ---- names that people type
+
+
+@pytest.mark.parametrize(("name", "primary"), [("tahiti", "gfx600"), ("gfx90a", "gfx90a"), ("what", "what"), ("", "")])
+def test_an_alias_is_resolved_and_any_other_name_kept(name: str, primary: str) -> None:
+    assert primary_processor(name) == primary
+
+
+@pytest.mark.parametrize(
+    ("typed", "nearest"),
+    [("SM_80", "sm_80"), ("gfx9_generic", "gfx9-generic"), ("sm_85", "sm_86"), ("intel_gpu_pcv", ""), ("pcv", "pvc")],
+)
+def test_the_nearest_name_comes_first(typed: str, nearest: str) -> None:
+    assert (nearest_names(typed) or ("",))[0] == nearest
+
+
+@given(st.text(max_size=5000))
+def test_any_text_has_at_most_three_nearest_names(typed: str) -> None:
+    assert len(nearest_names(typed)) <= 3
+
+
+def test_a_target_id_is_checked_and_gets_the_primary_name() -> None:
+    assert str(check_target_id("carrizo:xnack+")) == "gfx801:xnack+"
+    assert str(check_target_id("gfx90a:xnack+:sramecc-")) == "gfx90a:sramecc-:xnack+"
+
+
+@pytest.mark.parametrize("text", ["gfx1030:xnack+", "gfx900:sramecc+", "gfx1250:xnack+", "gfx90a:wave64+", "gfx90b"])
+def test_what_clang_refuses_in_a_target_id_is_refused(text: str) -> None:
+    with pytest.raises(TargetError):
+        check_target_id(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("sm_90a", Target("nvptx64-nvidia-cuda", "sm_90a")),
+        ("compute_80", Target("nvptx64-nvidia-cuda", "compute_80")),
+        ("nvidia_gpu_sm_80", Target("nvptx64-nvidia-cuda", "sm_80")),
+        ("tahiti", Target("amdgcn-amd-amdhsa", "gfx600")),
+        ("amd_gpu_gfx90a", Target("amdgcn-amd-amdhsa", "gfx90a")),
+        ("gfx90a:xnack+:sramecc-", Target("amdgcn-amd-amdhsa", "gfx90a:sramecc-:xnack+")),
+        ("amdgcnspirv", Target("spirv64-amd-amdhsa", "amdgcnspirv")),
+        ("intel_gpu_pvc", Target("spir64_gen-unknown-unknown", "pvc")),
+        ("skylake-avx512", Target("spir64_x86_64-unknown-unknown", "skylake-avx512")),
+        ("xe-pvc", Target("spirv64-unknown-unknown", "xe-pvc")),
+    ],
+)
+def test_a_name_stands_for_a_target_with_its_usual_triple(name: str, target: Target) -> None:
+    assert resolve(name) == target
+
+
+def test_an_unknown_name_is_refused_with_the_nearest_known_ones() -> None:
+    with pytest.raises(TargetError, match="unknown target 'gfx90b'; did you mean") as caught:
+        resolve("gfx90b")
+    assert "gfx90c" in caught.value.nearest
+
+
+def test_future_names_of_nvidia_and_amd_still_get_a_triple() -> None:
+    assert default_triple("sm_150a") == "nvptx64-nvidia-cuda"
+    assert default_triple("gfx1400:xnack+") == "amdgcn-amd-amdhsa"
+    assert default_triple("x9000") == ""
+
+
+def test_the_prefix_of_dpcpp_is_taken_off_gpus_of_that_vendor_only() -> None:
+    assert without_prefix("intel_gpu_pvc") == "pvc"
+    assert without_prefix("intel_gpu_skylake") == "intel_gpu_skylake"
+    assert without_prefix("intel_gpu_xe-pvc") == "intel_gpu_xe-pvc"
+    assert without_prefix("amd_gpu_sm_80") == "amd_gpu_sm_80"
+
+
+# ---- the face
+
+
+def test_every_public_name_of_the_package_can_be_imported() -> None:
+    for name in fatpack.target.__all__:
+        assert getattr(fatpack.target, name) is not None
+    assert fatpack.target.__all__ == sorted(fatpack.target.__all__)
+    with pytest.raises(AttributeError):
+        _ = fatpack.target.nothing
+
+
+def test_parsing_and_comparing_common_targets_reads_no_data() -> None:
+    script = (
+        "import sys\n"
+        "from fatpack.model import Target\n"
+        "from fatpack.target import same, parse_target_id, parse_nvidia, triple_processor, compatible_llvm22\n"
+        "a, b = Target('amdgcn-amd-amdhsa', 'gfx90a:xnack+'), Target('nvptx64-nvidia-cuda', 'sm_80')\n"
+        "same(a, b); same(a, a); compatible_llvm22(a, b); parse_target_id(a.arch); triple_processor('amdgpu9.0a')\n"
+        "heavy = {'tomllib', 'tomli', 're', 'typing', 'difflib', 'dataclasses', 'json', 'pathlib'} & set(sys.modules)\n"
+        "print(','.join(sorted(heavy)))\n"
+    )
+    command = [sys.executable, "-S", "-c", script]
+    environment = {"PYTHONPATH": str(DATA.parents[2])}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout == "\n", done.stdout + done.stderr
