@@ -29,9 +29,6 @@ def nvidia(arch: str) -> Target:
     return Target(NVIDIA, arch, "cuda")
 
 
-# ---- same
-
-
 @pytest.mark.parametrize(
     ("first", "second"),
     [
@@ -81,9 +78,6 @@ def test_same_is_symmetric_and_follows_the_identity(first: Target, second: Targe
 @given(TARGETS)
 def test_every_target_is_the_same_as_itself(target: Target) -> None:
     assert same(target, target)
-
-
-# ---- serves
 
 
 @pytest.mark.parametrize(
@@ -188,9 +182,6 @@ def test_a_doubtful_answer_of_the_loader_rules_says_so() -> None:
     assert "documentation" in verdict.reason
 
 
-# ---- compatible_llvm22
-
-
 @pytest.mark.parametrize(
     ("first", "second", "answer"),
     [
@@ -218,9 +209,6 @@ def test_the_old_linker_wrapper_matches_nvidia_only_with_generic() -> None:
 def test_the_old_linker_wrapper_compares_triples_as_text() -> None:
     assert not compatible_llvm22(amd("gfx90a"), amd("gfx90a:xnack+", f"{AMD}-"))
     assert not compatible_llvm22(amd("generic"), amd("gfx90a", "amdgpu-amd-amdhsa"))
-
-
-# ---- conflicts
 
 
 def test_a_feature_fixed_in_some_targets_of_a_processor_is_a_conflict() -> None:

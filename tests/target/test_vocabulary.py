@@ -135,9 +135,6 @@ def test_the_vocabulary_is_read_once() -> None:
     assert vocabulary() is vocabulary()
 
 
-# ---- names that people type
-
-
 @pytest.mark.parametrize(("name", "primary"), [("tahiti", "gfx600"), ("gfx90a", "gfx90a"), ("what", "what"), ("", "")])
 def test_an_alias_is_resolved_and_any_other_name_kept(name: str, primary: str) -> None:
     assert primary_processor(name) == primary
@@ -203,9 +200,6 @@ def test_the_prefix_of_dpcpp_is_taken_off_gpus_of_that_vendor_only() -> None:
     assert without_prefix("intel_gpu_skylake") == "intel_gpu_skylake"
     assert without_prefix("intel_gpu_xe-pvc") == "intel_gpu_xe-pvc"
     assert without_prefix("amd_gpu_sm_80") == "amd_gpu_sm_80"
-
-
-# ---- the face
 
 
 def test_every_public_name_of_the_package_can_be_imported() -> None:

@@ -2,8 +2,8 @@
 
 ``gfx90a:sramecc+:xnack-`` is code for a gfx90a with error-correcting memory on and retry on page faults off. A
 feature that is not named may be either. Order does not matter; clang writes features in alphabetical order
-(2.5 of the bundle notes: the canonical target ID). Nothing here reads the vocabulary's data, so whether
-a processor accepts a feature is asked of :func:`fatpack.target.check_target_id`.
+(llvm/docs/AMDGPUUsage.rst, target ID). Nothing here reads the vocabulary's data, so whether a processor accepts a
+feature is asked of :func:`fatpack.target.check_target_id`.
 """
 
 from __future__ import annotations
