@@ -34,7 +34,9 @@ def tool(name: str) -> str:
     return shutil.which(name) or _missing(name)
 
 
-def run(*command: str | os.PathLike[str], cwd: Path | None = None, check: bool = True) -> subprocess.CompletedProcess[bytes]:
+def run(
+    *command: str | os.PathLike[str], cwd: Path | None = None, check: bool = True
+) -> subprocess.CompletedProcess[bytes]:
     """Run a reference tool by name with arguments; return the finished process with its output as bytes."""
     name, *arguments = command
     done = subprocess.run([tool(str(name)), *map(str, arguments)], cwd=cwd, capture_output=True)

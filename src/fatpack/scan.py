@@ -161,7 +161,18 @@ def _walk(site: Site, host: str, member: str | None, depth: int) -> Iterator[Fou
         inside = _recognise_all(container.images, depth)
         yield Found(container, stored, host, site.section, member, site.index, inside)
         yield from container.findings
-        at += max(container.span.size, 4)
+        at = _end(view, container)
+
+
+def _end(view: View, container: Container) -> int:
+    """Return where the walk goes on: behind the container, or at a magic that a too large size has swallowed."""
+    span = container.span
+    if container.unknown and container.unknown[-1].end == span.end:
+        tail = container.unknown[-1].start - span.start
+        aligned = span.start - view.start + tail + -tail % 8
+        if aligned > span.start - view.start and formats.sniff(view.head(aligned, 24)):
+            return aligned
+    return span.end - view.start
 
 
 def _gap(view: View, start: int, end: int) -> Iterator[Finding]:

@@ -55,7 +55,7 @@ def render(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
         yield from _kernel_lines(image["kernels"], "  ", verbose)
     if containers:
         yield from _places(containers, "  ", record["path"], verbose)
-    elif not image:
+    elif not image and not any(item["code"] == "FP1006" for item in record["findings"]):
         yield "  no device code found"
     yield from finding_lines(record["findings"], "  ")
 

@@ -93,7 +93,7 @@ def _image(index: int, found: FoundImage, findings: list[dict[str, Any]], kernel
         "attrs": dict(image.attrs),
         "claims": {"triple": found.recognised.triple, "arch": found.recognised.arch},
         "detail": found.recognised.detail,
-        "kernels": _kernels(view, found.form, findings) if kernels else [],
+        "kernels": _kernels(view, found.recognised.form, findings) if kernels else [],
         "containers": inside,
     }
 

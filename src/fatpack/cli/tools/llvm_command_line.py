@@ -117,7 +117,8 @@ def _unknown(word: str, name: str, value: str, options: Sequence[Option], progra
         errors.append(f"for the {letter.spelled} option: may not occur within a group!")
     best = min(options, key=lambda option: _distance(name, option.name))
     errors.append(f"Unknown command line argument '{word}'.  Try: '{program} --help'")
-    errors.append(f"Did you mean '{best.spelled}{value if best.kind != 'flag' else ''}'?")
+    guess = best.name + (value if best.kind != "flag" else "")
+    errors.append(f"Did you mean '{'-' if len(guess) == 1 else '--'}{guess}'?")
     return errors
 
 

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 _OPTIONS = (
     command_line.Option("archive", "flag", "Write extracted files to a static archive"),
-    command_line.Option("help", "flag", "Display available options"),
+    command_line.Option("help", "flag", "Display available options (--help-hidden for more)"),
     command_line.Option("h", "flag", ""),
-    command_line.Option("help-list", "flag", ""),
+    command_line.Option("help-list", "flag", "Display list of available options (--help-list-hidden for more)"),
     command_line.Option(
         "image",
         "list",
@@ -71,7 +71,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
     if given.last("version"):
         return _print_version()
     if any(given.last(name) for name in ("help", "h", "help-list")) or not (output or any(inputs)):
-        return _print_help()
+        return _print_help(as_list=not given.last("help"))
     try:
         images = [parse_image_option(text) for text in given.values.get("image", [])]
         if output and any(inputs):
@@ -93,12 +93,24 @@ def _print_version() -> int:
     return 0
 
 
-def _print_help() -> int:
+def _print_help(*, as_list: bool) -> int:
+    """Print what ``--help`` prints, in groups, or the shorter list that an empty command line gets."""
     sys.stdout.write(_OVERVIEW)
-    shown = [option for option in _OPTIONS if option.help]
-    for option in shown:
-        spelled = f"{option.spelled}{'=' if len(option.name) > 1 and option.value else ' ' if option.value else ''}{option.value}"
-        sys.stdout.write(f"  {spelled.ljust(27)} - {option.help}\n")
+    generic = {"help", "help-list", "version"}
+    if as_list:
+        groups = {"": [option for option in _OPTIONS if option.help and option.name != "help-list"]}
+    else:
+        groups = {
+            "\nGeneric Options:\n\n": [option for option in _OPTIONS if option.name in generic],
+            "\nllvm-offload-binary options:\n\n": [
+                option for option in _OPTIONS if option.help and option.name not in generic
+            ],
+        }
+    for heading, options in groups.items():
+        sys.stdout.write(heading)
+        for option in options:
+            separator = "" if not option.value else "=" if len(option.name) > 1 else " "
+            sys.stdout.write(f"  {(option.spelled + separator + option.value).ljust(27)} - {option.help}\n")
     return 0
 
 

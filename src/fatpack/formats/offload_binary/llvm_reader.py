@@ -51,5 +51,5 @@ def _check(rest: View) -> None:
     if entry_offset > size - entry.size or entry_size > size - header.size:
         raise LlvmError(END)
     _, _, _, string_offset, _, image_offset, _ = entry.read(rest, entry_offset)
-    if image_offset > len(rest) or string_offset > len(rest):
+    if image_offset > size or string_offset > size:
         raise LlvmError(END)

@@ -157,15 +157,14 @@ def _inflate(header: Header, header_size: int, inflated_size: int) -> Header:
 
 def _read_entries(header: Header, tables: Layouts) -> list[tuple[int, ...]]:
     body, entry = header.body, tables.entry
-    header_size = tables.header[header.version].size
     end = header.entry_offset + header.entry_count * entry.size
-    if header.entry_offset < header_size or end > len(body):
+    if end > len(body):
         raise _fault(
             body,
             tables.header[header.version].field_offset("entry_offset"),
             "entry table",
             f"{header.entry_count} entries at {hexadecimal(header.entry_offset)} do not fit",
-            f"between {hexadecimal(header_size)} and {hexadecimal(len(body))}",
+            f"at most {hexadecimal(len(body))}",
         )
     return list(entry.struct.iter_unpack(body.read(header.entry_offset, end - header.entry_offset)))
 

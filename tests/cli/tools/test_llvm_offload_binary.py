@@ -1,0 +1,296 @@
+"""The stand-in against llvm-offload-binary 22: same bytes, same messages, same exit codes."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fatpack.cli import main
+from tests.laws.rooms import FIXTURES
+from tests.reference import run, tool
+
+NAME = "llvm-offload-binary"
+FOUR = FIXTURES / "offload_binary" / "llvm-22-four.bin"
+
+#: Keys that collide in LLVM's hash map or share tails, the ones clang uses, and odd ones.
+KEYS = ["triple", "arch", "feature", "symbols", "kind", "name", "language", "foo", "bar", "", "a", "rch", "march", "ch"]
+KEYS += ["compile-opts", "link-opts", "version", "k" * 17, "k" * 33, "k" * 64, "é", "x y", "link", "opts", "s"]
+VALUES = ["", "sm_80", "sm_90a", "gfx90a:xnack+", "nvptx64-nvidia-cuda", "amdgcn-amd-amdhsa", "+a", "arch", "=", "a=b"]
+VALUES += ["é", "0", "80", "m_80", "x" * 40, "cuda", "hip", "openmp", "sycl", "bogus"]
+FILES = [
+    "a.o",
+    "b.bc",
+    "c.cubin",
+    "d.fatbin",
+    "e.s",
+    "f.ptx",
+    "g.spv",
+    "noext",
+    "h.O",
+    "i.",
+    ".hid",
+    "j.tar.o",
+    "bitcode.o",
+    "empty.o",
+]
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("inputs")
+    source = random.Random(1)
+    for name in FILES:
+        (folder / name).write_bytes(source.randbytes(source.randrange(1, 40)))
+    (folder / "bitcode.o").write_bytes(b"BC\xc0\xde" + bytes(9))
+    (folder / "empty.o").write_bytes(b"")
+    return folder
+
+
+def random_image(source: random.Random) -> str:
+    parts = [f"file={source.choice(FILES)}"]
+    for _ in range(source.randrange(9)):
+        key = source.choice(KEYS)
+        parts.append(source.choice([f"{key}={source.choice(VALUES)}", f"{key}={source.choice(VALUES)}", key]))
+    source.shuffle(parts)
+    return "--image=" + ",".join(parts)
+
+
+def _same_bytes(count: int, seed: int, inputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(inputs)
+    source, real = random.Random(seed), tool(NAME)
+    for number in range(count):
+        options = [random_image(source) for _ in range(source.randrange(1, 4))]
+        subprocess.run([real, "-o", "theirs.bin", *options], check=True)
+        assert main(["tool", NAME, "-o", "ours.bin", *options]) == 0
+        assert Path("ours.bin").read_bytes() == Path("theirs.bin").read_bytes(), (number, options)
+
+
+@pytest.mark.reference
+def test_packing_gives_the_same_bytes_as_llvm(inputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _same_bytes(600, 20, inputs, monkeypatch)
+
+
+@pytest.mark.reference
+@pytest.mark.slow
+def test_packing_gives_the_same_bytes_over_thousands_of_command_lines(
+    inputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _same_bytes(3000, 21, inputs, monkeypatch)
+
+
+@pytest.mark.reference
+def test_fatpack_pack_with_the_same_arguments_gives_the_same_bytes(
+    inputs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(inputs)
+    source = random.Random(22)
+    for _ in range(100):
+        options = [random_image(source) for _ in range(source.randrange(1, 4))]
+        run(NAME, "-o", "theirs.bin", *options)
+        assert main(["pack", "-f", "-q", "-o", "ours.bin", *options]) == 0
+        assert Path("ours.bin").read_bytes() == Path("theirs.bin").read_bytes(), options
+
+
+@pytest.mark.reference
+def test_sixty_keys_in_one_image_grow_the_table_alike(inputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(inputs)
+    option = "--image=file=a.o," + ",".join(f"key{number}=value{number}" for number in range(60))
+    run(NAME, "-o", "theirs.bin", option)
+    assert main(["tool", NAME, "-o", "ours.bin", option]) == 0
+    assert Path("ours.bin").read_bytes() == Path("theirs.bin").read_bytes()
+
+
+#: Command lines whose whole behaviour is compared: exit code, both streams, and every file left behind.
+BEHAVIOURS = [
+    [],
+    ["--help-list"],
+    ["--archive=foo"],
+    ["--archive=true", "-o", "x", "--image=file=a.o"],
+    ["-archive", "-archive", "-o", "x", "--image=file=a.o"],
+    ["-o", "x", "-o", "y", "--image=file=a.o"],
+    ["-o=x", "-image=file=a.o"],
+    ["-ox", "--image=file=a.o"],
+    ["-o", "x", "-image", "file=a.o"],
+    ["--o", "x", "--image=file=a.o"],
+    ["-o"],
+    ["--image"],
+    ["--image=", "-o", "x"],
+    ["-o", "x", "--image=file=a.o", "--"],
+    ["--", "pkg.bin"],
+    ["-o", "x", "--image=arch=sm_80"],
+    ["-o", "x", "--image=file=missing.o"],
+    ["-o", "x", "--image=file=."],
+    ["-o", "nowhere/x", "--image=file=a.o"],
+    ["-o", "", "--image=file=a.o"],
+    ["-o", "x"],
+    ["-o", "x", "pkg.bin"],
+    ["-o", "x", "--image=file=a.o", "pkg.bin"],
+    ["-o", "x", "--image=file=a.o", "--foo"],
+    ["-foo=1", "--imag=file=a.o"],
+    ["one", "two"],
+    ["@response"],
+    ["@missing"],
+    ["pkg.bin"],
+    ["pkg.bin", "--image="],
+    ["pkg.bin", "--image=kind=cuda"],
+    ["pkg.bin", "--image=kind=cuda", "--image=kind=hip"],
+    ["pkg.bin", "--image=kind=bogus"],
+    ["pkg.bin", "--image=triple="],
+    ["pkg.bin", "--image=arch=gfx90a"],
+    ["pkg.bin", "--image=arch=gfx90a:xnack+"],
+    ["pkg.bin", "--image=note=a,note=b"],
+    ["pkg.bin", "--image=file=out"],
+    ["pkg.bin", "--image=file=out,kind=hip"],
+    ["pkg.bin", "--image=file=p,file=q,kind=hip"],
+    ["pkg.bin", "--image=file=nowhere/p,kind=hip"],
+    ["pkg.bin", "--image=file=out,arch=none"],
+    ["pkg.bin", "--archive"],
+    ["pkg.bin", "--archive", "--image=kind=cuda"],
+    ["pkg.bin", "--archive", "--image=file=lib.a,arch=sm_80"],
+    ["pkg.bin", "--archive", "--image=file=lib.a,triple=nvptx64-nvidia-cuda"],
+    ["./long-directory-name/pkg.bin", "--archive", "--image=file=lib.a,kind=cuda"],
+    ["missing.bin", "--image="],
+    [".", "--image="],
+    ["a.o", "--image="],
+    ["empty.o", "--image="],
+    ["cut.bin", "--image="],
+    ["zeros.bin", "--image="],
+    ["rubbish.bin", "--image="],
+    ["dotted.name.bin", "--image=arch=sm_70"],
+]
+
+
+def _folder(path: Path, inputs: Path) -> Path:
+    shutil.copytree(inputs, path)
+    packed = FOUR.read_bytes()
+    (path / "pkg.bin").write_bytes(packed)
+    (path / "dotted.name.bin").write_bytes(packed)
+    (path / "long-directory-name").mkdir()
+    (path / "long-directory-name" / "pkg.bin").write_bytes(packed)
+    (path / "cut.bin").write_bytes(packed[:-8])
+    (path / "zeros.bin").write_bytes(packed + bytes(8))
+    (path / "rubbish.bin").write_bytes(packed + b"rubbish!" * 10)
+    (path / "response").write_text("-o \"x y\" --image='file=a.o',triple=t\n")
+    return path
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("arguments", BEHAVIOURS, ids=lambda arguments: " ".join(arguments) or "nothing")
+def test_the_whole_behaviour_is_that_of_llvm(
+    arguments: list[str],
+    inputs: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    theirs, ours = _folder(tmp_path / "theirs", inputs), _folder(tmp_path / "ours", inputs)
+    real = tool(NAME)
+    done = subprocess.run([real, *arguments], cwd=theirs, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    monkeypatch.chdir(ours)
+    code = main(["tool", real, *arguments])
+    streams = capfd.readouterr()
+    assert (code, streams.err, streams.out) == (done.returncode, done.stderr, done.stdout)
+    assert _files(ours) == _files(theirs)
+
+
+@pytest.mark.reference
+def test_the_old_name_warns_and_works(
+    inputs: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(inputs)
+    done = run("clang-offload-packager", "-o", "theirs.bin", "--image=file=a.o")
+    assert main(["tool", "clang-offload-packager", "-o", "ours.bin", "--image=file=a.o"]) == 0
+    assert capfd.readouterr().err == done.stderr.decode()
+    assert Path("ours.bin").read_bytes() == Path("theirs.bin").read_bytes()
+
+
+@pytest.mark.reference
+def test_every_truncation_gets_llvms_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Of a cut file LLVM reads what it checks; where both see the damage they use the same words."""
+    monkeypatch.chdir(tmp_path)
+    real, data = tool(NAME), FOUR.read_bytes()
+    for size in range(0, len(data), 5):
+        Path("cut.bin").write_bytes(data[:size])
+        done = subprocess.run([real, "cut.bin", "--image=arch=none"], capture_output=True, text=True)
+        code = main(["tool", real, "cut.bin", "--image=arch=none"])
+        assert (code, capfd.readouterr().err) == (done.returncode, done.stderr), size
+
+
+@pytest.mark.reference
+def test_damaged_headers_get_llvms_verdict_where_it_survives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    real, data = tool(NAME), (FIXTURES / "offload_binary" / "llvm-22-one.bin").read_bytes()
+    checked = 0
+    for at in range(0x20):
+        for value in (0, 1, 0x7F, 0xFF):
+            damaged = data[:at] + bytes([value]) + data[at + 1 :]
+            Path("bad.bin").write_bytes(damaged)
+            done = subprocess.run([real, "bad.bin", "--image=arch=none"], capture_output=True, text=True)
+            if done.returncode < 0 or damaged[4:8] in (b"\2\0\0\0", b"\3\0\0\0"):
+                continue  # LLVM crashed, or does not know versions 2 and 3
+            code = main(["tool", real, "bad.bin", "--image=arch=none"])
+            error = capfd.readouterr().err
+            if done.returncode:
+                assert (code, error) == (done.returncode, done.stderr), (hex(at), value)
+                checked += 1
+            elif code:
+                # LLVM did not look; we refuse in our own words, with an offset.
+                assert "llvm-offload-binary at 0x" in error, (hex(at), value)
+    assert checked > 60
+
+
+@pytest.mark.reference
+def test_yaml2obj_writes_what_we_write(tmp_path: Path) -> None:
+    """Arbitrary key order, kinds and flags: yaml2obj 22 stores them as given."""
+    from fatpack.formats import offload_binary
+    from fatpack.formats.offload_binary import Entry
+    from fatpack.model import Container, Span
+    from tests.laws.rooms import image, joined
+
+    source = random.Random(5)
+    for number in range(60):
+        keys = source.sample([key for key in KEYS if key.isidentifier()], source.randrange(6))
+        strings = tuple((key.encode(), source.choice(["", "v1", "sm_80", "80"]).encode()) for key in keys)
+        entry = Entry(source.randrange(6), source.choice([0, 1, 2, 4, 8]), source.choice([0, 1, 0xDEAD]), strings)
+        content = source.randbytes(source.randrange(20))
+        text = "--- !Offload\nMembers:\n"
+        text += f"  - ImageKind: {entry.image_kind:#06x}\n    OffloadKind: {entry.offload_kind:#06x}\n"
+        text += f"    Flags: {entry.flags}\n"
+        if strings:
+            text += "    String:\n"
+        for key, value in strings:
+            text += f"      - Key: '{key.decode()}'\n        Value: '{value.decode()}'\n"
+        text += f"    Content: '{content.hex()}'\n"
+        (tmp_path / "x.yaml").write_text(text)
+        done = run("yaml2obj", tmp_path / "x.yaml", "-o", tmp_path / "x.bin")
+        assert not done.stderr
+        ours = joined(offload_binary.write(Container("", 1, (image(content, record=entry),), Span(0, 0))))
+        assert ours == (tmp_path / "x.bin").read_bytes(), (number, text)
+
+
+def test_stored_names_cannot_leave_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.o").write_bytes(b"x")
+    assert main(["tool", NAME, "-o", "evil.bin", "--image=file=a.o,triple=/../../t,arch=../x"]) == 0
+    assert main(["tool", NAME, "evil.bin", "--image="]) == 0
+    assert sorted(os.listdir()) == ["a.o", "evil-_.._.._t-.._x.0.o", "evil.bin"]
+
+
+def test_versions_2_and_3_are_extracted_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("fatpack-v2", "fatpack-v3", "fatpack-v3-zstd"):
+        assert main(["tool", NAME, str(FIXTURES / "offload_binary" / f"{name}.bin"), "--image=arch=sm_80"]) == 0
+        assert Path(f"{name}-nvptx64-nvidia-cuda-sm_80.0.cubin").read_bytes() == b"worldworld"

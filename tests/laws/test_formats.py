@@ -1,0 +1,210 @@
+"""The laws of every format room (docs/design/architecture.md)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fatpack import formats
+from fatpack.errors import FormatError, Unsupported
+from fatpack.model import Finding
+from fatpack.scan import Found, scan
+from tests.laws.rooms import FORMATS, format_fixtures, joined, view_of, walk
+
+ROOMS = sorted(formats.ROOMS)
+FIXTURE_IDS = [f"{name}-{path.name}" for name, path in format_fixtures()]
+each_room = pytest.mark.parametrize("name", ROOMS)
+each_fixture = pytest.mark.parametrize(("name", "path"), format_fixtures(), ids=FIXTURE_IDS)
+relaxed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+
+
+def test_every_room_has_cases() -> None:
+    assert sorted(FORMATS) == ROOMS
+
+
+@each_room
+def test_the_door_is_complete(name: str) -> None:
+    room = formats.room(name)
+    for part in ("DOC", "LAYOUTS", "detect", "extent", "parse", "write", "labels", "describe"):
+        assert hasattr(room, part), part
+
+
+@each_room
+def test_the_card_is_honest_and_the_page_exists(name: str) -> None:
+    doc = formats.room(name).DOC
+    assert doc.name == name
+    assert doc.limitations
+    assert doc.references
+    page = Path(__file__).parents[2] / "docs" / "formats" / f"{name}.md"
+    assert page.exists()
+    assert all(limitation in page.read_text() for limitation in doc.limitations)
+
+
+@each_room
+@relaxed
+@given(data=st.data())
+def test_what_is_written_is_read_back(name: str, data: st.DataObject) -> None:
+    room = formats.room(name)
+    model = data.draw(FORMATS[name].models)
+    stored = joined(room.write(model))
+    (again,) = walk(name, stored)[:1]
+    assert again.version == model.version
+    assert [image.data.tobytes() for image in again.images] == [image.data.tobytes() for image in model.images]
+    assert [image.target for image in again.images] == [image.target for image in model.images]
+    assert [dict(image.attrs) for image in again.images] == [dict(image.attrs) for image in model.images]
+    assert joined(room.write(again)) == stored
+    assert again.findings == ()
+
+
+@each_fixture
+def test_a_canonical_file_is_rewritten_to_the_same_bytes(name: str, path: Path) -> None:
+    room = formats.room(name)
+    containers = walk(name, path.read_bytes())
+    assert containers
+    assert b"".join(joined(room.write(container)) for container in containers) == path.read_bytes()
+
+
+@each_room
+@relaxed
+@given(data=st.data())
+def test_labels_cover_every_byte_once(name: str, data: st.DataObject) -> None:
+    room = formats.room(name)
+    view = view_of(joined(room.write(data.draw(FORMATS[name].models))))
+    container = room.parse(view)
+    reached = 0
+    for label in room.labels(view, container):
+        assert label.span.start == reached
+        assert label.span.end > reached
+        reached = label.span.end
+    assert reached == container.span.end
+
+
+@each_room
+@relaxed
+@given(data=st.data())
+def test_any_damage_gives_a_result_or_a_format_error(name: str, data: st.DataObject) -> None:
+    room = formats.room(name)
+    stored = bytearray(joined(room.write(data.draw(FORMATS[name].models))))
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(stored) - 1))
+        stored[at : at + 8] = data.draw(st.binary(min_size=1, max_size=8))
+    _parse_or_refuse(name, bytes(stored))
+
+
+def _parse_or_refuse(name: str, data: bytes) -> None:
+    """Parse, label and describe; anything but a result or a precise error fails the test."""
+    room, view = formats.room(name), view_of(data)
+    try:
+        container = room.parse(view)
+    except FormatError as error:
+        assert error.offset is not None
+        assert error.format == name
+        assert error.chain[0] == "test"
+        return
+    except Unsupported:
+        return
+    assert sum(label.span.size for label in room.labels(view, container)) == container.span.size
+    room.describe(container)
+    for image in container.images:
+        assert len(image.data.tobytes()) == image.size
+
+
+@each_fixture
+def test_every_truncation_gives_a_result_or_a_format_error(name: str, path: Path) -> None:
+    data = path.read_bytes()
+    for size in range(len(data)):
+        _parse_or_refuse(name, data[:size])
+        items = list(scan(view_of(data[:size])))
+        assert items or size < 24 or not formats.sniff(data[:size])
+
+
+@each_fixture
+@pytest.mark.parametrize("change", [0x01, 0x80, 0xFF])
+def test_every_flipped_byte_gives_a_result_or_a_format_error(name: str, path: Path, change: int) -> None:
+    data = path.read_bytes()
+    for at in range(len(data)):
+        damaged = bytearray(data)
+        damaged[at] ^= change
+        _parse_or_refuse(name, bytes(damaged))
+        list(scan(view_of(bytes(damaged))))
+
+
+@each_fixture
+def test_memory_is_bounded_by_the_bytes_present(name: str, path: Path) -> None:
+    """Every 8-byte field is made huge in turn; nothing may be allocated for it."""
+    data = path.read_bytes()
+    tracemalloc.start()
+    try:
+        for at in range(0, len(data) - 7, 4):
+            for value in (2**63, 2**40, 2**32 - 1):
+                damaged = data[:at] + value.to_bytes(8, "little") + data[at + 8 :]
+                _parse_or_refuse(name, damaged)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < (8 << 20) + 64 * len(data)
+
+
+@each_fixture
+def test_an_intact_container_behind_a_damaged_one_is_found(name: str, path: Path) -> None:
+    good = path.read_bytes()
+    room = formats.room(name)
+    first = walk(name, good)[0].span.size
+    for at in range(4, min(first, 200)):
+        damaged = bytearray(good)
+        damaged[at] ^= 0xFF
+        items = list(scan(view_of(bytes(damaged) + good)))
+        spans = [item.view.span() for item in items if isinstance(item, Found)]
+        assert any(span.start == len(good) for span in spans), hex(at)
+    assert room.extent(view_of(good)) == first
+
+
+@each_fixture
+def test_several_containers_with_rubbish_between_are_all_found(name: str, path: Path) -> None:
+    good = path.read_bytes()
+    number = len([item for item in scan(view_of(good)) if isinstance(item, Found)])
+    items = list(scan(view_of(good + b"rubbish!" + good + bytes(64) + good)))
+    assert len([item for item in items if isinstance(item, Found)]) == 3 * number
+    codes = [item.code for item in items if isinstance(item, Finding) and item.severity != "note"]
+    assert codes == ["FP1002"]
+
+
+@each_room
+def test_output_does_not_depend_on_the_run(name: str) -> None:
+    """The same input gives the same bytes under another hash seed and in another folder."""
+    program = (
+        "import sys\n"
+        "from fatpack import formats\n"
+        "from tests.laws.rooms import FORMATS, fixtures, joined, walk\n"
+        f"for path in fixtures(FORMATS[{name!r}].fixtures):\n"
+        f"    for container in walk({name!r}, path.read_bytes()):\n"
+        f"        sys.stdout.buffer.write(joined(formats.room({name!r}).write(container)))\n"
+    )
+    root = Path(__file__).parents[2]
+    outputs = set()
+    for seed in ("0", "1", "4711"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join([str(root), *sys.path])}
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, check=True, cwd="/"
+        )
+        outputs.add(done.stdout)
+    assert len(outputs) == 1
+    assert outputs.pop()
+
+
+@each_room
+def test_layouts_agree_with_construct(name: str) -> None:
+    """The struct reader and the construct oracle come from one table; they must read the same."""
+    for layout in formats.room(name).LAYOUTS:
+        record = bytes(range(1, layout.size + 1))
+        values = layout.read(view_of(record), 0)
+        parsed = layout.construct().parse(record)
+        assert [parsed[field.name] for field in layout.fields] == list(values)
+        assert layout.construct().build(parsed) == layout.pack(*values) == record

@@ -1,0 +1,89 @@
+"""What a command may load: start-up time is a feature, and every module has to be worth its milliseconds."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+CONTAINER = str(FIXTURES / "offload_binary" / "llvm-22-four.bin")
+
+#: Never loaded by reading, extracting or packing.
+HEAVY = {
+    "lief",
+    "elftools",
+    "construct",
+    "zstandard",
+    "lz4",
+    "logging",
+    "importlib.metadata",
+    "dataclasses",
+    "tomllib",
+    "tomli",
+    "tempfile",
+    "pathlib",
+    "subprocess",
+    "asyncio",
+}
+#: click itself needs these; a command without click must not load them.
+CLICK_NEEDS = {"dataclasses", "tempfile", "pathlib", "subprocess"}
+#: Not loaded without click either.
+TOOL_HEAVY = {"click", "re", "typing", "inspect", "json", "argparse", "shutil", "random", "hashlib"}
+
+
+def _loaded(*arguments: str, cwd: Path) -> set[str]:
+    program = (
+        "import sys\n"
+        "before = set(sys.modules)\n"
+        "from fatpack.cli import main\n"
+        "code = main(sys.argv[1:])\n"
+        "sys.stderr.write('\\n'.join(sorted(set(sys.modules) - before)))\n"
+        "sys.exit(code)\n"
+    )
+    command = [sys.executable, "-I", "-c", f"import sys; sys.path[:0] = {sys.path!r}\n{program}", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.splitlines())
+
+
+@pytest.fixture(scope="module")
+def click_alone() -> set[str]:
+    """What `import click` loads by itself: not ours to avoid."""
+    program = "import sys; import click; print('\\n'.join(sys.modules))"
+    command = [sys.executable, "-I", "-c", f"import sys; sys.path[:0] = {sys.path!r}\n{program}"]
+    return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["inspect", CONTAINER],
+        ["extract", CONTAINER, "-d", "out", "-q"],
+        ["pack", f"--image=file={CONTAINER},triple=t", "-o", "x.bin", "-q"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_click_commands_load_no_heavy_module(arguments: list[str], tmp_path: Path, click_alone: set[str]) -> None:
+    assert not (_loaded(*arguments, cwd=tmp_path) & HEAVY) - click_alone
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--version"],
+        ["tool", "llvm-offload-binary", CONTAINER, "--image=file=x"],
+        ["tool", "llvm-offload-binary", "-o", "y", f"--image=file={CONTAINER},triple=t"],
+    ],
+    ids=["version", "tool-extract", "tool-pack"],
+)
+def test_commands_without_click_load_next_to_nothing(arguments: list[str], tmp_path: Path) -> None:
+    assert not _loaded(*arguments, cwd=tmp_path) & (HEAVY | TOOL_HEAVY)
+
+
+def test_importing_the_package_loads_only_the_package() -> None:
+    program = "import sys; before = set(sys.modules); import fatpack; print('\\n'.join(sorted(set(sys.modules) - before)))"
+    command = [sys.executable, "-I", "-c", f"import sys; sys.path[:0] = {sys.path!r}\n{program}"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == ["__future__", "fatpack"]
