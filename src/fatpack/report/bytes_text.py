@@ -28,10 +28,10 @@ def labels(view: View) -> Iterator[Label]:
     outer: Iterable[Label] = [Label(view.span(), "file", f"{len(view)} bytes", "", "unknown")] if len(view) else []
     if host != "raw":
         outer = hosts.room(host).labels(view)
-    yield from _merge(outer, sorted(found, key=lambda item: item.view.start), view)
+    yield from _merge(outer, sorted(found, key=lambda item: item.view.start), is_hosted=host != "raw")
 
 
-def _merge(outer: Iterable[Label], found: Sequence[Found], view: View) -> Iterator[Label]:
+def _merge(outer: Iterable[Label], found: Sequence[Found], *, is_hosted: bool) -> Iterator[Label]:
     """Replace the parts of outer labels that containers cover by the containers' own labels."""
     number = 0
     reached = 0
@@ -41,9 +41,9 @@ def _merge(outer: Iterable[Label], found: Sequence[Found], view: View) -> Iterat
             inner = found[number]
             if inner.view.start > start:
                 yield label.replace(span=label.span.replace(start=start, end=inner.view.start))
-            prefix = f"{label.name} " if host_of(view) != "raw" else ""
+            prefix = f"{label.name}/" if is_hosted else ""
             for part in formats.room(inner.container.format).labels(inner.view, inner.container):
-                yield part.replace(name=f"{prefix}{number}: {part.name}")
+                yield part.replace(name=f"{prefix}container[{number}].{part.name}")
             start = reached = inner.view.end
             number += 1
         if start < end:

@@ -1,0 +1,158 @@
+"""``fatpack extract`` as users type it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Ran
+
+Fatpack = Callable[..., Ran]
+
+
+def packed(fatpack: Fatpack) -> None:
+    images = [
+        "--image=file=a.cubin,triple=nvptx64-nvidia-cuda,arch=sm_80,kind=cuda",
+        "--image=file=b.cubin,triple=nvptx64-nvidia-cuda,arch=sm_90,kind=cuda",
+        "--image=file=k.ptx,triple=nvptx64-nvidia-cuda,arch=sm_80,kind=openmp",
+    ]
+    assert fatpack("pack", *images, "--host=host.o", "-o", "fat.o", "-q").code == 0
+
+
+def test_everything_comes_out_and_is_listed(folder: Path, fatpack: Fatpack) -> None:
+    packed(fatpack)
+    ran = fatpack("extract", "fat.o")
+    assert ran.code == 0
+    assert ran.out.splitlines() == [
+        "fat-nvptx64-nvidia-cuda-sm_80.0.cubin  0.0 cuda nvptx64-nvidia-cuda sm_80 cubin, 7.58 kB",
+        "fat-nvptx64-nvidia-cuda-sm_90.1.cubin  1.0 cuda nvptx64-nvidia-cuda sm_90 cubin, 8.75 kB",
+        "fat-nvptx64-nvidia-cuda-sm_80.2.ptx  2.0 openmp nvptx64-nvidia-cuda sm_80 ptx, 3.41 kB",
+    ]
+    assert (folder / "fat-nvptx64-nvidia-cuda-sm_90.1.cubin").read_bytes() == (folder / "b.cubin").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("selection", "expected"),
+    [
+        (["--arch", "sm_90"], ["sm_90.1.cubin"]),
+        (["--arch", "sm_*"], ["sm_80.0.cubin", "sm_80.2.ptx", "sm_90.1.cubin"]),
+        (["--arch", "sm_80", "--form", "ptx"], ["sm_80.2.ptx"]),
+        (["--offload", "openmp"], ["sm_80.2.ptx"]),
+        (["--triple", "nvptx*", "--form", "cubin"], ["sm_80.0.cubin", "sm_90.1.cubin"]),
+        (["--kernel", "add_"], ["sm_80.0.cubin", "sm_80.2.ptx", "sm_90.1.cubin"]),
+        (["--kernel", "^scale$"], []),
+        (["--container", "1"], ["sm_90.1.cubin"]),
+        (["--container", "1", "--index", "0"], ["sm_90.1.cubin"]),
+        (["--container", "1", "--index", "1"], []),
+        (["--arch", "sm_80", "--arch", "sm_90", "--form=cubin"], ["sm_80.0.cubin", "sm_90.1.cubin"]),
+        (["--arch", "gfx*"], []),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_selectors(folder: Path, fatpack: Fatpack, selection: list[str], expected: list[str]) -> None:
+    packed(fatpack)
+    ran = fatpack("extract", "fat.o", *selection, "-d", "out", "-q")
+    assert ran.code == (0 if expected else 1)
+    names = sorted(os.listdir("out")) if expected else []
+    assert names == [f"fat-nvptx64-nvidia-cuda-{name}" for name in expected]
+
+
+def test_a_processor_without_features_finds_target_ids(folder: Path, fatpack: Fatpack) -> None:
+    assert fatpack("extract", "pkg.bin", "--arch=gfx90a", "-o", "x").code == 0
+    assert fatpack("extract", "pkg.bin", "--arch=gfx90a:xnack-", "-o", "y").code == 1
+    assert (folder / "x").read_bytes() == b"BC\xc0\xdebits"
+
+
+def test_one_image_goes_to_a_file_or_to_stdout(folder: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("extract", "pkg.bin", "--arch=sm_70", "-o", "x")
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.err == "wrote x: 0.0 cuda nvptx64-nvidia-cuda sm_70 object, 5 B\n"
+    ran = fatpack("extract", "pkg.bin", "--arch=sm_70", "-o", "-")
+    assert (ran.code, ran.out, ran.err) == (0, "hello", "")
+
+
+def test_several_images_do_not_fit_one_file(folder: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("extract", "pkg.bin", "-o", "x")
+    assert ran.code == 2
+    assert "4 images match, and -o takes one" in ran.err
+    assert not (folder / "x").exists()
+
+
+def test_nothing_is_written_if_one_output_exists(folder: Path, fatpack: Fatpack) -> None:
+    packed(fatpack)
+    (folder / "fat-nvptx64-nvidia-cuda-sm_80.2.ptx").write_text("mine")
+    before = sorted(os.listdir(folder))
+    ran = fatpack("extract", "fat.o")
+    assert ran.code == 2
+    assert "fat-nvptx64-nvidia-cuda-sm_80.2.ptx exists; give another directory with -d, or --force" in ran.err
+    assert sorted(os.listdir(folder)) == before
+    assert fatpack("extract", "fat.o", "--force").code == 0
+
+
+def test_addresses_printed_by_inspect_are_accepted(folder: Path, fatpack: Fatpack) -> None:
+    packed(fatpack)
+    addresses = [line.strip() for line in fatpack("inspect", "-v", "fat.o").out.splitlines() if "#offset=" in line]
+    assert len(addresses) == 3
+    for spelled in (addresses[1], f"file://{folder}/{addresses[1]}"):
+        assert fatpack("extract", spelled, "-o", "x", "--force").code == 0
+        assert (folder / "x").read_bytes() == (folder / "b.cubin").read_bytes()
+    decimal = addresses[1].partition("#")[0] + "#offset=0&size=4"
+    assert fatpack("extract", decimal, "-o", "-").out == "\x7fELF"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["pkg.bin#offset=9999", "-o", "x"], 2, "outside the file"),
+        (["pkg.bin#offset=0&size=9999", "-o", "x"], 2, "outside the file"),
+        (["pkg.bin#offset=abc", "-o", "x"], 2, "'abc' is no number"),
+        (["pkg.bin#offset=1&length=2", "-o", "x"], 2, "unknown part 'length=2'"),
+        (["pkg.bin#offset=1"], 2, "an address needs an output"),
+        (["pkg.bin", "-o", "x", "-d", "y"], 2, "-o and -d exclude each other"),
+        (["none.o"], 5, "none.o: No such file or directory"),
+        (["."], 5, ".: Is a directory"),
+        (["a.cubin"], 1, "no images"),
+        (["pkg.bin", "--arch=sm_1"], 1, "no images that match --arch=sm_1"),
+        (["pkg.bin", "--kernel=("], 2, "is no regular expression"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_goes_wrong_is_one_line(
+    folder: Path, fatpack: Fatpack, arguments: list[str], code: int, message: str
+) -> None:
+    before = sorted(os.listdir(folder))
+    ran = fatpack("extract", *arguments)
+    assert ran.code == code
+    assert message in ran.err
+    assert ran.err.count("\n") == 1
+    assert sorted(os.listdir(folder)) == before
+
+
+def test_containers_come_out_as_stored(folder: Path, fatpack: Fatpack) -> None:
+    packed(fatpack)
+    assert fatpack("extract", "fat.o", "--containers", "--arch=sm_90", "-o", "one.bin").code == 0
+    assert "1 image" in fatpack("inspect", "one.bin").out
+    assert fatpack("extract", "fat.o", "--containers", "-d", "all").code == 0
+    assert sorted(os.listdir("all")) == [f"fat.{number}.llvm-offload-binary" for number in range(3)]
+
+
+def test_intact_images_of_a_damaged_file_are_extracted(folder: Path, fatpack: Fatpack) -> None:
+    data = bytearray((folder / "pkg.bin").read_bytes())
+    data[0x40:0x48] = (2**40).to_bytes(8, "little")  # the first image's size
+    (folder / "bad.bin").write_bytes(data)
+    ran = fatpack("extract", "bad.bin", "-d", "out")
+    assert ran.code == 3
+    assert len(ran.out.splitlines()) == 3
+    assert (
+        "error FP1001: bad.bin at 0x38: llvm-offload-binary: entry[0] image: 0xb0 + 0x10000000000 is past the end"
+        in ran.err
+    )
+
+
+def test_stored_names_cannot_choose_the_folder(folder: Path, fatpack: Fatpack) -> None:
+    assert fatpack("pack", "--image=file=k.ptx,triple=../../evil,arch=/etc/x", "-o", "evil.bin", "-q").code == 0
+    assert fatpack("extract", "evil.bin", "-d", "out", "-q").code == 0
+    assert os.listdir("out") == ["evil-_.._evil-_etc_x.0.ptx"]

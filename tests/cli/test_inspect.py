@@ -1,0 +1,157 @@
+"""``fatpack inspect``: text, JSON, bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.cli.conftest import Ran
+from tests.laws.rooms import FIXTURES
+from tools import golden
+
+Fatpack = Callable[..., Ran]
+A = "--image=file=a.cubin,triple=nvptx64-nvidia-cuda,arch=sm_80,kind=cuda"
+
+
+def test_the_tree_of_a_container(folder: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("inspect", "pkg.bin")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == (
+        "pkg.bin: 624 B\n"
+        "  4 × llvm-offload-binary v1, 4 images, 624 B at 0x0\n"
+        "    0.0  cuda    nvptx64-nvidia-cuda  sm_70          object   at 0xb0    5 B\n"
+        "    1.0  openmp  nvptx64-nvidia-cuda  sm_80          cubin    at 0x148  10 B\n"
+        "    2.0  hip     amdgcn-amd-amdhsa    gfx90a:xnack+  bitcode  at 0x208   8 B\n"
+        "    3.0  sycl    -                    -              empty    at 0x270   0 B\n"
+    )
+
+
+def test_verbose_adds_addresses_attributes_and_kernels(folder: Path, fatpack: Fatpack) -> None:
+    assert fatpack("pack", A + ",feature=+ptx80", "-o", "x").code == 0
+    lines = [line.strip() for line in fatpack("inspect", "-v", "x").out.splitlines()]
+    assert "feature = +ptx80" in lines
+    assert "kernel add_one" in lines
+    assert any(line.startswith("x#offset=0x") and line.endswith("&size=0x1da0") for line in lines)
+
+
+def test_a_file_that_is_an_image_says_so(folder: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("inspect", "a.cubin")
+    assert ran.code == 0
+    assert ran.out.startswith("a.cubin: cubin sm_80, ELF64 executable, CUDA 13.0")
+    assert "add_one" in ran.out
+
+
+def test_a_file_without_device_code_says_so(folder: Path, fatpack: Fatpack) -> None:
+    (folder / "text").write_text("hello\n")
+    ran = fatpack("inspect", "host.o", "text")
+    assert ran.code == 0
+    assert ran.out.count("no device code found") == 2
+
+
+def test_a_wrong_arch_is_found_and_exits_1(folder: Path, fatpack: Fatpack) -> None:
+    fatpack("pack", A.replace("sm_80", "sm_90"), "-o", "x")
+    ran = fatpack("inspect", "x")
+    assert ran.code == 1
+    assert "warning FP1102" in ran.out
+    assert "sm_80" in ran.out
+
+
+def test_a_truncated_file_exits_3_and_says_where(folder: Path, fatpack: Fatpack) -> None:
+    (folder / "cut.bin").write_bytes((folder / "pkg.bin").read_bytes()[:-9])
+    ran = fatpack("inspect", "cut.bin")
+    assert ran.code == 3
+    assert (
+        "error FP1001 at 0x228: llvm-offload-binary: size: 0x60 is past the end" in ran.out or "error FP1001" in ran.out
+    )
+    assert "3 images" in ran.out
+
+
+def test_json_fits_its_schema_and_the_fixed_names(folder: Path, fatpack: Fatpack) -> None:
+    fatpack("pack", A, "--host=host.o", "-o", "fat.o")
+    ran = fatpack("inspect", "--json", "fat.o", "pkg.bin", "a.cubin", "none.o")
+    assert ran.code == 5
+    document = json.loads(ran.out)
+    schema = json.loads(fatpack("inspect", "--schema").out)
+    jsonschema.validate(document, schema)
+    first = document["files"][0]
+    container = first["containers"][0]
+    image = container["images"][0]
+    assert (document["schema"], first["path"], first["host"]) == ("fatpack.inspect/1", "fat.o", "elf")
+    assert (container["format"], container["version"], container["section"], container["member"]) == (
+        "llvm-offload-binary",
+        1,
+        ".llvm.offloading",
+        None,
+    )
+    names = "index offload triple arch form offset stored_size size compression attrs kernels containers".split()
+    assert set(names) <= set(image)
+    assert (image["offload"], image["arch"], image["form"], image["size"]) == ("cuda", "sm_80", "cubin", 7584)
+    data = (folder / "fat.o").read_bytes()
+    assert data[image["offset"] : image["offset"] + image["size"]] == (folder / "a.cubin").read_bytes()
+    assert document["files"][3]["error"]["exit_code"] == 5
+
+
+@pytest.mark.parametrize("path", golden.recorded(), ids=lambda path: path.name)
+def test_fixtures_are_described_as_recorded(path: Path) -> None:
+    recorded = path.with_name(path.name + ".inspect.json").read_text(encoding="utf-8")
+    assert golden.golden(path) == recorded, "run `make golden` and review the diff"
+    jsonschema.validate(json.loads(recorded), json.loads(_schema()))
+
+
+def _schema() -> str:
+    from fatpack.report.schema import text
+
+    return text()
+
+
+def test_bytes_shows_every_field(folder: Path, fatpack: Fatpack) -> None:
+    lines = fatpack("inspect", "--bytes", FIXTURES / "offload_binary" / "llvm-22-one.bin").out.splitlines()
+    assert lines[0].split() == ["0x000000", "10", "ff", "10", "ad", "container[0].header.magic", "10", "ff", "10", "ad"]
+    assert any("entry[0].string[1].value_offset" in line for line in lines)
+    assert [line.split()[0] for line in lines] == sorted(line.split()[0] for line in lines)
+
+
+def test_at_names_the_field_of_one_byte(folder: Path, fatpack: Fatpack) -> None:
+    text = fatpack("inspect", "--at", "0x22", "pkg.bin").out
+    assert text.splitlines()[0] == "0x22: container[0].entry[0].offload_kind, byte 0 of 2"
+    assert "2 (cuda)" in text
+    assert "TheOffloadKind" in text
+
+
+def test_at_looks_into_hosts(folder: Path, fatpack: Fatpack) -> None:
+    fatpack("pack", A, "--host=host.o", "-o", "fat.o")
+    offset = json.loads(fatpack("inspect", "--json", "fat.o").out)["files"][0]["containers"][0]["offset"]
+    assert ".llvm.offloading" in fatpack("inspect", "--at", hex(offset), "fat.o").out
+    assert "header.magic" in fatpack("inspect", "--at", hex(offset + 3), "fat.o").out
+    assert "header" in fatpack("inspect", "--at", "0x4", "fat.o").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ([], 2, "no file given"),
+        (["--at", "x", "pkg.bin"], 2, "'x' is no number"),
+        (["--at", "99999", "pkg.bin"], 2, "outside pkg.bin"),
+        (["none.o"], 5, "none.o: No such file or directory"),
+        (["."], 5, ".: Is a directory"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_goes_wrong_is_one_line(
+    folder: Path, fatpack: Fatpack, arguments: list[str], code: int, message: str
+) -> None:
+    ran = fatpack("inspect", *arguments)
+    assert ran.code == code
+    assert message in ran.err
+
+
+def test_stored_text_cannot_drive_the_terminal(folder: Path, fatpack: Fatpack) -> None:
+    fatpack("pack", "--image=file=k.ptx,triple=\x1b[31mred,arch=a\nb,note=\x07", "-o", "x")
+    out = fatpack("inspect", "-v", "x").out + fatpack("inspect", "--bytes", "x").out
+    assert "\x1b" not in out
+    assert "\x07" not in out
+    assert "\\x1b[31mred" in out

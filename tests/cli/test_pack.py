@@ -1,0 +1,147 @@
+"""``fatpack pack`` as users type it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Ran
+
+Fatpack = Callable[..., Ran]
+A = "--image=file=a.cubin,triple=nvptx64-nvidia-cuda,arch=sm_80"
+B = "--image=file=b.cubin,triple=nvptx64-nvidia-cuda,arch=sm_90,kind=cuda"
+
+
+def test_the_users_own_example_works_letter_for_letter(folder: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("pack", "--image=file=a.cubin,triple=nvptx64-nvidia-cuda,arch=sm_80")
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.err == "wrote a.offload: 1 image, 7.73 kB\n"
+    assert (folder / "a.offload").read_bytes()[:4] == b"\x10\xff\x10\xad"
+
+
+def test_the_default_name_is_documented_in_the_help(fatpack: Fatpack) -> None:
+    text = fatpack("pack", "--help").out
+    assert "STEM.offload" in text
+    assert "STEM.offload.o" in text
+
+
+def test_an_existing_output_is_refused_until_forced(folder: Path, fatpack: Fatpack) -> None:
+    (folder / "x").write_bytes(b"mine")
+    ran = fatpack("pack", A, "-o", "x")
+    assert ran.code == 2
+    assert ran.err == "fatpack: error: x: File exists; give another name, or --force to overwrite it\n"
+    assert (folder / "x").read_bytes() == b"mine"
+    assert fatpack("pack", A, "-o", "x", "--force").code == 0
+
+
+def test_an_input_is_never_the_output(folder: Path, fatpack: Fatpack) -> None:
+    before = (folder / "a.cubin").read_bytes()
+    ran = fatpack("pack", A, "-o", "a.cubin")
+    assert ran.code == 2
+    assert "is an input of this command" in ran.err
+    assert (folder / "a.cubin").read_bytes() == before
+
+
+def test_stdout_gets_the_container_and_nothing_else(folder: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    from fatpack.cli import main
+
+    assert main(["pack", A, "-o", "x", "-q"]) == 0
+    capfdbinary.readouterr()
+    assert main(["pack", A, "-o", "-"]) == 0
+    streams = capfdbinary.readouterr()
+    assert streams.out == (folder / "x").read_bytes()
+    assert streams.err == b""
+
+
+@pytest.mark.parametrize("version", ["1", "2", "3"])
+def test_every_version_is_packed_and_read_back(folder: Path, fatpack: Fatpack, version: str) -> None:
+    assert fatpack("pack", A, B, "--container-version", version, "-o", "x").code == 0
+    text = fatpack("inspect", "x").out
+    assert f"llvm-offload-binary v{version}" in text
+    assert "sm_80  cubin" in text
+    assert "sm_90  cubin" in text
+
+
+@pytest.mark.parametrize("how", [["--compress"], ["--compress", "--compression=zlib", "--compression-level=9"]])
+def test_version_3_is_compressed(folder: Path, fatpack: Fatpack, how: list[str]) -> None:
+    assert fatpack("pack", A, B, "--container-version=3", *how, "-o", "x").code == 0
+    assert (folder / "x").stat().st_size < 8000
+    assert fatpack("extract", "x", "-d", "out", "-q").code == 0
+    assert sorted(path.read_bytes() for path in (folder / "out").iterdir()) == sorted(
+        (folder / name).read_bytes() for name in ("a.cubin", "b.cubin")
+    )
+
+
+def test_a_host_gets_the_container_and_keeps_the_rest(folder: Path, fatpack: Fatpack) -> None:
+    before = (folder / "host.o").read_bytes()
+    ran = fatpack("pack", A, B, "--host=host.o")
+    assert (ran.code, ran.err) == (0, f"wrote host.offload.o: 2 images, {_words(folder / 'host.offload.o')}\n")
+    assert (folder / "host.o").read_bytes() == before
+    assert fatpack("extract", "host.offload.o", "-d", "out", "-q").code == 0
+    assert (folder / "out" / "host.offload-nvptx64-nvidia-cuda-sm_80.0.cubin").read_bytes() == (
+        folder / "a.cubin"
+    ).read_bytes()
+
+
+def _words(path: Path) -> str:
+    from fatpack.report.text import size_words
+
+    return size_words(path.stat().st_size)
+
+
+def test_a_wrong_arch_is_a_warning_not_an_error(folder: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("pack", A.replace("sm_80", "sm_90"), "-o", "x")
+    assert ran.code == 0
+    assert "warning FP1102: a.cubin: " in ran.err
+
+
+def test_an_unknown_kind_is_named(folder: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("pack", A + ",kind=CUDA", "-o", "x")
+    assert ran.code == 0
+    assert "kind=CUDA is no offload kind, stored as none; known are openmp, cuda, hip, sycl" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["pack"], 2, "Missing option '--image'"),
+        (["pack", "--image=triple=t"], 2, "--image=triple=t has no file"),
+        (["pack", "--image=file=none.cubin"], 5, "none.cubin: No such file or directory"),
+        (["pack", "--image=file=."], 5, ".: Is a directory"),
+        (["pack", A, "-o", "nowhere/x"], 5, "nowhere/x: No such file or directory"),
+        (["pack", A, "-o", "."], 5, ".: Is a directory"),
+        (["pack", A, "--container-version=4"], 2, "4 is not in the range"),
+        (["pack", A, "--compress"], 2, "only container version 3 can be compressed"),
+        (["pack", A, "--compression=zlib"], 2, "need --compress"),
+        (["pack", A, "--host=pkg.bin"], 4, "this is no object file"),
+        (["pack", A, "--host=none.o"], 5, "none.o: No such file or directory"),
+        (["pak"], 2, "no command 'pak'; did you mean pack?"),
+        (["@none"], 5, "none: No such file or directory"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_goes_wrong_is_one_line_and_leaves_nothing(
+    folder: Path, fatpack: Fatpack, arguments: list[str], code: int, message: str
+) -> None:
+    before = sorted(os.listdir(folder))
+    ran = fatpack(*arguments)
+    assert ran.code == code
+    assert message in ran.err
+    assert ran.err.startswith("fatpack: error: ")
+    assert ran.out == ""
+    assert sorted(os.listdir(folder)) == before
+
+
+def test_a_response_file_holds_arguments(folder: Path, fatpack: Fatpack) -> None:
+    (folder / "args").write_text(f'"{A}"\n-o "with blank"\n')
+    assert fatpack("pack", "@args").code == 0
+    assert (folder / "with blank").exists()
+
+
+def test_a_full_disk_is_an_input_output_error(folder: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("pack", A, "-o", "/dev/full", "--force")
+    assert ran.code == 5
+    assert "No space left on device" in ran.err

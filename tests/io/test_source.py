@@ -1,0 +1,129 @@
+"""Sources and views: bounds, memory, and every kind of input."""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fatpack.errors import BadValue, Truncated, UsageError
+from fatpack.io.source import READ_AHEAD, BytesSource, InflatedSource, View, open_source
+
+DATA = bytes(range(256)) * 64
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "data"
+    file.write_bytes(DATA)
+    return file
+
+
+def test_a_path_bytes_and_a_file_object_read_alike(path: Path) -> None:
+    with path.open("rb") as file:
+        for given_input in (path, str(path), DATA, bytearray(DATA), memoryview(DATA), file, io.BytesIO(DATA)):
+            with open_source(given_input) as source:
+                view = source.view()
+                assert (len(view), view.read(5, 3), view.tobytes()) == (len(DATA), DATA[5:8], DATA)
+        assert not file.closed
+
+
+def test_a_pipe_is_spooled(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    writer = threading.Thread(target=lambda: fifo.write_bytes(DATA))
+    writer.start()
+    with open_source(fifo) as source:
+        assert source.view().tobytes() == DATA
+        assert source.name == str(fifo)
+    writer.join()
+
+
+def test_a_directory_and_a_missing_file_are_os_errors(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError, match=str(tmp_path)):
+        open_source(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        open_source(tmp_path / "none")
+
+
+def test_what_is_no_input_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="cannot read from int"):
+        open_source(5)  # type: ignore[arg-type]
+
+
+@given(st.integers(-5, 300), st.integers(-5, 300))
+def test_reading_outside_a_view_is_truncated_with_the_place(at: int, size: int) -> None:
+    view = View(BytesSource(DATA), 1000, 1200, ("x", ".part"))
+    if 0 <= at and 0 <= size and at + size <= 200:
+        assert view.read(at, size) == DATA[1000 + at : 1000 + at + size]
+        assert view.slice(at, size).tobytes() == DATA[1000 + at : 1000 + at + size]
+    else:
+        for reading in (view.read, view.slice):
+            with pytest.raises(Truncated) as caught:
+                reading(at, size)
+            assert (caught.value.offset, caught.value.chain) == (1000 + at, ("x", ".part"))
+    if 0 <= size:
+        assert view.head(at, size) == (DATA[1000 + at : 1200][:size] if 0 <= at <= 200 else b"")
+
+
+@given(st.lists(st.tuples(st.integers(0, len(DATA) - 1), st.integers(0, READ_AHEAD * 2)), max_size=20))
+def test_read_ahead_never_shows(places: list[tuple[int, int]]) -> None:
+    import tempfile
+
+    with tempfile.TemporaryFile() as file:
+        file.write(DATA)
+        file.flush()
+        view = open_source(file).view()
+        for at, size in places:
+            size = min(size, len(DATA) - at)
+            assert view.read(at, size) == DATA[at : at + size]
+
+
+def test_find_crosses_block_borders(tmp_path: Path) -> None:
+    data = bytearray(3 << 20)
+    for at in (2046, 4095, (1 << 20) - 2, (2 << 20) + 5):
+        data[at : at + 4] = b"MAGI"
+    file = tmp_path / "x"
+    file.write_bytes(data)
+    for source in (open_source(file), BytesSource(bytes(data))):
+        view, hits, at = source.view(), [], 0
+        while (hit := view.find(b"MAGI", at)) >= 0:
+            hits.append(hit)
+            at = hit + 1
+        assert hits == [2046, 4095, (1 << 20) - 2, (2 << 20) + 5]
+        assert view.slice(0, 2049).find(b"MAGI") == -1
+
+
+def test_a_file_that_shrinks_is_reported(path: Path) -> None:
+    with open_source(path) as source:
+        path.write_bytes(b"short")
+        with pytest.raises(Truncated, match="file changed while reading"):
+            source.view().read(8000, 4)
+        with pytest.raises(Truncated, match="file changed while reading"):
+            list(source.view().pieces())
+
+
+def test_a_resting_file_is_reopened_and_must_be_the_same(path: Path) -> None:
+    with open_source(path, resting=True) as source:
+        source.rest()
+        assert source.view().read(0, 2) == DATA[:2]
+        source.rest()
+        path.unlink()
+        path.write_bytes(b"another")
+        with pytest.raises(Truncated, match="file changed"):
+            source.view().read(9000, 2)
+
+
+def test_inflated_bytes_come_once_and_must_have_the_size() -> None:
+    calls = []
+    source = InflatedSource(3, lambda: calls.append(1) or b"abc", "z", present=1)  # type: ignore[func-returns-value]
+    assert calls == []
+    assert source.view().read(1, 2) + source.view().tobytes() == b"bcabc"
+    assert len(calls) == 1
+    with pytest.raises(BadValue, match="inflated size differs"):
+        InflatedSource(4, lambda: b"abc", present=1).view().tobytes()

@@ -1,0 +1,56 @@
+"""A message says what, where, what was expected and what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from fatpack import errors
+from fatpack.errors import BadValue, FatpackError, TargetError, Truncated, UsageError
+from fatpack.report.problems import exit_code, message
+
+
+def test_the_example_of_the_docstring_is_what_is_printed() -> None:
+    error = BadValue(
+        "0x9000 + 0x2000 is past the end",
+        format="llvm-offload-binary",
+        offset=0x1A40,
+        field="image size",
+        expected="at most 0xa400",
+        hint="the file looks cut short",
+        chain=("host.o", ".llvm.offloading"),
+    )
+    assert str(error) == (
+        "host.o → .llvm.offloading: llvm-offload-binary at 0x1a40: image size: 0x9000 + 0x2000 is past the end "
+        "(expected at most 0xa400); the file looks cut short"
+    )
+    assert " ".join(str(error).split()) in " ".join((errors.__doc__ or "").split())
+
+
+def test_truncated_counts_what_is_needed_and_left() -> None:
+    error = Truncated(needed=8, left=-3, format="f", offset=16, field="header")
+    assert str(error) == "f at 0x10: header: needs 8 bytes, 0 left; the file looks cut short"
+
+
+def test_nearest_names_become_the_hint() -> None:
+    assert str(TargetError("unknown target 'sm_9'", nearest=["sm_90"])).endswith("; did you mean sm_90?")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (BadValue("x"), 3),
+        (errors.Unsupported("x"), 4),
+        (errors.HostError("x"), 4),
+        (UsageError("x"), 2),
+        (TargetError("x"), 2),
+        (FileNotFoundError(2, "No such file or directory", "a"), 5),
+        (FileExistsError(17, "File exists", "a"), 2),
+    ],
+)
+def test_exit_codes(error: FatpackError | OSError, code: int) -> None:
+    assert exit_code(error) == code
+
+
+def test_messages_cannot_drive_the_terminal() -> None:
+    assert "\x1b" not in message(UsageError("a\x1b[31mb\nc"))
+    assert message(FileNotFoundError(2, "No such file or directory", "a\nb")) == "a\\nb: No such file or directory"

@@ -1,0 +1,58 @@
+"""Records behave as frozen dataclasses do."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+from fatpack.record import Record
+
+
+class Point(Record):
+    """A test record."""
+
+    x: int
+    y: int = 2
+
+
+class Named(Point):
+    """A record with a base."""
+
+    name: str = "p"
+
+
+def test_values_defaults_and_order() -> None:
+    assert (Point(1).x, Point(1).y, Point(1, 3).y, Point(y=5, x=4).x) == (1, 2, 3, 4)
+    assert repr(Named(1, name="q")) == "Named(x=1, y=2, name='q')"
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs"), [((), {}), ((1, 2, 3), {}), ((1,), {"z": 1}), ((1,), {"x": 1}), ((), {"y": 1})]
+)
+def test_wrong_calls_are_type_errors(args: tuple[int, ...], kwargs: dict[str, int]) -> None:
+    with pytest.raises(TypeError):
+        Point(*args, **kwargs)
+
+
+def test_records_cannot_be_changed() -> None:
+    point = Point(1)
+    for change in (lambda: setattr(point, "x", 2), lambda: setattr(point, "z", 2), lambda: delattr(point, "x")):
+        with pytest.raises(AttributeError):
+            change()
+    assert point.replace(x=9) == Point(9, 2)
+    assert point == Point(1)
+    with pytest.raises(TypeError):
+        point.replace(z=1)
+
+
+def test_equality_is_by_type_and_value() -> None:
+    assert Point(1) == Point(1, 2) != Point(2)
+    assert Point(1) != Named(1)
+    assert len({Point(1), Point(1), Point(2)}) == 2
+    assert not hasattr(Point(1), "__dict__")
+
+
+def test_records_are_copied_and_pickled() -> None:
+    assert copy.deepcopy(Named(1)) == pickle.loads(pickle.dumps(Named(1))) == Named(1)
