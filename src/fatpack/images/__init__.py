@@ -1,0 +1,153 @@
+"""Images: what the bytes of one device binary are, which target they claim, and which kernels they hold.
+
+A container says what its images are made for; this room asks the images themselves, so that a wrong label is
+noticed. :func:`recognise` reads a few hundred bytes and never fails on what they hold; :func:`kernels` reads whole
+symbol tables or texts and raises when they are damaged. One module per family:
+
+================  ===================================================================================
+``elf``           the parts of ELF every device ELF shares: header, extent, symbols
+``cubin``         ELF for NVIDIA GPUs
+``amdgpu``        ELF for AMD GPUs, called code objects
+``machine``       objects for host processors: other ELF, COFF and PE, Mach-O
+``text``, ``ptx``  PTX, CIR and bundles that are text
+``bitcode``       LLVM bitcode, raw or in a wrapper
+``spirv``         SPIR-V modules in either byte order
+``agreement``     whether an image's own claims contradict what a container stored about it
+================  ===================================================================================
+
+Images know no formats: an image that is a container itself is named by its magic, and its format has the last word.
+"""
+
+from __future__ import annotations
+
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import View
+
+
+class Recognised(Record):
+    """What an image says about itself; "" and None where it says nothing.
+
+    ``form`` is a key of :data:`EXTENSIONS`, or "" for bytes we do not know. ``arch`` is the processor as containers
+    spell it (``sm_90a``, ``gfx90a:sramecc+:xnack-``), ``triple`` the least triple that is certain: a family such as
+    ``nvptx64-nvidia-cuda`` or ``x86_64``, and for bitcode the stored one. ``size`` is the number of bytes the
+    image's own headers describe: less than it was given when padding follows, more when it was cut short.
+    ``detail`` is a short phrase for people. ``container`` is the JSON name of the format that may read the image as
+    a container.
+    """
+
+    form: str
+    arch: str = ""
+    triple: str = ""
+    size: int | None = None
+    detail: str = ""
+    container: str = ""
+
+
+#: form → extension of extracted files, without the dot. The forms are what ``Image.form`` may hold.
+EXTENSIONS = {
+    "cubin": "cubin",
+    "ptx": "ptx",
+    "code-object": "hsaco",
+    "object": "o",
+    "bitcode": "bc",
+    "spirv": "spv",
+    "fatbin": "fatbin",
+    "bundle": "hipfb",
+    "offload-binary": "out",
+    "cir": "cir",
+    "ltoir": "ltoir",
+    "tileir": "tileirbc",
+    "archive": "a",
+    "empty": "bin",
+    "": "bin",
+}
+
+EMPTY = Recognised("empty", detail="no bytes")
+UNKNOWN = Recognised("")
+
+#: What the decision is made from: an ELF64 header, and more than any magic needs.
+HEAD_SIZE = 64
+
+#: first bytes → all that can be said from them; forms that claim a target have modules of their own
+_MAGICS = (
+    (b"\x10\xff\x10\xad", Recognised("offload-binary", detail="LLVM offload binary", container="llvm-offload-binary")),
+    (
+        b"__CLANG_OFFLOAD_BUNDLE__",
+        Recognised("bundle", detail="clang offload bundle", container="clang-offload-bundle"),
+    ),
+    (b"CCOB", Recognised("bundle", detail="compressed clang offload bundle", container="clang-offload-bundle")),
+    (
+        b"\x50\xed\x55\xba",
+        Recognised("fatbin", triple="nvptx64-nvidia-cuda", detail="CUDA fat binary", container="cuda-fatbin"),
+    ),
+    (b"\xed\x43\x4e\x7f", Recognised("ltoir", triple="nvptx64-nvidia-cuda", detail="NVIDIA LTO-IR")),
+    (b"\x7fTileIR\0", Recognised("tileir", triple="nvptx64-nvidia-cuda", detail="CUDA Tile IR bytecode")),
+    (b"!<arch>\n", Recognised("archive", detail="archive")),
+    (b"!<thin>\n", Recognised("archive", detail="thin archive")),
+    (b"\x28\xb5\x2f\xfd", Recognised("", detail="a zstd frame")),
+)
+
+
+def recognise(view: View) -> Recognised:
+    """Return what the bytes of an image are, from bounded reads of its headers.
+
+    Never fails on the bytes themselves, however damaged; only what reading them raises (a compressed stream that
+    does not inflate, a file that shrank) comes through.
+    """
+    head = view.head(0, HEAD_SIZE)
+    magic = head[:4]
+    if magic == b"\x7fELF":
+        from fatpack.images import elf
+
+        return elf.recognise(view, head)
+    if not head:
+        return EMPTY
+    if magic in (b"BC\xc0\xde", b"\xde\xc0\x17\x0b"):
+        from fatpack.images import bitcode
+
+        return bitcode.recognise(view, head)
+    if magic in (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03"):
+        from fatpack.images import spirv
+
+        return spirv.recognise(view, head)
+    for start, recognised in _MAGICS:
+        if head.startswith(start):
+            return recognised
+    from fatpack.images import machine, text
+
+    return machine.recognise(view, head) or text.recognise(view)
+
+
+def kernels(view: View, form: str) -> tuple[str, ...]:
+    """Return the names of the kernels in an image of that form, in stored order; () for forms that show none.
+
+    Names are as stored (mangled). Reads symbol tables and texts in bounded pieces. Raises FormatError when they are
+    damaged, LimitExceeded when they are out of proportion.
+    """
+    if form == "cubin":
+        from fatpack.images import cubin
+
+        return cubin.kernels(view)
+    if form == "code-object":
+        from fatpack.images import amdgpu
+
+        return amdgpu.kernels(view)
+    if form == "ptx":
+        from fatpack.images import ptx
+
+        return ptx.kernels(view)
+    if form == "spirv":
+        from fatpack.images import spirv
+
+        return spirv.kernels(view)
+    return ()
+
+
+def disagreement(stored_triple: str, stored_arch: str, recognised: Recognised) -> str:
+    """Return a sentence when an image contradicts the triple or arch stored for it, else ""."""
+    from fatpack.images import agreement
+
+    return agreement.of_triple(stored_triple, recognised) or agreement.of_arch(stored_arch, stored_triple, recognised)

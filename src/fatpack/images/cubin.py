@@ -1,0 +1,118 @@
+"""Cubins: ELF for NVIDIA GPUs, by ptxas and nvlink. Nothing of it is documented; all facts are measured.
+
+========================  ===========================================  =======================================
+field                     old ABI (EI_OSABI 0x33, EI_ABIVERSION 7)     new ABI (0x41, 8)
+========================  ===========================================  =======================================
+written for               every SM up to CUDA 11, SM < 100 in 12.x     SM >= 100 in 12.8, every SM in 13.x
+SM number                 ``e_flags`` & 0xff                           ``e_flags`` >> 8 & 0xffff
+``a`` (sm_90a)            ``e_flags`` & 0x800                          ``e_flags`` & 8 (12.x), else section
+                                                                       ``.nv.compat``, attribute 9 is 1 (13.x)
+toolkit                   ``e_version``, 10 * major + minor            note of type 1000 (13.x)
+========================  ===========================================  =======================================
+
+How we know: cubins of ptxas 11.2, 11.8, 12.4, 12.9 and 13.0, whose options were varied one at a time; cuobjdump's
+names for extracted images agree on the number and on ``a``. LLVM 22's ``ELF.h`` has the flags of the old ABI. The
+family variant (sm_100f) is recorded in neither: such a cubin claims sm_100.
+"""
+
+from __future__ import annotations
+
+from fatpack.images import Recognised
+from fatpack.images.elf import NOTE, SYMTAB, Elf, Symbols, text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import View
+
+_OLD_OSABI = 0x33
+
+#: ptxas writes notes and ``.nv.compat`` ahead of the code. This much of the start came with the header in one read;
+#: taking it before the section table is read saves two reads of small cubins.
+_FRONT = 4000
+
+#: sh_type of ``.nv.compat``: SHT_LOPROC + 0x86
+_COMPAT = 0x70000086
+
+#: ``.nv.compat``: the attribute that holds 1 in code for exactly one SM, 0 elsewhere
+_ACCELERATOR = 9
+
+#: LIMIT: bytes of ``.nv.compat`` that are looked at; it has 16 to 48.
+_COMPAT_SIZE = 256
+
+#: The whole of ``.note.nv.cuinfo``: u32 12, 8, 1000, "NVIDIA Corp\0", u16 2, u16 virtual SM, u32 10 * toolkit
+_INFO_SIZE = 32
+_INFO_START = b"\x0c\0\0\0\x08\0\0\0\xe8\x03\0\0NVIDIA Corp\0\x02\0"
+
+#: LIMIT: notes that are looked at; linked cubins have one set per toolkit that took part.
+_NOTES = 8
+
+#: st_info type and st_other bit of a kernel; a device function lacks the bit
+_FUNC, _ENTRY = 2, 0x10
+
+
+def claim(elf: Elf) -> Recognised:
+    """Return what a cubin says of itself."""
+    is_old = elf.osabi == _OLD_OSABI
+    front = b"" if is_old else elf.view.head(0, _FRONT)
+    size, sections = elf.extent(() if is_old else (_COMPAT, NOTE))
+    if is_old:
+        number = elf.flags & 0xFF
+        is_accelerated = bool(elf.flags & 0x800)
+        toolkit = elf.version if elf.version > 10 else 0
+    else:
+        number = elf.flags >> 8 & 0xFFFF
+        is_accelerated = bool(elf.flags & 8) or _is_accelerated(elf.view, front, sections)
+        toolkit = _toolkit(elf.view, front, sections)
+    detail = f"{elf.describe()}, {f'CUDA {toolkit // 10}.{toolkit % 10}, ' if toolkit else ''}ABI {elf.abi_version}"
+    return Recognised(
+        "cubin",
+        f"sm_{number}{'a' if is_accelerated else ''}" if number else "",
+        "nvptx64-nvidia-cuda" if elf.shape.bits == 64 else "nvptx-nvidia-cuda",
+        size,
+        detail,
+    )
+
+
+def _peek(view: View, front: bytes, offset: int, size: int) -> bytes:
+    """Return bytes of a section: of the front if it holds them."""
+    return front[offset : offset + size] if offset + size <= len(front) else view.head(offset, size)
+
+
+def _is_accelerated(view: View, front: bytes, sections: list[tuple[int, int, int]]) -> bool:
+    """Return whether ``.nv.compat`` says that the code runs on one SM only.
+
+    Its records are u8 format, u8 attribute and a value: format 4 has u16 length and so many bytes, all others are
+    two bytes.
+    """
+    for kind, offset, size in sections:
+        if kind != _COMPAT:
+            continue
+        records = _peek(view, front, offset, min(size, _COMPAT_SIZE))
+        at = 0
+        while at + 4 <= len(records):
+            if records[at + 1] == _ACCELERATOR and records[at] != 4:
+                return records[at + 2] == 1
+            at += 4 + (int.from_bytes(records[at + 2 : at + 4], "little") if records[at] == 4 else 0)
+        break
+    return False
+
+
+def _toolkit(view: View, front: bytes, sections: list[tuple[int, int, int]]) -> int:
+    """Return ten times the version of the toolkit as the notes tell it; 0 when they do not."""
+    notes = [(offset, size) for kind, offset, size in sections if kind == NOTE and size == _INFO_SIZE]
+    for offset, size in notes[:_NOTES]:
+        note = _peek(view, front, offset, size)
+        if note.startswith(_INFO_START) and len(note) == _INFO_SIZE:
+            return int.from_bytes(note[28:], "little")
+    return 0
+
+
+def kernels(view: View) -> tuple[str, ...]:
+    """Return the names of the kernels. Raises FormatError when the symbol table is damaged."""
+    symbols = Symbols(view, (SYMTAB,))
+    names = (
+        symbols.name(name)
+        for name, info, other, section in symbols
+        if other & _ENTRY and info & 15 == _FUNC and section
+    )
+    return tuple(dict.fromkeys(map(text, names)))

@@ -1,0 +1,90 @@
+"""PTX: NVIDIA's virtual assembly, as text. What it is made for is in its first directives.
+
+::
+
+    // comments
+    .version 9.0
+    .target sm_90a, debug
+    .address_size 64
+    .visible .entry NAME( … )
+
+CUDA 13 documentation, "PTX ISA", chapters on syntax and directives. Fat binaries store the text with a NUL at
+its end and zero bytes up to a multiple of 8; everything from the first NUL on is no text.
+"""
+
+from __future__ import annotations
+
+from fatpack.errors import LimitExceeded
+from fatpack.images import Recognised
+from fatpack.images.text import code
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import View
+
+_BLANKS = b" \t\r\n\v\f"
+_IDENTIFIER = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$%")
+
+#: LIMIT: bytes from ``.entry`` to the end of the name. Mangled names reach some thousands.
+NAME_SIZE = 64 << 10
+
+#: The three directives that say what the text is for stand among its first words.
+_WORDS = 12
+
+_ENTRY = b".entry"
+
+
+def claim(text: bytes) -> Recognised:
+    """Return what the first directives of a PTX text say; its comments are gone already."""
+    words = [word.decode("ascii", "replace") for word in text.replace(b",", b" ").split(None, _WORDS)[:_WORDS]]
+    version, target, bits = (_after(words, name) for name in (".version", ".target", ".address_size"))
+    return Recognised(
+        "ptx",
+        target if target.isascii() and target.isidentifier() else "",
+        "nvptx-nvidia-cuda" if bits == "32" else "nvptx64-nvidia-cuda",
+        detail=f"PTX {version}" if version.replace(".", "").isdecimal() else "PTX",
+    )
+
+
+def _after(words: list[str], name: str) -> str:
+    """Return the word that follows a directive; "" without either."""
+    return words[words.index(name) + 1] if name in words[:-1] else ""
+
+
+def kernels(view: View) -> tuple[str, ...]:
+    """Return the names behind ``.entry``, outside of comments and strings. Raises LimitExceeded for endless names."""
+    names: dict[str, None] = {}
+    rest = b""
+    for part in code(view.pieces()):
+        rest = _entries(rest + part, names)
+        if len(rest) > NAME_SIZE:
+            raise LimitExceeded(
+                "the name of a kernel does not end",
+                format="ptx",
+                offset=view.offset(0),
+                field=".entry",
+                expected=f"at most {NAME_SIZE} bytes",
+                hint="raise fatpack.images.ptx.NAME_SIZE if you trust the file",
+                chain=view.chain,
+            )
+    _entries(rest + b"\n", names)
+    return tuple(names)
+
+
+def _entries(text: bytes, names: dict[str, None]) -> bytes:
+    """Add the names of all kernels in ``text`` to ``names``; return the end, where one may have begun."""
+    size, done = len(text), 0
+    while (at := text.find(_ENTRY, done)) >= 0:
+        start = at + len(_ENTRY)
+        while start < size and text[start] in _BLANKS:
+            start += 1
+        end = start
+        while end < size and text[end] in _IDENTIFIER:
+            end += 1
+        if end == size:
+            return text[at:]
+        done = at + len(_ENTRY)
+        if done < start < end:
+            names[text[start:end].decode("ascii")] = None
+            done = end
+    return text[max(done, size - len(_ENTRY) + 1) :]

@@ -1,0 +1,160 @@
+"""Images that are text: PTX, CIR and other MLIR, and the text flavour of clang's bundles.
+
+None of them has a magic. The first thing that is neither blank nor comment decides; all three share C's comments.
+"""
+
+from __future__ import annotations
+
+from fatpack.images import UNKNOWN, Recognised
+from fatpack.io import limits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from fatpack.io.source import View
+
+#: LIMIT: bytes read to decide: first the few that nearly always do, then room for a long licence as a comment.
+WINDOWS = (2048, 64 << 10)
+
+#: The decision wants this many bytes after the comments; fewer mean a larger window.
+_ENOUGH = 512
+
+_BLANKS = b" \t\r\n\v\f"
+_NAME = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$.-")
+
+#: Comments and strings → what ends them.
+_CLOSERS = {b"//": b"\n", b"/*": b"*/", b'"': b'"'}
+
+#: A text bundle begins with an empty line and one of the three comment tokens, by the language of its entries.
+_BUNDLE = tuple(b"\n" + token + b" __CLANG_OFFLOAD_BUNDLE____START__ " for token in (b"//", b"#", b";"))
+
+#: What marks a CIR container; whether it really is one is for the format to find out. Bytecode stores the names of
+#: operations without their dialect.
+_CIR_CONTAINER = (b"offload.container", b"cir.gpu.bundle")
+
+#: MLIR bytecode begins so.
+MLIR_MAGIC = b"ML\xefR"
+
+
+def recognise(view: View) -> Recognised:
+    """Return what a text is; UNKNOWN for everything that is none of ours. Reads at most two times 64 KiB."""
+    for size in WINDOWS:
+        window = view.head(0, size)
+        if window.startswith(MLIR_MAGIC):
+            # The strings of bytecode lie near its end.
+            tail = view.head(max(len(view) - WINDOWS[-1], 0), WINDOWS[-1])
+            return _mlir(tail, "bytecode")
+        window = window.partition(b"\0")[0].replace(b"\r", b"\n")
+        start = _skip(window)
+        if len(window) < size or start + _ENOUGH < len(window):
+            break
+    if window.startswith(_BUNDLE):
+        return Recognised("bundle", detail="clang offload bundle, text", container="clang-offload-bundle")
+    if window.startswith((b".version", b".target"), start):
+        from fatpack.images import ptx
+
+        return ptx.claim(b"".join(code([window[start:]])))
+    if _starts_mlir(window[start:]):
+        return _mlir(view.head(0, WINDOWS[-1]), "text")
+    return UNKNOWN
+
+
+def _mlir(window: bytes, kind: str) -> Recognised:
+    container = "cir-offload-container" if any(marker in window for marker in _CIR_CONTAINER) else ""
+    return Recognised("cir", detail=f"{'CIR' if b'cir' in window else 'MLIR'} {kind}", container=container)
+
+
+def _skip(window: bytes) -> int:
+    """Return the position of the first byte that is neither blank nor in a comment."""
+    at = 0
+    while at < len(window):
+        if window[at] in _BLANKS:
+            at += 1
+        elif (opener := window[at : at + 2]) in (b"//", b"/*"):
+            closer = _CLOSERS[opener]
+            end = window.find(closer, at + 2)
+            at = len(window) if end < 0 else end + len(closer)
+        else:
+            break
+    return at
+
+
+def _starts_mlir(text: bytes) -> bool:
+    """Return whether a text begins as MLIR does: with a module, an alias or file metadata."""
+    if text.startswith((b"{-#", b'"builtin.module"', b"builtin.module")):
+        return True
+    if text.startswith(b"module"):
+        return text[6:7] in (b" ", b"\n", b"\t") and text[6:].lstrip().startswith((b"{", b"@", b"attributes"))
+    if text.startswith((b"#", b"!")):
+        name, equals, _ = text[1:256].partition(b"=")
+        name = name.rstrip(b" \t")
+        return bool(equals and name and _NAME.issuperset(name))
+    return False
+
+
+def code(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes]:
+    """Yield a text in bounded parts without its comments and strings; each of those becomes a blank.
+
+    Ends at the first NUL: what follows is padding. Carriage returns become newlines. Comments are C's, strings end
+    at ``"`` unless a backslash is before it; both may cross pieces, and strings lines (as fatbinary 13 reads PTX).
+    """
+    rest = closer = b""
+    for block in _blocks(pieces):
+        parts: list[bytes] = []
+        closer, rest = _strip(rest + block, closer, parts)
+        yield b"".join(parts)
+    if not closer:
+        yield rest
+
+
+def _blocks(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes]:
+    """Yield the pieces up to the first NUL, in blocks of bounded size."""
+    for piece in pieces:
+        for at in range(0, len(piece), limits.CHUNK):
+            block, nul, _ = bytes(piece[at : at + limits.CHUNK]).partition(b"\0")
+            yield block.replace(b"\r", b"\n")
+            if nul:
+                return
+
+
+def _strip(text: bytes, closer: bytes, parts: list[bytes]) -> tuple[bytes, bytes]:
+    """Append the code of a block to ``parts``.
+
+    ``closer`` is what ends the comment or string that the block begins in, or nothing. Returns the same for its
+    end, and the last byte where the next block decides what it means. Each search runs from where the last one
+    stopped, so the time is linear whatever the text.
+    """
+    size = len(text)
+    at, slash, quote = 0, -1, -1
+    while True:
+        if closer:
+            end = text.find(closer, at)
+            while end > 0 and closer == b'"' and text[end - 1 : end] == b"\\":
+                end = text.find(closer, end + 1)
+            if end < 0:
+                last = text[max(at, size - 1) :]
+                return closer, last if last in (b"*", b"\\") else b""
+            at = end + len(closer)
+            closer = b""
+        if slash < at:
+            slash = text.find(b"/", at)
+            slash = size if slash < 0 else slash
+        if quote < at:
+            quote = text.find(b'"', at)
+            quote = size if quote < 0 else quote
+        start = min(slash, quote)
+        if start == size:
+            parts.append(text[at:])
+            return b"", b""
+        opener = text[slash : slash + 2] if start == slash else b'"'
+        if opener == b"/":
+            parts.append(text[at:slash])
+            return b"", opener
+        if opener not in _CLOSERS:
+            parts.append(text[at : slash + 1])
+            at = slash + 1
+            continue
+        parts.append(text[at:start] + b"\n")
+        closer = _CLOSERS[opener]
+        at = start + len(opener)

@@ -1,0 +1,58 @@
+"""CIR and other MLIR, as text and as bytecode."""
+
+from __future__ import annotations
+
+import pytest
+
+from fatpack import images
+from fatpack.io.source import BytesSource
+
+
+def recognise(data: bytes) -> images.Recognised:
+    return images.recognise(BytesSource(data).view())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"module {\n}\n",
+        b"  // comment\n/* another */ module @host attributes {x} {\n}\n",
+        b'"builtin.module"() ({\n}) : () -> ()\n',
+        b"builtin.module @host {\n}\n",
+        b"!s32i = !cir.int<s, 32>\nmodule {\n}\n",
+        b'#loc6 = loc("saxpy.cu":5:28)\nmodule {\n}\n',
+        b"{-# dialect_resources: {} #-}\n",
+    ],
+)
+def test_mlir_starts_with_a_module_an_alias_or_metadata(text):
+    recognised = recognise(text)
+    assert (recognised.form, recognised.container) == ("cir", "")
+
+
+@pytest.mark.parametrize(
+    "text", [b"modules {\n", b"module", b"# Title = x\n", b"#define A = 1\n", b"! = 1\n", b"#=1\n"]
+)
+def test_other_text_is_no_mlir(text):
+    assert recognise(text).form == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"module attributes {cir.offload.container} {\n}\n",
+        b"module {\n  cir.offload.container {\n  }\n}\n",
+        b"module attributes {cir.gpu.bundle = {device = @device, host = @host}} {\n}\n",
+        b"!s32i = !cir.int<s, 32>\n" * 200 + b"module attributes {cir.offload.container} {\n}\n",
+    ],
+    ids=["attribute", "operation", "prototype", "many aliases"],
+)
+def test_the_marker_makes_it_a_container(text):
+    recognised = recognise(text)
+    assert (recognised.form, recognised.detail) == ("cir", "CIR text")
+    assert recognised.container == "cir-offload-container"
+
+
+def test_bytecode_keeps_its_strings_at_the_end():
+    data = b"ML\xefR\x0dMLIR22\0" + bytes(100_000) + b"cir\0offload.container\0"
+    assert recognise(data) == images.Recognised("cir", detail="CIR bytecode", container="cir-offload-container")
+    assert recognise(b"ML\xefR\x0dMLIR22\0") == images.Recognised("cir", detail="MLIR bytecode")
