@@ -1,0 +1,121 @@
+"""COFF objects (``.obj``): what compilers for Windows and UEFI write, in the classic layout and in that of ``/bigobj``.
+
+::
+
+    0x00  classic: machine u16, sections u16, time u32, symbols at u32, symbol records u32, 0 u16, flags u16
+          big: 00 00 FF FF, version u16, machine u16, time u32, class id, 16 zero bytes, sections, symbols at, records
+    0x14  (big: 0x38) section headers, 40 bytes each: name, sizes, offsets of contents and relocations, flags
+    ....  contents and relocations
+    ....  symbols, 18 bytes each (big: 20); behind them the string table: its size u32, then names with NULs
+
+Device code is in sections named ``.llvm.offloading…`` (LLVM), ``__CLANG_OFFLOAD_BUNDLE__…`` (bundler), ``.hip_fatbin``
+and ``.nv_fatbin`` (HIP and CUDA without relocatable device code), ``__nv_relfatbin``. All are longer than 8 bytes, so
+their names are in the string table.
+
+How we know: the layout is Microsoft's PE/COFF specification; the big one follows LLVM's ``BigObjHeader``. Where clang
+22 puts device code, and that lld-link makes the same programs of edited objects, is checked in the reference tests for
+x86-64, i386 and arm64, classic and big. ``__nv_relfatbin`` was never seen in a COFF object.
+"""
+
+from __future__ import annotations
+
+from fatpack.doc import Doc
+from fatpack.hosts.coff.layout import (
+    BIG_HEADER,
+    BIG_SYMBOL,
+    FORMAT,
+    HEADER,
+    RELOCATION,
+    SECTION,
+    SECTION_DEFINITION,
+    SYMBOL,
+)
+from fatpack.hosts.coff.locate import locate
+from fatpack.hosts.coff.read import kind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from fatpack.io.source import View
+    from fatpack.model import Label, Piece
+
+__all__ = ["DOC", "LAYOUTS", "detect", "embed", "labels", "locate", "remove", "replace", "verify"]
+
+DOC = Doc(
+    name=FORMAT,
+    title="COFF object",
+    description=(
+        "The object files of compilers for Windows and UEFI. Written by cl, clang, clang-cl, MinGW and rustc; big "
+        "objects (/bigobj) hold more than 65279 sections."
+    ),
+    references=(
+        "Microsoft PE and COFF specification",
+        "llvm/include/llvm/BinaryFormat/COFF.h and llvm/lib/Object/COFFObjectFile.cpp, LLVM 22.1",
+        "llvm/lib/MC/WinCOFFObjectWriter.cpp, LLVM 22.1 (checksums, long names)",
+        "llvm/lib/Object/OffloadBinary.cpp, LLVM 22.1 (section names)",
+    ),
+    reads="classic and big objects of any machine that LLVM knows",
+    writes="the same, with sections of device code added, exchanged or removed",
+    limitations=(
+        "Objects that hold the compiler's intermediate code (/GL) are recognised and left alone.",
+        "Objects with COFF line numbers, with bytes behind the string table, or laid out in another order than every "
+        "compiler uses, are not edited.",
+        "Removing leaves the section's header and its name in the string table, as an empty section.",
+        "Only sections that the linker drops can be removed; contents can only be exchanged where nothing refers to "
+        "their inside.",
+        "A classic object with 65279 sections cannot take another; it is not turned into a big one.",
+        "Microsoft's linker was not there to check the results.",
+    ),
+)
+
+LAYOUTS = (HEADER, BIG_HEADER, SECTION, SYMBOL, BIG_SYMBOL, SECTION_DEFINITION, RELOCATION)
+
+
+def detect(view: View) -> bool:
+    """Say whether the bytes are a COFF object. There is no magic: header and section headers must make sense."""
+    return kind(view) is not None
+
+
+def labels(view: View) -> Iterator[Label]:
+    """Yield a label for every byte: headers field by field, contents, relocations, symbols and strings whole."""
+    from fatpack.hosts.coff.byte_map import labels
+
+    return labels(view)
+
+
+def embed(view: View, content: Sequence[Piece]) -> Iterable[Piece]:
+    """Return the object with one more section ``.llvm.offloading``, as pieces.
+
+    Raises HostError when the object must not be edited, FormatError when it is damaged.
+    """
+    from fatpack.hosts.coff.write import embed
+
+    return embed(view, content)
+
+
+def replace(view: View, index: int, content: Sequence[Piece]) -> Iterable[Piece]:
+    """Return the object with other contents in the section of number ``index`` (from 1 on), as pieces.
+
+    Raises HostError naming what stands in the way, FormatError for a damaged object.
+    """
+    from fatpack.hosts.coff.write import replace
+
+    return replace(view, index, content)
+
+
+def remove(view: View, indices: Sequence[int]) -> Iterable[Piece]:
+    """Return the object without the contents of some sections (numbers from 1 on), as pieces.
+
+    Raises HostError when the linker keeps a section or something refers to it, FormatError for a damaged object.
+    """
+    from fatpack.hosts.coff.write import remove
+
+    return remove(view, indices)
+
+
+def verify(before: View, after: View) -> None:
+    """Raise HostError unless ``after`` is ``before`` with other device code, and all else the same byte for byte."""
+    from fatpack.hosts.coff.compare import verify
+
+    verify(before, after)

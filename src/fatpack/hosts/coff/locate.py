@@ -1,0 +1,100 @@
+"""Where device code may lie in a COFF object: by section name, for lack of section types."""
+
+from __future__ import annotations
+
+from fatpack.errors import FormatError
+from fatpack.findings import finding
+from fatpack.hosts import Site
+from fatpack.hosts.coff.layout import HEADER, NAMES, PREFIXES, SECTION, is_device_name
+from fatpack.hosts.coff.read import CoffObject, Section, kind
+from fatpack.hosts.coff_records import UNINITIALIZED, name_offset
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.io.source import View
+    from fatpack.model import Finding
+
+_LONGEST_NEEDLE = max(map(len, (*PREFIXES, *NAMES))) + 1
+
+
+def locate(view: View) -> Iterator[Site | Finding]:
+    """Yield the sections that hold containers, in the order of the section table; ``index`` counts them from 1.
+
+    The sites do not overlap: of sections that claim the same bytes the first is listed, the others are findings.
+    A section outside the file, a name that cannot be read and a table that is cut are findings too.
+    """
+    what = kind(view)
+    if what == "import":
+        return
+    if what == "anonymous":
+        yield finding(
+            "FP1006",
+            view.span(0, HEADER.size),
+            "an object with the compiler's intermediate code (/GL): this version does not read these",
+            "compile without whole-program optimisation to have its device code listed",
+        )
+        return
+    places = list(_places(CoffObject(view)))
+    hidden = _overlapped([place for place in places if isinstance(place, Site)])
+    for place in places:
+        if isinstance(place, Site) and place.index in hidden:
+            # Only hostile files do this: thousands of sections over the same bytes would be read as often.
+            text = f"section {place.index} ({place.section}) overlaps section {hidden[place.index]}: not read again"
+            yield finding("FP1203", place.data.span(), text)
+        else:
+            yield place
+
+
+def _places(coff: CoffObject) -> Iterator[Site | Finding]:
+    strings = coff.strings()
+    is_reported = False
+    number = 0
+    try:
+        for number, row in enumerate(coff.rows(), 1):
+            place = name_offset(row[0])
+            if place is None:
+                continue  # every name we look for is longer than the 8 bytes of a short one
+            if strings is not None and 4 <= place < len(strings):
+                head = strings.head(place, _LONGEST_NEEDLE)
+                if not head.startswith((*PREFIXES, *NAMES)):
+                    continue
+            try:
+                name = coff.name(row[0], strings)
+            except FormatError as error:
+                if not is_reported:
+                    is_reported = True
+                    span = coff.view.span(coff.table_offset + (number - 1) * SECTION.size, SECTION.size)
+                    yield finding("FP2202", span, f"section {number}: {error.describe()}")
+                continue
+            if is_device_name(name):
+                yield from _site(coff.view, Section(number, *row), name.decode("utf-8", "backslashreplace"))
+    except FormatError as error:
+        yield finding("FP2203", coff.view.span(min(coff.table_offset, len(coff.view))), error.describe())
+
+
+def _site(view: View, section: Section, name: str) -> Iterator[Site | Finding]:
+    title = f"section {section.number} ({name})"
+    end = section.raw_offset + section.raw_size
+    if section.flags & UNINITIALIZED and section.raw_size:
+        yield finding("FP2003", view.span(0, HEADER.size), f"{title} has a size but no bytes in the file")
+    elif section.raw_size and end > len(view):
+        span = view.span(min(section.raw_offset, len(view)))
+        text = f"{title} ends at {end:#x}, the object at {len(view):#x}"
+        yield finding("FP2201", span, text, "the file looks cut short")
+    elif section.raw_size:
+        # Without content it is what removing device code leaves behind.
+        yield Site(view.slice(section.raw_offset, section.raw_size, name), name, section.number)
+
+
+def _overlapped(sites: Sequence[Site]) -> dict[int | None, int | None]:
+    """Return number → number of the section before it whose bytes it overlaps."""
+    hidden: dict[int | None, int | None] = {}
+    end, owner = 0, None
+    for site in sorted(sites, key=lambda site: site.data.start):
+        if site.data.start < end:
+            hidden[site.index] = owner
+        else:
+            end, owner = site.data.end, site.index
+    return hidden

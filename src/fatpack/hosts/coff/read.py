@@ -1,0 +1,202 @@
+"""Reading COFF objects: header, section table and names, as far as the bytes go.
+
+A damaged object still gives what is intact; what an edit needs to be whole is checked in ``editable``.
+
+QUIRK(several assemblers): a string table whose size field is below 4 is an empty one.
+QUIRK(llvm-objcopy): sections it adds have VirtualSize and VirtualAddress set although the file is an object.
+"""
+
+from __future__ import annotations
+
+from fatpack.errors import BadMagic, BadValue, Truncated
+from fatpack.hosts.coff.layout import (
+    ANONYMOUS,
+    BIG_CLASS,
+    BIG_HEADER,
+    BIG_SYMBOL,
+    FORMAT,
+    HEADER,
+    MOST_SECTIONS,
+    RELOCATION,
+    SECTION,
+    SYMBOL,
+)
+from fatpack.hosts.coff_records import MACHINES, OVERFLOWED_RELOCATIONS, name_offset
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import TypeAlias
+
+    from fatpack.io.source import View
+
+    Row: TypeAlias = tuple[bytes, int, int, int, int, int, int, int, int, int]
+    """The fields of a section header."""
+
+#: Headers read at a time: 160 KiB.
+_ROWS = 4096
+
+#: LIMIT: section headers that detection looks at; a file that is no object fails at the first.
+_DETECTED_ROWS = 64
+
+#: LIMIT: bytes of one section name. Bundle IDs reach 150; without a limit, thousands of headers pointing into one long
+#: string would make thousands of copies of it.
+LONGEST_NAME = 1024
+
+
+class Section(Record):
+    """A section header by name; ``number`` counts from 1, as symbols do."""
+
+    number: int
+    stored_name: bytes
+    virtual_size: int
+    virtual_address: int
+    raw_size: int
+    raw_offset: int
+    relocation_offset: int
+    line_offset: int
+    relocation_count: int
+    line_count: int
+    flags: int
+
+    @property
+    def row(self) -> Row:
+        """The fields in stored order."""
+        return self._values()[1:]  # type: ignore[return-value]  # the fields behind the number
+
+
+class CoffObject:
+    """The header of a classic or big object, and access to its sections. Raises FormatError if it is neither."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        what = kind(view)
+        if what not in ("classic", "big"):
+            raise BadMagic("not a COFF object", format=FORMAT, offset=view.offset(0), chain=view.chain)
+        self.is_big = what == "big"
+        if self.is_big:
+            row = BIG_HEADER.read(view, 0)
+            self.machine: int = row[2]
+            self.section_count: int = row[9]
+            self.symbol_offset: int = row[10]
+            self.symbol_count: int = row[11]
+            self.table_offset = BIG_HEADER.size
+            self.symbol_layout = BIG_SYMBOL
+        else:
+            row = HEADER.read(view, 0)
+            self.machine, self.section_count = row[0], row[1]
+            self.symbol_offset, self.symbol_count = row[3], row[4]
+            self.table_offset = HEADER.size + row[5]
+            self.symbol_layout = SYMBOL
+        self.table_end = self.table_offset + self.section_count * SECTION.size
+
+    @property
+    def symbol_end(self) -> int:
+        """Where the symbols end and the string table starts; the same as their start if there are none."""
+        return self.symbol_offset + self.symbol_count * self.symbol_layout.size
+
+    def strings(self) -> View | None:
+        """Return the string table with its size field; None if the object has none or it is cut off."""
+        if not self.symbol_offset:
+            return None
+        field = self.view.head(self.symbol_end, 4)
+        size = max(int.from_bytes(field, "little"), 4)
+        if len(field) < 4 or self.symbol_end + size > len(self.view):
+            return None
+        return self.view.slice(self.symbol_end, size)
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the section headers as tuples. Raises Truncated behind the last whole one."""
+        present = min(self.section_count, max(len(self.view) - self.table_offset, 0) // SECTION.size)
+        for first in range(0, present, _ROWS):
+            count = min(_ROWS, present - first)
+            block = self.view.read(self.table_offset + first * SECTION.size, count * SECTION.size)
+            yield from SECTION.struct.iter_unpack(block)
+        if present < self.section_count:
+            at = self.table_offset + present * SECTION.size
+            raise Truncated(
+                needed=(self.section_count - present) * SECTION.size,
+                left=len(self.view) - at,
+                format=FORMAT,
+                offset=self.view.offset(at),
+                field="section table",
+                chain=self.view.chain,
+            )
+
+    def sections(self) -> Iterator[Section]:
+        """Yield the section headers in order. Raises Truncated behind the last whole one."""
+        for number, row in enumerate(self.rows(), 1):
+            yield Section(number, *row)
+
+    def name(self, stored: bytes, strings: View | None) -> bytes:
+        """Return the name that 8 stored bytes stand for. Raises BadValue if it cannot be read."""
+        place = name_offset(stored)
+        if place is None:
+            return stored.rstrip(b"\0")
+        text = strings.head(place, LONGEST_NAME) if strings is not None and place >= 4 else b""
+        end = text.find(b"\0")
+        if end < 0:
+            raise BadValue(
+                "the name is not in the string table",
+                format=FORMAT,
+                offset=self.view.offset(self.table_offset),
+                field="section name",
+                found=repr(stored.rstrip(b"\0"))[2:-1],
+                hint="the file looks cut short" if strings is None else "",
+                chain=self.view.chain,
+            )
+        return text[:end]
+
+    def relocation_count(self, row: Row) -> int:
+        """Return how many relocation records a section has. Raises Truncated if the first, which says so, is gone."""
+        relocation_offset, count, flags = row[5], row[7], row[9]
+        if count == 0xFFFF and flags & OVERFLOWED_RELOCATIONS:
+            return int(RELOCATION.read(self.view, relocation_offset)[0])
+        return count
+
+
+def kind(view: View) -> str | None:
+    """Return ``classic``, ``big``, ``import`` or ``anonymous``, or None if the bytes are no COFF object.
+
+    COFF has no magic: a classic object is one whose header and first section headers all make sense.
+    """
+    head = view.head(0, BIG_HEADER.size)
+    if head.startswith(ANONYMOUS):
+        return _anonymous_kind(head)
+    if len(head) < HEADER.size:
+        return None
+    machine, count, _, symbol_offset, symbol_count, optional_size, flags = HEADER.struct.unpack(head[: HEADER.size])
+    table_end = HEADER.size + count * SECTION.size
+    # Flag 2 is set in linked images only. No producer gives objects an optional header.
+    if machine not in MACHINES or not 0 < count <= MOST_SECTIONS or optional_size or flags & 2:
+        return None
+    if (symbol_offset or symbol_count) and symbol_offset < table_end:
+        return None
+    block = view.head(HEADER.size, min(count, _DETECTED_ROWS) * SECTION.size)
+    block = block[: len(block) - len(block) % SECTION.size]
+    rows = list(SECTION.struct.iter_unpack(block))
+    return "classic" if rows and all(_is_plausible(row, table_end) for row in rows) else None
+
+
+def _anonymous_kind(head: bytes) -> str | None:
+    """Tell objects apart that start as anonymous ones do: import objects are version 0, big objects have a class."""
+    version, machine = int.from_bytes(head[4:6], "little"), int.from_bytes(head[6:8], "little")
+    if len(head) < HEADER.size or machine not in MACHINES:
+        return None
+    if version >= 2 and head[12:28] == BIG_CLASS and len(head) == BIG_HEADER.size:
+        return "big"
+    return "anonymous" if version else "import"
+
+
+def _is_plausible(row: tuple[bytes, ...] | tuple[int, ...], table_end: int) -> bool:
+    name, _, _, _, raw_offset, relocation_offset, line_offset, _, _, flags = row
+    assert isinstance(name, bytes)
+    text = name.rstrip(b"\0")
+    offsets = (raw_offset, relocation_offset, line_offset)
+    return (
+        bool(text)
+        and all(char > 0x20 and char != 0x7F for char in text)
+        and all(offset == 0 or int(offset) >= table_end for offset in offsets)
+        and (int(flags) >> 20 & 0xF) != 0xF
+    )

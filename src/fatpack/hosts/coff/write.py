@@ -1,0 +1,270 @@
+"""Editing COFF objects: bytes are inserted, exchanged or cut, and every pointer behind them moves along.
+
+::
+
+    before  header │ table │ contents and relocations … │ symbols │ strings
+    embed   header │ table, new header │ contents and relocations … │ new contents │ symbols │ strings, new name
+    remove  header │ table │ contents and relocations without it … │ symbols │ strings
+
+Section numbers never change: a new header comes last, and a removed section keeps its header, name and flags with no
+contents ("tombstone"), except a last one without a symbol, whose header goes too. So symbols, COMDATs and associative
+sections keep their meaning. Linkers make the same image of the result as of the object before (checked with lld-link).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from itertools import accumulate
+
+from fatpack.errors import HostError, UsageError
+from fatpack.hosts.coff.editable import EditableObject
+from fatpack.hosts.coff.layout import (
+    BIG_HEADER,
+    HEADER,
+    MOST_SECTIONS,
+    OFFLOADING_FLAGS,
+    OFFLOADING_NAME,
+    SECTION,
+    SECTION_DEFINITION,
+)
+from fatpack.hosts.coff_records import REMOVED_BY_LINKER, name_reference
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from fatpack.hosts.coff.editable import DefinedSymbol
+    from fatpack.hosts.coff.read import Row, Section
+    from fatpack.io.source import View
+    from fatpack.model import Piece
+
+#: What clang aligns device code to; its place in the file needs no alignment, but mapped files like it.
+_ALIGN = 8
+
+#: Every size and offset of a COFF object is 32 bits wide.
+_LARGEST = 0xFFFFFFFF
+
+
+class _Change(Record):
+    """Bytes ``[start, end)`` of the old object give way to ``pieces``."""
+
+    start: int
+    end: int
+    pieces: tuple[Piece, ...]
+
+    @property
+    def growth(self) -> int:
+        """By how many bytes what follows moves."""
+        return sum(map(len, self.pieces)) - (self.end - self.start)
+
+
+def embed(view: View, content: Sequence[Piece]) -> list[Piece]:
+    """Return the object with one more section ``.llvm.offloading``, as pieces; bulk data is neither read nor copied.
+
+    Raises HostError when the object must not be edited, FormatError when it is damaged, UsageError without content.
+    """
+    coff = EditableObject(view)
+    size = sum(map(len, content))
+    if not size:
+        raise UsageError("there is nothing to embed")
+    if not coff.is_big and coff.section_count + 1 > MOST_SECTIONS:
+        raise HostError(
+            f"the object already has {coff.section_count} sections, and more would need the big object format",
+            hint="compile it with /bigobj",
+            chain=view.chain,
+        )
+    # Some objects leave room behind the section table; then nothing has to move.
+    room = view.head(coff.table_end, min(SECTION.size, coff.body_start - coff.table_end))
+    free = SECTION.size if room == bytes(SECTION.size) else 0
+    place = coff.body_end + SECTION.size - free
+    padding = -place % _ALIGN
+    changes = [_Change(coff.body_end, coff.body_end, (bytes(padding), *content))]
+    name_at, strings = _named(coff, OFFLOADING_NAME)
+    if strings:
+        changes.append(_Change(coff.symbol_end if coff.symbol_offset else coff.body_end, len(view), strings))
+    row = (name_reference(name_at), 0, 0, size, place + padding, 0, 0, 0, 0, OFFLOADING_FLAGS)
+    return _assemble(coff, changes, added=[row], free=free, symbol_offset=place + padding + size)
+
+
+def replace(view: View, number: int, content: Sequence[Piece]) -> list[Piece]:
+    """Return the object with other contents in one section of device code, as pieces.
+
+    Allowed when nothing refers to the inside of the section: its symbols are at its start, and relocations through
+    them have no addend. Raises HostError naming what stands in the way, FormatError for a damaged object.
+    """
+    coff = EditableObject(view)
+    section = coff.section(number)
+    coff.check_alone({number})
+    size = sum(map(len, content))
+    if not size:
+        raise UsageError("there is nothing to put into the section", hint="remove the section instead")
+    symbols = coff.symbols_in({number})
+    for symbol in symbols:
+        if symbol.value:
+            raise HostError(
+                f"{symbol.name} lies inside {coff.title(number)}, at {symbol.value:#x}",
+                hint="only a section that is used as a whole can get other contents",
+                chain=view.chain,
+            )
+    coff.check_addends(symbols)
+    change = _Change(section.raw_offset, section.raw_offset + section.raw_size, tuple(content))
+    definitions = [_definition(coff, symbol, size, content) for symbol in symbols if symbol.is_section_definition]
+    return _assemble(coff, [change, *definitions], sizes={number: size})
+
+
+def remove(view: View, numbers: Sequence[int]) -> list[Piece]:
+    """Return the object without the contents of some sections of device code, as pieces.
+
+    Raises HostError when the linker keeps the section or something refers to it, FormatError for a damaged object.
+    """
+    coff = EditableObject(view)
+    chosen = [coff.section(number) for number in sorted(set(numbers))]
+    coff.check_alone(set(numbers))
+    for section in chosen:
+        if not section.flags & REMOVED_BY_LINKER:
+            raise HostError(
+                f"{coff.title(section.number)} becomes part of programs, whose code may look for it",
+                hint="compile the host without device code instead",
+                chain=view.chain,
+            )
+    symbols = coff.symbols_in({section.number for section in chosen})
+    for symbol in symbols:
+        if not symbol.is_section_definition:
+            raise HostError(
+                f"{symbol.name} is in {coff.title(symbol.section)}",
+                hint="the host's code may need it; compile the host without device code instead",
+                chain=view.chain,
+            )
+    coff.check_unused(symbols)
+    ends = coff.part_ends
+    changes = [_cut(coff, section, ends) for section in chosen]
+    changes += [_definition(coff, symbol, 0, ()) for symbol in symbols]
+    with_symbol = {symbol.section for symbol in symbols}
+    dropped = 0
+    for section in reversed(chosen):
+        # An object without any section is none, so the last one stays.
+        is_last = section.number == coff.section_count - dropped > 1
+        dropped += is_last and section.number not in with_symbol
+    return _assemble(coff, changes, sizes={section.number: 0 for section in chosen}, dropped=dropped)
+
+
+def _cut(coff: EditableObject, section: Section, ends: Sequence[int]) -> _Change:
+    """Return the removal of contents together with the zeros that aligned them, as embedding puts them there."""
+    start, end = section.raw_offset, section.raw_offset + section.raw_size
+    used = ends[bisect_right(ends, start) - 1]
+    gap = start - used
+    is_padding = start % _ALIGN == 0 and gap < _ALIGN and not coff.view.read(used, gap).strip(b"\0")
+    return _Change(used if is_padding else start, end, ())
+
+
+def _named(coff: EditableObject, name: bytes) -> tuple[int, tuple[Piece, ...]]:
+    """Return where a name is in the string table, and the new table if it has to be added, else nothing."""
+    old = coff.strings()
+    stored = name + b"\0"
+    if old is None:
+        return 4, ((4 + len(stored)).to_bytes(4, "little"), stored)
+    at = old.find(stored, 4)
+    if at >= 0:
+        return at, ()
+    # Without its last NUL the table's last name would run into the new one.
+    if len(old) > 4 and old.read(len(old) - 1, 1) != b"\0":
+        stored = b"\0" + stored
+    size = len(old) + len(stored)
+    if size > _LARGEST:
+        raise HostError("the string table would outgrow 32 bits", chain=coff.view.chain)
+    return size - len(name) - 1, (size.to_bytes(4, "little"), old.slice(4, len(old) - 4), stored)
+
+
+def _definition(coff: EditableObject, symbol: DefinedSymbol, size: int, content: Iterable[Piece]) -> _Change:
+    """Return the change of a section's own description to a new size, and a new checksum if it had one."""
+    at = symbol.at + coff.symbol_layout.size
+    _, relocations, lines, checksum, number, selection = SECTION_DEFINITION.read(coff.view, at)
+    checksum = _checksum(content) if checksum else 0
+    row = SECTION_DEFINITION.pack(size, relocations, lines, checksum, number, selection)
+    return _Change(at, at + len(row), (row,))
+
+
+def _checksum(content: Iterable[Piece]) -> int:
+    """Return the checksum of section contents: CRC-32 without its inversions (LLVM's ``JamCRC`` starting at 0)."""
+    import zlib
+
+    value = 0xFFFFFFFF
+    for piece in content:
+        parts = [piece] if isinstance(piece, (bytes, bytearray, memoryview)) else piece.pieces()
+        for part in parts:
+            value = zlib.crc32(part, value)
+    return value ^ 0xFFFFFFFF
+
+
+class _Mover:
+    """Tells where old positions are afterwards: ``growth`` bytes of headers more, and all changes before them."""
+
+    def __init__(self, changes: Sequence[_Change], growth: int) -> None:
+        self._starts = [change.start for change in changes]
+        self._ends = [change.end for change in changes]
+        self._growths = list(accumulate((change.growth for change in changes), initial=growth))
+
+    def behind(self, at: int) -> int:
+        """Return the new place of a position, behind what is inserted there."""
+        number = bisect_right(self._ends, at)
+        return at + self._growths[number]
+
+    def before(self, at: int) -> int:
+        """Return the new place of a position, before what is inserted there; inside changed bytes, where they start."""
+        number = bisect_right(self._ends, at)
+        while number and self._starts[number - 1] == at:
+            number -= 1
+        start = min(at, self._starts[number]) if number < len(self._starts) else at
+        return start + self._growths[number]
+
+
+def _assemble(
+    coff: EditableObject,
+    changes: list[_Change],
+    *,
+    added: Sequence[Row] = (),
+    free: int = 0,
+    dropped: int = 0,
+    symbol_offset: int | None = None,
+    sizes: Mapping[int, int] = {},
+) -> list[Piece]:
+    """Return the object with changes made, section headers added or dropped, and every pointer moved.
+
+    ``free`` bytes behind the section table give way to added headers; ``sizes`` are new sizes of contents by number;
+    ``symbol_offset`` is where the symbols start then (default: behind the contents as they are now).
+    """
+    view = coff.view
+    changes = sorted(changes, key=lambda change: (change.start, change.end))
+    count = coff.section_count + len(added) - dropped
+    growth = (len(added) - dropped) * SECTION.size - free
+    move = _Mover(changes, growth)
+    if move.behind(len(view)) > _LARGEST:
+        raise HostError("the object would outgrow 32-bit offsets", chain=view.chain)
+    kept = enumerate(coff.headers[: coff.section_count - dropped], 1)
+    rows = [_moved(row, move, sizes.get(number, row[3])) for number, row in kept]
+    table = b"".join(SECTION.pack(*row) for row in [*rows, *added])
+    symbols_at = move.behind(coff.body_end) if symbol_offset is None else symbol_offset
+    pieces: list[Piece] = [_header(coff, count, symbols_at), table]
+    at = coff.table_end + free
+    for change in changes:
+        pieces += [view.slice(at, change.start - at), *change.pieces]
+        at = change.end
+    pieces.append(view.slice(at, len(view) - at))
+    return [piece for piece in pieces if len(piece)]
+
+
+def _moved(row: Row, move: _Mover, size: int) -> Row:
+    """Return a section header with moved pointers and the contents' new size; without contents it points nowhere."""
+    name, virtual_size, address, old_size, raw, relocations, lines, relocation_count, line_count, flags = row
+    # QUIRK(llvm-objcopy): it sets the size in memory in objects too.
+    virtual_size = size if virtual_size == old_size else virtual_size
+    raw = 0 if old_size and not size else raw
+    raw, relocations, lines = (at and move.before(at) for at in (raw, relocations, lines))
+    return name, virtual_size, address, size, raw, relocations, lines, relocation_count, line_count, flags
+
+
+def _header(coff: EditableObject, section_count: int, symbol_offset: int) -> bytes:
+    layout = BIG_HEADER if coff.is_big else HEADER
+    values = dict(zip((field.name for field in layout.fields), layout.read(coff.view, 0), strict=True))
+    return layout.pack(*{**values, "section_count": section_count, "symbol_offset": symbol_offset}.values())
