@@ -69,6 +69,7 @@ class Site(Record):
 ROOMS = {
     "elf": "fatpack.hosts.elf",
     "archive": "fatpack.hosts.archive",
+    "pe": "fatpack.hosts.pe",
     "coff": "fatpack.hosts.coff",
 }
 
