@@ -162,6 +162,27 @@ def test_removing_gives_the_program_of_an_object_that_never_had_device_code(fold
     assert linked(result) == linked(compiled(folder, target))
 
 
+@pytest.mark.parametrize(("target", "emulation"), [("x86_64", "i386pep"), ("i686", "i386pe")])
+def test_gnu_ld_makes_the_same_program_too(folder: Path, target: str, emulation: str) -> None:
+    def linked_by_gnu(path: Path) -> bytes:
+        image = folder / "gnu.dll"  # the image holds its own name
+        options = ("-m", emulation, "--shared", "-e", "0", "--no-insert-timestamp")
+        run("ld", *options, "-o", image, path, cwd=folder)
+        return image.read_bytes()
+
+    plain = linked_by_gnu(compiled(folder, f"{target}-w64-mingw32"))
+    path = compiled(folder, f"{target}-w64-mingw32", container=0)
+    (site,) = sites(path)
+    assert site.index is not None
+    with open_source(path) as source:
+        host = source.view()
+        assert linked_by_gnu(edited(path, coff.remove(host, [site.index]), host)) == plain
+    path = compiled(folder, f"{target}-w64-mingw32")
+    with open_source(path) as source:
+        host = source.view()
+        assert linked_by_gnu(edited(path, coff.embed(host, [container(folder, 0)]), host)) == plain
+
+
 def test_a_big_object_with_70000_sections(folder: Path) -> None:
     text = "".join(f'.section .s{number},"dr"\n.long {number}\n' for number in range(70_000))
     path = folder / "big.obj"

@@ -78,6 +78,16 @@ def test_lld_cuts_names_for_mingw_too(folder: Path) -> None:
     assert found[".llvm"].startswith((folder / "container").read_bytes())
 
 
+def test_gnu_ld_cuts_names_to_eight_bytes(folder: Path) -> None:
+    image = folder / "image.dll"
+    run("ld", "-m", "i386pep", "--shared", "-e", "f", "-o", image, assembled(folder, "x86_64-w64-mingw32"))
+    assert sites(image) == {
+        ".llvm.of": (folder / "container").read_bytes(),
+        ".hip_fat": (folder / "bundle").read_bytes(),
+        ".nv_fatb": (folder / "fatbin").read_bytes(),
+    }
+
+
 @pytest.mark.parametrize("target", ["x86_64", "i686"])
 def test_lief_sees_the_same_sections(folder: Path, target: str) -> None:
     import lief
