@@ -40,6 +40,7 @@ corpus: .venv/.dev
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -U pip
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e .
+	@$(BIN)/python -m compileall -q src
 	@touch $@
 
 .venv/.dev: .venv/.runtime

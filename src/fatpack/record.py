@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self, dataclass_transform
 else:
 
-    def dataclass_transform(**_options):
+    def dataclass_transform(**_options):  # noqa: D103  (typing loads half the library; this is its decorator)
         return lambda cls: cls
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 from fatpack import formats, hosts, images
 from fatpack.errors import FormatError, HostError, Unsupported, hexadecimal
 from fatpack.findings import finding
+from fatpack.images import agreement
 from fatpack.io import limits
 from fatpack.model import Finding
 from fatpack.record import Record
@@ -187,23 +188,33 @@ def _gap(view: View, start: int, end: int) -> Iterator[Finding]:
 def _recognise_all(stored: Sequence[Image], depth: int) -> tuple[FoundImage, ...]:
     """Recognise images, and look into those that can hold containers.
 
-    Images that overlap are looked into once (rule 3): entries of 40 bytes that all point at one container full of
-    such entries would otherwise make work grow exponentially with the nesting.
+    Entries may share their bytes, so each span is looked at once; and of images that overlap otherwise only the first
+    is looked at (rule 3). Entries of 40 bytes that all point into one container full of such entries would make work
+    grow exponentially with the nesting.
     """
-    looked_into: list[tuple[int, int]] = []
-    results = []
+    seen: dict[tuple[int, int], tuple[Recognised, tuple[Found | Finding, ...]]] = {}
+    reached = 0
     for image in sorted(stored, key=lambda image: image.span.start):
+        place = (image.span.start, image.span.end)
+        if place in seen:
+            continue
+        if image.size and image.span.start < reached:
+            seen[place] = (images.UNKNOWN, ())
+            continue
         recognised = images.recognise(image.data)  # type: ignore[arg-type]  # every parsed image is a View
-        inside: list[Found | Finding] = list(_disagreements(image, recognised))
+        inside: tuple[Found | Finding, ...] = ()
         if recognised.container or recognised.form in ("object", "archive"):
             if depth <= 0:
-                inside.append(finding("FP1004", image.span, "containers nested deeper than the limit"))
-            elif not looked_into or image.span.start >= looked_into[-1][1]:
-                looked_into.append((image.span.start, image.span.end))
-                inside += _scan(image.data, None, depth - 1)  # type: ignore[arg-type]
-        results.append((image, FoundImage(image, recognised, tuple(inside))))
-    order = {id(image): found for image, found in results}
-    return tuple(order[id(image)] for image in stored)
+                inside = (finding("FP1004", image.span, "containers nested deeper than the limit"),)
+            else:
+                inside = tuple(_scan(image.data, None, depth - 1))  # type: ignore[arg-type]
+        seen[place] = (recognised, inside)
+        reached = max(reached, image.span.end)
+    results = []
+    for image in stored:
+        recognised, inside = seen[image.span.start, image.span.end]
+        results.append(FoundImage(image, recognised, (*disagreements(image, recognised), *inside)))
+    return tuple(results)
 
 
 #: stored form → forms of bytes that agree with it. An object may be any ELF; what is not listed must be equal.
@@ -214,12 +225,17 @@ _AGREEING = {
 }
 
 
-def _disagreements(image: Image, recognised: Recognised) -> Iterator[Finding]:
+def disagreements(image: Image, recognised: Recognised) -> Iterator[Finding]:
+    """Yield a finding for everything in which the bytes of an image contradict what is stored about it."""
     stored, real = image.form, recognised.form
     agreeing = _AGREEING.get(stored, {stored})
     if real and agreeing is not None and real not in agreeing and real != "empty":
         yield finding("FP1101", image.span, f"stored as {stored}, but the bytes are {real}")
-    problem = images.disagreement(image.target.triple, image.target.arch, recognised)
+    triple, arch = image.target.triple, image.target.arch
+    problem = agreement.of_triple(triple, recognised)
+    if problem:
+        yield finding("FP1103", image.span, problem)
+    problem = agreement.of_arch(arch, triple, recognised)
     if problem:
         yield finding("FP1102", image.span, problem)
     if recognised.size is not None and recognised.size > image.size:

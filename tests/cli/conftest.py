@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.laws.rooms import FIXTURES
 
 from fatpack.cli import main
-from tests.laws.rooms import FIXTURES
 
 
 class Ran(NamedTuple):

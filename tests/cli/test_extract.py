@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from tests.cli.conftest import Ran
 
 Fatpack = Callable[..., Ran]
@@ -50,7 +49,7 @@ def test_everything_comes_out_and_is_listed(folder: Path, fatpack: Fatpack) -> N
         (["--arch", "sm_80", "--arch", "sm_90", "--form=cubin"], ["sm_80.0.cubin", "sm_90.1.cubin"]),
         (["--arch", "gfx*"], []),
     ],
-    ids=lambda value: " ".join(value),
+    ids=" ".join,
 )
 def test_selectors(folder: Path, fatpack: Fatpack, selection: list[str], expected: list[str]) -> None:
     packed(fatpack)

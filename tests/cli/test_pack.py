@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from tests.cli.conftest import Ran
 
 Fatpack = Callable[..., Ran]

@@ -9,7 +9,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-
 from tools.docs import pages
 
 ROOT = Path(__file__).parents[2]

@@ -24,7 +24,8 @@ def leftovers(folder: Path) -> list[str]:
 def test_pieces_of_every_kind_are_joined_in_order(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(BULK)
     with open_source(tmp_path / "in") as source:
-        pieces = [b"a", source.view().slice(10, 100_000), bytearray(b"b"), memoryview(b"c"), BytesSource(b"d").view(), b""]
+        bulk, small = source.view().slice(10, 100_000), BytesSource(b"d").view()
+        pieces = [b"a", bulk, bytearray(b"b"), memoryview(b"c"), small, b""]
         size = write_file(tmp_path / "out", pieces)
     expected = b"a" + BULK[10:100_010] + b"bcd"
     assert (tmp_path / "out").read_bytes() == expected

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.laws.rooms import FORMATS, format_fixtures, joined, view_of, walk
 
 from fatpack import formats
 from fatpack.errors import FormatError, Unsupported
 from fatpack.model import Finding
 from fatpack.scan import Found, scan
-from tests.laws.rooms import FORMATS, format_fixtures, joined, view_of, walk
 
 ROOMS = sorted(formats.ROOMS)
 FIXTURE_IDS = [f"{name}-{path.name}" for name, path in format_fixtures()]

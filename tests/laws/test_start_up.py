@@ -60,11 +60,11 @@ def click_alone() -> set[str]:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["inspect", CONTAINER],
+        ["inspect", "-v", CONTAINER],
         ["extract", CONTAINER, "-d", "out", "-q"],
         ["pack", f"--image=file={CONTAINER},triple=t", "-o", "x.bin", "-q"],
     ],
-    ids=lambda arguments: arguments[0],
+    ids=["inspect", "extract", "pack"],
 )
 def test_click_commands_load_no_heavy_module(arguments: list[str], tmp_path: Path, click_alone: set[str]) -> None:
     assert not (_loaded(*arguments, cwd=tmp_path) & HEAVY) - click_alone
@@ -74,16 +74,18 @@ def test_click_commands_load_no_heavy_module(arguments: list[str], tmp_path: Pat
     "arguments",
     [
         ["--version"],
+        ["inspect", CONTAINER],
         ["tool", "llvm-offload-binary", CONTAINER, "--image=file=x"],
         ["tool", "llvm-offload-binary", "-o", "y", f"--image=file={CONTAINER},triple=t"],
     ],
-    ids=["version", "tool-extract", "tool-pack"],
+    ids=["version", "inspect", "tool-extract", "tool-pack"],
 )
 def test_commands_without_click_load_next_to_nothing(arguments: list[str], tmp_path: Path) -> None:
     assert not _loaded(*arguments, cwd=tmp_path) & (HEAVY | TOOL_HEAVY)
 
 
 def test_importing_the_package_loads_only_the_package() -> None:
-    program = "import sys; before = set(sys.modules); import fatpack; print('\\n'.join(sorted(set(sys.modules) - before)))"
+    program = "import sys; before = set(sys.modules); import fatpack; print(*sorted(set(sys.modules) - before))"
     command = [sys.executable, "-I", "-c", f"import sys; sys.path[:0] = {sys.path!r}\n{program}"]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == ["__future__", "fatpack"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["__future__", "fatpack"]

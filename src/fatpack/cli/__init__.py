@@ -1,4 +1,7 @@
-"""The command line. ``main`` decides what to import: ``--version`` and ``tool`` need no click, so they load none."""
+"""The command line. ``main`` decides what to import: click takes longer to load than most files to read.
+
+``--version``, ``tool`` and ``inspect`` without options need no click, so they load none.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         from fatpack.cli.tools import run
 
         return guarded(lambda: run(arguments[1:]))
+    if arguments[:1] == ["inspect"] and _are_files(arguments[1:]):
+        from fatpack.cli.show import show
+
+        return guarded(lambda: show(arguments[1:]))
     from fatpack.cli.app import run as run_app
 
     return guarded(lambda: run_app(arguments))
+
+
+def _are_files(arguments: Sequence[str]) -> bool:
+    """Return whether arguments can only be file names: neither options nor response files."""
+    return bool(arguments) and not any(word.startswith(("-", "@")) and word != "-" for word in arguments)
 
 
 def _version() -> int:

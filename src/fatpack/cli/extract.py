@@ -99,7 +99,7 @@ def _write(
 def _extract_range(view: View, offset: int, size: int | None, output: str | None, *, force: bool) -> int:
     if offset > len(view) or (size is not None and offset + size > len(view)):
         raise UsageError(
-            f"{view.chain[0]}: bytes {offset:#x} to {offset + (size or 0):#x} are outside the file ({len(view):#x} bytes)"
+            f"{view.chain[0]}: {offset:#x} to {offset + (size or 0):#x} is outside the file ({len(view):#x} bytes)"
         )
     data = view.slice(offset, len(view) - offset if size is None else size)
     if output is None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     multiple=True,
     required=True,
     metavar="file=F,triple=T[,arch=A][,kind=K][,key=value…]",
-    help="An image and what it is for; may be given many times. kind is cuda, hip, openmp or sycl; other keys are stored.",
+    help="An image and what it is for; repeatable. kind is cuda, hip, openmp or sycl; other keys are stored.",
 )
 @click.option("-o", "--output", metavar="FILE", help='Where to write; "-" is stdout. Default: see below.')
 @click.option("--host", metavar="OBJECT", help="Put the container into a copy of this relocatable object.")

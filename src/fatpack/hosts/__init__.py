@@ -35,17 +35,17 @@ if TYPE_CHECKING:
 
         DOC: Doc
 
-        def detect(self, view: View) -> bool: ...
-        def locate(self, view: View) -> Iterator[Site | Finding]: ...
-        def labels(self, view: View) -> Iterator[Label]: ...
+        def detect(self, view: View) -> bool: ...  # noqa: D102
+        def locate(self, view: View) -> Iterator[Site | Finding]: ...  # noqa: D102
+        def labels(self, view: View) -> Iterator[Label]: ...  # noqa: D102
 
     class Editor(Host, Protocol):
         """The whole door, of hosts that can be edited."""
 
-        def embed(self, view: View, content: Sequence[Piece]) -> Iterable[Piece]: ...
-        def replace(self, view: View, index: int, content: Sequence[Piece]) -> Iterable[Piece]: ...
-        def remove(self, view: View, indices: Sequence[int]) -> Iterable[Piece]: ...
-        def verify(self, before: View, after: View) -> None: ...
+        def embed(self, view: View, content: Sequence[Piece]) -> Iterable[Piece]: ...  # noqa: D102
+        def replace(self, view: View, index: int, content: Sequence[Piece]) -> Iterable[Piece]: ...  # noqa: D102
+        def remove(self, view: View, indices: Sequence[int]) -> Iterable[Piece]: ...  # noqa: D102
+        def verify(self, before: View, after: View) -> None: ...  # noqa: D102
 
 
 class Site(Record):

@@ -124,28 +124,18 @@ def write_file(
     raises.
     """
     path = os.fspath(path)
-    try:
-        old = os.stat(path)
-    except FileNotFoundError:
-        old = None
+    old = _existing(path, force, inputs)
     if old is not None:
-        if stat.S_ISDIR(old.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        if not force:
-            if any(_same_file(view, old) for view in inputs):
-                raise UsageError(f"{path} is an input of this command", hint="choose another output")
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
         if not stat.S_ISREG(old.st_mode):
             # A device or a pipe (/dev/null, /dev/stdout): there is nothing to rename over.
             return _write_special(path, pieces, progress)
         path = os.path.realpath(path)  # a symbolic link stays; the file it names is replaced
+        mode = stat.S_IMODE(old.st_mode) if mode is None else mode
     temporary, fd = _create_beside(path)
     try:
         try:
             size = write_pieces(fd, pieces, progress)
-            if old is not None:
-                os.fchmod(fd, stat.S_IMODE(old.st_mode) if mode is None else mode)
-            elif mode is not None:
+            if mode is not None:
                 os.fchmod(fd, mode)
             if verify is not None:
                 verify(FileSource(fd, path, owned=False).view())
@@ -162,6 +152,21 @@ def write_file(
         _remove(temporary)
         raise
     return size
+
+
+def _existing(path: str, force: bool, inputs: Iterable[View]) -> os.stat_result | None:
+    """Return the status of a file that may be replaced, None if there is none; refuse what must not be touched."""
+    try:
+        old = os.stat(path)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(old.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not force:
+        if any(_same_file(view, old) for view in inputs):
+            raise UsageError(f"{path} is an input of this command", hint="choose another output")
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+    return old
 
 
 def _publish(temporary: str, path: str) -> None:

@@ -107,7 +107,7 @@ class FileSource(Source):
     def read(self, offset: int, size: int) -> bytes:
         """Return ``size`` bytes at ``offset``, from the block read last if it holds them."""
         start = offset - self._ahead_at
-        if 0 <= start and start + size <= len(self._ahead):
+        if start >= 0 and start + size <= len(self._ahead):
             return self._ahead[start : start + size]
         if size >= READ_AHEAD:
             return self._pread(offset, size)
@@ -248,7 +248,7 @@ class View(Record):
     def head(self, at: int, size: int) -> bytes:
         """Return up to ``size`` bytes at ``at``: fewer at the end, none outside."""
         left = self.end - self.start - at
-        return self.source.read(self.start + at, min(size, left)) if 0 <= at and left > 0 else b""
+        return self.source.read(self.start + at, min(size, left)) if at >= 0 and left > 0 else b""
 
     def tobytes(self) -> bytes:
         """Return a copy of all bytes. For bulk data prefer :meth:`pieces`, which stays within bounded memory."""

@@ -14,13 +14,14 @@ from fatpack.scan import Found, host_of, scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from fatpack.hosts import Editor
     from fatpack.io.sink import Progress
     from fatpack.io.source import View
     from fatpack.model import Piece
     from fatpack.ops.select import Selector
+    from fatpack.scan import FoundImage
 
 
 def editor(view: View) -> Editor:
@@ -73,44 +74,31 @@ def remove(host: View, selector: Selector) -> Removal:
     left. A damaged container refuses the whole edit: what cannot be read cannot be kept safely.
     """
     room = editor(host)
-    whole: list[int] = []
-    rewritten: list[tuple[int, list[Piece]]] = []
-    removed: list[str] = []
-    size = 0
     items = list(scan(host))
     for item in items:
         if isinstance(item, Finding) and item.severity == "error":
             raise FormatError(
                 item.message, offset=item.span.start, hint="nothing was removed", chain=item.span.source or host.chain
             )
-    meant = {(id(found), id(image)): position for position, found, image in select(items, selector)}
+    meant = {id(image): (position, image) for position, _, image in select(items, selector)}
     sections: dict[int, list[Found]] = {}
     for item in items:
         if isinstance(item, Found) and item.index is not None:
             sections.setdefault(item.index, []).append(item)
+    whole: list[int] = []
+    rewritten: list[tuple[int, list[Piece]]] = []
+    gone: list[tuple[str, FoundImage]] = []
     for index, group in sections.items():
-        kept: list[Piece] = []
-        before = len(removed)
-        for found in group:
-            left = [image for image in found.images if (id(found), id(image)) not in meant]
-            for image in found.images:
-                if (id(found), id(image)) in meant:
-                    target = image.image.target
-                    words = (meant[id(found), id(image)], target.offload, target.triple, target.arch, image.form)
-                    removed.append(" ".join(word for word in words if word))
-                    size += image.image.stored_size or 0
-            if len(left) == len(found.images):
-                kept.append(found.view)
-            elif left:
-                container = found.container.replace(images=tuple(image.image for image in left))
-                kept += formats.room(container.format).write(container)
-        if len(removed) == before:
+        goes = [meant[id(image)] for found in group for image in found.images if id(image) in meant]
+        if not goes:
             continue
+        gone += goes
+        kept = [piece for found in group for piece in _without(found, meant)]
         if kept:
             rewritten.append((index, kept))
         else:
             whole.append(index)
-    if not removed:
+    if not gone:
         return Removal((), (), 0)
     if len(rewritten) + bool(whole) > 1:
         raise Unsupported(
@@ -119,7 +107,23 @@ def remove(host: View, selector: Selector) -> Removal:
             chain=host.chain,
         )
     pieces = room.replace(host, *rewritten[0]) if rewritten else room.remove(host, whole)
-    return Removal(pieces, tuple(removed), size)
+    size = sum(image.image.stored_size or 0 for _, image in gone)
+    return Removal(pieces, tuple(_words(position, image) for position, image in gone), size)
+
+
+def _without(found: Found, meant: Collection[int]) -> Iterable[Piece]:
+    """Yield what is left of a container: its stored bytes, a rewrite with the images that stay, or nothing."""
+    left = tuple(image.image for image in found.images if id(image) not in meant)
+    if len(left) == len(found.images):
+        return [found.view]
+    if not left:
+        return []
+    return formats.room(found.container.format).write(found.container.replace(images=left))
+
+
+def _words(position: str, found: FoundImage) -> str:
+    target = found.image.target
+    return " ".join(word for word in (position, target.offload, target.triple, target.arch, found.form) if word)
 
 
 def write_edited(

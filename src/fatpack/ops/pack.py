@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from fatpack import formats, images
 from fatpack.errors import UsageError
-from fatpack.findings import finding
 from fatpack.formats.offload_binary.key_order import llvm_order
-from fatpack.formats.offload_binary.layout import FORMAT, FORMS, KIND_BY_EXTENSION, ImageKind, OffloadKind
+from fatpack.formats.offload_binary.layout import BITCODE, FORMAT, FORMS, KIND_BY_EXTENSION, OFFLOAD_KINDS
 from fatpack.formats.offload_binary.stored import Entry
 from fatpack.io.source import open_source
 from fatpack.model import Container, Image, Span, Target
 from fatpack.record import Record
+from fatpack.scan import disagreements
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fatpack.model import Finding, Piece
 
 #: Offload models by the word after ``kind=``; llvm-offload-binary 22 stores 0 for any other word.
-OFFLOAD_WORDS = {kind.name: kind for kind in OffloadKind if kind}
+OFFLOAD_WORDS = {name: kind for kind, name in OFFLOAD_KINDS.items() if kind}
 
 _BITCODE_MAGICS = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 
@@ -52,12 +52,12 @@ def parse_image_option(text: str) -> ImageOption:
     return ImageOption(tuple(values.get("file", ())), tuple((key, ",".join(parts)) for key, parts in values.items()))
 
 
-def image_kind(name: str, head: bytes) -> ImageKind:
+def image_kind(name: str, head: bytes) -> int:
     """Return the image kind llvm-offload-binary stores: bitcode by its magic, all else by the file's extension."""
     if head.startswith(_BITCODE_MAGICS):
-        return ImageKind.bitcode
+        return BITCODE
     base = name.rpartition("/")[2]
-    return KIND_BY_EXTENSION.get(base.rpartition(".")[2] if "." in base else "", ImageKind.none)
+    return KIND_BY_EXTENSION.get(base.rpartition(".")[2] if "." in base else "", 0)
 
 
 def image_from(option: ImageOption, name: str, data: View) -> Image:
@@ -68,8 +68,8 @@ def image_from(option: ImageOption, name: str, data: View) -> Image:
         (key, pairs[key].encode("utf-8", "surrogateescape")) for key in order if key not in (b"file", b"kind")
     )
     kind = image_kind(name, data.head(0, 4))
-    offload = OFFLOAD_WORDS.get(option.get("kind") or "", OffloadKind.none)
-    target = Target(option.get("triple") or "", option.get("arch") or "", offload.name)
+    offload = OFFLOAD_WORDS.get(option.get("kind") or "", 0)
+    target = Target(option.get("triple") or "", option.get("arch") or "", OFFLOAD_KINDS[offload])
     attrs = {key: value for key, value in option.pairs if key not in ("file", "kind", "triple", "arch")}
     return Image(
         target,
@@ -127,12 +127,5 @@ def pack(
         attrs["compression_level"] = str(level)
     groups = [(image,) for image in stored] if version == 1 else [tuple(stored)] if stored else []
     containers = tuple(Container(FORMAT, version, group, Span(0, 0), attrs=attrs) for group in groups)
-    return Packed(containers, tuple(_contradictions(stored)))
-
-
-def _contradictions(stored: Iterable[Image]) -> Iterator[Finding]:
-    for image in stored:
-        recognised = images.recognise(image.data)  # type: ignore[arg-type]
-        problem = images.disagreement(image.target.triple, image.target.arch, recognised)
-        if problem:
-            yield finding("FP1102", image.span, problem)
+    findings = [found for image in stored for found in disagreements(image, images.recognise(image.data))]  # type: ignore[arg-type]
+    return Packed(containers, tuple(findings))

@@ -1,0 +1,1 @@
+"""Results as records of plain data, and the texts made from them."""

@@ -70,7 +70,7 @@ def _row(view: View, label: Label) -> list[str]:
 
 
 def at_offset(view: View, offset: int) -> Iterator[str]:
-    """Yield what the byte at an absolute offset is: place, field, value, meaning. Raises UsageError outside the file."""
+    """Yield what the byte at an absolute offset is: place, field, value, meaning. UsageError outside the file."""
     if not 0 <= offset < len(view):
         raise UsageError(f"offset {offset:#x} is outside {view.chain[0]} ({len(view):#x} bytes)")
     for label in labels(view):

@@ -20,12 +20,12 @@ def size_words(size: int) -> str:
     """Return a size for people, with the exact number where it is short: ``152 B``, ``18.1 kB``, ``1.02 GB``."""
     if size < 1000:
         return f"{size} B"
-    value, unit = float(size), "B"
-    for unit in ("kB", "MB", "GB", "TB"):
+    units = ["kB", "MB", "GB", "TB"]
+    value = size / 1000
+    while value >= 999.5 and len(units) > 1:
         value /= 1000
-        if value < 999.5:
-            break
-    return f"{value:.3g} {unit}"
+        del units[0]
+    return f"{value:.3g} {units[0]}"
 
 
 def count(number: int, noun: str) -> str:

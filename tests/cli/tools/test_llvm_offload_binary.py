@@ -9,10 +9,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
-from fatpack.cli import main
 from tests.laws.rooms import FIXTURES
 from tests.reference import run, tool
+
+from fatpack.cli import main
 
 NAME = "llvm-offload-binary"
 FOUR = FIXTURES / "offload_binary" / "llvm-22-four.bin"
@@ -255,10 +255,11 @@ def test_damaged_headers_get_llvms_verdict_where_it_survives(
 @pytest.mark.reference
 def test_yaml2obj_writes_what_we_write(tmp_path: Path) -> None:
     """Arbitrary key order, kinds and flags: yaml2obj 22 stores them as given."""
+    from tests.laws.rooms import image, joined
+
     from fatpack.formats import offload_binary
     from fatpack.formats.offload_binary import Entry
     from fatpack.model import Container, Span
-    from tests.laws.rooms import image, joined
 
     source = random.Random(5)
     for number in range(60):

@@ -7,13 +7,13 @@ import hashlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.laws.rooms import image, joined, view_of
 
 from fatpack.errors import UsageError
 from fatpack.formats import offload_binary
 from fatpack.formats.offload_binary import string_table
 from fatpack.formats.offload_binary.key_order import hash_key, llvm_order
 from fatpack.model import Container, Span, Target
-from tests.laws.rooms import image, joined, view_of
 
 TRIPLE = "nvptx64-nvidia-cuda"
 HELLO = image(b"hello", target=Target(TRIPLE, "sm_70", "cuda"))

@@ -52,7 +52,7 @@ _TRUE, _FALSE = ("", "true", "TRUE", "True", "1"), ("false", "FALSE", "False", "
 
 
 def expand_response_files(arguments: Sequence[str], depth: int = 20) -> list[str]:
-    """Return the arguments with every ``@FILE`` replaced by the words of that file; unreadable ones stay as they are."""
+    """Return the arguments with every ``@FILE`` replaced by the words in it; those that are no files stay."""
     expanded: list[str] = []
     for argument in arguments:
         if not argument.startswith("@") or depth <= 0 or not os.path.isfile(argument[1:]):

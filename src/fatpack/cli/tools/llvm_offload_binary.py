@@ -230,7 +230,7 @@ def _write(program: str, path: str, option: ImageOption, chosen: Sequence[Image]
         assert isinstance(entry, Entry)
         stem = path.rpartition("/")[2]
         stem = stem.rpartition(".")[0] if "." in stem else stem
-        extension = EXTENSIONS.get(entry.image_kind, "")  # type: ignore[call-overload]
+        extension = EXTENSIONS.get(entry.image_kind, "")
         made = f"{stem}-{image.target.triple}-{image.target.arch}.{index}.{extension}"
         # The original writes to whatever path the stored strings spell; a stored name must not choose a folder.
         write_file(made.replace("/", "_").replace("\0", "_"), [image.data], force=True)

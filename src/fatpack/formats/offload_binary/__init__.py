@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from fatpack.doc import Doc
 from fatpack.formats.offload_binary import places
-from fatpack.formats.offload_binary.layout import FORMAT, VERSIONS, ImageKind, OffloadKind, layouts
+from fatpack.formats.offload_binary.layout import FORMAT, IMAGE_KINDS, OFFLOAD_KINDS, VERSIONS, layouts
 from fatpack.formats.offload_binary.parse import detect, extent, parse
 from fatpack.formats.offload_binary.stored import Entry, Header
 from fatpack.formats.offload_binary.write import write
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DOC",
+    "IMAGE_KINDS",
     "LAYOUTS",
+    "OFFLOAD_KINDS",
     "Entry",
     "Header",
-    "ImageKind",
-    "OffloadKind",
     "describe",
     "detect",
     "extent",

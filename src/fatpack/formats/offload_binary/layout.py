@@ -6,10 +6,12 @@ they run on, without a marker; :func:`layouts` returns the tables for either.
 
 from __future__ import annotations
 
-from enum import IntEnum
-
 from fatpack.layout import Field, Layout
 from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 FORMAT = "llvm-offload-binary"
 MAGIC = b"\x10\xff\x10\xad"
@@ -19,72 +21,39 @@ VERSIONS = (1, 2, 3)
 FLAG_METADATA_ONLY = 1
 
 
-class ImageKind(IntEnum):
-    """LLVM's ImageKind: what the bytes of an image are (llvm/include/llvm/Object/OffloadBinary.h)."""
+#: LLVM's ImageKind: what the bytes of an image are (llvm/include/llvm/Object/OffloadBinary.h).
+IMAGE_KINDS = {0: "none", 1: "object", 2: "bitcode", 3: "cubin", 4: "fatbin", 5: "ptx", 6: "spirv"}
 
-    none = 0
-    object = 1
-    bitcode = 2
-    cubin = 3
-    fatbinary = 4
-    ptx = 5
-    spirv = 6
+#: LLVM's OffloadKind since LLVM 21, where it became a bit mask without a new container version.
+OFFLOAD_KINDS = {0: "none", 1: "openmp", 2: "cuda", 4: "hip", 8: "sycl"}
 
-
-class OffloadKind(IntEnum):
-    """LLVM's OffloadKind since LLVM 21, where it became a bit mask without a new container version."""
-
-    none = 0
-    openmp = 1
-    cuda = 2
-    hip = 4
-    sycl = 8
-
-
-#: image kind → our word for the form of the image
-FORMS = {
-    ImageKind.object: "object",
-    ImageKind.bitcode: "bitcode",
-    ImageKind.cubin: "cubin",
-    ImageKind.fatbinary: "fatbin",
-    ImageKind.ptx: "ptx",
-    ImageKind.spirv: "spirv",
-}
+#: image kind → our word for the form of the image; 0 says nothing
+FORMS = {number: name for number, name in IMAGE_KINDS.items() if number}
 
 #: text after the last dot of a file name → image kind, as llvm-offload-binary decides it (case-sensitive)
-KIND_BY_EXTENSION = {
-    "o": ImageKind.object,
-    "bc": ImageKind.bitcode,
-    "cubin": ImageKind.cubin,
-    "fatbin": ImageKind.fatbinary,
-    "s": ImageKind.ptx,
-}
+KIND_BY_EXTENSION = {"o": 1, "bc": 2, "cubin": 3, "fatbin": 4, "s": 5}
+BITCODE = 2
 
 #: image kind → extension that llvm-offload-binary gives to extracted files; "" for all others
-EXTENSIONS = {kind: extension for extension, kind in KIND_BY_EXTENSION.items()} | {ImageKind.spirv: "spv"}
+EXTENSIONS = {kind: extension for extension, kind in KIND_BY_EXTENSION.items()} | {6: "spv"}
 
 #: QUIRK(LLVM 15-20): HIP was 3 before the kinds became bits (llvm#135809).
 LEGACY_HIP = 3
+#: QUIRK(DPC++ before it took llvm#135809): SYCL was 4, which is HIP now.
+LEGACY_SYCL = 4
 
 
 def decode_offload(number: int, triple: str) -> tuple[str, str]:
     """Return (offload model, remark) for a stored offload kind; the remark is "" for today's numbering."""
     if number == LEGACY_HIP:
         return "hip", "3 is HIP in the numbering of LLVM 15 to 20"
-    # QUIRK(DPC++ before it took llvm#135809): SYCL was 4, which is HIP now; the triple tells.
-    if number == OffloadKind.hip and triple.startswith(("spir", "native_cpu")) and "-amd-" not in triple:
+    if number == LEGACY_SYCL and triple.startswith(("spir", "native_cpu")) and "-amd-" not in triple:
         return "sycl", "4 is SYCL in the old numbering of DPC++"
-    try:
-        return OffloadKind(number).name, ""
-    except ValueError:
-        return f"kind {number} (unknown)", ""
+    return OFFLOAD_KINDS.get(number, f"kind {number} (unknown)"), ""
 
 
-def _named(kinds: type[IntEnum]) -> object:
-    def show(value: int) -> str:
-        return f"{value} ({kinds(value).name})" if value in kinds._value2member_map_ else f"{value} (unknown)"
-
-    return show
+def _named(names: Mapping[int, str]) -> Callable[[int], str]:
+    return lambda value: f"{value} ({names.get(value, 'unknown')})"
 
 
 class Layouts(Record):
@@ -125,8 +94,8 @@ _HEADERS = {
 }
 
 _ENTRY = [
-    Field("image_kind", "u16", "TheImageKind: what the image is", _named(ImageKind)),  # type: ignore[arg-type]
-    Field("offload_kind", "u16", "TheOffloadKind: programming model", _named(OffloadKind)),  # type: ignore[arg-type]
+    Field("image_kind", "u16", "TheImageKind: what the image is", _named(IMAGE_KINDS)),
+    Field("offload_kind", "u16", "TheOffloadKind: programming model", _named(OFFLOAD_KINDS)),
     Field("flags", "u32", "Flags: 0 in all LLVM 22 writes; bit 0 = metadata only (main). All bits are kept"),
     Field("string_offset", "u64", "StringOffset: where this entry's string entries are, from the magic"),
     Field("string_count", "u64", "NumStrings: number of string entries"),

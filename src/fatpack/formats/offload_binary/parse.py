@@ -51,7 +51,6 @@ def parse(view: View, at: int = 0) -> Container:
     Raises BadMagic, Unsupported (a version above 3), Truncated, BadValue, LimitExceeded; offsets are absolute.
     """
     header = _read_header(view, at)
-    body = header.body
     tables = layouts(header.order)
     span = Span(view.offset(at), view.offset(at) + header.size, view.chain)
     findings: list[Finding] = []
@@ -301,7 +300,7 @@ def _read_image(
     data = body.slice(image_at, size)
     return Image(
         target=Target(triple, arch, offload),
-        form=FORMS.get(image_kind, "") if not flags & FLAG_METADATA_ONLY else "",  # type: ignore[call-overload]
+        form=FORMS.get(image_kind, "") if not flags & FLAG_METADATA_ONLY else "",
         data=data,
         size=size,
         stored_size=None if header.inflated_size else size,

@@ -110,8 +110,7 @@ def _raw_labels(header: Header, tables: Layouts, images: Sequence[Image]) -> Ite
         for index, (key, value) in enumerate(entry.strings):
             at = entry.string_offset + index * string_layout.size
             name = f"entry[{number}].string[{index}]"
-            for label in string_layout.labels(body, at, name):
-                yield label
+            yield from string_layout.labels(body, at, name)
             key_at, value_at, *_ = string_layout.read(body, at)
             for place, what, stored in ((key_at, "key", key), (value_at, "value", value)):
                 size = min(len(stored) + 1, len(body) - place)

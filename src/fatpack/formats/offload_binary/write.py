@@ -10,7 +10,7 @@ from __future__ import annotations
 from fatpack.codec import compress
 from fatpack.errors import UsageError
 from fatpack.formats.offload_binary import string_table
-from fatpack.formats.offload_binary.layout import FORMS, MAGIC, ImageKind, OffloadKind, layouts
+from fatpack.formats.offload_binary.layout import FORMS, MAGIC, OFFLOAD_KINDS, layouts
 from fatpack.formats.offload_binary.stored import Entry, Header
 from fatpack.model import Container, Image
 
@@ -35,17 +35,18 @@ def entry_of(image: Image) -> Entry:
     if isinstance(image.record, Entry):
         return image.record
     kinds = {form: kind for kind, form in FORMS.items()}
+    offloads = {name: kind for kind, name in OFFLOAD_KINDS.items()}
     offload = image.target.offload
-    if offload not in OffloadKind.__members__:
+    if offload not in offloads:
         raise UsageError(
             f"an offload binary cannot say offload model {offload!r}",
-            hint=f"it knows {', '.join(OffloadKind.__members__)}",
+            hint=f"it knows {', '.join(offloads)}",
         )
     pairs = {**image.attrs, "arch": image.target.arch, "triple": image.target.triple}
     strings = tuple(
         (_stored(key), _stored(value)) for key, value in pairs.items() if value or key not in ("arch", "triple")
     )
-    return Entry(kinds.get(image.form, ImageKind.none), OffloadKind[offload], 0, strings)
+    return Entry(kinds.get(image.form, 0), offloads[offload], 0, strings)
 
 
 def _stored(text: str) -> bytes:
