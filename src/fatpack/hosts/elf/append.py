@@ -158,7 +158,7 @@ def _place_names(elf: EditableFile, names: Sequence[str]) -> tuple[list[int], by
         return offsets, b""
     if elf.names.flags & (constants.ALLOC | constants.COMPRESSED):
         raise HostError(
-            f"the table of section names ({elf.title(elf.names)}) is loaded or compressed and cannot grow",
+            f"the table of section names, {elf.title(elf.names)}, is loaded or compressed and cannot grow",
             hint="use a name that a section of the file already has",
             chain=elf.view.chain,
         )
@@ -168,7 +168,7 @@ def _place_names(elf: EditableFile, names: Sequence[str]) -> tuple[list[int], by
 def _base(elf: EditableFile, *, growing: bool) -> int:
     """Return where the new bytes may start: behind everything of the old file that is still needed."""
     view = elf.view
-    is_last = elf.header.section_offset >= elf.used_end and _is_gap(view, elf.table_end, len(view))
+    is_last = elf.header.section_offset >= elf.used_end and not elf.has_trailing
     if not is_last or not _is_gap(view, elf.used_end, elf.header.section_offset):
         return len(view)
     names = elf.names

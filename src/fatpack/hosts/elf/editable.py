@@ -33,7 +33,8 @@ _ZEROS = bytes(64 << 10)
 class EditableFile(ElfFile):
     """An ELF file whose tables and sections all lie inside the file, so that it can be edited.
 
-    ``section_rows`` are all section headers. ``end`` is the position behind everything that a header refers to.
+    ``section_rows`` are all section headers. ``used_end`` is the position behind everything but the section table,
+    ``end`` behind that too; ``has_trailing`` says whether somebody's bytes follow.
     Raises HostError for a file that must not be edited, with what would work, and FormatError for a damaged one.
     """
 
@@ -58,7 +59,15 @@ class EditableFile(ElfFile):
         self.section_rows: list[Row] = list(self.rows())
         self.used_end = max(self._parts_end(()), self.layouts.header.size)
         self.end = max(self.used_end, self.table_end)
-        self._check_trailing(keep_trailing)
+        trailing = len(view) - self.end
+        self.has_trailing = trailing > TRAILING_PADDING or not is_zero(view, self.end, len(view))
+        if self.has_trailing and not keep_trailing:
+            raise HostError(
+                f"{trailing} bytes follow the ELF image at {view.offset(self.end):#x}: a signature, a file system or "
+                "something else that is looked for there",
+                hint="ask for trailing bytes to be kept if nothing depends on where the image ends",
+                chain=view.chain,
+            )
 
     def _parts_end(self, without: Sequence[int]) -> int:
         """Return the position behind program headers, segments and all sections but ``without``."""
@@ -80,17 +89,6 @@ class EditableFile(ElfFile):
     def used_end_without(self, index: int) -> int:
         """Return the position behind everything but one section and the section table."""
         return max(self._parts_end((index,)), self.layouts.header.size)
-
-    def _check_trailing(self, keep: bool) -> None:
-        size = len(self.view) - self.end
-        if keep or (size <= TRAILING_PADDING and is_zero(self.view, self.end, len(self.view))):
-            return
-        raise HostError(
-            f"{size} bytes follow the ELF image at {self.view.offset(self.end):#x}: a signature, a file system or "
-            "another payload that its program looks for there",
-            hint="ask for trailing bytes to be kept if nothing depends on where the image ends",
-            chain=self.view.chain,
-        )
 
     def header_with(self, table: int, count: int) -> bytes:
         """Return the ELF header for a section table at another place and of another length."""

@@ -258,7 +258,7 @@ class ElfFile:
 
     def contents(self, section: Section, name: str = "") -> View:
         """Return the bytes of a section; ``name`` extends the chain. Raises BadValue when they lie outside."""
-        if section.end > len(self.view):
+        if section.stored_size and section.end > len(self.view):
             raise self.bad(
                 f"section {section.index} does not lie inside the file",
                 self.section_field(section.index, "offset"),

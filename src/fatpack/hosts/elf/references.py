@@ -91,25 +91,37 @@ class DefinedSymbol(Record):
 def symbols_in(elf: EditableFile, indices: Collection[int]) -> list[DefinedSymbol]:
     """Return the symbols of all symbol tables that are defined in the sections with these indices."""
     found: list[DefinedSymbol] = []
+    wide = {row[6]: index for index, row in enumerate(elf.section_rows) if row[1] == constants.SYMTAB_SHNDX}
     for index, row in enumerate(elf.section_rows):
         if row[1] in (constants.SYMTAB, constants.DYNSYM):
-            found += _symbols_of(elf, elf.section(index), indices)
+            words = elf.section(wide[index]) if index in wide else None
+            found += _symbols_of(elf, elf.section(index), words, indices)
     return found
 
 
-def _symbols_of(elf: EditableFile, table: Section, indices: Collection[int]) -> Iterator[DefinedSymbol]:
+def _symbols_of(
+    elf: EditableFile, table: Section, words: Section | None, indices: Collection[int]
+) -> Iterator[DefinedSymbol]:
+    """Yield the symbols of one table; ``words`` is the section with its 32-bit section indices, if it has one."""
     layout, position = elf.layouts.symbol, elf.layouts.position
     index_at, value_at, size_at = (position(layout, name) for name in ("section_index", "value", "size"))
     info_at, name_at = position(layout, "info"), position(layout, "name_offset")
     count = _entry_count(elf, table, layout.size)
-    wide = _wide_indices(elf, table, count)
+    if words is not None and words.size < elf.layouts.index.size * count:
+        raise elf.bad(
+            f"{elf.title(words)} has fewer indices than the table has symbols",
+            elf.section_field(words.index, "size"),
+            "size",
+            f"at least {elf.layouts.index.size * count}",
+            str(words.size),
+        )
     strings = None
     for number, row in enumerate(elf.records(layout, table.offset, count)):
         section, wide_at = row[index_at], None
         if section >= constants.FIRST_RESERVED:
-            if section != constants.ESCAPED or wide is None:
+            if section != constants.ESCAPED or words is None:
                 continue  # absolute, common and the like
-            wide_at = wide + elf.layouts.index.size * number
+            wide_at = words.offset + elf.layouts.index.size * number
             (section,) = elf.layouts.index.read(elf.view, wide_at)
         if section not in indices:
             continue
@@ -142,23 +154,6 @@ def _entry_count(elf: EditableFile, table: Section, size: int) -> int:
             f"{table.entry_size}, {table.size} bytes",
         )
     return table.size // size
-
-
-def _wide_indices(elf: EditableFile, table: Section, count: int) -> int | None:
-    """Return where the 32-bit section indices of a symbol table are; None if it has none. Raises BadValue."""
-    for index, row in enumerate(elf.section_rows):
-        if row[1] == constants.SYMTAB_SHNDX and row[6] == table.index:
-            section = elf.section(index)
-            if section.size < 4 * count:
-                raise elf.bad(
-                    f"{elf.title(section)} has fewer indices than the table has symbols",
-                    elf.section_field(index, "size"),
-                    "size",
-                    f"at least {4 * count}",
-                    str(section.size),
-                )
-            return section.offset
-    return None
 
 
 def check_relocations(elf: EditableFile, indices: Collection[int], symbols: Sequence[DefinedSymbol]) -> None:

@@ -56,6 +56,8 @@ def edit(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> list[Piec
     gone = {index for index, content in changes.items() if content is None}
     for index, content in sorted(changes.items(), key=lambda change: change[0]):
         _check_section(elf, index, goes=content is None)
+    # First of all, since tables over the same bytes could make all that follows read them many times.
+    parts = _parts(elf, changes)
     symbols = symbols_in(elf, changes)
     _check_symbols(elf, symbols, gone)
     check_relocations(elf, changes, symbols)
@@ -64,7 +66,10 @@ def edit(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> list[Piec
     count = elf.section_count
     while count - 1 in gone:
         count -= 1
-    return _lay_out(elf, changes, _symbol_patches(elf, symbols, changes), count)
+    patches = _symbol_patches(elf, symbols, changes)
+    if all(content is not None and total_size(content) == elf.section_rows[i][5] for i, content in changes.items()):
+        return _in_place(elf, changes, parts, patches)
+    return _lay_out(elf, changes, parts, patches, count)
 
 
 def replace(view: View, index: int, content: Sequence[Piece]) -> list[Piece]:
@@ -136,18 +141,18 @@ def _start_value(elf: EditableFile, section: Section) -> int:
 
 def _check_uses(elf: EditableFile, symbols: Sequence[DefinedSymbol], gone: Collection[int]) -> None:
     for use in uses(elf, symbols):
+        goes = use.symbol.section in gone
+        if use.addend == 0 and not goes:
+            continue
         place = f"relocation {use.number} of {elf.title(use.relocations)}"
         target = elf.title(elf.section(use.symbol.section))
-        if use.symbol.section in gone:
+        hint = "only a section that is used as a whole can get other contents"
+        if goes:
             problem, hint = f"{place} needs {target}", "replace the contents of the section instead"
         elif use.addend is None:
             problem = f"{place} has type {use.type}, of which it is not known how far into {target} it points"
-            hint = "only a section that is used as a whole can get other contents"
-        elif use.addend:
-            problem = f"{place} points {use.addend:+#x} bytes from the start of {target}"
-            hint = "only a section that is used as a whole can get other contents"
         else:
-            continue
+            problem = f"{place} points {use.addend:+#x} bytes from the start of {target}"
         raise HostError(problem, hint=hint, chain=elf.view.chain)
 
 
@@ -178,17 +183,18 @@ def _symbol_patches(
 
 
 def _lay_out(
-    elf: EditableFile, changes: Mapping[int, Sequence[Piece] | None], patches: Mapping[int, bytes], count: int
+    elf: EditableFile,
+    changes: Mapping[int, Sequence[Piece] | None],
+    parts: Sequence[tuple[int, int, int]],
+    patches: Mapping[int, bytes],
+    count: int,
 ) -> list[Piece]:
     """Return the file with the contents of some sections exchanged, or taken out (None), and later parts laid out.
 
     ``patches`` are bytes to exchange in the parts that stay, ``count`` how many section headers remain.
     """
     view, layout = elf.view, elf.layouts.section
-    parts = _parts(elf, changes)
-    if all(content is not None and total_size(content) == elf.section_rows[i][5] for i, content in changes.items()):
-        return _in_place(elf, changes, parts, patches)
-    cut = min((start for start, _, part in parts if part in changes), default=elf.end)
+    cut = _cut(elf, changes, parts)
     _check_movable(elf, cut, changes)
     edits = Patches(patches)
     pieces: list[Piece] = []
@@ -233,6 +239,21 @@ def _lay_out(
     else:
         in_place[table] = packed.ljust(elf.section_count * layout.size, b"\0")
     return joined([*Patches(in_place).apply(view, 0, cut), *pieces])
+
+
+def _cut(
+    elf: EditableFile, changes: Mapping[int, Sequence[Piece] | None], parts: Sequence[tuple[int, int, int]]
+) -> int:
+    """Return where the file starts to differ: at the first changed section, with its padding if it goes."""
+    end = max((stop for _, stop in elf.segment_ranges()), default=elf.layouts.header.size)
+    for start, stop, part in parts:
+        if part in changes:
+            align = _alignment(elf.section_rows[part], start)
+            is_padded = changes[part] is None and end <= start and _is_padding(elf.view, end, start, align)
+            return end if is_padded else start
+        if start < stop:
+            end = max(end, stop)
+    return elf.end
 
 
 def _in_place(

@@ -1,0 +1,233 @@
+"""Damaged and lying files: every door gives a result or one of our errors, in bounded time and memory."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
+from tests.builders import elf as build
+
+from fatpack.errors import FatpackError
+from fatpack.hosts import Site, elf
+from fatpack.hosts.elf.read import ElfFile
+
+KINDS = [(32, "little"), (32, "big"), (64, "little"), (64, "big")]
+each_kind = pytest.mark.parametrize(("bits", "order"), KINDS)
+#: FATPACK_FUZZ=20 runs the random sweeps twenty times as long.
+ROUNDS = int(os.environ.get("FATPACK_FUZZ", "1"))
+
+
+def small(bits: int, order: str) -> bytes:
+    """Return an object with everything the editors look at: symbols, relocations, a group, a wide index table."""
+    file = build.Elf(bits=bits, order=order, machine=build.AARCH64, segments=[(0, 40)])
+    device = file.add(".llvm.offloading", b"D" * 12, type=build.OFFLOADING, flags=build.EXCLUDE, align=8)
+    data = file.add(".data", bytes(12), flags=build.ALLOC, align=4)
+    file.symbol("$d", device)
+    file.symbol("kernel", data, size=4)
+    file.relocations(data, (4, 2, 1, 0))
+    file.add(".group", file.pack("2I", 1, data), type=build.GROUP, link=-1, info=2, entsize=4)
+    file.add(".bss", type=build.NOBITS, size=64)
+    return file.build()
+
+
+def drop(data: bytes) -> None:
+    """Push a file through every door; anything but a result or a FatpackError fails the test."""
+    view = build.as_view(data)
+    elf.detect(view)
+    for door in DOORS:
+        try:
+            door(data)
+        except FatpackError as error:
+            assert str(error)
+
+
+def _locate(data: bytes) -> None:
+    taken = 0
+    for item in elf.locate(build.as_view(data)):
+        if isinstance(item, Site):
+            item.data.tobytes()
+            taken += len(item.data)
+    assert taken <= len(data)
+
+
+def _labels(data: bytes) -> None:
+    at = 0
+    for label in elf.labels(build.as_view(data)):
+        assert label.span.start == at
+        at = label.span.end
+    assert at == len(data)
+
+
+def _edit(edit: Callable[[build.View], list[object]]) -> Callable[[bytes], None]:
+    def run(data: bytes) -> None:
+        before = build.as_view(data)
+        result = build.as_bytes(edit(before))  # type: ignore[arg-type]
+        assert len(result) < 4 * len(data) + (1 << 17)
+        elf.verify(before, build.as_view(result))
+
+    return run
+
+
+DOORS: list[Callable[[bytes], None]] = [
+    _locate,
+    _labels,
+    _edit(lambda view: elf.embed(view, [b"E" * 24])),  # type: ignore[arg-type,return-value]
+    _edit(lambda view: elf.embed(view, [b"E"], name=".other", keep_trailing=True)),  # type: ignore[arg-type,return-value]
+    _edit(lambda view: elf.replace(view, 1, [b"R" * 99])),  # type: ignore[arg-type,return-value]
+    _edit(lambda view: elf.remove(view, [1])),  # type: ignore[arg-type,return-value]
+]
+
+
+@each_kind
+def test_the_whole_file_passes_all_doors(bits: int, order: str) -> None:
+    for door in DOORS:
+        door(small(bits, order))
+
+
+@each_kind
+def test_every_truncation_gives_a_result_or_an_error(bits: int, order: str) -> None:
+    data = small(bits, order)
+    for size in range(len(data)):
+        drop(data[:size])
+
+
+@each_kind
+@pytest.mark.parametrize(
+    "mask", [0xFF, pytest.param(0x01, marks=pytest.mark.slow), pytest.param(0x80, marks=pytest.mark.slow)]
+)
+def test_every_flipped_byte_gives_a_result_or_an_error(bits: int, order: str, mask: int) -> None:
+    data = small(bits, order)
+    for at in range(len(data)):
+        drop(data[:at] + bytes([data[at] ^ mask]) + data[at + 1 :])
+
+
+@pytest.mark.slow
+@each_kind
+@pytest.mark.parametrize("filler", [b"\0", b"\xff", b"\x7f"])
+def test_every_word_set_to_an_extreme_gives_a_result_or_an_error(bits: int, order: str, filler: bytes) -> None:
+    data = small(bits, order)
+    for width in (2, 4, 8):
+        for at in range(0, len(data) - width + 1, width):
+            drop(data[:at] + filler * width + data[at + width :])
+
+
+@each_kind
+def test_fields_that_contradict_each_other_give_a_result_or_an_error(bits: int, order: str) -> None:
+    data = small(bits, order)
+    values = [0, 1, 2, 7, 8, 63, 64, len(data) - 1, len(data), len(data) + 1, 1 << 16, (1 << bits) - 1, (1 << bits) - 8]
+    dice = random.Random(f"{bits} {order}")
+    names = list(build.SECTION_FIELDS[bits])
+    for _ in range(200 * ROUNDS):
+        changed = data
+        for _ in range(dice.randint(1, 4)):
+            index = dice.randrange(ElfFile(build.as_view(data)).section_count)
+            name = dice.choice(names)
+            limit = 1 << (32 if name in ("name", "type", "link", "info") else bits)
+            changed = build.with_section(changed, index, **{name: dice.choice(values) % limit})
+        drop(changed)
+
+
+def test_rubbish_behind_the_identification_gives_a_result_or_an_error() -> None:
+    dice = random.Random(7)
+    for _ in range(300 * ROUNDS):
+        ident = b"\x7fELF" + bytes([dice.randint(1, 2), dice.randint(1, 2), 1])
+        drop(ident + dice.randbytes(dice.randint(0, 300)))
+
+
+def _bounded(work: Callable[[], object], seconds: float, size: int) -> None:
+    tracemalloc.start()
+    started = time.perf_counter()
+    try:
+        work()
+    except FatpackError:
+        pass
+    finally:
+        took = time.perf_counter() - started
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < size, f"{peak} bytes"
+    assert took < seconds, f"{took} seconds"
+
+
+def test_memory_does_not_follow_the_numbers_in_the_file() -> None:
+    data = build.device_object().build()
+    lies = [
+        build.with_header(data, "shnum", 0xFFFE),
+        build.with_section(build.with_header(data, "shnum", 0), 0, size=1 << 40),
+        build.with_section(data, 2, size=1 << 60),
+        build.with_section(data, 8, size=1 << 60),
+        build.with_section(data, 3, addralign=1 << 62),
+        build.with_section(data, 2, addralign=1 << 62, offset=0),
+        build.with_section(data, 6, size=1 << 50, entsize=24),
+        build.with_header(build.device_object(segments=[(0, 64)]).build(), "phnum", 0xFFFF),
+    ]
+    for lie in lies:
+        _bounded(lambda lie=lie: drop(lie), 2, 1 << 20)  # type: ignore[misc]
+
+
+def test_thousands_of_sections_over_the_same_bytes_cost_no_more_than_one() -> None:
+    file = build.Elf()
+    for _ in range(5000):
+        file.add(".hip_fatbin")
+    last = file.add(".llvm.offloading", b"c" * 500_000, type=build.OFFLOADING)
+    data = file.build()
+    at = build.section_field(data, last, "offset")
+    rows = bytearray(data)
+    table = build.header_field(data, "shoff")
+    for index in range(1, last):
+        rows[table + 64 * index + 24 : table + 64 * index + 40] = file.pack("QQ", at, 400_000)
+    data = bytes(rows)
+    _bounded(lambda: _locate(data), 5, 20 << 20)
+    _bounded(lambda: drop(data), 20, 40 << 20)
+
+
+def test_thousands_of_long_overlapping_names_cost_little() -> None:
+    file = build.Elf()
+    for _ in range(3000):
+        file.add("", b"x", type=build.OFFLOADING)
+    file.add("n" * 200_000, b"")
+    data = bytearray(file.build())
+    table = build.header_field(bytes(data), "shoff")
+    for index in range(1, 3001):
+        data[table + 64 * index : table + 64 * index + 4] = file.pack("I", index)
+    _bounded(lambda: list(elf.locate(build.as_view(bytes(data)))), 5, 40 << 20)
+
+
+def test_many_symbol_tables_over_the_same_bytes_are_refused_not_read() -> None:
+    file = build.device_object()
+    for number in range(20000):
+        file.symbol(f"s{number}", 1)
+    for _ in range(500):
+        file.add(".symtab2", type=build.SYMTAB, entsize=24)
+    data = file.build()
+    table = next(
+        section for section in ElfFile(build.as_view(data)).sections() if section.type == build.SYMTAB and section.size
+    )
+    rows = bytearray(data)
+    start = build.header_field(data, "shoff")
+    for index in range(6, 506):
+        rows[start + 64 * index + 24 : start + 64 * index + 40] = file.pack("QQ", table.offset, table.size)
+    _bounded(lambda: elf.remove(build.as_view(bytes(rows)), [2]), 5, 40 << 20)
+
+
+def test_reading_is_linear_in_the_number_of_sections() -> None:
+    def seconds(count: int) -> float:
+        file = build.Elf()
+        for number in range(count):
+            file.add(f".text.function_{number}", b"\xc3", flags=build.ALLOC)
+        file.add(".llvm.offloading", b"device!!", type=build.OFFLOADING)
+        view = build.as_view(file.build())
+        return min(_timed(lambda: list(elf.locate(view))) for _ in range(3))
+
+    small_time, large_time = seconds(3000), seconds(30000)
+    assert large_time < 25 * small_time + 0.02
+
+
+def _timed(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
