@@ -14,6 +14,9 @@ from fatpack.model import Finding
 from fatpack.record import Record
 from fatpack.scan import Found, host_of
 from fatpack.scan import scan as scan_view
+from fatpack.scan import scan_input as scan
+
+__all__ = ["File", "ImageFile", "embed", "extract", "open", "pack", "remove", "replace", "scan"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,12 +93,6 @@ def open(data: Input) -> File:
     :attr:`File.findings`.
     """
     return File(open_source(data))
-
-
-def scan(data: Input) -> Iterator[Found | Finding]:
-    """Yield the containers and findings of a file as they are met; the file stays open while you iterate."""
-    with open_source(data) as source:
-        yield from scan_view(source.view())
 
 
 class ImageFile(Record):

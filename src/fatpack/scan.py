@@ -15,11 +15,14 @@ Rules the code below obeys:
 
 from __future__ import annotations
 
+import sys
+
 from fatpack import formats, hosts, images
 from fatpack.errors import FormatError, HostError, Unsupported, hexadecimal
 from fatpack.findings import finding
 from fatpack.images import agreement
 from fatpack.io import limits
+from fatpack.io.source import open_source
 from fatpack.model import Finding
 from fatpack.record import Record
 
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 
     from fatpack.hosts import Site
     from fatpack.images import Recognised
-    from fatpack.io.source import View
+    from fatpack.io.source import Input, View
     from fatpack.model import Container, Image, Span
 
 
@@ -84,6 +87,15 @@ def scan(view: View) -> Iterator[Found | Finding]:
                 yield finding("FP1005", item.span, f"more than {limits.FINDINGS} findings; the rest is not listed")
                 return
         yield item
+
+
+def scan_input(data: Input) -> Iterator[Found | Finding]:
+    """Yield the containers and findings of a file, buffer or binary file object as they are met.
+
+    The public ``fatpack.scan``. The file stays open while you iterate, and image data can be read as long.
+    """
+    with open_source(data) as source:
+        yield from scan(source.view())
 
 
 def _scan(view: View, member: str | None, depth: int) -> Iterator[Found | Finding]:
@@ -274,3 +286,17 @@ def images_of(items: Sequence[Found | Finding]) -> Iterator[tuple[Found, FoundIm
             for image in item.images:
                 yield item, image
                 yield from images_of(image.inside)
+
+
+class _CallableModule(type(sys)):  # type: ignore[misc]  # the type of modules, without importing types
+    """``fatpack.scan`` is this module and the public function of that name at once.
+
+    Importing a submodule binds its name in the package, which would hide the function ``fatpack.scan``.
+    """
+
+    def __call__(self, data: Input) -> Iterator[Found | Finding]:
+        """Do what :func:`scan_input` does."""
+        return scan_input(data)
+
+
+sys.modules[__name__].__class__ = _CallableModule

@@ -6,6 +6,8 @@ import contextlib
 import io
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,14 @@ def test_the_examples_of_the_library_page_run_and_print_what_it_says(
             assert printed == text
             compared += 1
     assert compared == 4
+
+
+def test_the_readme_shows_what_the_demo_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = [sys.executable, str(ROOT / "tools" / "demo" / "run.py"), str(tmp_path)]
+    done = subprocess.run(program, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = next(text for _, text in _blocks((ROOT / "README.md").read_text()) if text.startswith("$ fatpack inspect"))
+    assert shown in done.stdout
 
 
 @pytest.mark.parametrize(("name", "text"), pages.render_all().items(), ids=list(pages.render_all()))

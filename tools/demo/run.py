@@ -22,7 +22,7 @@ HOST = ROOT / "tests" / "fixtures" / "demo" / "host.o"
 IMAGES = {
     "k1.sm_80.cubin": (CUBINS / "k1.cuda13.0.sm_80.cubin", "sm_80"),
     "k1.sm_90.cubin": (CUBINS / "k1.cuda13.0.sm_90.cubin", "sm_90"),
-    "k1.sm_100a.cubin": (CUBINS / "k1.cuda13.0.sm_100a.cubin", "sm_100a"),
+    "k1.sm_100f.cubin": (CUBINS / "k1.cuda13.0.sm_100f.cubin", "sm_100f"),
     "k1.ptx": (PTX / "k1.compute_80.ptx", "sm_80"),
 }
 
@@ -38,7 +38,7 @@ def run(*words: str) -> str:
 
 
 def main() -> None:
-    folder = ROOT / "demo-out"
+    folder = Path(sys.argv[1]) / "demo-out" if sys.argv[1:] else ROOT / "demo-out"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     os.chdir(folder)
@@ -58,8 +58,8 @@ def main() -> None:
     run("inspect", "first.bin", "--at", "0x20")
     print("And back out again:\n")
     written = run("extract", "fat.o", "-d", "images")
-    print("Which devices run that sm_100a image?\n")
-    run("targets", "sm_100a")
+    print("Which devices run that sm_100f image?\n")
+    run("targets", "sm_100f")
 
     paths = [line.split("  ")[0] for line in written.splitlines()]
     for path, name in zip(paths, IMAGES, strict=True):
@@ -67,7 +67,7 @@ def main() -> None:
         print(f"{path}: {'identical to' if same else 'DIFFERS FROM'} {name}")
         if not same:
             sys.exit(1)
-    print(f"\nAll of it is in {folder.relative_to(ROOT)}/.")
+    print(f"\nAll of it is in {os.path.relpath(folder, ROOT)}/.")
 
 
 if __name__ == "__main__":
