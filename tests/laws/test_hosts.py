@@ -1,0 +1,181 @@
+"""The laws of every host room (docs/design/architecture.md)."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from fatpack import hosts
+from fatpack.errors import FatpackError
+from fatpack.io.source import BytesSource
+from fatpack.model import Finding
+from fatpack.report.bytes_text import labels
+from fatpack.scan import Found, host_of, scan
+from tests.laws.rooms import FIXTURES, HOSTS, host_fixtures, joined, view_of
+
+ROOMS = sorted(hosts.ROOMS)
+EDITORS = [name for name in ROOMS if hasattr(hosts.room(name), "embed")]
+each_room = pytest.mark.parametrize("name", ROOMS)
+each_fixture = pytest.mark.parametrize(
+    ("name", "path"), host_fixtures(), ids=[f"{name}-{path.name}" for name, path in host_fixtures()]
+)
+each_editable = pytest.mark.parametrize(
+    ("name", "path"),
+    [(name, path) for name, path in host_fixtures() if name in EDITORS],
+    ids=[f"{name}-{path.name}" for name, path in host_fixtures() if name in EDITORS],
+)
+CONTAINER = (FIXTURES / "offload_binary" / "llvm-22-four.bin").read_bytes()
+
+#: Damage is tried at every byte of a small file, and at this many places of a larger one.
+PLACES = 600
+
+
+def test_every_room_has_fixtures() -> None:
+    assert sorted(HOSTS) == ROOMS
+    assert {name for name, _ in host_fixtures()} == set(ROOMS)
+
+
+@each_room
+def test_the_door_is_complete(name: str) -> None:
+    room = hosts.room(name)
+    for part in ("DOC", "detect", "locate", "labels"):
+        assert hasattr(room, part), part
+    if name in EDITORS:
+        for part in ("embed", "replace", "remove", "verify"):
+            assert hasattr(room, part), part
+
+
+@each_room
+def test_the_card_is_honest_and_the_page_exists(name: str) -> None:
+    doc = hosts.room(name).DOC
+    assert doc.name == name
+    assert doc.limitations
+    assert doc.references
+    page = Path(__file__).parents[2] / "docs" / "hosts" / f"{name}.md"
+    assert all(limitation in page.read_text() for limitation in doc.limitations)
+
+
+@each_fixture
+def test_a_host_is_recognised_as_itself_and_nothing_else(name: str, path: Path) -> None:
+    assert host_of(view_of(path.read_bytes())) == name
+
+
+@each_fixture
+def test_labels_cover_every_byte_once(name: str, path: Path) -> None:
+    data = path.read_bytes()
+    for source in (hosts.room(name).labels(view_of(data)), labels(view_of(data))):
+        reached = 0
+        for label in source:
+            assert label.span.start == reached, label
+            assert label.span.end > reached
+            reached = label.span.end
+        assert reached == len(data)
+
+
+def _use(data: bytes) -> None:
+    """Scan, label and edit; anything but a result or one of our errors fails the test."""
+    view = view_of(data)
+    for item in scan(view):
+        if isinstance(item, Found):
+            assert item.view.end <= item.view.source.size
+    if (name := host_of(view)) == "raw":
+        return
+    try:
+        assert sum(label.span.size for label in labels(view)) == len(data)
+    except FatpackError as error:
+        assert error.chain or error.hint or str(error)
+    if name not in EDITORS:
+        return
+    room = hosts.room(name)
+    try:
+        after = joined(room.embed(view, [CONTAINER]))  # type: ignore[attr-defined]
+        room.verify(view, view_of(after))  # type: ignore[attr-defined]
+    except FatpackError:
+        pass
+    try:
+        sites = [site.index for site in room.locate(view) if not isinstance(site, Finding)]
+        joined(room.remove(view, sites))  # type: ignore[attr-defined]
+    except FatpackError:
+        pass
+
+
+def _places(size: int) -> list[int]:
+    """Return the offsets to damage: all of a small file; of a large one its head, its tail and some between."""
+    if size <= PLACES:
+        return list(range(size))
+    step = max(1, (size - PLACES) // (PLACES // 2))
+    return [*range(PLACES // 2), *range(PLACES // 2, size - PLACES // 4, step), *range(size - PLACES // 4, size)]
+
+
+@each_fixture
+def test_truncations_give_a_result_or_an_error_of_ours(name: str, path: Path) -> None:
+    data = path.read_bytes()
+    for size in _places(len(data)):
+        _use(data[:size])
+
+
+@each_fixture
+@pytest.mark.parametrize("change", [0x01, 0xFF])
+def test_flipped_bytes_give_a_result_or_an_error_of_ours(name: str, path: Path, change: int) -> None:
+    data = path.read_bytes()
+    for at in _places(len(data)):
+        damaged = bytearray(data)
+        damaged[at] ^= change
+        _use(bytes(damaged))
+
+
+@each_fixture
+def test_memory_is_bounded_by_the_bytes_present(name: str, path: Path) -> None:
+    data = path.read_bytes()
+    list(scan(view_of(data)))  # imports and caches are not the file's fault
+    tracemalloc.start()
+    try:
+        for at in [*range(0, min(len(data) - 8, 256), 4), *range(max(0, len(data) - 256), len(data) - 8, 8)]:
+            for value in (2**63, 2**40, 2**32 - 1):
+                list(scan(view_of(data[:at] + value.to_bytes(8, "little") + data[at + 8 :])))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < (8 << 20) + 64 * len(data)
+
+
+@each_editable
+def test_what_is_embedded_is_found_and_everything_else_stays(name: str, path: Path) -> None:
+    room, view = hosts.room(name), view_of(path.read_bytes())
+    before = [item for item in scan(view) if isinstance(item, Found)]
+    after = view_of(joined(room.embed(view, [CONTAINER])))  # type: ignore[attr-defined]
+    room.verify(view, after)  # type: ignore[attr-defined]
+    found = [item for item in scan(after) if isinstance(item, Found)]
+    assert len(found) == len(before) + 4
+    stored = sorted(item.view.tobytes() for item in found)
+    assert b"".join(item.view.tobytes() for item in found if item.section == ".llvm.offloading").endswith(CONTAINER)
+    assert set(item.view.tobytes() for item in before) <= set(stored)
+
+
+@each_editable
+def test_edits_do_not_read_the_content_and_accept_views(name: str, path: Path) -> None:
+    """The content may be gigabytes: editors pass it on as the pieces they were given."""
+
+    class Untouchable(BytesSource):
+        def read(self, offset: int, size: int) -> bytes:
+            raise AssertionError("an editor read its content")
+
+        pieces = read  # type: ignore[assignment]
+
+    content = Untouchable(CONTAINER).view()
+    pieces = list(hosts.room(name).embed(view_of(path.read_bytes()), [content]))  # type: ignore[attr-defined]
+    assert any(piece is content for piece in pieces)
+
+
+@each_editable
+def test_removing_what_was_embedded_leaves_no_device_code(name: str, path: Path) -> None:
+    room, view = hosts.room(name), view_of(path.read_bytes())
+    if any(isinstance(item, Found) for item in scan(view)):
+        pytest.skip("this fixture holds device code already")
+    fat = view_of(joined(room.embed(view, [CONTAINER])))  # type: ignore[attr-defined]
+    indices = [site.index for site in room.locate(fat) if not isinstance(site, Finding)]
+    slim = view_of(joined(room.remove(fat, indices)))  # type: ignore[attr-defined]
+    room.verify(fat, slim)  # type: ignore[attr-defined]
+    assert list(scan(slim)) == []
