@@ -229,6 +229,13 @@ def test_names_that_are_loaded_cannot_grow() -> None:
     assert embedded(data)
 
 
+def test_a_host_inside_an_archive_is_edited_by_its_own_offsets() -> None:
+    data = build.device_object().build()
+    member = build.as_view(b"!<arch>\n" + data + b"rest").slice(8, len(data), "member.o")
+    assert build.as_bytes(elf.embed(member, [CONTENT])) == embedded(data)
+    assert build.as_bytes(elf.remove(member, [2])) == build.as_bytes(elf.remove(build.as_view(data), [2]))
+
+
 class Huge(BytesSource):
     """A source that claims to have many bytes."""
 

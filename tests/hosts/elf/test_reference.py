@@ -139,6 +139,19 @@ def test_linkers_make_the_same_file_from_the_edited_object(
                 assert linked(linker, path, other, options=("-e", "_start", *mode)) == expected, (linker, mode, path)
 
 
+@pytest.mark.parametrize("linker", TARGETS["x86_64-linux-gnu"])
+@pytest.mark.parametrize("options", OPTIONS, ids=["plain", "debug", "function-sections"])
+def test_linkers_make_the_same_file_from_the_edited_object_of_gcc(
+    linker: str, options: list[str], container: Path, tmp_path: Path
+) -> None:
+    plain = compiled(tmp_path, "plain.o", MAIN + OTHER + START, *options, compiler="gcc")
+    fat = edited(plain, "fat.o", embed=container.read_bytes())
+    index = device_sections(fat)[0][0]
+    expected = linked(linker, plain, options=("-e", "_start"))
+    for path in (fat, edited(fat, "lean.o", {index: None}), edited(fat, "other.o", {index: [b"12345678" * 99]})):
+        assert linked(linker, path, options=("-e", "_start")) == expected
+
+
 @pytest.mark.parametrize(
     ("target", "linker"),
     [*(("x86_64-linux-gnu", linker) for linker in TARGETS["x86_64-linux-gnu"]), ("aarch64-linux-gnu", "ld.lld")],

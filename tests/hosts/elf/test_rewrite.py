@@ -162,10 +162,11 @@ def test_markers_that_nothing_uses_go_with_the_section(machine: int, name: str) 
     file = build.device_object(machine=machine)
     info = build.SECTION_SYMBOL if not name else build.LOCAL_NOTYPE
     number = file.symbol(name, DEVICE, value=8 if name else 0, info=info)
-    result = removed(file.build())
-    assert set(symbol_rows(result)[number].values()) == {0}
-    moved = symbol_rows(replaced(file.build(), b"12"))[number]
+    data = file.build()
+    assert set(symbol_rows(removed(data))[number].values()) == {0}
+    moved = symbol_rows(replaced(data, b"12"))[number]
     assert (moved["section_index"], moved["value"]) == (DEVICE, 0)
+    assert symbol_rows(replaced(data, b"N" * 40))[number] == symbol_rows(data)[number]
 
 
 def test_a_marker_of_another_processor_is_a_symbol() -> None:
@@ -269,6 +270,14 @@ def test_linked_files_give_back_what_was_embedded() -> None:
         before = build.as_bytes(elf.embed(build.as_view(data), [b"label" * 9]))
         assert removed(before, 9) == data
         assert contents(replaced(before, b"other", 9))[".shstrtab"] == contents(data)[".shstrtab"]
+
+
+def test_loaded_sections_without_bytes_keep_their_place_in_linked_files() -> None:
+    """As in files of debug information, where it lies behind the end of the file."""
+    file = build.device_object(type=build.SHARED)
+    data = build.with_section(file.build(), 5, offset=0x1000, addr=0x1000)
+    result = removed(build.as_bytes(elf.embed(build.as_view(data), [b"label"])), 9)
+    assert build.section_field(result, 5, "offset") == 0x1000
 
 
 def test_nothing_that_is_loaded_moves_in_a_linked_file() -> None:

@@ -175,7 +175,7 @@ def _symbol_patches(
         if section.size and symbol.size == section.size:
             values[size_at] = total_size(content)
             elf.check_size(values[size_at])
-        if symbol.is_marker:
+        if symbol.is_marker and total_size(content) != section.size:
             values[value_at] = _start_value(elf, section)
         if tuple(values) != symbol.values:
             patches[symbol.at] = layout.pack(*values)
@@ -206,7 +206,9 @@ def _lay_out(
             continue
         align = elf.layouts.word if part == _TABLE else _alignment(elf.section_rows[part], start)
         if start == end and part not in changes:
-            offsets[part] = align_up(position, align)
+            # Where a loaded section without bytes would lie has a meaning of its own in files of debug information.
+            if not (elf.is_linked and elf.section_rows[part][2] & constants.ALLOC):
+                offsets[part] = align_up(position, align)
             continue
         if start > old_end and not _is_padding(view, old_end, start, align):
             pieces.append(view.slice(old_end, start - old_end))
@@ -245,7 +247,7 @@ def _cut(
     elf: EditableFile, changes: Mapping[int, Sequence[Piece] | None], parts: Sequence[tuple[int, int, int]]
 ) -> int:
     """Return where the file starts to differ: at the first changed section, with its padding if it goes."""
-    end = max((stop for _, stop in elf.segment_ranges()), default=elf.layouts.header.size)
+    end = max(elf.layouts.header.size, *(stop for _, stop in elf.segment_ranges()), 0)
     for start, stop, part in parts:
         if part in changes:
             align = _alignment(elf.section_rows[part], start)

@@ -135,7 +135,7 @@ def _position(place: Site | Finding) -> int:
 def _site(elf: ElfFile, section: Section, name: str) -> Site | Finding:
     view = elf.view
     span = view.span(section.offset, section.stored_size)
-    title = f"section {section.index} ({name})"
+    title = f"section {section.index} ({name})" if name else f"section {section.index}"
     if section.type == constants.NOBITS:
         return finding(
             "FP2003",
