@@ -247,7 +247,7 @@ def _cut(
     elf: EditableFile, changes: Mapping[int, Sequence[Piece] | None], parts: Sequence[tuple[int, int, int]]
 ) -> int:
     """Return where the file starts to differ: at the first changed section, with its padding if it goes."""
-    end = max(elf.layouts.header.size, *(stop for _, stop in elf.segment_ranges()), 0)
+    end = max([elf.layouts.header.size, *(stop for _, stop in elf.segment_ranges())])
     for start, stop, part in parts:
         if part in changes:
             align = _alignment(elf.section_rows[part], start)
