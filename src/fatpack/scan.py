@@ -18,7 +18,7 @@ from __future__ import annotations
 import sys
 
 from fatpack import formats, hosts, images
-from fatpack.errors import FormatError, HostError, Unsupported, hexadecimal
+from fatpack.errors import FormatError, HostError, Unsupported
 from fatpack.findings import finding
 from fatpack.images import agreement
 from fatpack.io import limits
@@ -266,26 +266,6 @@ def _as_finding(error: FormatError | Unsupported | HostError, span: Span) -> Fin
         return finding("FP1001", span, f"{error.format}: {error.describe()}".removeprefix(": "))
     code = "FP1006" if isinstance(error, Unsupported) else "FP1001"
     return finding(code, span, error.problem, error.hint)
-
-
-def address(found: Found, image: Image) -> str | None:
-    """Return ``path#offset=0x…&size=0x…`` for an image stored as such in a file, as ROCm writes code objects.
-
-    None for an image inside something compressed, which has no place of its own in the file.
-    """
-    view = image.data
-    if not view.source.is_file or image.stored_size is None:  # type: ignore[attr-defined]
-        return None
-    return f"{image.span.source[0]}#offset={hexadecimal(image.span.start)}&size={hexadecimal(image.stored_size)}"
-
-
-def images_of(items: Sequence[Found | Finding]) -> Iterator[tuple[Found, FoundImage]]:
-    """Yield every image with its container, those inside other images right after the image that holds them."""
-    for item in items:
-        if isinstance(item, Found):
-            for image in item.images:
-                yield item, image
-                yield from images_of(image.inside)
 
 
 class _CallableModule(type(sys)):  # type: ignore[misc]  # the type of modules, without importing types

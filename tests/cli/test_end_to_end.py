@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from tests.cli.conftest import Ran
 from tests.reference import run, tool
 

@@ -51,6 +51,12 @@ def test_a_directory_and_a_missing_file_are_os_errors(tmp_path: Path) -> None:
         open_source(tmp_path / "none")
 
 
+def test_devices_that_may_never_end_are_refused() -> None:
+    with pytest.raises(UsageError, match="/dev/zero is a device"):
+        open_source("/dev/zero")
+    assert open_source("/dev/null").size == 0
+
+
 def test_what_is_no_input_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="cannot read from int"):
         open_source(5)  # type: ignore[arg-type]

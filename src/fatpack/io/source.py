@@ -8,6 +8,7 @@ as resident memory although only its headers were touched).
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
@@ -39,6 +40,8 @@ class Source:
     is_file = False
     #: bytes present on disk (or given by the caller) that this came from: what limits on inflation are based on
     present: int
+    #: what was inflated from here and is still in memory, oldest first
+    _inflated: tuple[InflatedSource, ...] = ()
 
     def read(self, offset: int, size: int) -> bytes:
         """Return ``size`` bytes at ``offset``; the caller has checked that they are inside."""
@@ -68,8 +71,21 @@ class Source:
     def rest(self) -> None:
         """Free what is only needed while reading; the next read takes it again."""
 
+    def keep(self, inflated: InflatedSource) -> None:
+        """Note that bytes inflated from here were taken into memory, and let older ones go that are too much now."""
+        kept = [source for source in self._inflated if source is not inflated]
+        self._inflated = (*kept, inflated)
+        total = sum(source.size for source in self._inflated)
+        for source in kept:
+            if total <= limits.INFLATED_KEPT:
+                break
+            source.rest()
+            total -= source.size
+            self._inflated = self._inflated[1:]
+
     def close(self) -> None:
         """Give the file back; views of it cannot be read afterwards."""
+        self._inflated = ()
 
     def __enter__(self) -> Self:
         return self
@@ -161,6 +177,7 @@ class FileSource(Source):
 
     def close(self) -> None:
         """Close the file, unless the caller opened it."""
+        super().close()
         if self._owned and self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -187,24 +204,50 @@ class BytesSource(Source):
 
 
 class InflatedSource(Source):
-    """Bytes that come out of a decompressor when they are first read, and are kept from then on."""
+    """Bytes that come out of a decompressor when they are first read.
 
-    def __init__(self, size: int, inflate: Callable[[], Buffer], name: str = "", *, present: int) -> None:
+    They stay in memory until :meth:`rest`, or until so much else was inflated from the same ``origin`` (the source
+    that holds the compressed bytes) that ``limits.INFLATED_KEPT`` is reached; the next read inflates them again.
+    ``data`` are the bytes, if they are at hand already.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        inflate: Callable[[], Buffer],
+        name: str = "",
+        *,
+        present: int,
+        origin: Source | None = None,
+        data: Buffer | None = None,
+    ) -> None:
         self.name = name
         self.size = size
         self.present = present
         self._inflate = inflate
+        self._origin = origin
         self._data: memoryview | None = None
+        if data is not None:
+            self._take(data)
+
+    def _take(self, inflated: Buffer) -> memoryview:
+        data = memoryview(inflated).cast("B")
+        if len(data) != self.size:
+            raise BadValue("inflated size differs", expected=str(self.size), found=str(len(data)), chain=(self.name,))
+        self._data = data
+        if self._origin is not None:
+            self._origin.keep(self)
+        return data
 
     def _bytes(self) -> memoryview:
-        if self._data is None:
-            data = memoryview(self._inflate()).cast("B")
-            if len(data) != self.size:
-                raise BadValue(
-                    "inflated size differs", expected=str(self.size), found=str(len(data)), chain=(self.name,)
-                )
-            self._data = data
-        return self._data
+        return self._take(self._inflate()) if self._data is None else self._data
+
+    def rest(self) -> None:
+        """Let the inflated bytes go, and what was inflated from them."""
+        self._data = None
+        for source in self._inflated:
+            source.rest()
+        self._inflated = ()
 
     def read(self, offset: int, size: int) -> bytes:
         """Return a copy of ``size`` inflated bytes at ``offset``."""
@@ -307,7 +350,9 @@ def _from_descriptor(fd: int, name: str, *, owned: bool, path: str | None = None
         return FileSource(fd, name, owned=owned, path=path)
     try:
         if stat.S_ISDIR(mode):
-            raise IsADirectoryError(21, os.strerror(21), name)
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+        if stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not os.isatty(fd) and os.read(fd, 1)):
+            raise UsageError(f"{name} is a device", hint="give a file or a pipe; a device may never end")
         return FileSource(_spool(fd), name)
     finally:
         if owned:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from fatpack import images
 from fatpack.errors import FormatError, UsageError
 from fatpack.record import Record
+from fatpack.scan import Found
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fatpack.model import Finding
-    from fatpack.scan import Found, FoundImage
+    from fatpack.scan import FoundImage
 
 
 class Selector(Record):
@@ -101,8 +102,6 @@ def select(items: Sequence[Found | Finding], selector: Selector) -> Iterator[tup
 
 def positions(items: Sequence[Found | Finding], prefix: str = "") -> Iterator[tuple[str, Found, FoundImage]]:
     """Yield (position, container, image) for every image, those inside an image right after it."""
-    from fatpack.scan import Found
-
     containers = (item for item in items if isinstance(item, Found))
     for number, found in enumerate(containers):
         for index, image in enumerate(found.images):

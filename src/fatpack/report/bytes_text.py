@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack import formats, hosts
 from fatpack.errors import UsageError
-from fatpack.model import Finding, Label
+from fatpack.model import Label
 from fatpack.report.text import columns, printable
 from fatpack.scan import Found, host_of, scan
 
@@ -83,13 +83,3 @@ def at_offset(view: View, offset: int) -> Iterator[str]:
             if label.doc:
                 yield f"  meaning  {printable(label.doc)}"
             return
-
-
-def findings_of(items: Iterable[Found | Finding]) -> Iterator[Finding]:
-    """Yield every finding, those inside images included."""
-    for item in items:
-        if isinstance(item, Finding):
-            yield item
-        else:
-            for image in item.images:
-                yield from findings_of(image.inside)
