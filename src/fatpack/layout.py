@@ -67,6 +67,12 @@ class Layout:
         self.order = order
         self.struct = struct.Struct(_ORDERS[order] + "".join(field.code for field in self.fields))
         self.size = self.struct.size
+        places, offset = [], 0
+        for field in self.fields:
+            size = struct.calcsize("<" + field.code)
+            places.append((offset, size, field))
+            offset += size
+        self._places = tuple(places)
 
     def read(self, view: View, at: int) -> tuple[Any, ...]:
         """Return the field values at a position of a view. Raises Truncated, with format and offset."""
@@ -87,27 +93,18 @@ class Layout:
 
     def field_offset(self, name: str) -> int:
         """Return the offset of a field from the start of the record."""
-        return next(offset for offset, field in self.places() if field.name == name)
-
-    def places(self) -> Iterator[tuple[int, Field]]:
-        """Yield (offset from the start of the record, field)."""
-        offset = 0
-        for field in self.fields:
-            yield offset, field
-            offset += struct.calcsize("<" + field.code)
+        return next(offset for offset, _, field in self._places if field.name == name)
 
     def labels(self, view: View, at: int, prefix: str = "") -> Iterator[Label]:
         """Yield one label per field of the record at a position."""
         values = self.read(view, at)
-        for (offset, field), value in zip(self.places(), values, strict=True):
-            size = struct.calcsize("<" + field.code)
+        for (offset, size, field), value in zip(self._places, values, strict=True):
             name = f"{prefix}.{field.name}" if prefix else field.name
             yield Label(view.span(at + offset, size), name, field.describe(value), field.doc)
 
     def rows(self) -> Iterator[tuple[str, str, str, str, str]]:
         """Yield (offset, size, type, name, meaning) as the documents print them."""
-        for offset, field in self.places():
-            size = struct.calcsize("<" + field.code)
+        for offset, size, field in self._places:
             kind = "bytes" if field.type.startswith("bytes") else field.type
             yield f"{offset:#04x}", str(size), kind, field.name, field.doc
 
@@ -117,9 +114,9 @@ class Layout:
 
         names = {"u": "Int{}u", "i": "Int{}s"}
         members = []
-        for field in self.fields:
+        for _, size, field in self._places:
             if field.type.startswith("bytes"):
-                kind = construct.Bytes(struct.calcsize("<" + field.code))
+                kind = construct.Bytes(size)
             else:
                 suffix = "l" if self.order == "little" else "b"
                 kind = getattr(construct, names[field.type[0]].format(field.type[1:]) + suffix)

@@ -16,7 +16,7 @@ from fatpack.report.bytes_text import labels
 from fatpack.scan import Found, host_of, scan
 
 ROOMS = sorted(hosts.ROOMS)
-EDITORS = [name for name in ROOMS if hasattr(hosts.room(name), "verify")]
+EDITORS = [name for name in ROOMS if hasattr(hosts.room(name), "embed") and hasattr(hosts.room(name), "verify")]
 each_room = pytest.mark.parametrize("name", ROOMS)
 each_fixture = pytest.mark.parametrize(
     ("name", "path"), host_fixtures(), ids=[f"{name}-{path.name}" for name, path in host_fixtures()]
