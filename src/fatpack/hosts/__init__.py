@@ -70,6 +70,7 @@ ROOMS = {
     "elf": "fatpack.hosts.elf",
     "archive": "fatpack.hosts.archive",
     "pe": "fatpack.hosts.pe",
+    "bitcode": "fatpack.hosts.bitcode",
     "coff": "fatpack.hosts.coff",
 }
 
