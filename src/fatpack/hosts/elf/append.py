@@ -86,7 +86,7 @@ def embed_sections(
         size = elf.names.size + len(tail)
         pieces += [elf.contents(elf.names), tail]
         # Section 0 is never the table of names, so neither row overwrites the other.
-        changed_rows[elf.names.index] = elf.row_with(elf.section_rows[elf.names.index], offset=start, size=size)
+        changed_rows[elf.names.index] = elf.row_with(elf.row(elf.names.index), offset=start, size=size)
         position = start + size
 
     table = align_up(position, elf.layouts.word)

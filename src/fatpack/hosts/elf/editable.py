@@ -16,7 +16,7 @@ from fatpack.io.source import View
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import TypeAlias
 
     from fatpack.model import Piece
@@ -40,6 +40,7 @@ class EditableFile(ElfFile):
 
     def __init__(self, view: View, *, keep_trailing: bool = False) -> None:
         super().__init__(view)
+        self._section_rows: list[Row] | None = None
         if self.header.type not in (constants.RELOCATABLE, constants.EXECUTABLE, constants.SHARED):
             raise HostError(
                 f"an ELF file of type {constants.named(constants.FILE_TYPES, self.header.type)} is not edited",
@@ -56,8 +57,9 @@ class EditableFile(ElfFile):
             at = self.layouts.header.field_offset("section_offset")
             raise self.bad("the section table lies in the header", at, "section_offset")
         self.names = self.names_section()
-        self.section_rows: list[Row] = list(self.rows())
-        self.used_end = max(self._parts_end(()), self.layouts.header.size)
+        _, self._stored_ends = self.stored_ranges()
+        self._check_inside()
+        self.used_end = self._parts_end(max(self._stored_ends))
         self.end = max(self.used_end, self.table_end)
         trailing = len(view) - self.end
         self.has_trailing = trailing > TRAILING_PADDING or not is_zero(view, self.end, len(view))
@@ -69,26 +71,38 @@ class EditableFile(ElfFile):
                 chain=view.chain,
             )
 
-    def _parts_end(self, without: Sequence[int]) -> int:
-        """Return the position behind program headers, segments and all sections but ``without``."""
-        end = self.program_table()[1]
+    @property
+    def section_rows(self) -> list[Row]:
+        """All section headers; read when first asked for, because adding a section needs only two of them."""
+        if self._section_rows is None:
+            self._section_rows = list(self.rows())
+        return self._section_rows
+
+    def row(self, index: int) -> Row:
+        """Return one section header. The caller has checked the index."""
+        table = self.layouts.section
+        return table.read(self.view, self.header.section_offset + index * table.size)
+
+    def _check_inside(self) -> None:
+        """Raise BadValue for a segment or section that does not lie inside the file."""
         for start, stop in self.segment_ranges():
             if stop > len(self.view):
                 at = self.header.program_offset
                 raise self.bad("a segment does not lie inside the file", at, "program header", found=f"{start:#x}")
-            end = max(end, stop)
-        limit = len(self.view)
-        for index, (_, type, _, _, offset, size, *_) in enumerate(self.section_rows):
-            if size and type not in (constants.NULL, constants.NOBITS):
-                if offset + size > limit:
+        if max(self._stored_ends) > len(self.view):
+            for index, end in enumerate(self._stored_ends):
+                if end > len(self.view):
                     self.contents(self.section(index))  # raises the error that names it
-                if offset + size > end and index not in without:
-                    end = offset + size
-        return end
+
+    def _parts_end(self, sections_end: int) -> int:
+        """Return the position behind the header, program headers, segments and sections that end there."""
+        segments_end = max((stop for _, stop in self.segment_ranges()), default=0)
+        return max(sections_end, segments_end, self.program_table()[1], self.layouts.header.size)
 
     def used_end_without(self, index: int) -> int:
         """Return the position behind everything but one section and the section table."""
-        return max(self._parts_end((index,)), self.layouts.header.size)
+        ends = self._stored_ends
+        return self._parts_end(max(max(ends[:index], default=0), max(ends[index + 1 :], default=0)))
 
     def header_with(self, table: int, count: int) -> bytes:
         """Return the ELF header for a section table at another place and of another length."""
@@ -104,7 +118,7 @@ class EditableFile(ElfFile):
     def count_row(self, count: int) -> Row:
         """Return section 0 for a table of ``count`` sections; it holds counts that do not fit into the header."""
         size = self.layouts.position(self.layouts.section, "size")
-        first = self.section_rows[0]
+        first = self.row(0)
         if count >= constants.FIRST_RESERVED:
             return self.row_with(first, size=count)
         return self.row_with(first, size=0) if first[size] and not self.header.section_count else first
