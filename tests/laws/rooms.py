@@ -73,6 +73,10 @@ FORMATS = {"llvm-offload-binary": FormatCases(_offload_binary(), FIXTURES / "off
 #: host room → folder of small real files of that kind
 HOSTS: dict[str, Path] = {
     "elf": FIXTURES / "elf",
+    "archive": FIXTURES / "archive",
+    "pe": FIXTURES / "pe",
+    "bitcode": FIXTURES / "bitcode",
+    "coff": FIXTURES / "coff",
 }
 
 

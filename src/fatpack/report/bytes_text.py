@@ -39,6 +39,9 @@ def _merge(outer: Iterable[Label], found: Sequence[Found], *, is_hosted: bool) -
         start, end = max(label.span.start, reached), label.span.end
         while number < len(found) and found[number].view.start < end:
             inner = found[number]
+            if inner.view.start < start:
+                number += 1  # damage can make containers overlap: every byte is labelled by the first
+                continue
             if inner.view.start > start:
                 yield label.replace(span=label.span.replace(start=start, end=inner.view.start))
             prefix = f"{label.name}/" if is_hosted else ""
