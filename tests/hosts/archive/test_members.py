@@ -187,6 +187,27 @@ def test_long_names_of_many_members_cannot_multiply_one_long_string() -> None:
     assert sum(len(name or "") for name, _ in listing(data)) < 10_000
 
 
+def test_listing_reads_two_small_pieces_per_member_however_many_there_are() -> None:
+    class Counting(BytesSource):
+        reads = 0
+        most = 0
+
+        def read(self, offset: int, size: int) -> bytes:
+            self.reads += 1
+            self.most = max(self.most, size)
+            return super().read(offset, size)
+
+    for count in (250, 25_000):
+        names = b"".join(b"an_object_file_%05d.o/\n" % number for number in range(count))
+        members = b"".join(member(b"/%d" % (number * 24), b"12") for number in range(count))
+        source = Counting(GNU + member(b"//", names) + members, "libx.a")
+        sites = [site for site in archive.locate(source.view()) if isinstance(site, Site)]
+        assert [site.index for site in sites] == list(range(count))
+        assert sites[-1].member == f"an_object_file_{count - 1:05d}.o"
+        assert source.reads <= 2 * count + 10
+        assert source.most <= 4096
+
+
 def test_an_aix_archive_is_named_and_left_alone() -> None:
     data = b"<bigaf>\n" + bytes(120)
     assert codes(data) == ["FP1006"]

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.reference import run, tool
 
+from fatpack.errors import HostError
 from fatpack.hosts import Site, archive
 from fatpack.io.source import open_source
+from fatpack.model import Finding
+from fatpack.scan import scan
 
 if TYPE_CHECKING:
     from fatpack.model import Piece
@@ -123,3 +126,43 @@ def test_the_linker_finds_symbols_through_the_rewritten_table(objects: Path) -> 
     run("ld.lld", "-u", "d", "-u", "a", "--entry=a", "-o", "out", path, cwd=objects)
     symbols = {line.split()[-1] for line in run("llvm-nm", "out", cwd=objects).stdout.splitlines()}
     assert symbols == {b"a", b"c", b"d"}
+
+
+@pytest.mark.parametrize("kind", ["gnu", "darwin"])
+def test_64_bit_symbol_tables_are_rewritten_as_llvm_ar_writes_them(
+    objects: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SYM64_THRESHOLD", "4")  # llvm-ar's own switch for tests: 64 bits from 16 bytes on
+    path = make(objects, "llvm-ar", "rcs", f"--format={kind}")
+    assert (b"/SYM64/" if kind == "gnu" else b"__.SYMDEF_64") in path.read_bytes()[:200]
+    longer = (objects / "a.o").read_bytes() + bytes(800)
+    with open_source(path) as source:
+        ours = joined(list(archive.rewrite(source.view(), {0: [longer]})))
+    other = objects / "changed64"
+    other.mkdir(exist_ok=True)
+    for name in SOURCES:
+        (other / name).write_bytes(longer if name == "a.o" else (objects / name).read_bytes())
+    assert ours == make(other, "llvm-ar", "rcs", f"--format={kind}").read_bytes()
+
+
+def test_import_libraries_are_listed_and_hold_nothing_to_report(objects: Path) -> None:
+    (objects / "names.def").write_text("LIBRARY x.dll\nEXPORTS\n  one\n  two DATA\n")
+    path = objects / "import.lib"
+    run("llvm-lib", "/machine:x64", "/def:names.def", f"/out:{path}", cwd=objects)
+    with open_source(path) as source:
+        sites = [site for site in archive.locate(source.view()) if isinstance(site, Site)]
+        assert sum(site.data.head(0, 4) == b"\0\0\xff\xff" for site in sites) == 2
+        assert [item for item in scan(source.view()) if isinstance(item, Finding)] == []
+        assert joined(list(archive.rewrite(source.view(), {}))) == path.read_bytes()
+
+
+def test_libraries_for_arm64ec_are_read_and_not_rewritten(objects: Path) -> None:
+    command = [tool("clang"), "-c", "--target=arm64ec-windows-msvc", "-x", "c", "-", "-o", str(objects / "ec.obj")]
+    subprocess.run(command, input=b"int f(void) { return 1; }", check=True)
+    run("llvm-lib", "/machine:arm64ec", "/out:ec.lib", "ec.obj", cwd=objects)
+    with open_source(objects / "ec.lib") as source:
+        (site,) = archive.locate(source.view())
+        assert isinstance(site, Site)
+        assert site.data.tobytes() == (objects / "ec.obj").read_bytes()
+        with pytest.raises(HostError, match="ECSYMBOLS"):
+            archive.rewrite(source.view(), {})
