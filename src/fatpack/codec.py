@@ -21,33 +21,32 @@ ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 #: Bytes fed to a decompressor at a time. A zlib stream grows at most 1032-fold, so one step stays below 70 MB.
 _STEP = 64 << 10
 
+#: LIMIT: up to this size long-distance matching gets its input in one piece, as LLVM gives it, which decides some
+#: bytes of the output once the input is larger than the window. Above, memory counts more than those bytes.
+_WHOLE = 64 << 20
 
-def decompress(data: View, method: str, expected: int, *, format: str) -> bytearray:
+
+def decompress(data: View, method: str, expected: int | None, *, format: str) -> bytearray:
     """Return the inflated bytes of a whole stream, exactly ``expected`` of them.
 
     ``method`` is ``zlib`` (RFC 1950) or ``zstd`` (several frames and skippable frames allowed). Raises BadValue for
-    a damaged stream or another length, LimitExceeded when ``expected`` is out of proportion, Unsupported for an
-    unknown method.
+    a damaged stream or another length, LimitExceeded when the length is out of proportion, Unsupported for an
+    unknown method. With None for ``expected`` any proportionate length will do; of zstd, the caller then knows that
+    the stream is complete.
     """
     most = max(limits.INFLATED_FLOOR, min(len(data), data.source.present) * limits.INFLATED_RATIO)
-    if expected > limits.INFLATED_SIZE or expected > most:
-        raise LimitExceeded(
-            f"{len(data)} bytes claim to inflate to {expected}",
-            format=format,
-            offset=data.offset(0),
-            field="inflated size",
-            expected=f"at most {min(limits.INFLATED_SIZE, most)}",
-            hint="raise fatpack.io.limits.INFLATED_SIZE and INFLATED_RATIO if you trust the file",
-            chain=data.chain,
-        )
+    most = min(limits.INFLATED_SIZE, most)
+    if expected is not None and expected > most:
+        raise _out_of_proportion(data, str(expected), most, format)
     streams = {"zlib": _inflate_zlib, "zstd": _inflate_zstd}
     if method not in streams:
         raise Unsupported(f"compression {method!r}", hint=f"known are {', '.join(streams)}", chain=data.chain)
+    ceiling = most if expected is None else expected
     out = bytearray()
     try:
         for piece in streams[method](data):
             out += piece
-            if len(out) > expected:
+            if len(out) > ceiling:
                 break
     except _StreamError as error:
         raise BadValue(
@@ -57,7 +56,9 @@ def decompress(data: View, method: str, expected: int, *, format: str) -> bytear
             field="compressed data",
             chain=data.chain,
         ) from error.__cause__
-    if len(out) != expected:
+    if expected is None and len(out) > most:
+        raise _out_of_proportion(data, f"more than {most}", most, format)
+    if expected is not None and len(out) != expected:
         found = f"more than {expected}" if len(out) > expected else str(len(out))
         raise BadValue(
             "the data inflates to another size",
@@ -69,6 +70,18 @@ def decompress(data: View, method: str, expected: int, *, format: str) -> bytear
             chain=data.chain,
         )
     return out
+
+
+def _out_of_proportion(data: View, size: str, most: int, format: str) -> LimitExceeded:
+    return LimitExceeded(
+        f"{len(data)} bytes claim to inflate to {size}",
+        format=format,
+        offset=data.offset(0),
+        field="inflated size",
+        expected=f"at most {most}",
+        hint="raise fatpack.io.limits.INFLATED_SIZE and INFLATED_RATIO if you trust the file",
+        chain=data.chain,
+    )
 
 
 class _StreamError(Exception):
@@ -126,10 +139,18 @@ def _inflate_zstd(data: View) -> Iterator[bytes]:
         raise _StreamError(str(error).rpartition(": ")[2]) from error
 
 
-def compress(pieces: Iterable[bytes | memoryview], method: str, size: int, level: int | None = None) -> bytes:
+def compress(
+    pieces: Iterable[bytes | bytearray | memoryview],
+    method: str,
+    size: int,
+    level: int | None = None,
+    *,
+    long_distance: bool = False,
+) -> bytes:
     """Return ``size`` bytes, given in pieces, as one compressed stream.
 
     Levels are the codec's own; the defaults are LLVM's (``llvm/lib/Support/Compression.cpp``): zlib 6, zstd 5.
+    ``long_distance`` turns zstd's long-distance matching on and sets nothing but it and the level, as LLVM does.
     """
     if method == "zlib":
         import zlib
@@ -143,6 +164,17 @@ def compress(pieces: Iterable[bytes | memoryview], method: str, size: int, level
 
         if level is not None and not -131072 <= level <= 22:
             raise UsageError(f"zstd level {level}", hint="zstd levels are -131072 to 22")
-        packer = zstandard.ZstdCompressor(level=5 if level is None else level).compressobj(size=size)
+        level = 5 if level is None else level
+        if long_distance:
+            parameters = zstandard.ZstdCompressionParameters(compression_level=level, enable_ldm=1)
+            compressor = zstandard.ZstdCompressor(compression_params=parameters)
+            if size <= _WHOLE:
+                whole = bytearray()
+                for piece in pieces:
+                    whole += piece
+                return compressor.compress(whole)
+        else:
+            compressor = zstandard.ZstdCompressor(level=level)
+        packer = compressor.compressobj(size=size)
         return b"".join([*(packer.compress(piece) for piece in pieces), packer.flush()])
     raise UsageError(f"compression {method!r}", hint="known are zlib and zstd")

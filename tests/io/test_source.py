@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fatpack.errors import BadValue, Truncated, UsageError
+from fatpack.io import limits
 from fatpack.io.source import READ_AHEAD, BytesSource, InflatedSource, View, open_source
 
 DATA = bytes(range(256)) * 64
@@ -133,3 +134,50 @@ def test_inflated_bytes_come_once_and_must_have_the_size() -> None:
     assert len(calls) == 1
     with pytest.raises(BadValue, match="inflated size differs"):
         InflatedSource(4, lambda: b"abc", present=1).view().tobytes()
+
+
+def _inflated(origin: BytesSource, size: int, calls: list[int]) -> InflatedSource:
+    def inflate() -> bytes:
+        calls.append(size)
+        return bytes(size)
+
+    return InflatedSource(size, inflate, present=origin.size, origin=origin)
+
+
+def test_inflated_bytes_are_dropped_when_others_need_the_room_and_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "INFLATED_KEPT", 100)
+    origin, calls = BytesSource(b"stored"), list[int]()
+    first, second, third = (_inflated(origin, size, calls) for size in (60, 40, 41))
+    for source in (first, second, first):
+        source.view().tobytes()
+    assert calls == [60, 40]  # both fit
+    third.view().tobytes()
+    second.view().tobytes()
+    assert calls == [60, 40, 41]  # only the oldest had to go
+    assert first.view().tobytes() == bytes(60)
+    assert calls == [60, 40, 41, 60]
+
+
+def test_one_inflation_larger_than_all_that_is_kept_is_still_kept_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "INFLATED_KEPT", 10)
+    origin, calls = BytesSource(b"stored"), list[int]()
+    source = _inflated(origin, 50, calls)
+    assert source.read(0, 1) + source.read(49, 1) == bytes(2)
+    assert calls == [50]
+
+
+def test_dropping_lets_go_of_what_was_inflated_inside() -> None:
+    origin, calls = BytesSource(b"stored"), list[int]()
+    outer = _inflated(origin, 60, calls)
+    inner = InflatedSource(3, lambda: calls.append(outer.read(0, 1)[0]) or b"abc", present=1, origin=outer)  # type: ignore[func-returns-value]
+    assert inner.read(0, 3) + inner.read(0, 3) == b"abcabc"
+    outer.rest()
+    assert inner.read(0, 3) == b"abc"
+    assert calls == [60, 0, 60, 0]
+
+
+def test_bytes_that_were_inflated_already_are_taken_as_they_are() -> None:
+    calls: list[int] = []
+    source = InflatedSource(3, lambda: calls.append(1) or b"abc", present=1, data=b"abc")  # type: ignore[func-returns-value]
+    assert source.view().tobytes() == b"abc"
+    assert calls == []

@@ -17,6 +17,10 @@ INFLATED_RATIO = 256
 #: LIMIT: below this size a result is never refused for its ratio: it cannot hurt.
 INFLATED_FLOOR = 16 << 20
 
+#: LIMIT: inflated bytes kept per file for further reading; the least recently inflated are dropped and inflated again
+#: when they are needed. A library may hold hundreds of compressed bundles that take tens of MB each.
+INFLATED_KEPT = 32 << 20
+
 #: LIMIT: how deep containers may lie inside images inside containers. Real files reach 3 (an archive is a host, not
 #: a level); a self-similar file could recurse for as long as it has bytes.
 NESTING = 8
