@@ -1,0 +1,215 @@
+"""Compare what fatpack finds in a file with the known numbers.
+
+``expected`` of an artefact has sections of its own (``file_type``, ``sections``, ``offload_binary``, …). ``COMPARERS``
+maps each to a function; **a new room adds its line there, and its format to** ``SECTION_FORMATS`` **if it is missing**.
+What no room answers yet is counted by name, never passed over. Numbers are called by their path,
+``offload_binary/entries_by/kind=1 image=1 nvptx64-nvidia-cuda sm_80``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from tools.corpus.digest import payload_digest, payload_line
+from tools.corpus.find import Opened
+
+import fatpack
+from fatpack import formats, hosts
+from fatpack.formats.offload_binary.stored import Entry
+from fatpack.hosts.elf.read import ElfFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+
+@dataclass(slots=True)
+class Comparison:
+    """The outcome for one file. ``varies`` are patterns of paths whose numbers depend on who built the file."""
+
+    varies: Mapping[str, str] = field(default_factory=dict)
+    #: how many numbers were compared
+    compared: int = 0
+    differences: list[str] = field(default_factory=list)
+    #: what differs as the catalogue says it may
+    varied: list[str] = field(default_factory=list)
+    #: parts of the expectation that no room answers
+    unanswered: Counter[str] = field(default_factory=Counter)
+
+    def number(self, path: str, expected: object, found: object) -> None:
+        """Compare one value."""
+        self.compared += 1
+        if expected == found:
+            return
+        if any(fnmatchcase(path, pattern) for pattern in self.varies):
+            self.varied.append(path)
+        else:
+            self.differences.append(f"{path}: expected {expected}, found {found}")
+
+    def table(self, path: str, expected: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+        """Compare the values of two tables, and of the tables in them; a name that only one has is a difference."""
+        for name in sorted({*expected, *found}):
+            here = f"{path}/{name}"
+            one, other = expected.get(name, 0), found.get(name, 0)
+            if isinstance(one, dict) or isinstance(other, dict):
+                self.table(here, one or {}, other or {})
+            else:
+                self.number(here, one, other)
+
+
+#: ``file_type`` of the catalogue → host, and the format of a file that is no host. Bitcode is told by its magic.
+FILE_TYPES = {
+    "ar": ("archive", None),
+    "pe": ("pe", None),
+    "coff": ("coff", None),
+    "bundle": ("raw", "clang-offload-bundle"),
+    "fatbin": ("raw", "cuda-fatbin"),
+    "offload_binary": ("raw", "llvm-offload-binary"),
+    "other:4243c0de35140000": ("bitcode", None),
+}
+
+#: start of a section's name → format of the containers in it
+SECTION_FORMATS = {
+    ".llvm.offloading": "llvm-offload-binary",
+    ".hip_fat": "clang-offload-bundle",
+    "__CLANG_OFFLOAD_BUNDLE__": "clang-offload-bundle",
+    ".nv_fatb": "cuda-fatbin",
+    "__nv_rel": "cuda-fatbin",
+}
+
+#: name in ``raw_magic`` → format. The counter counts magics in the whole file, fatpack what it reads as a container.
+RAW_MAGICS = {
+    "offload_binary": "llvm-offload-binary",
+    "bundle": "clang-offload-bundle",
+    "ccob": "clang-offload-bundle",
+    "fatbin": "cuda-fatbin",
+}
+
+
+def _file_type(opened: Opened, expected: str, outcome: Comparison) -> None:
+    if expected.startswith("elf"):
+        found = opened.host
+        if found == "elf":
+            header = ElfFile(opened.file.view).header
+            found = f"elf{32 * header.ident[4]} type={header.type} mach={header.machine}"
+        outcome.number("file_type", expected, found)
+        return
+    host, format = FILE_TYPES.get(expected, (expected, None))
+    if host != "raw" and host not in hosts.ROOMS:
+        outcome.unanswered[f"file_type ({host})"] += 1
+        return
+    outcome.number("file_type", host, opened.host)
+    if format is not None:
+        outcome.number("file_type/format", format, opened.bare_format())
+
+
+def _archive_members(opened: Opened, expected: int, outcome: Comparison) -> None:
+    outcome.number("archive_members", expected, len(opened.members))
+
+
+def _sections(opened: Opened, expected: Sequence[Mapping[str, Any]], outcome: Comparison) -> None:
+    if opened.hosts_without_table or (expected and opened.host == "raw"):
+        reason = ", ".join(sorted(opened.hosts_without_table)) or "no host room"
+        outcome.unanswered[f"sections ({reason})"] += 1
+        return
+    names = dict.fromkeys(row["name"] for row in expected)
+    located = Counter(str(site.section) for site in opened.sites)
+    outcome.table("located", {}, {name: count for name, count in located.items() if name not in names})
+    for name in names:
+        rows = [row for row in expected if row["name"] == name]
+        found = sorted((s for s in opened.sections if s.name == name), key=lambda section: section.offset)
+        path = f"sections/{name}"
+        if "count" in rows[0]:
+            # An archive: the sections of that name of all members together.
+            outcome.number(f"{path}/count", rows[0]["count"], len(found))
+            outcome.number(f"{path}/bytes", rows[0]["bytes"], sum(section.size for section in found))
+            continue
+        outcome.number(f"{path}/count", len(rows), len(found))
+        for row, section in zip(sorted(rows, key=lambda row: int(row["offset"])), found, strict=False):
+            outcome.number(f"{path}/offset", row["offset"], section.offset)
+            outcome.number(f"{path}/size", row["size"], section.size)
+        if "containers" in rows[0]:
+            outcome.number(f"{path}/located", len(rows), located[name])
+            _section_containers(opened, name, sum(row["containers"] for row in rows), outcome)
+
+
+def _section_containers(opened: Opened, name: str, expected: int, outcome: Comparison) -> None:
+    format = next((known for start, known in SECTION_FORMATS.items() if name.startswith(start)), "unknown format")
+    if format not in formats.ROOMS:
+        outcome.unanswered[f"sections/containers ({format})"] += 1
+        return
+    found = sum(item.section == name for item in opened.containers(format))
+    outcome.number(f"sections/{name}/containers", expected, found)
+
+
+def _offload_binary(opened: Opened, expected: Mapping[str, Any], outcome: Comparison) -> None:
+    containers = opened.containers("llvm-offload-binary")
+    entries_by: Counter[str] = Counter()
+    string_keys: Counter[str] = Counter()
+    lines = []
+    for found in containers:
+        for image in found.container.images:
+            entry, target = image.record, image.target
+            assert isinstance(entry, Entry)
+            offload, kind = int(entry.offload_kind), int(entry.image_kind)
+            entries_by[f"kind={offload} image={kind} {target.triple} {target.arch}"] += 1
+            string_keys[",".join(key.decode("utf-8", "backslashreplace") for key, _ in entry.strings)] += 1
+            lines.append(payload_line(f"{offload} {kind} {target.triple} {target.arch}", image.data))
+    found_numbers = {
+        "binaries": len(containers),
+        "by_version": dict(Counter(str(found.container.version) for found in containers)),
+        "entries": len(lines),
+        "entries_by": dict(entries_by),
+        "string_keys": dict(string_keys),
+        "payload_digest": payload_digest(lines),
+    }
+    unknown = set(expected) - set(found_numbers)
+    outcome.unanswered.update(f"offload_binary/{name}" for name in unknown)
+    for name in expected:
+        if name in found_numbers:
+            outcome.table("offload_binary", {name: expected[name]}, {name: found_numbers[name]})
+
+
+def _raw_magic(opened: Opened, expected: Mapping[str, int], outcome: Comparison) -> None:
+    for format in dict.fromkeys(RAW_MAGICS.values()):
+        count = sum(expected.get(name, 0) for name, known in RAW_MAGICS.items() if known == format)
+        if format in formats.ROOMS:
+            outcome.number(f"raw_magic/{format}", count, len(opened.containers(format, nested=True)))
+        elif count:
+            outcome.unanswered[f"raw_magic ({format})"] += 1
+    outcome.unanswered.update(f"raw_magic/{name}" for name in expected if name not in RAW_MAGICS)
+
+
+#: section of ``expected`` → its comparer
+COMPARERS: Mapping[str, Callable[[Opened, Any, Comparison], None]] = {
+    "file_type": _file_type,
+    "archive_members": _archive_members,
+    "sections": _sections,
+    "offload_binary": _offload_binary,
+    "raw_magic": _raw_magic,
+}
+
+#: sections of ``expected`` that are words for people
+REMARKS = {"note"}
+
+
+def compare(path: Path, expected: Mapping[str, Any], varies: Mapping[str, str] | None = None) -> Comparison:
+    """Return the comparison of one file; damage that fatpack reports in a real file is a difference as well."""
+    outcome = Comparison(varies or {})
+    try:
+        with fatpack.open(path) as file:
+            opened = Opened(file)
+            for name, value in expected.items():
+                if name in COMPARERS:
+                    COMPARERS[name](opened, value, outcome)
+                elif name not in REMARKS:
+                    outcome.unanswered[name] += 1
+            for finding in file.findings:
+                if finding.severity == "error":
+                    outcome.differences.append(f"finding {finding.code} at {finding.span.start:#x}: {finding.message}")
+    except (fatpack.FatpackError, OSError) as error:
+        outcome.differences.append(f"{type(error).__name__}: {error}")
+    return outcome

@@ -1,0 +1,99 @@
+"""What fatpack finds in a file, in the terms of the catalogue: sections, members, containers.
+
+Sections come from the host rooms' own tables. A new host room adds its function to ``TABLES``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fatpack import formats, hosts
+from fatpack.hosts import Site
+from fatpack.hosts.coff.read import CoffObject
+from fatpack.hosts.elf.read import ElfFile
+from fatpack.scan import Found, host_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    import fatpack
+    from fatpack.io.source import View
+    from fatpack.model import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section of an object: its name, and where its bytes are, absolute in the file."""
+
+    name: str
+    offset: int
+    size: int
+
+
+def _elf_sections(view: View) -> Iterator[Section]:
+    elf = ElfFile(view)
+    if not elf.section_count:
+        return
+    strings = elf.contents(elf.names_section())
+    for section in elf.sections():
+        yield Section(elf.string(strings, section.name_offset), view.offset(section.offset), section.size)
+
+
+def _coff_sections(view: View) -> Iterator[Section]:
+    coff = CoffObject(view)
+    strings = coff.strings()
+    for section in coff.sections():
+        name = coff.name(section.stored_name, strings).decode("utf-8", "backslashreplace")
+        yield Section(name, view.offset(section.raw_offset), section.raw_size)
+
+
+#: host → its table of sections
+TABLES: Mapping[str, Callable[[View], Iterator[Section]]] = {"elf": _elf_sections, "coff": _coff_sections}
+
+
+class Opened:
+    """A file under comparison: what the host and format rooms say about it, each asked once."""
+
+    def __init__(self, file: fatpack.File) -> None:
+        self.file = file
+        self.host = file.host
+        self.members: list[Site] = []
+        self.sites: list[Site] = []
+        self.sections: list[Section] = []
+        #: hosts among the members (or the file's own) whose sections cannot be listed
+        self.hosts_without_table: set[str] = set()
+        self._walk(file.view)
+
+    def _walk(self, view: View) -> None:
+        host = host_of(view)
+        if host == "raw":
+            return
+        sites = [place for place in hosts.room(host).locate(view) if isinstance(place, Site)]
+        self.sites += [site for site in sites if site.expects != "member"]
+        if host in TABLES:
+            self.sections += TABLES[host](view)
+        elif host != "archive":
+            self.hosts_without_table.add(host)
+        for site in sites:
+            if site.expects == "member":
+                self.members.append(site)
+                self._walk(site.data)
+
+    def containers(self, format: str, *, nested: bool = False) -> list[Found]:
+        """Return the containers of a format in file order; those inside images too if ``nested``."""
+        found = _nested(self.file.containers) if nested else self.file.containers
+        return [item for item in found if item.container.format == format]
+
+    def bare_format(self) -> str | None:
+        """Return the format a file that is no host starts with, None if it is none that is known by its magic."""
+        return formats.sniff(self.file.view.head(0, 24))
+
+
+def _nested(items: Iterable[Found | Finding]) -> Iterator[Found]:
+    """Yield containers, and those inside their images after each."""
+    for item in items:
+        if isinstance(item, Found):
+            yield item
+            for image in item.images:
+                yield from _nested(image.inside)
