@@ -1,7 +1,7 @@
 """The codes of findings: stable, one line each, documented in ``docs/findings.md`` (generated from here).
 
-FP10xx scan and nesting, FP11xx images, FP12xx LLVM offload binary, FP20xx ELF hosts, FP21xx
-archives, FP22xx COFF objects, FP23xx PE images, FP24xx bitcode. A code is never reused.
+FP10xx scan and nesting, FP11xx images, FP12xx LLVM offload binary, FP13xx clang offload bundles, FP20xx ELF hosts,
+FP21xx archives, FP22xx COFF objects, FP23xx PE images, FP24xx bitcode. A code is never reused.
 """
 
 from __future__ import annotations
@@ -32,6 +32,31 @@ CODES: dict[str, tuple[str, str]] = {
     "FP1204": ("note", "A key occurs twice in one entry; LLVM uses the last."),
     "FP1205": ("note", "Bytes of the container that no field describes; they are kept on rewriting where possible."),
     "FP1206": ("note", "The container was written in big-endian byte order."),
+    "FP1301": ("error", "An entry of a bundle is damaged: its image lies outside. The other entries are listed."),
+    "FP1302": ("error", "The table of entries of a bundle is damaged from here on; the entries before it are listed."),
+    "FP1303": (
+        "warning",
+        "The stored size of a compressed bundle is wrong. LLVM ignores the field, the HIP runtime relies on it.",
+    ),
+    "FP1304": ("warning", "The stored hash of a compressed bundle is not that of its content; no reader checks it."),
+    "FP1305": (
+        "warning",
+        "The stored inflated size of a compressed bundle is wrong; LLVM refuses one that is too small.",
+    ),
+    "FP1306": ("warning", "Images of a bundle overlap each other."),
+    "FP1307": ("warning", "Two entries of a bundle have the same ID, and readers that ask by ID get only one of them."),
+    "FP1308": ("note", "Bytes of a bundle that belong to nothing; they are kept while its images are not changed."),
+    "FP1309": (
+        "note",
+        "An empty entry lies past the end of the file, as LLVM 16 and older wrote it; LLVM 19 to 22 crash on it.",
+    ),
+    "FP1310": (
+        "warning",
+        "The table of entries of a HIP bundle is longer than the 4096 bytes that the HIP runtime looks at.",
+    ),
+    "FP1311": ("error", "An entry of a text bundle has no END line; its text is taken up to the next one."),
+    "FP1312": ("warning", "The END lines of a text bundle do not match its entries; LLVM splits it differently."),
+    "FP1313": ("warning", "The lines of a text bundle end in CRLF, so that LLVM does not find its IDs."),
     "FP2001": (
         "warning",
         "A section with the name of device code has the wrong section type: LLVM tools do not see it.",

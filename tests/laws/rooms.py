@@ -11,6 +11,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from fatpack import formats
+from fatpack.formats.clang_bundle import parse_id
 from fatpack.io.source import BytesSource, View
 from fatpack.model import Container, Image, Span, Target
 
@@ -62,13 +63,44 @@ def _offload_binary(draw: st.DrawFn) -> Container:
     return Container("llvm-offload-binary", version, tuple(images), Span(0, 0), attrs=attrs)
 
 
+_IDS = st.one_of(
+    st.builds(
+        lambda kind, triple, arch: f"{kind}-{triple}-{arch}",
+        st.sampled_from(["host", "hip", "hipv4", "openmp", "sycl", "hcc"]),
+        st.sampled_from(["amdgcn-amd-amdhsa-", "x86_64-unknown-linux-gnu", "spir64-unknown-unknown"]),
+        st.sampled_from(["", "gfx906", "gfx90a:sramecc+:xnack-", "gfx9-4-generic", "gfx940", "sm_90a"]),
+    ),
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r"), max_size=20),
+)
+
+
+@st.composite
+def _clang_bundle(draw: st.DrawFn) -> Container:
+    ids = draw(st.lists(_IDS, max_size=5, unique=True))
+    images = [image(draw(st.binary(max_size=200)), target=parse_id(spelling).target, form="") for spelling in ids]
+    images = [item.replace(attrs={"id": spelling}) for item, spelling in zip(images, ids, strict=True)]
+    attrs = {"flavour": draw(st.sampled_from(["binary", "compressed"])), "align": str(draw(st.integers(1, 300)))}
+    version = 0
+    if ids and draw(st.booleans()):
+        flavour = {"flavour": "text", "comment": draw(st.sampled_from(["//", "#", ";"]))}
+        attrs = {**attrs, **flavour} if attrs["flavour"] == "binary" else {**attrs, "inside": "text", **flavour}
+        attrs["flavour"] = "compressed" if "inside" in attrs else "text"
+    if attrs["flavour"] == "compressed":
+        version = draw(st.sampled_from([1, 2, 3]))
+        attrs["compression"] = draw(st.sampled_from(["zlib", "zstd"]))
+    return Container("clang-offload-bundle", version, tuple(images), Span(0, 0), attrs=attrs)
+
+
 @dataclass(frozen=True)
 class FormatCases:
     models: st.SearchStrategy[Container]
     fixtures: Path
 
 
-FORMATS = {"llvm-offload-binary": FormatCases(_offload_binary(), FIXTURES / "offload_binary")}
+FORMATS = {
+    "llvm-offload-binary": FormatCases(_offload_binary(), FIXTURES / "offload_binary"),
+    "clang-offload-bundle": FormatCases(_clang_bundle(), FIXTURES / "clang_bundle"),
+}
 
 #: host room → folder of small real files of that kind
 HOSTS: dict[str, Path] = {

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 #: JSON name of the format → module
 ROOMS = {
     "llvm-offload-binary": "fatpack.formats.offload_binary",
+    "clang-offload-bundle": "fatpack.formats.clang_bundle",
 }
 
 #: first bytes of a container → JSON name of its format. Formats without a room here are named in reports only.

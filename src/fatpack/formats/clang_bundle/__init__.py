@@ -1,0 +1,111 @@
+"""Clang offload bundle: the container in which HIP, OpenMP and SYCL keep host and device code side by side.
+
+::
+
+    binary      0x00  magic __CLANG_OFFLOAD_BUNDLE__, number of entries u64
+                0x20  per entry: image offset u64, image size u64, size of its ID u64, the ID
+                ....  the images, each at a multiple of -bundle-align
+    compressed  0x00  CCOB, version u16, method u16, sizes, hash; then one zlib or zstd stream: a whole bundle
+    text        "\\n// __CLANG_OFFLOAD_BUNDLE____START__ <ID>\\n", the text, "\\n// …END__ <ID>\\n", per entry
+
+An ID names what an entry is for: ``hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-``. A section or a file may hold several
+bundles, with zeros between them. Object files as bundles (sections named after IDs) are hosts, not this format.
+
+How we know: the writers are byte-compared with clang-offload-bundler 22, the rules for IDs on thousands of random ones
+(the reference tests of this room). Versions 1 and 2 of the compressed form and the spellings of older producers follow
+LLVM's sources and real libraries of ROCm 5 to 7.
+"""
+
+from __future__ import annotations
+
+from fatpack.doc import Doc
+from fatpack.formats.clang_bundle import places
+from fatpack.formats.clang_bundle.bundle_id import BundleId, parse_id
+from fatpack.formats.clang_bundle.layout import COMMENTS, DESCRIPTOR, FORMAT, HEADER, WRAPPERS
+from fatpack.formats.clang_bundle.parse import detect, extent, parse
+from fatpack.formats.clang_bundle.stored import Bundle, Entry, Text, Wrapper
+from fatpack.formats.clang_bundle.write import write
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fatpack.io.source import View
+    from fatpack.model import Container, Label
+
+__all__ = [
+    "COMMENTS",
+    "DOC",
+    "LAYOUTS",
+    "Bundle",
+    "BundleId",
+    "Entry",
+    "Text",
+    "Wrapper",
+    "describe",
+    "detect",
+    "extent",
+    "labels",
+    "parse",
+    "parse_id",
+    "write",
+]
+
+DOC = Doc(
+    name=FORMAT,
+    title="Clang offload bundle",
+    description=(
+        "The container in which clang keeps code for a host and several devices side by side, each under an ID such as "
+        "hipv4-amdgcn-amd-amdhsa--gfx90a. Written by clang-offload-bundler and by the HIP, OpenMP and DPC++ drivers; "
+        "in HIP programs it lies in sections named .hip_fatbin, often compressed."
+    ),
+    references=(
+        "clang/lib/Driver/OffloadBundler.cpp, LLVM 22.1",
+        "clang/tools/clang-offload-bundler/ClangOffloadBundler.cpp, LLVM 22.1",
+        "clang/docs/ClangOffloadBundler.rst, LLVM 22.1",
+        "llvm/lib/TargetParser/Triple.cpp and clang/lib/Basic/TargetID.cpp, LLVM 22.1",
+        "RFC 8878 (zstd), RFC 1950 (zlib)",
+    ),
+    reads="binary and text bundles, and compressed ones of versions 1, 2 and 3 with zlib or zstd",
+    writes="binary and text bundles, and compressed ones of versions 1, 2 and 3",
+    limitations=(
+        "A bundle of which images were added, removed or exchanged is laid out anew: what lay between the images is "
+        "lost, and images that shared bytes no longer do.",
+        "Compressed bytes equal those of clang-offload-bundler only where both use the same version of zstd.",
+        "A compressed bundle is inflated to list it, so inspecting it costs its inflated size in memory; several in "
+        "one file are inflated one after the other.",
+        "Two images under one ID are refused when writing, though LLVM accepts them (and then mixes them up).",
+        "A text bundle is taken to reach to the end of its file, and text that holds the END line of its own entry is "
+        "cut there when it is read.",
+        "Architecture names of ARM beyond the common ones are not told apart as LLVM does in normalised IDs.",
+    ),
+)
+
+LAYOUTS = (HEADER, DESCRIPTOR, *WRAPPERS.values())
+
+
+def labels(view: View, container: Container) -> Iterator[Label]:
+    """Yield a label for every byte of a parsed container; of a compressed one, header and stream only."""
+    record = container.record
+    assert isinstance(record, (Bundle, Text, Wrapper))
+    return places.labels(record)
+
+
+def describe(container: Container) -> Mapping[str, object]:
+    """Return what the common model does not say: how the bundle was stored, and where its entries lie in it."""
+    record = container.record
+    assert isinstance(record, (Bundle, Text, Wrapper))
+    entries = [image.record for image in container.images]
+    facts: dict[str, object] = {
+        "entries": [
+            {"id": entry.id.decode("utf-8", "backslashreplace"), "offset": entry.offset}
+            for entry in entries
+            if isinstance(entry, Entry)
+        ]
+    }
+    if isinstance(record, Wrapper):
+        facts |= {"size": record.size, "inflated_size": record.inflated_size, "hash": record.hash.hex()}
+    inside = record.inside if isinstance(record, Wrapper) else record
+    if isinstance(inside, Bundle):
+        facts |= {"entry_count": inside.entry_count, "table_size": inside.table_end}
+    return facts

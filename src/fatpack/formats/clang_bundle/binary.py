@@ -1,0 +1,155 @@
+"""Bytes → model for the binary bundle: magic, table of entries, images."""
+
+from __future__ import annotations
+
+from math import gcd
+
+from fatpack.errors import hexadecimal
+from fatpack.formats import sniff
+from fatpack.formats.clang_bundle.bundle_id import parse_id
+from fatpack.formats.clang_bundle.faults import Faults, fault
+from fatpack.formats.clang_bundle.layout import DESCRIPTOR, FORMAT, HEADER, MAGIC
+from fatpack.formats.clang_bundle.places import check_places, is_zero
+from fatpack.formats.clang_bundle.stored import Bundle, Entry
+from fatpack.formats.clang_bundle.table import Table, read_table
+from fatpack.model import Container, Image
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import View
+
+#: How far behind a bundle the next one may start: linkers align bundles to this, and pad with zeros.
+_ALIGNMENT = 4096
+
+#: QUIRK(HIP runtime): it reads this much of a bundle that is not compressed and looks for its entries there alone.
+_HIP_READS = 4096
+
+
+def text(stored: bytes) -> str:
+    """Return a stored ID as text; bytes that are not UTF-8 survive as surrogates."""
+    return stored.decode("utf-8", "surrogateescape")
+
+
+def image_of(entry: Entry, data: View) -> Image:
+    """Return the image of an entry; what its bytes are is not stored in a bundle."""
+    spelling = text(entry.id)
+    target = parse_id(spelling).target
+    return Image(target, "", data, len(data), len(data), data.span(), attrs={"id": spelling}, record=entry)
+
+
+def parse_binary(view: View, at: int, faults: Faults, *, is_inflated: bool = False) -> Container:
+    """Return the binary bundle that starts at ``at``, where the magic is; ``is_inflated``: it comes from another."""
+    rest = view.slice(at, len(view) - at)
+    table = read_table(rest, faults)
+    table = _without_swallowed(rest, table, faults)
+    end = _end(rest, table)
+    stored = rest.slice(0, end)
+    rows = table.rows
+    images = tuple(image_of(row.entry, rest.slice(min(row.entry.offset, len(rest)), row.size)) for row in rows)
+    attrs = {"flavour": "binary", "align": str(alignment(table))}
+    record = Bundle(stored, images, attrs, table.count, table.end)
+    _remarks(record, rest, faults)
+    if not is_inflated:
+        _check_hip_runtime(record, faults)
+    return Container(
+        FORMAT,
+        0,
+        images,
+        stored.span(),
+        attrs=attrs,
+        unknown=tuple(check_places(record, faults)),
+        findings=tuple(faults.findings),
+        record=record,
+    )
+
+
+def extent(view: View, at: int) -> int:
+    """Return the bytes that a binary bundle takes, damage included. Raises Truncated when its header is cut."""
+    rest = view.slice(at, len(view) - at)
+    return _end(rest, _without_swallowed(rest, read_table(rest, Faults()), Faults()))
+
+
+def _end(rest: View, table: Table) -> int:
+    end = max([table.end, *(row.entry.offset + row.size for row in table.rows if row.size)])
+    last = max([0, *(row.entry.offset for row in table.rows if not row.size)])
+    # LLVM 19 and newer fill the file up to the offset of an empty last image; older ones leave it short.
+    if end < last <= len(rest) and is_zero(rest.slice(end, last - end)):
+        return last
+    return min(end, len(rest))
+
+
+def _without_swallowed(rest: View, table: Table, faults: Faults) -> Table:
+    """Leave the last image out if its offset or size is so wrong that it reaches into the next bundle.
+
+    A magic inside an image is no container of ours, so this is only believed where that bundle reaches further than
+    the image, and images are only searched where the bytes behind the bundle are neither padding nor a container.
+    """
+    rows = sorted((row for row in table.rows if row.size), key=lambda row: row.entry.offset + row.size)
+    if not rows:
+        return table
+    last = rows[-1]
+    end = last.entry.offset + last.size
+    before = max([table.end, *(row.entry.offset + row.size for row in rows[:-1])])
+    at = _next_content(rest, before)
+    if rest.head(at, len(MAGIC)) != MAGIC:
+        follower = rest.head(_next_content(rest, end), len(MAGIC))
+        if not follower or sniff(follower) is not None:
+            return table
+        at = rest.slice(0, end).find(MAGIC, before)
+    if not 0 <= at < end:
+        return table
+    nested = rest.slice(at, len(rest) - at)
+    if len(nested) < HEADER.size or at + _end(nested, read_table(nested, Faults())) <= end:
+        return table
+    problem = f"the image reaches into the bundle at {hexadecimal(rest.offset(at))}"
+    span = rest.span(last.entry.at, DESCRIPTOR.size + len(last.entry.id))
+    faults.lost("FP1301", fault(rest, last.entry.at, text(last.entry.id)[:80], problem), span)
+    return table.replace(rows=tuple(row for row in table.rows if row is not last))
+
+
+def _next_content(rest: View, at: int) -> int:
+    """Return where the zeros end that start at ``at``: the end of the view if they go on for more than a page."""
+    head = rest.head(at, _ALIGNMENT + 1)
+    content = head.lstrip(b"\0")
+    return at + len(head) - len(content) if content else len(rest)
+
+
+def _remarks(record: Bundle, rest: View, faults: Faults) -> None:
+    """Note what is odd about the entries without being damage."""
+    seen: dict[bytes, int] = {}
+    for number, image in enumerate(record.images):
+        entry = image.record
+        assert isinstance(entry, Entry)
+        span = rest.span(entry.at, 24 + len(entry.id))
+        if entry.id in seen:
+            message = f"entries {seen[entry.id]} and {number} both are {text(entry.id)!r}"
+            faults.odd("FP1307", span, message, "LLVM sees the last one only")
+        seen[entry.id] = number
+        if entry.offset > len(rest):
+            faults.odd("FP1309", span, f"the empty entry {number} lies at {entry.offset:#x}, past the end")
+
+
+def _check_hip_runtime(record: Bundle, faults: Faults) -> None:
+    is_hip = any(image.target.offload == "hip" for image in record.images)
+    if is_hip and record.table_end > _HIP_READS:
+        span = record.stored.span(0, record.table_end)
+        faults.odd("FP1310", span, f"the table of entries takes {record.table_end} bytes, more than {_HIP_READS}")
+
+
+def alignment(table: Table) -> int:
+    """Return the ``-bundle-align`` that gives these offsets: 1 if nothing is padded, else the largest that does."""
+    offsets = [row.entry.offset for row in table.rows]
+    shared = gcd(*offsets) if offsets else 0
+    powers = [1 << shift for shift in range(min((shared & -shared).bit_length(), 32))][::-1]
+    candidates = (1, *powers, shared if shared < 1 << 32 else 0)
+    return next((align for align in candidates if align and _fits(table, align)), max(powers, default=1))
+
+
+def _fits(table: Table, align: int) -> bool:
+    at = table.end
+    for row in table.rows:
+        at = -(-at // align) * align
+        if row.entry.offset != at:
+            return False
+        at += row.size
+    return True

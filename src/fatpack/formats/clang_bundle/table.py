@@ -1,0 +1,133 @@
+"""The table of a binary bundle: descriptors and IDs, read so that damage to one entry does not cost the others.
+
+LLVM stops at the first descriptor that is not right and then crashes (section 3.1 of the notes on bundles). Here the
+table is followed as long as it makes sense:
+
+1. A descriptor whose ID is sound and whose image is not is left out, and the next one is read.
+2. The table ends before an image that is certain: where the next descriptor would reach into one or names an image
+   outside, and its ID is no text, the stored number of entries is wrong.
+3. An image that lies in the table is damaged, not the table.
+"""
+
+from __future__ import annotations
+
+from fatpack.errors import LimitExceeded, Truncated, hexadecimal
+from fatpack.formats.clang_bundle.faults import Faults, fault
+from fatpack.formats.clang_bundle.layout import DESCRIPTOR, FORMAT, HEADER
+from fatpack.formats.clang_bundle.stored import Entry
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import View
+
+#: LIMIT: bytes of one ID. The longest known to us has about 100; a damaged length must not swallow the images.
+LONGEST_ID = 4096
+
+#: LIMIT: entries of one bundle. HIP bundles have up to 100; each costs a thousand bytes of memory for 24 in the file.
+MOST_ENTRIES = 1 << 16
+
+
+class Row(Record):
+    """An entry that can be read, and the size of its image."""
+
+    entry: Entry
+    size: int
+
+
+class Table(Record):
+    """The rows that can be read, in stored order; ``count`` is the stored number of entries, ``end`` the table's."""
+
+    rows: tuple[Row, ...]
+    count: int
+    end: int
+
+
+def read_table(rest: View, faults: Faults) -> Table:
+    """Return the table of the bundle at the start of ``rest``. Raises Truncated when its header is cut."""
+    if len(rest) < HEADER.size:
+        raise Truncated(
+            needed=HEADER.size,
+            left=len(rest),
+            format=FORMAT,
+            offset=rest.offset(0),
+            field="header",
+            chain=rest.chain,
+        )
+    (count,) = HEADER.read(rest, 0)[1:]
+    rows: list[Row] = []
+    at, lowest = HEADER.size, len(rest)
+    for number in range(count):
+        name = f"entry[{number}]"
+        if number >= MOST_ENTRIES:
+            problem = f"{count} entries, {MOST_ENTRIES} are read"
+            faults.lost("FP1302", _too_many(rest, problem), rest.span(24, 8))
+            break
+        if at + DESCRIPTOR.size > len(rest):
+            _end_of_table(rest, at, name, f"the descriptor is past the end, {count} entries are stored", faults)
+            break
+        offset, size, id_size = DESCRIPTOR.read(rest, at)
+        end = at + DESCRIPTOR.size + id_size
+        is_outside = size > 0 and (offset < end or offset + size > len(rest))
+        is_doubtful = is_outside or end > lowest
+        if _is_garbage(rest, at, offset, id_size, is_doubtful):
+            _end_of_table(rest, at, name, f"no descriptor is here, {count} entries are stored", faults)
+            break
+        entry = Entry(rest.read(at + DESCRIPTOR.size, id_size), offset, at)
+        if is_outside:
+            _damaged(rest, entry, size, name, end, faults)
+        else:
+            rows.append(Row(entry, size))
+            if size:
+                lowest = min(lowest, offset)
+        at = end
+    sound = []
+    for row in rows:
+        if row.size and row.entry.offset < at:
+            _damaged(rest, row.entry, row.size, "entry", at, faults)
+        else:
+            sound.append(row)
+    return Table(tuple(sound), count, at)
+
+
+def _is_garbage(rest: View, at: int, offset: int, id_size: int, is_doubtful: bool) -> bool:
+    """Return whether the bytes at ``at`` cannot be a descriptor, so that the next one cannot be found either.
+
+    ``is_doubtful``: the image is outside, or the descriptor reaches into the image of an earlier one.
+    """
+    id_at = at + DESCRIPTOR.size
+    if id_size > LONGEST_ID or id_at + id_size > len(rest):
+        return True
+    if not id_size:
+        return is_doubtful or not offset
+    return is_doubtful and not all(0x20 <= byte < 0x7F for byte in rest.head(id_at, id_size))
+
+
+def _end_of_table(rest: View, at: int, name: str, problem: str, faults: Faults) -> None:
+    at = min(at, len(rest))
+    span = rest.span(at, min(DESCRIPTOR.size, len(rest) - at))
+    faults.lost("FP1302", fault(rest, at, name, problem, hint="the entries before it can be read"), span)
+
+
+def _damaged(rest: View, entry: Entry, size: int, name: str, table_end: int, faults: Faults) -> None:
+    where = f"{hexadecimal(entry.offset)} + {hexadecimal(size)}"
+    if entry.offset < table_end:
+        problem, expected = f"the image at {where} lies in the table of entries", f"at least {hexadecimal(table_end)}"
+        hint = ""
+    else:
+        problem, expected = f"{where} is past the end", f"at most {hexadecimal(len(rest))}"
+        hint = "the file looks cut short"
+    label = f"{name} ({entry.id.decode('utf-8', 'backslashreplace')[:80]})"
+    span = rest.span(entry.at, DESCRIPTOR.size + len(entry.id))
+    faults.lost("FP1301", fault(rest, entry.at, label, problem, expected, hint), span)
+
+
+def _too_many(rest: View, problem: str) -> LimitExceeded:
+    return LimitExceeded(
+        problem,
+        format=FORMAT,
+        offset=rest.offset(24),
+        field="entry_count",
+        hint="raise fatpack.formats.clang_bundle.table.MOST_ENTRIES if you trust the file",
+        chain=rest.chain,
+    )
