@@ -21,7 +21,7 @@ def cover(view: View, start: int, parts: Iterable[tuple[int, int, str, str, str]
     reached = start
     for at, size, name, value, doc in sorted(parts, key=lambda part: (part[0], -part[1])):
         end = min(at + size, len(view))
-        if end <= reached or at >= len(view):
+        if end <= max(reached, at):
             continue
         if at > reached:
             yield _gap(view, reached, at)

@@ -260,6 +260,7 @@ def test_other_files_are_not_taken_for_bitcode(data: bytes) -> None:
         struct.pack("<IIIII", 0x0B17C0DE, 0, 20, 5000, 7) + ONE,
         struct.pack("<IIIII", 0x0B17C0DE, 0, 24, len(ONE) - 4, 7) + ONE,
         b"\xde\xc0\x17\x0b1234",
+        struct.pack("<IIIII", 0x0B17C0DE, 0, 24, 0, 7) + ONE,
         ONE[:-100],
         ONE[:4] + b"\xff" * 100,
     ],

@@ -275,6 +275,21 @@ def test_sections_that_share_bytes_are_not_edited() -> None:
         coff.remove(view(shared), [1])
 
 
+@pytest.mark.parametrize("pointer", [1, 19, 0xFFFFFFFF])
+def test_pointers_of_empty_sections_may_lead_anywhere(pointer: int) -> None:
+    data = bytearray(build([Section(b".bss"), TEXT, DEVICE], [Symbol(b"f", 2)], big=True))
+    data[56 + 20 : 56 + 24] = struct.pack("<I", pointer)
+    for result in (embedded(bytes(data), b"code"), removed(bytes(data), 3), replaced(bytes(data), 3, b"other")):
+        assert struct.unpack_from("<I", result, 56 + 20) == (pointer,)
+
+
+def test_oddities_that_were_there_before_do_not_fail_an_edit() -> None:
+    empty = Section(b".llvm.offloading", b"123", OFFLOADING | 0x80)
+    assert contents(embedded(build([TEXT, empty], [FUNCTION]), b"code")) == [b"code"]
+    unnamed = build([Section(b"/999"), TEXT], [Symbol(b"f", 2)])
+    assert contents(embedded(unnamed, b"code")) == [b"code"]
+
+
 def test_nothing_to_embed_or_to_put_in_is_a_mistake_of_the_caller() -> None:
     with pytest.raises(UsageError):
         coff.embed(view(build([TEXT])), [])

@@ -22,10 +22,9 @@ def verify(before: View, after: View) -> None:
     strings must be the same but for the descriptions of edited sections and added names. Reads both objects once.
     """
     try:
-        old, new = EditableObject(before), EditableObject(after)
+        problem = _problem(EditableObject(before), EditableObject(after))
     except FormatError as error:
-        raise HostError(f"the edited object is damaged: {error.problem}", chain=after.chain) from error
-    problem = _problem(old, new)
+        raise HostError(f"the edited object is damaged: {error.describe()}", chain=after.chain) from error
     if problem:
         raise HostError(f"the edited object differs where it must not: {problem}", chain=after.chain)
 
@@ -33,9 +32,10 @@ def verify(before: View, after: View) -> None:
 def _problem(old: EditableObject, new: EditableObject) -> str | None:
     if (old.is_big, old.machine) != (new.is_big, new.machine):
         return "machine or kind of object"
-    for finding in locate(new.view):
-        if isinstance(finding, Finding):
-            return finding.message
+    known = {item.message for item in locate(old.view) if isinstance(item, Finding)}
+    for item in locate(new.view):
+        if isinstance(item, Finding) and item.message not in known:
+            return item.message
     common = min(old.section_count, new.section_count)
     for longer in (old, new):
         for number in range(common + 1, longer.section_count + 1):
@@ -87,9 +87,8 @@ def _symbol_problem(old: EditableObject, new: EditableObject, edited: set[int]) 
     if old.symbol_count != new.symbol_count:
         return "number of symbols"
     width = old.symbol_layout.size
-    descriptions = sorted(
-        symbol.at - old.symbol_offset + width for symbol in old.symbols_in(edited) if symbol.is_section_definition
-    )
+    defined = old.symbols_in(edited) if edited else []
+    descriptions = [symbol.at - old.symbol_offset + width for symbol in defined if symbol.is_section_definition]
     at = 0
     for end in [*descriptions, old.symbol_count * width]:
         ours = old.view.slice(old.symbol_offset + at, end - at)

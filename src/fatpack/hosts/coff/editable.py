@@ -90,20 +90,22 @@ class EditableObject(CoffObject):
         """Return a section's header by its number, from 1 on."""
         return Section(number, *self.headers[number - 1])
 
-    def title(self, number: int) -> str:
-        """Return a section's number and name for messages."""
+    def section_name(self, number: int) -> bytes:
+        """Return a section's name; as it is stored where it cannot be looked up."""
         stored = self.headers[number - 1][0]
         try:
-            name = self.name(stored, self.strings())
+            return self.name(stored, self.strings())
         except BadValue:
-            name = stored
-        return f"section {number} ({name.decode('utf-8', 'backslashreplace')})"
+            return stored
+
+    def title(self, number: int) -> str:
+        """Return a section's number and name for messages."""
+        return f"section {number} ({self.section_name(number).decode('utf-8', 'backslashreplace')})"
 
     def is_device(self, number: int) -> bool:
-        """Say whether a section is named as device code. Raises BadValue if its name cannot be read."""
-        stored = self.headers[number - 1][0]
+        """Say whether a section is named as device code."""
         # Every such name is longer than the 8 bytes of a short one.
-        return stored.startswith(b"/") and is_device_name(self.name(stored, self.strings()))
+        return self.headers[number - 1][0].startswith(b"/") and is_device_name(self.section_name(number))
 
     def section(self, number: int) -> Section:
         """Return the section of that number, if it holds device code that can be exchanged. Raises HostError."""

@@ -200,7 +200,8 @@ def _checksum(content: Iterable[Piece]) -> int:
 class _Mover:
     """Tells where old positions are afterwards: ``growth`` bytes of headers more, and all changes before them."""
 
-    def __init__(self, changes: Sequence[_Change], growth: int) -> None:
+    def __init__(self, coff: EditableObject, changes: Sequence[_Change], growth: int) -> None:
+        self._body = range(coff.table_end, coff.body_end + 1)
         self._starts = [change.start for change in changes]
         self._ends = [change.end for change in changes]
         self._growths = list(accumulate((change.growth for change in changes), initial=growth))
@@ -211,7 +212,12 @@ class _Mover:
         return at + self._growths[number]
 
     def before(self, at: int) -> int:
-        """Return the new place of a position, before what is inserted there; inside changed bytes, where they start."""
+        """Return the new place of a position, before what is inserted there; inside changed bytes, where they start.
+
+        A pointer to no contents (0, or anything in the header of an empty section) stays as it is.
+        """
+        if at not in self._body:
+            return at
         number = bisect_right(self._ends, at)
         while number and self._starts[number - 1] == at:
             number -= 1
@@ -238,7 +244,7 @@ def _assemble(
     changes = sorted(changes, key=lambda change: (change.start, change.end))
     count = coff.section_count + len(added) - dropped
     growth = (len(added) - dropped) * SECTION.size - free
-    move = _Mover(changes, growth)
+    move = _Mover(coff, changes, growth)
     if move.behind(len(view)) > _LARGEST:
         raise HostError("the object would outgrow 32-bit offsets", chain=view.chain)
     kept = enumerate(coff.headers[: coff.section_count - dropped], 1)
@@ -260,7 +266,7 @@ def _moved(row: Row, move: _Mover, size: int) -> Row:
     # QUIRK(llvm-objcopy): it sets the size in memory in objects too.
     virtual_size = size if virtual_size == old_size else virtual_size
     raw = 0 if old_size and not size else raw
-    raw, relocations, lines = (at and move.before(at) for at in (raw, relocations, lines))
+    raw, relocations, lines = (move.before(at) for at in (raw, relocations, lines))
     return name, virtual_size, address, size, raw, relocations, lines, relocation_count, line_count, flags
 
 
