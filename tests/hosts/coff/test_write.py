@@ -12,6 +12,7 @@ from tests.builders.coff import OFFLOADING, Section, Symbol, build, section_symb
 
 from fatpack.errors import BadValue, FatpackError, FormatError, HostError, UsageError
 from fatpack.hosts import Site, coff
+from fatpack.hosts.coff import write
 from fatpack.io.source import BytesSource, View
 
 if TYPE_CHECKING:
@@ -186,6 +187,19 @@ def test_a_checksum_of_zero_stays_zero() -> None:
 def test_a_size_in_memory_follows_where_it_was_the_size_in_the_file() -> None:
     before = build([Section(b".llvm.offloading", b"12345", OFFLOADING, virtual_size=5), TEXT])
     assert struct.unpack_from("<I", replaced(before, 1, b"123"), 28) == (3,)
+
+
+def test_several_sections_can_be_exchanged_and_taken_out_at_once() -> None:
+    fatbin = Section(b".hip_fatbin", b"a bundle")
+    before = build([DEVICE, TEXT, fatbin, DEVICE], [Symbol(b"f", 2)])
+    after = joined(write.edit(view(before), {1: None, 3: [b"another ", b"bundle"], 4: [b"x"]}))
+    coff.verify(view(before), view(after))
+    empty, other, short = (
+        DEVICE._replace(data=b""),
+        fatbin._replace(data=b"another bundle"),
+        DEVICE._replace(data=b"x"),
+    )
+    assert after == build([empty, TEXT, other, short], [Symbol(b"f", 2)])
 
 
 def fatbin(relocations: list[tuple[int, int, int]], symbols: list[Symbol], pointer: bytes = bytes(8)) -> bytes:

@@ -88,65 +88,81 @@ def embed(view: View, content: Sequence[Piece]) -> list[Piece]:
 
 
 def replace(view: View, number: int, content: Sequence[Piece]) -> list[Piece]:
-    """Return the object with other contents in one section of device code, as pieces.
-
-    Allowed when nothing refers to the inside of the section: its symbols are at its start, and relocations through
-    them have no addend. Raises HostError naming what stands in the way, FormatError for a damaged object.
-    """
-    coff = EditableObject(view)
-    section = coff.section(number)
-    coff.check_alone({number})
-    size = sum(map(len, content))
-    if not size:
-        raise UsageError("there is nothing to put into the section", hint="remove the section instead")
-    symbols = coff.symbols_in({number})
-    for symbol in symbols:
-        if symbol.value:
-            raise HostError(
-                f"{symbol.name} lies inside {coff.title(number)}, at {symbol.value:#x}",
-                hint="only a section that is used as a whole can get other contents",
-                chain=view.chain,
-            )
-    coff.check_addends(symbols)
-    change = _Change(section.raw_offset, section.raw_offset + section.raw_size, tuple(content))
-    definitions = [_definition(coff, symbol, size, content) for symbol in symbols if symbol.is_section_definition]
-    return _assemble(coff, [change, *definitions], sizes={number: size})
+    """Return the object with other contents in one section of device code, as pieces. Raises as :func:`edit` does."""
+    return edit(view, {number: content})
 
 
 def remove(view: View, numbers: Sequence[int]) -> list[Piece]:
-    """Return the object without the contents of some sections of device code, as pieces.
+    """Return the object without the contents of some sections, as pieces. Raises as :func:`edit` does."""
+    return edit(view, dict.fromkeys(numbers))
 
-    Raises HostError when the linker keeps the section or something refers to it, FormatError for a damaged object.
+
+def edit(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> list[Piece]:
+    """Return the object with the contents of sections of device code exchanged, or taken out (None), as pieces.
+
+    Contents can be exchanged when nothing refers to their inside: the section's symbols are at its start, and
+    relocations through them have no addend. They can be taken out when the linker drops the section and nothing refers
+    to it. Raises HostError naming what stands in the way, FormatError for a damaged object, UsageError for nothing to
+    put into a section.
     """
     coff = EditableObject(view)
-    chosen = [coff.section(number) for number in sorted(set(numbers))]
-    coff.check_alone(set(numbers))
-    for section in chosen:
+    sections = [coff.section(number) for number in sorted(changes)]
+    coff.check_alone(set(changes))
+    symbols = coff.symbols_in(set(changes))
+    _check_replaced(coff, [symbol for symbol in symbols if changes[symbol.section] is not None])
+    removed = [section for section in sections if changes[section.number] is None]
+    _check_removed(coff, removed, [symbol for symbol in symbols if changes[symbol.section] is None])
+    sizes = {section.number: sum(map(len, changes[section.number] or ())) for section in sections}
+    for section in sections:
+        if changes[section.number] is not None and not sizes[section.number]:
+            raise UsageError("there is nothing to put into the section", hint="remove the section instead")
+    ends = coff.part_ends
+    parts = [_exchange(coff, section, changes[section.number], ends) for section in sections]
+    for symbol in symbols:
+        if symbol.is_section_definition:
+            parts.append(_definition(coff, symbol, sizes[symbol.section], changes[symbol.section] or ()))
+    with_symbol = {symbol.section for symbol in symbols}
+    dropped = 0
+    for section in reversed(removed):
+        # An object without any section is none, so the last one stays.
+        is_last = section.number == coff.section_count - dropped > 1
+        dropped += is_last and section.number not in with_symbol
+    return _assemble(coff, parts, sizes=sizes, dropped=dropped)
+
+
+def _check_replaced(coff: EditableObject, symbols: Sequence[DefinedSymbol]) -> None:
+    for symbol in symbols:
+        if symbol.value:
+            raise HostError(
+                f"{symbol.name} lies inside {coff.title(symbol.section)}, at {symbol.value:#x}",
+                hint="only a section that is used as a whole can get other contents",
+                chain=coff.view.chain,
+            )
+    coff.check_addends(symbols)
+
+
+def _check_removed(coff: EditableObject, sections: Sequence[Section], symbols: Sequence[DefinedSymbol]) -> None:
+    for section in sections:
         if not section.flags & REMOVED_BY_LINKER:
             raise HostError(
                 f"{coff.title(section.number)} becomes part of programs, whose code may look for it",
                 hint="compile the host without device code instead",
-                chain=view.chain,
+                chain=coff.view.chain,
             )
-    symbols = coff.symbols_in({section.number for section in chosen})
     for symbol in symbols:
         if not symbol.is_section_definition:
             raise HostError(
                 f"{symbol.name} is in {coff.title(symbol.section)}",
                 hint="the host's code may need it; compile the host without device code instead",
-                chain=view.chain,
+                chain=coff.view.chain,
             )
     coff.check_unused(symbols)
-    ends = coff.part_ends
-    changes = [_cut(coff, section, ends) for section in chosen]
-    changes += [_definition(coff, symbol, 0, ()) for symbol in symbols]
-    with_symbol = {symbol.section for symbol in symbols}
-    dropped = 0
-    for section in reversed(chosen):
-        # An object without any section is none, so the last one stays.
-        is_last = section.number == coff.section_count - dropped > 1
-        dropped += is_last and section.number not in with_symbol
-    return _assemble(coff, changes, sizes={section.number: 0 for section in chosen}, dropped=dropped)
+
+
+def _exchange(coff: EditableObject, section: Section, content: Sequence[Piece] | None, ends: Sequence[int]) -> _Change:
+    if content is None:
+        return _cut(coff, section, ends)
+    return _Change(section.raw_offset, section.raw_offset + section.raw_size, tuple(content))
 
 
 def _cut(coff: EditableObject, section: Section, ends: Sequence[int]) -> _Change:
