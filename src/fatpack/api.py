@@ -133,6 +133,8 @@ def pack(
     opened: list[Source] = []
     try:
         stored = [_image(item, opened) for item in images]
+        if not stored:
+            raise UsageError("no image to pack")
         pieces: Iterable[Piece] = packing.pack(stored, version=version, compression=compression, level=level).pieces()
         if host is None:
             views: list[View] = [image.data for image in stored]  # type: ignore[misc]
@@ -195,7 +197,7 @@ def replace(
     from fatpack.ops import edit
 
     with open_source(host) as into, open_source(container) as content:
-        pieces = edit.replace(into.view(), [content.view()], section=section)
+        pieces = edit.replace(into.view(), content.view(), section=section)
         return _write_host(into.view(), pieces, output, force=force)
 
 
@@ -204,15 +206,13 @@ def remove(
 ) -> int:
     """Write a copy of an object without its device code, or without the selected images; return the size in bytes.
 
-    Raises UsageError when nothing is selected.
+    Raises HostError when nothing is selected, FormatError when something there is damaged.
     """
     from fatpack.ops import edit
     from fatpack.ops.select import Selector
 
     with open_source(host) as source:
         removal = edit.remove(source.view(), selector or Selector())
-        if not removal.removed:
-            raise UsageError("no image to remove", hint="`fatpack inspect` shows what is there")
         return _write_host(source.view(), removal.pieces, output, force=force)
 
 

@@ -88,18 +88,18 @@ class FormatError(FatpackError):
         self.found = found
 
     def describe(self) -> str:
-        """Return the message without file, format and offset: for a finding, which carries those itself."""
+        """Return the message without file, format, offset and hint: for a finding, which carries those itself."""
         text = ": ".join(part for part in (self.field, self.problem) if part)
         facts = [f"expected {self.expected}"] if self.expected else []
         facts += [f"found {self.found}"] if self.found else []
-        text = f"{text} ({', '.join(facts)})" if facts else text
-        return f"{text}; {self.hint}" if self.hint else text
+        return f"{text} ({', '.join(facts)})" if facts else text
 
     def __str__(self) -> str:
         place = self.format
         if self.offset is not None:
             place = f"{place} at {hexadecimal(self.offset)}".strip()
-        return ": ".join(part for part in (self._where(), place, self.describe()) if part)
+        text = ": ".join(part for part in (self._where(), place, self.describe()) if part)
+        return f"{text}; {self.hint}" if self.hint else text
 
 
 class Truncated(FormatError):

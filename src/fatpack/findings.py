@@ -20,6 +20,7 @@ CODES: dict[str, tuple[str, str]] = {
     "FP1102": ("warning", "The stored architecture and the one the image itself claims disagree."),
     "FP1103": ("warning", "The stored triple and the kind of machine the image is for disagree."),
     "FP1104": ("error", "The image looks damaged: its own headers point past its end."),
+    "FP1105": ("note", "The image is stored as something that starts with a magic, and the magic is not there."),
     "FP1201": (
         "note",
         "The offload kind uses the numbering of LLVM 20 and older, or of DPC++; it is kept on rewriting.",

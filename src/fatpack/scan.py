@@ -151,6 +151,7 @@ def _walk(site: Site, host: str, member: str | None, depth: int) -> Iterator[Fou
     """Yield the containers of one region, which follow each other, with padding or rubbish between."""
     view = site.data
     magics = _NextMagic(view)
+    unread: set[str] = set()
     at = 0
     while at < len(view):
         name = formats.sniff(view.head(at, 24))
@@ -160,8 +161,12 @@ def _walk(site: Site, host: str, member: str | None, depth: int) -> Iterator[Fou
             at = following
             continue
         if name not in formats.ROOMS:
-            yield finding("FP1006", view.span(at), f"{name}: this version does not read these")
-            return
+            if name not in unread:
+                unread.add(name)
+                yield finding("FP1006", view.span(at), f"{name}: this version does not read these")
+            # How far it reaches is unknown too, so the next magic behind its own is where the walk goes on.
+            at = magics.after(at + 4)
+            continue
         room = formats.room(name)
         extent = room.extent(view, at)
         try:
@@ -179,13 +184,15 @@ def _walk(site: Site, host: str, member: str | None, depth: int) -> Iterator[Fou
 
 def _end(view: View, container: Container) -> int:
     """Return where the walk goes on: behind the container, or at a magic that a too large size has swallowed."""
-    span = container.span
-    if container.unknown and container.unknown[-1].end == span.end:
-        tail = container.unknown[-1].start - span.start
-        aligned = span.start - view.start + tail + -tail % 8
-        if aligned > span.start - view.start and formats.sniff(view.head(aligned, 24)):
-            return aligned
-    return span.end - view.start
+    start, end = container.span.start - view.start, container.span.end - view.start
+    unknown = container.unknown[-1] if container.unknown else None
+    if unknown is not None and unknown.end == container.span.end:
+        # A damaged size that is too large ends in bytes no field describes, and in them the next container starts.
+        used = unknown.start - container.span.start
+        following = start + used + -used % 8
+        if following > start and formats.sniff(view.head(following, 24)):
+            return following
+    return end
 
 
 def _gap(view: View, start: int, end: int) -> Iterator[Finding]:
@@ -237,12 +244,18 @@ _AGREEING = {
 }
 
 
+#: forms whose bytes start with a magic: what lacks it is something else, or damaged
+_WITH_MAGIC = {"bitcode", "cubin", "fatbin", "spirv"}
+
+
 def disagreements(image: Image, recognised: Recognised) -> Iterator[Finding]:
     """Yield a finding for everything in which the bytes of an image contradict what is stored about it."""
     stored, real = image.form, recognised.form
     agreeing = _AGREEING.get(stored, {stored})
     if real and agreeing is not None and real not in agreeing and real != "empty":
         yield finding("FP1101", image.span, f"stored as {stored}, but the bytes are {real}")
+    if not real and stored in _WITH_MAGIC:
+        yield finding("FP1105", image.span, f"stored as {stored}, but the bytes do not look like it")
     triple, arch = image.target.triple, image.target.arch
     problem = agreement.of_triple(triple, recognised)
     if problem:
@@ -263,7 +276,8 @@ def _as_finding(error: FormatError | Unsupported | HostError, span: Span) -> Fin
     if isinstance(error, FormatError) and error.offset is not None:
         start = error.offset
         span = span.replace(start=start, end=max(span.end, start))
-        return finding("FP1001", span, f"{error.format}: {error.describe()}".removeprefix(": "))
+        message = f"{error.format}: {error.describe()}" if error.format else error.describe()
+        return finding("FP1001", span, message, error.hint)
     code = "FP1006" if isinstance(error, Unsupported) else "FP1001"
     return finding(code, span, error.problem, error.hint)
 

@@ -68,7 +68,7 @@ def test_replace_needs_a_section(fatpack: Fatpack) -> None:
 def test_in_place_keeps_mode_and_needs_to_be_asked_for(fatpack: Fatpack, fat: Path) -> None:
     fat.chmod(0o751)
     before = fat.read_bytes()
-    ran = fatpack("remove", "fat.o")
+    ran = fatpack("remove", "fat.o", "--arch=sm_80")
     assert (ran.code, fat.read_bytes()) == (2, before)
     assert "say where to write" in ran.err
     assert fatpack("remove", "fat.o", "--arch=sm_80", "--in-place").code == 0
@@ -78,12 +78,18 @@ def test_in_place_keeps_mode_and_needs_to_be_asked_for(fatpack: Fatpack, fat: Pa
 
 def test_the_host_is_never_overwritten_by_o(fatpack: Fatpack, fat: Path) -> None:
     before = fat.read_bytes()
-    assert fatpack("remove", "fat.o", "-o", "fat.o").code == 2
+    for force in ([], ["--force"]):
+        assert fatpack("remove", "fat.o", "-o", "fat.o", *force).code == 2
+    (fat.parent / "link.o").hardlink_to(fat)
+    assert fatpack("remove", "fat.o", "-o", "link.o", "--force").code == 2
     assert fat.read_bytes() == before
 
 
-def test_embedding_something_else_warns(fatpack: Fatpack) -> None:
+def test_embedding_something_else_needs_force_and_warns(fatpack: Fatpack) -> None:
     ran = fatpack("embed", "host.o", "k.ptx", "-o", "x.o")
+    assert ran.code == 2
+    assert "k.ptx is no container we know; pack it first, or --force" in ran.err
+    ran = fatpack("embed", "host.o", "k.ptx", "-o", "x.o", "--force")
     assert ran.code == 0
     assert "k.ptx is no LLVM offload binary; LLVM tools will not read it" in ran.err
 
@@ -97,3 +103,58 @@ def test_a_damaged_container_refuses_a_partial_removal(fatpack: Fatpack, folder:
     assert ran.code == 3
     assert "nothing was removed" in ran.err
     assert not (folder / "x.o").exists()
+
+
+def test_removal_keeps_what_it_cannot_read(fatpack: Fatpack, folder: Path, fat: Path) -> None:
+    """A container of a future version, another format and bytes of nobody stay, to the byte."""
+    one, two = (folder / "both.bin").read_bytes()[:7728], (folder / "both.bin").read_bytes()[7728:]
+    future = one[:4] + b"\x09" + one[5:]
+    foreign = b"\x50\xed\x55\xba\x01\0\x10\0" + bytes(8)
+    (folder / "mixed.bin").write_bytes(one + future + b"nobodys!" * 4 + two + foreign)
+    assert fatpack("embed", "host.o", "mixed.bin", "-o", "mixed.o").code == 0
+    assert fatpack("remove", "mixed.o", "--arch=sm_80", "-o", "x.o").code == 0
+    left = (folder / "x.o").read_bytes()
+    assert future + b"nobodys!" * 4 + two + foreign in left
+    assert archs(fatpack, "x.o") == ["sm_90"]
+    assert fatpack("remove", "x.o", "-o", "y.o").code == 0
+    assert future + b"nobodys!" * 4 + foreign in (folder / "y.o").read_bytes()
+
+
+def test_replace_keeps_the_format_that_code_refers_to(fatpack: Fatpack, folder: Path) -> None:
+    (folder / "fat.bin").write_bytes(b"\x50\xed\x55\xba\x01\0\x10\0" + bytes(8))
+    ran = fatpack("replace", "fat.o", "fat.bin", "-o", "x.o")
+    assert ran.code == 4
+    assert ".llvm.offloading holds llvm-offload-binary, the new content is cuda-fatbin" in ran.err
+    assert fatpack("replace", "fat.o", "k.ptx", "-o", "x.o").code == 4
+    assert not (folder / "x.o").exists()
+
+
+def test_sections_of_one_name_are_told_apart_by_number(fatpack: Fatpack, folder: Path) -> None:
+    assert fatpack("pack", A, "-o", "one.bin", "-q").code == 0
+    assert fatpack("embed", "fat.o", "one.bin", "-o", "two.o").code == 0
+    assert fatpack("inspect", "two.o").out.count(".llvm.offloading at") == 2
+    ran = fatpack("replace", "two.o", "both.bin", "--section=.llvm.offloading", "-o", "x.o")
+    assert ran.code == 4
+    number = ran.err.rpartition("present, for --section: ")[2].split(",")[1].split()[0]
+    assert fatpack("replace", "two.o", "both.bin", f"--section={number}", "-o", "x.o").code == 0
+    assert archs(fatpack, "x.o") == ["sm_80", "sm_90", "sm_80", "sm_90"]
+    assert fatpack("remove", "two.o", "--arch=sm_80", "-o", "y.o").code == 0
+    assert archs(fatpack, "y.o") == ["sm_90"]
+
+
+def test_an_image_inside_an_image_is_not_removed_but_named(fatpack: Fatpack) -> None:
+    assert fatpack("pack", "--image=file=both.bin,triple=t", "--host=host.o", "-o", "nest.o", "-q").code == 0
+    ran = fatpack("remove", "nest.o", "--arch=sm_80", "-o", "x.o")
+    assert ran.code == 1
+    assert "image 0.0/0.0 lies inside another image" in ran.err
+
+
+def test_what_is_missing_is_said_with_what_is_there(fatpack: Fatpack) -> None:
+    ran = fatpack("remove", "fat.o", "--arch=sm_70", "-o", "x.o")
+    assert "no image to remove that matches --arch=sm_70; present are sm_80, sm_90" in ran.err
+
+
+def test_a_device_image_is_no_host(fatpack: Fatpack) -> None:
+    ran = fatpack("embed", "a.cubin", "both.bin", "-o", "x.o")
+    assert ran.code == 4
+    assert "this is a device image itself (cubin), no host" in ran.err

@@ -26,6 +26,7 @@ def test_the_tree_of_a_container(folder: Path, fatpack: Fatpack) -> None:
         "    1.0  openmp  nvptx64-nvidia-cuda  sm_80          cubin    at 0x148  10 B\n"
         "    2.0  hip     amdgcn-amd-amdhsa    gfx90a:xnack+  bitcode  at 0x208   8 B\n"
         "    3.0  sycl    -                    -              empty    at 0x270   0 B\n"
+        "  note FP1105 at 0x148: stored as cubin, but the bytes do not look like it\n"
     )
 
 
@@ -116,7 +117,7 @@ def test_bytes_shows_every_field(folder: Path, fatpack: Fatpack) -> None:
 
 def test_at_names_the_field_of_one_byte(folder: Path, fatpack: Fatpack) -> None:
     text = fatpack("inspect", "--at", "0x22", "pkg.bin").out
-    assert text.splitlines()[0] == "0x22: container[0].entry[0].offload_kind, byte 0 of 2"
+    assert text.splitlines()[0] == "pkg.bin at 0x22: container[0].entry[0].offload_kind, byte 0 of 2"
     assert "2 (cuda)" in text
     assert "TheOffloadKind" in text
 

@@ -144,3 +144,26 @@ def test_a_full_disk_is_an_input_output_error(folder: Path, fatpack: Fatpack) ->
     ran = fatpack("pack", A, "-o", "/dev/full", "--force")
     assert ran.code == 5
     assert "No space left on device" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("option", "doubt"),
+    [
+        ("file=a.cubin,triple=nvptx64-nvidia-cuda,arch=SM_80", "arch=SM_80 is unknown; did you mean sm_80"),
+        (
+            "file=a.cubin,tripel=nvptx64-nvidia-cuda,triple=t",
+            "tripel= is stored as a key of its own; did you mean triple=?",
+        ),
+        ("file=a.cubin", "has no triple; tools will not know which device it is for"),
+    ],
+)
+def test_slips_are_pointed_out(folder: Path, fatpack: Fatpack, option: str, doubt: str) -> None:
+    ran = fatpack("pack", f"--image={option}", "-o", "x")
+    assert ran.code == 0
+    assert doubt in ran.err
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_999", "generic", ""])
+def test_future_and_generic_names_are_no_slips(folder: Path, fatpack: Fatpack, arch: str) -> None:
+    ran = fatpack("pack", f"--image=file=k.ptx,triple=nvptx64-nvidia-cuda,arch={arch}", "-o", "x")
+    assert "unknown" not in ran.err

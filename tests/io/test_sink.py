@@ -121,8 +121,10 @@ def test_an_input_is_not_overwritten_by_its_own_command(tmp_path: Path) -> None:
     with open_source(tmp_path / "in") as source:
         with pytest.raises(UsageError, match="is an input"):
             write_file(tmp_path / "in", [source.view()], inputs=[source.view()])
-        # With force the old bytes are read while the new file is written, and replaced at the end.
-        write_file(tmp_path / "in", [b"head", source.view()], inputs=[source.view()], force=True)
+        with pytest.raises(UsageError, match="is an input"):
+            write_file(tmp_path / "in", [source.view()], inputs=[source.view()], force=True)
+        # In place the old bytes are read while the new file is written, and replaced at the end.
+        write_file(tmp_path / "in", [b"head", source.view()], force=True)
     assert (tmp_path / "in").read_bytes() == b"head" + BULK
 
 

@@ -29,6 +29,13 @@ COMMANDS = {
 class LazyGroup(click.Group):
     """A group whose commands live in modules of their names under ``fatpack.cli``."""
 
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; take a closed pipe past click's own handling of it."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise ClosedPipe from error
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the command names in the order of the documentation."""
         return list(COMMANDS)
@@ -58,6 +65,10 @@ class LazyGroup(click.Group):
             hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(COMMANDS)}, tool"
             ctx.fail(f"no command {name!r}; {hint}")
         return super().resolve_command(ctx, args)
+
+
+class ClosedPipe(Exception):
+    """The reader of our output went away. click would exit with 1, which means findings here."""
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -90,6 +101,8 @@ def run(arguments: Sequence[str]) -> int:
     """Run the command line and return its exit code."""
     try:
         code = group.main(expand(arguments), prog_name="fatpack", standalone_mode=False)
+    except ClosedPipe as error:
+        raise BrokenPipeError from error
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return USAGE

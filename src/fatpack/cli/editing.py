@@ -34,12 +34,18 @@ def output_options(command: Command) -> Command:
     return command
 
 
+def check_output(output: str | None, *, in_place: bool) -> None:
+    """Raise UsageError unless the options name exactly one place to write; called before any work is done."""
+    if in_place and output is not None:
+        raise UsageError("-o and --in-place exclude each other")
+    if not in_place and output is None:
+        raise UsageError("say where to write", hint="-o FILE for a copy, or --in-place to change the host itself")
+
+
 def write_result(
     host: View, pieces: Iterable[Piece], output: str | None, *, in_place: bool, force: bool, quiet: bool
 ) -> int:
     """Write an edited host where the options say; return the exit code."""
-    if in_place == (output is not None):
-        raise UsageError("say where to write", hint="-o FILE for a copy, or --in-place to change the host itself")
     if output == "-":
         write_pieces(1, pieces)
         return FINE
@@ -48,7 +54,7 @@ def write_result(
         raise UsageError("--in-place needs a file")
     meter = Meter(len(host), f"writing {target}", quiet=quiet)
     try:
-        size = write_edited(host, pieces, target, force=force or in_place, progress=meter)
+        size = write_edited(host, pieces, target, force=force, in_place=in_place, progress=meter)
     finally:
         meter.finish()
     say(f"wrote {target}: {size_words(size)}", quiet=quiet)

@@ -10,6 +10,7 @@ from fatpack.io.sink import write_file, write_pieces
 from fatpack.io.source import open_source
 from fatpack.model import Finding
 from fatpack.ops.extract import Extract, parse_address, plan_containers, plan_images, write_plan
+from fatpack.ops.select import present_archs
 from fatpack.report.problems import FINDINGS, FINE, MALFORMED
 from fatpack.report.text import printable, size_words
 from fatpack.scan import scan
@@ -61,7 +62,10 @@ def command(
         if not plan:
             what = "containers" if containers else "images"
             asked = f" that match {wanted.describe()}" if not wanted.is_empty() else ""
-            say(f"fatpack: {file}: no {what}{asked}", quiet=quiet and not damage)
+            unread = [item.message for item in items if isinstance(item, Finding) and item.code == "FP1006"]
+            archs = present_archs(items)
+            present = f"; present are {', '.join(archs)}" if archs else ""
+            say(f"fatpack: {file}: no {what}{asked}{present}{'; '.join(['', *unread])}", quiet=quiet and not damage)
             return MALFORMED if damage else FINDINGS
         _write(plan, output, directory, file, force=force, quiet=quiet)
     return MALFORMED if damage else FINE

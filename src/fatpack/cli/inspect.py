@@ -44,6 +44,8 @@ def command(
         return FINE
     if not files:
         raise UsageError("no file given", hint="fatpack inspect FILE...")
+    if (as_bytes or at is not None) and as_json:
+        raise UsageError("--json shows no bytes", hint="leave out --json, or --bytes and --at")
     if as_bytes or at is not None:
         return max(_show_bytes(path, at) for path in files)
     return show(files, as_json=as_json, verbose=verbose)
@@ -55,6 +57,8 @@ def _show_bytes(path: str, at: int | None) -> int:
     try:
         with open_source(path) as source:
             write_lines(annotated(source.view()) if at is None else at_offset(source.view(), at))
+    except BrokenPipeError:
+        raise
     except (FatpackError, OSError) as error:
         sys.stderr.write(f"fatpack: error: {message(error)}\n")
         return exit_code(error)

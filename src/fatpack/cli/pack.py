@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 import click
 
 from fatpack.cli.options import Meter, force_option, quiet_option, same_directory_name, say, warn
@@ -11,14 +13,18 @@ from fatpack.io.source import open_source
 from fatpack.ops import edit
 from fatpack.ops.pack import OFFLOAD_WORDS, open_images, pack, parse_image_option
 from fatpack.report.text import count, size_words
+from fatpack.target import is_amdgpu, is_nvptx, nearest_names, parse_nvidia
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from fatpack.io.source import Source, View
     from fatpack.model import Piece
     from fatpack.ops.pack import ImageOption
+
+#: Keys with a meaning of their own; a key that is nearly one of them is probably a slip.
+_KEYS = ("file", "triple", "arch", "kind", "feature")
 
 
 @click.command()
@@ -66,7 +72,9 @@ def command(
     after the first image, STEM.offload, or after the host, STEM.offload.o, in the current directory.
     """
     options = [parse_image_option(text) for text in images]
-    _warn_unknown_kinds(options, quiet=quiet)
+    for option in options:
+        for doubt in doubts(option):
+            say(f"fatpack: warning: {doubt}", quiet=quiet)
     if (compression or level is not None) and not compress:
         raise UsageError("--compression and --compression-level need --compress")
     opened: list[Source] = []
@@ -103,12 +111,20 @@ def _default_name(first: str, host: str | None) -> str:
     return same_directory_name(first, ".offload") if first != "-" else "stdin.offload"
 
 
-def _warn_unknown_kinds(options: Sequence[ImageOption], *, quiet: bool) -> None:
-    for option in options:
-        kind = option.get("kind")
-        if kind and kind not in OFFLOAD_WORDS:
-            known = ", ".join(OFFLOAD_WORDS)
-            say(f"fatpack: warning: kind={kind} is no offload kind, stored as none; known are {known}", quiet=quiet)
+def doubts(option: ImageOption) -> Iterator[str]:
+    """Yield what looks like a slip in an option; containers may hold any key and any name, so nothing is refused."""
+    kind, arch, triple = option.get("kind"), option.get("arch") or "", option.get("triple") or ""
+    if kind and kind not in OFFLOAD_WORDS:
+        yield f"kind={kind} is no offload kind, stored as none; known are {', '.join(OFFLOAD_WORDS)}"
+    if not triple:
+        yield f"--image={option.text} has no triple; tools will not know which device it is for"
+    if (is_nvptx(triple) and not parse_nvidia(arch)) or (is_amdgpu(triple) and not arch.startswith("gfx")):
+        near = nearest_names(arch) if arch not in ("", "generic", "amdgcnspirv") else ()
+        if near:
+            yield f"arch={arch} is unknown; did you mean {', '.join(near)}?"
+    for key, _ in option.pairs:
+        if key not in _KEYS and (near := get_close_matches(key, _KEYS, n=1, cutoff=0.8)):
+            yield f"{key}= is stored as a key of its own; did you mean {near[0]}=?"
 
 
 def _write(target: str, pieces: list[Piece], *, force: bool, inputs: Sequence[View], meter: Meter) -> int:

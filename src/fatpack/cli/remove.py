@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from fatpack.cli.editing import output_options, write_result
+from fatpack.cli.editing import check_output, output_options, write_result
 from fatpack.cli.options import quiet_option, say, selector, selector_options
 from fatpack.io.source import open_source
 from fatpack.ops import edit
@@ -26,14 +26,17 @@ def command(
     host: str, output: str | None, in_place: bool, force: bool, dry_run: bool, quiet: bool, **selectors: Any
 ) -> int:
     """Take all device code, or the selected images, out of a copy of HOST."""
+    if not dry_run:
+        check_output(output, in_place=in_place)
     with open_source(host) as source:
         view = source.view()
-        removal = edit.remove(view, selector(selectors))
+        try:
+            removal = edit.remove(view, selector(selectors))
+        except edit.NothingSelected as error:
+            say(f"fatpack: {error}", quiet=quiet)
+            return FINDINGS
         for what in removal.removed:
             say(f"{'would remove' if dry_run else 'remove'} {what}", quiet=quiet)
-        if not removal.removed:
-            say(f"fatpack: {host}: no image to remove", quiet=quiet)
-            return FINDINGS
         if dry_run:
             say(f"{count(len(removal.removed), 'image')}, {size_words(removal.removed_size)}", quiet=quiet)
             return FINE

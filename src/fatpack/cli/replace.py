@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from fatpack.cli.editing import output_options, write_result
+from fatpack.cli.editing import check_output, output_options, write_result
 from fatpack.cli.options import quiet_option
 from fatpack.io.source import open_source
 from fatpack.ops import edit
@@ -13,13 +13,14 @@ from fatpack.ops import edit
 @click.command()
 @click.argument("host")
 @click.argument("container")
-@click.option("--section", metavar="NAME", help="Which section, if HOST has several with device code.")
+@click.option("--section", metavar="NAME", help="Which section, by name or number, if HOST has several.")
 @output_options
 @quiet_option
 def command(
     host: str, container: str, section: str | None, output: str | None, in_place: bool, force: bool, quiet: bool
 ) -> int:
-    """Exchange the device code in a copy of HOST for CONTAINER."""
+    """Exchange the device code in a copy of HOST for CONTAINER, which must be of the format that is there."""
+    check_output(output, in_place=in_place)
     with open_source(host) as into, open_source(container) as content:
-        pieces = edit.replace(into.view(), [content.view()], section=section)
+        pieces = edit.replace(into.view(), content.view(), section=section, force=force)
         return write_result(into.view(), pieces, output, in_place=in_place, force=force, quiet=quiet)

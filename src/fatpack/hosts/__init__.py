@@ -8,6 +8,7 @@
 ``embed``   ``embed(view, content) -> Iterable[Piece]``: the host with a container added
 ``replace`` ``replace(view, index, content) -> Iterable[Piece]``: one section's content exchanged
 ``remove``  ``remove(view, indices) -> Iterable[Piece]``: sections of device code taken out
+``edit``    ``edit(view, {index: content or None}) -> Iterable[Piece]``: several of both at once
 ``verify``  ``verify(before, after)``: raises HostError unless ``after`` is a sound edit of ``before``
 =========  ==========================================================================================
 
@@ -23,7 +24,7 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Protocol
 
     from fatpack.doc import Doc
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         def embed(self, view: View, content: Sequence[Piece]) -> Iterable[Piece]: ...  # noqa: D102
         def replace(self, view: View, index: int, content: Sequence[Piece]) -> Iterable[Piece]: ...  # noqa: D102
         def remove(self, view: View, indices: Sequence[int]) -> Iterable[Piece]: ...  # noqa: D102
+        def edit(self, view: View, changes: Mapping[int, Sequence[Piece] | None]) -> Iterable[Piece]: ...  # noqa: D102
         def verify(self, before: View, after: View) -> None: ...  # noqa: D102
 
 

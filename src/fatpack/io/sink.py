@@ -116,10 +116,9 @@ def write_file(
 ) -> int:
     """Write a file whole or not at all; return its size in bytes.
 
-    An existing ``path`` is refused unless ``force``. ``inputs`` are views the output is made of: overwriting one of
-    their files is refused without ``force``, and safe with it, because the rename happens after everything was
-    read. ``mode`` are the permission bits (default: those of the file replaced, else 0666 less the umask).
-    ``verify`` sees the complete file before it gets its name and may raise. A replaced file is synced to disk
+    An existing ``path`` is refused unless ``force``. ``inputs`` are views whose files must not be overwritten in any
+    case; an edit in place passes none, and is safe because the rename happens after everything was read. ``mode``
+    are the permission bits (default: those of the file replaced, else 0666 less the umask). ``verify`` sees the complete file before it gets its name and may raise. A replaced file is synced to disk
     first, since it may be somebody's only copy. Raises ``FileExistsError``, ``OSError``, and what ``verify``
     raises.
     """
@@ -162,9 +161,9 @@ def _existing(path: str, force: bool, inputs: Iterable[View]) -> os.stat_result 
         return None
     if stat.S_ISDIR(old.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if any(_same_file(view, old) for view in inputs):
+        raise UsageError(f"{path} is an input of this command", hint="choose another output")
     if not force:
-        if any(_same_file(view, old) for view in inputs):
-            raise UsageError(f"{path} is an input of this command", hint="choose another output")
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
     return old
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from fatpack import formats, hosts
-from fatpack.errors import FormatError, HostError, Unsupported, UsageError
+from fatpack import formats, hosts, images
+from fatpack.errors import FormatError, HostError
 from fatpack.io.sink import file_mode, write_file
 from fatpack.model import Finding
-from fatpack.ops.select import select
+from fatpack.ops.select import describe, present_archs, select
 from fatpack.record import Record
 from fatpack.scan import Found, host_of, scan
 
@@ -16,12 +16,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from fatpack.hosts import Editor
+    from fatpack.hosts import Editor, Site
     from fatpack.io.sink import Progress
     from fatpack.io.source import View
     from fatpack.model import Piece
     from fatpack.ops.select import Selector
-    from fatpack.scan import FoundImage
+
+
+class NothingSelected(HostError):
+    """The host is fine, but no image of it was meant; the message says what is there."""
 
 
 def editor(view: View) -> Editor:
@@ -36,6 +39,13 @@ def editor(view: View) -> Editor:
             hint="edit the objects before they are linked or archived",
             chain=view.chain,
         )
+    form = images.recognise(view).form
+    if form in ("cubin", "code-object"):
+        raise HostError(
+            f"this is a device image itself ({form}), no host",
+            hint="pack it into a container; the container goes into a host object",
+            chain=view.chain,
+        )
     return room  # type: ignore[return-value]  # it has the whole door
 
 
@@ -44,19 +54,30 @@ def embed(host: View, content: Sequence[Piece]) -> Iterable[Piece]:
     return editor(host).embed(host, content)
 
 
-def replace(host: View, content: Sequence[Piece], *, section: str | None = None) -> Iterable[Piece]:
+def replace(host: View, content: View, *, section: str | None = None, force: bool = False) -> Iterable[Piece]:
     """Return the pieces of the host with the content of one section of device code exchanged.
 
-    ``section`` names it; without a name the host must have exactly one. Raises HostError otherwise.
+    ``section`` is its name, or its number where several have one name; without it the host must have exactly one.
+    The new content must be a container of the format that is there now, unless ``force``: code refers to what a
+    section holds. Raises HostError otherwise.
     """
     room = editor(host)
-    sites = {site.index: site.section for site in room.locate(host) if not isinstance(site, Finding)}
-    chosen = [index for index, name in sites.items() if section in (None, name) and index is not None]
+    sites = [site for site in room.locate(host) if not isinstance(site, Finding) and site.index is not None]
+    chosen = [site for site in sites if section in (None, site.section, str(site.index))]
     if len(chosen) != 1:
-        names = ", ".join(sorted({str(name) for name in sites.values()})) or "none"
+        present = ", ".join(f"{site.index} {site.section}" for site in sites) or "none"
         wanted = f"{len(chosen)} sections {section!r}" if section else f"{len(chosen)} sections of device code"
-        raise HostError(f"{wanted}, exactly one is needed", hint=f"present: {names}", chain=host.chain)
-    return room.replace(host, chosen[0], content)
+        raise HostError(f"{wanted}, exactly one is needed", hint=f"present, for --section: {present}", chain=host.chain)
+    (site,) = chosen
+    old, new = (formats.sniff(view.head(0, 24)) for view in (site.data, content))
+    if old != new and not force:
+        raise HostError(
+            f"{site.section} holds {old or 'no container we know'}, the new content is {new or 'none either'}",
+            hint="only a container of the same format is put in its place; --force does it all the same",
+            chain=host.chain,
+        )
+    assert site.index is not None
+    return room.replace(host, site.index, [content])
 
 
 class Removal(Record):
@@ -70,8 +91,9 @@ class Removal(Record):
 def remove(host: View, selector: Selector) -> Removal:
     """Return the host without the selected images (all by default).
 
-    A section that loses all its images goes; one that keeps some is written again with the containers that are
-    left. A damaged container refuses the whole edit: what cannot be read cannot be kept safely.
+    A section that loses everything in it goes. One that keeps something is written again: containers that lose some
+    images are rewritten, all other bytes stay as they are, known or not. A damaged container refuses the whole edit:
+    what cannot be read cannot be kept safely. Raises HostError when nothing can be removed, with what is there.
     """
     room = editor(host)
     items = list(scan(host))
@@ -80,50 +102,60 @@ def remove(host: View, selector: Selector) -> Removal:
             raise FormatError(
                 item.message, offset=item.span.start, hint="nothing was removed", chain=item.span.source or host.chain
             )
-    meant = {id(image): (position, image) for position, _, image in select(items, selector)}
-    sections: dict[int, list[Found]] = {}
-    for item in items:
-        if isinstance(item, Found) and item.index is not None:
-            sections.setdefault(item.index, []).append(item)
-    whole: list[int] = []
-    rewritten: list[tuple[int, list[Piece]]] = []
-    gone: list[tuple[str, FoundImage]] = []
-    for index, group in sections.items():
-        goes = [meant[id(image)] for found in group for image in found.images if id(image) in meant]
-        if not goes:
-            continue
-        gone += goes
-        kept = [piece for found in group for piece in _without(found, meant)]
-        if kept:
-            rewritten.append((index, kept))
-        else:
-            whole.append(index)
-    if not gone:
-        return Removal((), (), 0)
-    if len(rewritten) + bool(whole) > 1:
-        raise Unsupported(
-            "this removal changes several sections in different ways",
-            hint="remove section by section",
+    chosen = list(select(items, selector))
+    meant = {id(image): (position, image) for position, _, image in chosen if "/" not in position}
+    if not meant:
+        raise _nothing(host, items, selector, [position for position, _, _ in chosen])
+    changes: dict[int, Sequence[Piece] | None] = {}
+    for site in room.locate(host):
+        if not isinstance(site, Finding) and site.index is not None:
+            inside = [item for item in items if isinstance(item, Found) and item.index == site.index]
+            if any(id(image) in meant for found in inside for image in found.images):
+                changes[site.index] = _without(site, inside, meant)
+    size = sum(image.image.stored_size or 0 for _, image in meant.values())
+    return Removal(room.edit(host, changes), tuple(describe(*chosen) for chosen in meant.values()), size)
+
+
+def _nothing(
+    host: View, items: Sequence[Found | Finding], selector: Selector, nested: Sequence[str]
+) -> NothingSelected:
+    """Return the error for a selection that can remove nothing."""
+    if nested:
+        return NothingSelected(
+            f"image {nested[0]} lies inside another image",
+            hint="extract the image around it and edit that",
             chain=host.chain,
         )
-    pieces = room.replace(host, *rewritten[0]) if rewritten else room.remove(host, whole)
-    size = sum(image.image.stored_size or 0 for _, image in gone)
-    return Removal(pieces, tuple(_words(position, image) for position, image in gone), size)
+    asked = f" that matches {selector.describe()}" if not selector.is_empty() else ""
+    unread = next((item.message for item in items if isinstance(item, Finding) and item.code == "FP1006"), "")
+    archs = present_archs(items)
+    hint = f"present are {', '.join(archs)}" if archs else unread
+    return NothingSelected(f"no image to remove{asked}", hint=hint, chain=host.chain)
 
 
-def _without(found: Found, meant: Collection[int]) -> Iterable[Piece]:
-    """Yield what is left of a container: its stored bytes, a rewrite with the images that stay, or nothing."""
-    left = tuple(image.image for image in found.images if id(image) not in meant)
-    if len(left) == len(found.images):
-        return [found.view]
-    if not left:
-        return []
-    return formats.room(found.container.format).write(found.container.replace(images=left))
+def _without(site: Site, inside: Sequence[Found], meant: Collection[int]) -> list[Piece] | None:
+    """Return what stays of a section as pieces, None if nothing but padding does."""
+    data, at = site.data, 0
+    kept: list[Piece] = []
+    has_content = False
+    for found in inside:
+        start, end = found.view.start - data.start, found.view.end - data.start
+        gap = data.slice(at, start - at)
+        left = tuple(image.image for image in found.images if id(image) not in meant)
+        kept.append(gap)
+        has_content = has_content or bool(left) or _has_content(gap)
+        if len(left) == len(found.images):
+            kept.append(found.view)
+            has_content = True
+        elif left:
+            kept += formats.room(found.container.format).write(found.container.replace(images=left))
+        at = end
+    tail = data.slice(at, len(data) - at)
+    return [*kept, tail] if has_content or _has_content(tail) else None
 
 
-def _words(position: str, found: FoundImage) -> str:
-    target = found.image.target
-    return " ".join(word for word in (position, target.offload, target.triple, target.arch, found.form) if word)
+def _has_content(view: View) -> bool:
+    return any(bytes(piece).strip(b"\0") for piece in view.pieces())
 
 
 def write_edited(
@@ -132,26 +164,21 @@ def write_edited(
     output: str | os.PathLike[str],
     *,
     force: bool = False,
+    in_place: bool = False,
     progress: Progress | None = None,
 ) -> int:
     """Write an edited host and return its size; mode bits are kept, and the result is verified before it is named.
 
-    ``output`` may be the host itself if ``force`` is given: the file is replaced in one step, after verification.
+    ``in_place`` writes over the host itself, in one step after verification; without it the host is refused as
+    output whatever else is allowed.
     """
     room = editor(host)
-    if not force and os.path.lexists(output) and _is(host, output):
-        raise UsageError(f"{output} is the host itself", hint="choose another output with -o, or --in-place")
     return write_file(
         output,
         pieces,
-        force=force,
+        force=force or in_place,
         mode=file_mode(host),
-        inputs=[host],
+        inputs=[] if in_place else [host],
         verify=lambda after: room.verify(host, after),
         progress=progress,
     )
-
-
-def _is(view: View, path: str | os.PathLike[str]) -> bool:
-    fd = view.source.fileno()
-    return fd is not None and os.path.samestat(os.fstat(fd), os.stat(path))

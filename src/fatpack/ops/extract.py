@@ -6,13 +6,14 @@ with everything but harmless characters replaced. All names are checked before t
 
 from __future__ import annotations
 
+import errno
 import os
 
 from fatpack import images
 from fatpack.errors import UsageError
 from fatpack.io.names import image_name, safe_word, stem
 from fatpack.io.sink import write_file
-from fatpack.ops.select import positions, select
+from fatpack.ops.select import describe, positions, select
 from fatpack.record import Record
 from fatpack.scan import Found
 
@@ -47,8 +48,7 @@ def plan_images(items: Sequence[Found | Finding], selector: Selector, source: st
         where = found.member or source
         extension = images.EXTENSIONS.get(image.form, "bin" if not image.form else image.form)
         name = image_name(where, target.triple, target.arch, numbers[position], extension)
-        facts = " ".join(word for word in (target.offload, target.triple, target.arch, image.form) if word)
-        plan.append(Extract(name, image.image.data, f"{position} {facts}"))  # type: ignore[arg-type]
+        plan.append(Extract(name, image.image.data, describe(position, image)))  # type: ignore[arg-type]
     return plan
 
 
@@ -84,11 +84,12 @@ def write_plan(
     if not force:
         existing = [path for path in paths if os.path.lexists(path)]
         if existing:
-            more = f" and {len(existing) - 1} more" if len(existing) > 1 else ""
-            raise UsageError(
-                f"{existing[0]}{more} exists", hint="give another directory with -d, or --force to overwrite"
-            )
+            verb = f"and {len(existing) - 1} more exist" if len(existing) > 1 else "exists"
+            hint = "give another directory with -d, or --force to overwrite"
+            raise UsageError(f"{existing[0]} {verb}", hint=hint)
     if directory:
+        if os.path.lexists(directory) and not os.path.isdir(directory):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
         os.makedirs(directory, exist_ok=True)
     for path, item in zip(paths, plan, strict=True):
         write_file(path, [item.data], force=force, progress=progress)

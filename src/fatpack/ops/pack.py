@@ -28,11 +28,13 @@ _BITCODE_MAGICS = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 class ImageOption(Record):
     """One ``--image=`` of the command line: keys in order of first appearance, with their values joined by commas.
 
-    ``files`` are the values of ``file``, each an image of its own with the same metadata.
+    ``files`` are the values of ``file``, each an image of its own with the same metadata; ``text`` is the option as
+    it was given.
     """
 
     files: tuple[str, ...]
     pairs: tuple[tuple[str, str], ...]
+    text: str = ""
 
     def get(self, key: str) -> str | None:
         """Return a key's value, None if it was not given."""
@@ -43,13 +45,14 @@ def parse_image_option(text: str) -> ImageOption:
     """Return ``file=F,triple=T[,arch=A][,kind=K][,key=value…]`` taken apart as llvm-offload-binary 22 does.
 
     Parts are split at every comma and each at its first ``=``; a repeated key joins its values with commas, a key
-    without ``=`` has an empty value (spec section 5.1).
+    without ``=`` has an empty value.
     """
     values: dict[str, list[str]] = {}
     for part in text.split(","):
         key, _, value = part.partition("=")
         values.setdefault(key, []).append(value)
-    return ImageOption(tuple(values.get("file", ())), tuple((key, ",".join(parts)) for key, parts in values.items()))
+    pairs = tuple((key, ",".join(parts)) for key, parts in values.items())
+    return ImageOption(tuple(values.get("file", ())), pairs, text)
 
 
 def image_kind(name: str, head: bytes) -> int:
@@ -101,8 +104,9 @@ def open_images(options: Iterable[ImageOption], opened: list[Source]) -> Iterato
     """
     for option in options:
         if not option.files:
-            given = ",".join(f"{key}={value}" for key, value in option.pairs)
-            raise UsageError(f"--image={given} has no file", hint="write --image=file=PATH,triple=TRIPLE,arch=ARCH")
+            raise UsageError(
+                f"--image={option.text} has no file=", hint="write --image=file=PATH,triple=TRIPLE,arch=ARCH"
+            )
         for name in option.files:
             source = open_source(name, resting=True)
             opened.append(source)

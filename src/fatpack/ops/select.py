@@ -24,10 +24,10 @@ class Selector(Record):
     prints them: the n-th container of the file, the n-th image in it.
     """
 
-    arch: tuple[str, ...] = ()
-    triple: tuple[str, ...] = ()
-    offload: tuple[str, ...] = ()
-    form: tuple[str, ...] = ()
+    arch: str | tuple[str, ...] = ()
+    triple: str | tuple[str, ...] = ()
+    offload: str | tuple[str, ...] = ()
+    form: str | tuple[str, ...] = ()
     kernel: str | None = None
     container: int | None = None
     index: int | None = None
@@ -56,7 +56,8 @@ class Selector(Record):
             (self.form, found.form),
         )
         for patterns, value in checks:
-            if patterns and not any(_matches(pattern, value) for pattern in patterns):
+            alternatives = (patterns,) if isinstance(patterns, str) else patterns
+            if alternatives and not any(_matches(pattern, value) for pattern in alternatives):
                 return False
         return self.kernel is None or self._has_kernel(found)
 
@@ -88,10 +89,15 @@ def select(items: Sequence[Found | Finding], selector: Selector) -> Iterator[tup
     """Yield (position, container, image) for every image the selector means.
 
     The position is as ``inspect`` prints it: ``2.0`` is image 0 of container 2 of the file, ``2.0/0.1`` image 1 of
-    container 0 inside that image. Images inside images are only meant when they match themselves.
+    container 0 inside that image. Images inside images are only meant when they match themselves, and not by
+    container and index, which count from the outside.
     """
+    by_place = selector.container is not None or selector.index is not None
     for position, found, image in positions(items):
-        container, _, index = position.partition("/")[0].partition(".")
+        outer, _, inner = position.partition("/")
+        container, _, index = outer.partition(".")
+        if by_place and inner:
+            continue
         if selector.container is not None and int(container) != selector.container:
             continue
         if selector.index is not None and int(index) != selector.index:
@@ -108,3 +114,15 @@ def positions(items: Sequence[Found | Finding], prefix: str = "") -> Iterator[tu
             position = f"{prefix}{number}.{index}"
             yield position, found, image
             yield from positions(image.inside, f"{position}/")
+
+
+def describe(position: str, found: FoundImage) -> str:
+    """Return an image in words: position, offload model, triple, arch and form, as far as they are known."""
+    target = found.image.target
+    offload = "" if target.offload == "none" else target.offload
+    return " ".join(word for word in (position, offload, target.triple, target.arch, found.form) if word)
+
+
+def present_archs(items: Sequence[Found | Finding]) -> list[str]:
+    """Return the architectures of all images, each once, in order: what to choose from when nothing matched."""
+    return list(dict.fromkeys(image.image.target.arch or "(no arch)" for _, _, image in positions(items)))

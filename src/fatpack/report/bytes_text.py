@@ -5,7 +5,7 @@ from __future__ import annotations
 from fatpack import formats, hosts
 from fatpack.errors import UsageError
 from fatpack.model import Label
-from fatpack.report.text import columns, printable
+from fatpack.report.text import columns, count, printable
 from fatpack.scan import Found, host_of, scan
 
 TYPE_CHECKING = False
@@ -25,13 +25,13 @@ def labels(view: View) -> Iterator[Label]:
     """
     found = [item for item in scan(view) if isinstance(item, Found) and item.view.source is view.source]
     host = host_of(view)
-    outer: Iterable[Label] = [Label(view.span(), "file", f"{len(view)} bytes", "", "unknown")] if len(view) else []
+    outer: Iterable[Label] = [Label(view.span(), "file", count(len(view), "byte"), "", "unknown")] if len(view) else []
     if host != "raw":
         outer = hosts.room(host).labels(view)
-    yield from _merge(outer, sorted(found, key=lambda item: item.view.start), is_hosted=host != "raw")
+    yield from _merge(outer, sorted(found, key=lambda item: item.view.start), view=view, is_hosted=host != "raw")
 
 
-def _merge(outer: Iterable[Label], found: Sequence[Found], *, is_hosted: bool) -> Iterator[Label]:
+def _merge(outer: Iterable[Label], found: Sequence[Found], *, view: View, is_hosted: bool) -> Iterator[Label]:
     """Replace the parts of outer labels that containers cover by the containers' own labels."""
     number = 0
     reached = 0
@@ -43,15 +43,24 @@ def _merge(outer: Iterable[Label], found: Sequence[Found], *, is_hosted: bool) -
                 number += 1  # damage can make containers overlap: every byte is labelled by the first
                 continue
             if inner.view.start > start:
-                yield label.replace(span=label.span.replace(start=start, end=inner.view.start))
+                yield _rest(label, view, start, inner.view.start)
             prefix = f"{label.name}/" if is_hosted else ""
             for part in formats.room(inner.container.format).labels(inner.view, inner.container):
                 yield part.replace(name=f"{prefix}container[{number}].{part.name}")
             start = reached = inner.view.end
             number += 1
         if start < end:
-            yield label.replace(span=label.span.replace(start=start))
+            yield label if start == label.span.start else _rest(label, view, start, end)
             reached = end
+
+
+def _rest(label: Label, view: View, start: int, end: int) -> Label:
+    """Return the label of what a container leaves of a part: padding if it is zeros."""
+    span = label.span.replace(start=start, end=end)
+    part = view.head(start - view.start, min(end - start, 64))
+    if end - start <= 64 and not part.strip(b"\0"):
+        return Label(span, "padding", count(end - start, "zero byte"), "", "padding")
+    return label.replace(span=span, value=count(end - start, "byte"))
 
 
 def annotated(view: View) -> Iterator[str]:
@@ -79,7 +88,7 @@ def at_offset(view: View, offset: int) -> Iterator[str]:
     for label in labels(view):
         if label.span.start <= offset < label.span.end:
             inside = offset - label.span.start
-            yield f"{offset:#x}: {printable(label.name)}, byte {inside} of {label.span.size}"
+            yield f"{printable(view.chain[0])} at {offset:#x}: {printable(label.name)}, byte {inside} of {label.span.size}"
             yield f"  bytes    {label.span.start:#x} to {label.span.end:#x}: {_row(view, label)[1]}"
             if label.value:
                 yield f"  value    {printable(label.value)}"

@@ -2,10 +2,10 @@
 
 ::
 
-    host.o: ELF object, 20.9 kB
-      .llvm.offloading at 0x1d0, 18080 bytes: 3 llvm-offload-binary v1, 3 images
-        0.0  openmp  amdgcn-amd-amdhsa    gfx90a   bitcode  at 0x258   5.68 kB
-        2.0  openmp  nvptx64-nvidia-cuda  sm_80    cubin    at 0x3300  5.7 kB   kernels: saxpy, dot
+    host.o: ELF, 20.9 kB
+      .llvm.offloading at 0x1d0: 3 × llvm-offload-binary v1, 3 images, 18.1 kB
+        0.0  openmp  amdgcn-amd-amdhsa    gfx90a  bitcode  at 0x258   5.68 kB
+        2.0  openmp  nvptx64-nvidia-cuda  sm_80   cubin    at 0x3300   5.7 kB  2 kernels: saxpy, dot
       warning FP1102 at 0x3300: …
 """
 
@@ -24,12 +24,8 @@ _HOSTS = {
     "elf": "ELF",
     "coff": "COFF object",
     "pe": "PE image",
-    "macho": "Mach-O",
     "archive": "archive",
     "bitcode": "LLVM bitcode",
-    "zip": "zip archive",
-    "tree": "folder",
-    "text": "text",
 }
 
 #: Kernel names shown on an image's line without ``-v``.
@@ -44,6 +40,8 @@ def render(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
         return
     containers, image = record["containers"], record["image"]
     kind = _HOSTS.get(record["host"], record["host"])
+    if not containers and record["format"]:
+        kind = f"{record['format']}, {_why_empty(record['findings'])}"
     facts = [kind] if kind else []
     if image:
         facts = [" ".join(word for word in (image["form"], image["arch"]) if word)]
@@ -55,9 +53,14 @@ def render(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
         yield from _kernel_lines(image["kernels"], "  ", verbose)
     if containers:
         yield from _places(containers, "  ", record["path"], verbose)
-    elif not image and not any(item["code"] == "FP1006" for item in record["findings"]):
+    elif not image and not record["format"] and not any(item["code"] == "FP1006" for item in record["findings"]):
         yield "  no device code found"
     yield from finding_lines(record["findings"], "  ")
+
+
+def _why_empty(findings: Sequence[dict[str, Any]]) -> str:
+    """Return why a bare container shows nothing: it is damaged, or of a format this version does not read."""
+    return "damaged" if any(item["severity"] == "error" for item in findings) else "not read by this version"
 
 
 def finding_lines(findings: Sequence[dict[str, Any]], indent: str) -> Iterator[str]:
@@ -86,7 +89,7 @@ def _places(
 
 
 def _place(container: dict[str, Any]) -> tuple[Any, ...]:
-    return container["member"], container["section"], container["format"], container["version"]
+    return tuple(container[key] for key in ("member", "section", "section_index", "format", "version"))
 
 
 def _heading(group: Sequence[dict[str, Any]]) -> str:
@@ -126,7 +129,7 @@ def _group(
 def _row(position: str, image: dict[str, Any], verbose: int) -> list[str]:
     form = image["form"] or "unknown"
     offload = image["offload"] if image["offload"] != "none" else "-"
-    at = f"at {image['offset']:#x}" if image["offset"] is not None else "compressed"
+    at = f"at {image['offset']:#x}" if image["offset"] is not None else image["compression"] or "-"
     kernels = "" if verbose else _kernel_words(image["kernels"])
     cells = [
         position,

@@ -32,6 +32,7 @@ def inspection(view: View, *, kernels: bool = True) -> dict[str, Any]:
         "path": view.chain[0] if view.chain else "",
         "size": len(view),
         "host": host,
+        "format": formats.sniff(view.head(0, 24)),
         "image": None,
         "containers": _containers(items, findings, kernels, view),
         "findings": findings,
@@ -44,7 +45,8 @@ def inspection(view: View, *, kernels: bool = True) -> dict[str, Any]:
                 "triple": recognised.triple,
                 "arch": recognised.arch,
                 "detail": recognised.detail,
-                "kernels": _kernels(view, recognised.form, findings) if kernels else [],
+                # A damaged file has its finding already.
+                "kernels": _kernels(view, recognised.form, findings) if kernels and not findings else [],
             }
     return record
 
@@ -64,6 +66,7 @@ def _containers(
                 "version": container.version,
                 "host": item.host,
                 "section": item.section,
+                "section_index": item.index,
                 "member": item.member,
                 "offset": _offset(container.span, item.view, file),
                 "size": container.span.size,
@@ -140,6 +143,7 @@ def failure(path: str, error: FatpackError | OSError) -> dict[str, Any]:
         "path": path,
         "size": None,
         "host": None,
+        "format": None,
         "image": None,
         "containers": [],
         "findings": [],

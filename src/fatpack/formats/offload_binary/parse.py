@@ -1,7 +1,7 @@
 """Bytes → model for the LLVM offload binary.
 
 LLVM 22 checks the buffer, the header and two offsets, and crashes on the rest (image size, string counts, string
-offsets; spec section 6). Every range is checked here before it is used, with exact integers, so counts of 2**63
+offsets). Every range is checked here before it is used, with exact integers, so counts of 2**63
 are simply out of range.
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def detect(view: View, at: int = 0) -> bool:
-    """Return whether an offload binary starts at ``at``: magic, and a version in either byte order."""
+    """Return whether an offload binary seems to start at ``at``: its magic is there, and room for a version."""
     head = view.head(at, 8)
     return head[:4] == MAGIC and len(head) == 8
 
@@ -106,7 +106,7 @@ def _read_prefix(view: View, at: int) -> tuple[str, int, int, list[int]]:
     order, version = ("big", big) if little not in VERSIONS and big in VERSIONS else ("little", little)
     if version not in VERSIONS:
         raise Unsupported(
-            f"{FORMAT} at {hexadecimal(view.offset(at))}: version {version}",
+            f"{FORMAT} of version {version} at {hexadecimal(view.offset(at))}",
             hint="known are 1, 2 and 3",
             chain=view.chain,
         )
@@ -133,14 +133,14 @@ def _read_header(view: View, at: int) -> Header:
     order, version, size, (entry_offset, entry_count, *rest) = _read_prefix(view, at)
     layout, inflated_size = layouts(order).header[version], rest[0] if rest else 0
     if version == 1:
-        entry_count = 1  # field 0x18 is a size in v1; LLVM accepts 0 and 39 there (spec section 2.1)
+        entry_count = 1  # field 0x18 is a size in v1; LLVM 22 accepts 0 and 39 there
     body = view.slice(at, size)
     header = Header(version, order, size, entry_offset, entry_count, body)
     return _inflate(header, layout.size, inflated_size) if inflated_size else header
 
 
 def _inflate(header: Header, header_size: int, inflated_size: int) -> Header:
-    """Return the header of a compressed v3 binary, with the whole inflated binary as its body (spec section 2.7)."""
+    """Return the header of a compressed v3 binary, with the whole inflated binary as its body."""
     stored = header.body
     if header.entry_offset != header_size:
         raise _fault(stored, 16, "entry_offset", f"{header.entry_offset} in a compressed binary", str(header_size))

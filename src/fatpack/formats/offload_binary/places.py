@@ -132,5 +132,5 @@ def _gap_label(body: View, start: int, end: int) -> Label:
     view = body.slice(start, end - start)
     if end - start <= limits.CHUNK and not _has_content(view):
         # The table's leading NUL is the empty string; it cannot be told from padding when nothing points at it.
-        return Label(view.span(), "padding", f"{end - start} zero bytes", "", "padding")
+        return Label(view.span(), "padding", f"{end - start} zero byte{'' if end - start == 1 else 's'}", "", "padding")
     return Label(view.span(), "unknown", f"{end - start} bytes", "bytes that no field describes", "unknown")
