@@ -93,13 +93,14 @@ def parse_compressed(view: View, at: int, faults: Faults) -> Container:
     stored = rest.slice(0, size)
     tail = stored.slice(WRAPPERS[header.version].size + len(stream), size - WRAPPERS[header.version].size - len(stream))
     unknown: list[Span] = []
-    if len(tail) and not is_zero(tail):
-        unknown.append(tail.span())
-        faults.odd("FP1308", tail.span(), f"{len(tail)} bytes after the compressed data belong to nothing")
-
     body = _inflate(stream, method)
     _check(header, stored, body, faults)
     inside = _parse_inside(body, faults)
+    rest_inside = body.slice(inside.span.size, len(body) - inside.span.size)
+    for extra, where in ((tail, "after the compressed data"), (rest_inside, "after the bundle inside")):
+        if len(extra) and not is_zero(extra):
+            unknown.append(extra.span())
+            faults.odd("FP1308", extra.span(), f"{len(extra)} bytes {where} belong to nothing")
     images = tuple(image.replace(compression=method, stored_size=None) for image in inside.images)
     assert isinstance(inside.record, (Bundle, Text))
     attrs = {**inside.attrs, "flavour": "compressed", "inside": inside.attrs["flavour"], "compression": method}
@@ -129,7 +130,7 @@ def _delimit(rest: View, header: _Header, method: str, faults: Faults) -> tuple[
     if claimed is not None and front <= claimed <= len(rest):
         whole = data.slice(0, claimed - front)
         end = stream_end(whole, method)
-        if end is not None and not _hides_bundle(whole, end):
+        if end is not None and not _hides_bundle(data, end, len(whole)):
             return whole.slice(0, end), claimed
     end = stream_end(data, method)
     if end is None:
@@ -144,10 +145,11 @@ def _delimit(rest: View, header: _Header, method: str, faults: Faults) -> tuple[
     return data.slice(0, end), front + end
 
 
-def _hides_bundle(whole: View, end: int) -> bool:
-    """Return whether a container starts between the end of a stream and the end by the header."""
-    head = whole.head(end, _ALIGNMENT + len(MAGIC))
-    return sniff(head.lstrip(b"\0")) is not None
+def _hides_bundle(data: View, start: int, end: int) -> bool:
+    """Return whether a container starts between the end of a stream and the end by the header, zeros before it."""
+    head = data.head(start, min(end - start, _ALIGNMENT) + len(MAGIC))
+    content = head.lstrip(b"\0")
+    return start + len(head) - len(content) < end and sniff(content) is not None
 
 
 def _inflate(stream: View, method: str) -> View:

@@ -50,7 +50,7 @@ def write(container: Container) -> Iterator[Piece]:
     if record and container.images == record.images and dict(container.attrs) == dict(record.attrs):
         if isinstance(record, Wrapper) and container.version != record.version:
             inflated_size = record.inside.stored.source.size
-            yield _wrapper_header(container.version, record.method, len(record.stream), inflated_size, record.hash)
+            yield wrapper_header(container.version, record.method, len(record.stream), inflated_size, record.hash)
             yield record.stream
         else:
             yield record.stored
@@ -168,11 +168,12 @@ def _compressed(container: Container) -> Iterator[Piece]:
     if method == "zstd":
         level = min(level, 22) or _ZSTD_LEVEL
     stream = compress(parts(), method, size, level, long_distance=True)
-    yield _wrapper_header(version, method, len(stream), size, digest.digest()[:HASH_SIZE])
+    yield wrapper_header(version, method, len(stream), size, digest.digest()[:HASH_SIZE])
     yield stream
 
 
-def _wrapper_header(version: int, method: str, stream_size: int, inflated_size: int, content_hash: bytes) -> bytes:
+def wrapper_header(version: int, method: str, stream_size: int, inflated_size: int, content_hash: bytes) -> bytes:
+    """Return the header in front of a compressed stream. Raises UsageError for sizes that the version cannot say."""
     if version not in WRAPPERS:
         raise UsageError(f"compressed bundle version {version}", hint="known are 1, 2 and 3")
     layout = WRAPPERS[version]
