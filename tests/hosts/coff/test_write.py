@@ -12,7 +12,6 @@ from tests.builders.coff import OFFLOADING, Section, Symbol, build, section_symb
 
 from fatpack.errors import BadValue, FatpackError, FormatError, HostError, UsageError
 from fatpack.hosts import Site, coff
-from fatpack.hosts.coff import write
 from fatpack.io.source import BytesSource, View
 
 if TYPE_CHECKING:
@@ -192,7 +191,7 @@ def test_a_size_in_memory_follows_where_it_was_the_size_in_the_file() -> None:
 def test_several_sections_can_be_exchanged_and_taken_out_at_once() -> None:
     fatbin = Section(b".hip_fatbin", b"a bundle")
     before = build([DEVICE, TEXT, fatbin, DEVICE], [Symbol(b"f", 2)])
-    after = joined(write.edit(view(before), {1: None, 3: [b"another ", b"bundle"], 4: [b"x"]}))
+    after = joined(coff.edit(view(before), {1: None, 3: [b"another ", b"bundle"], 4: [b"x"]}))
     coff.verify(view(before), view(after))
     empty, other, short = (
         DEVICE._replace(data=b""),

@@ -20,7 +20,6 @@ x86-64, i386 and arm64, classic and big. ``__nv_relfatbin`` was never seen in a 
 from __future__ import annotations
 
 from fatpack.doc import Doc
-from fatpack.errors import HostError
 from fatpack.hosts.coff.layout import (
     BIG_HEADER,
     BIG_SYMBOL,
@@ -116,21 +115,13 @@ def remove(view: View, indices: Sequence[int]) -> Iterable[Piece]:
 
 
 def edit(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> Iterable[Piece]:
-    """Return the object with one section's contents exchanged, or several taken out (None), as pieces.
+    """Return the object with the contents of several sections exchanged, or taken out (None), as pieces.
 
-    Raises HostError for a mixture of both, which one pass cannot do here, and what ``replace`` and ``remove`` raise.
+    Raises what ``replace`` and ``remove`` raise.
     """
-    exchanged = {index: content for index, content in changes.items() if content is not None}
-    if not exchanged:
-        return remove(view, list(changes))
-    if len(changes) > 1:
-        raise HostError(
-            "several sections of a COFF object change in different ways",
-            hint="edit them one by one: --container selects the images of one",
-            chain=view.chain,
-        )
-    ((index, content),) = exchanged.items()
-    return replace(view, index, content)
+    from fatpack.hosts.coff.write import edit
+
+    return edit(view, changes)
 
 
 def verify(before: View, after: View) -> None:
