@@ -8,11 +8,11 @@ import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.laws.rooms import view_of
 
 from fatpack import codec
 from fatpack.errors import BadValue, LimitExceeded, Unsupported, UsageError
 from fatpack.io import limits
-from tests.laws.rooms import view_of
 
 
 def inflate(data: bytes, method: str, expected: int) -> bytes:

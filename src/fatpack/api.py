@@ -147,7 +147,7 @@ def pack(
 
 
 def _image(item: ImageFile, opened: list[Source]) -> Image:
-    from fatpack.ops.pack import OFFLOAD_WORDS, ImageOption, image_from
+    from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, ImageOption, image_from
 
     if item.offload not in OFFLOAD_WORDS and item.offload != "none":
         raise UsageError(f"offload model {item.offload!r}", hint=f"known are none, {', '.join(OFFLOAD_WORDS)}")

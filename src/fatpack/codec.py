@@ -1,4 +1,4 @@
-"""Compression behind one call: zlib, zstd and lz4, imported when used.
+"""Compression behind one call: zlib and zstd, imported when used.
 
 Every decompressor is told how many bytes to expect and stops there: memory is bounded by what the caller allows
 (``fatpack.io.limits``) and by what the stream really holds, never by what a header claims.

@@ -1,4 +1,4 @@
-"""What a room says about itself: the source of ``docs/formats`` and of ``fatpack doc``-like output."""
+"""What a room says about itself: the source of its page below ``docs/``."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ A message says what is wrong, where, what was expected and what to do::
     (expected at most 0xa400); the file looks cut short
 
 Operating-system errors (a missing file, a full disk) stay ``OSError``. Exceptions of the libraries used inside
-(construct, pyelftools, lief, zlib, zstandard, lz4) never leave fatpack; they are the ``__cause__`` of one of these.
+(zlib, zstandard, construct) never leave fatpack; they are the ``__cause__`` of one of these.
 """
 
 from __future__ import annotations

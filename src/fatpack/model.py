@@ -10,6 +10,9 @@ from __future__ import annotations
 from fatpack.errors import hexadecimal
 from fatpack.record import Record
 
+#: The value of attributes nobody gave: one read-only mapping for all. (``types.MappingProxyType``, without its import.)
+_NOTHING: Mapping[str, str] = type(type.__dict__)({})
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -106,7 +109,7 @@ class Image(Record):
     stored_size: int | None
     span: Span
     compression: str | None = None
-    attrs: Mapping[str, str] = {}
+    attrs: Mapping[str, str] = _NOTHING
     record: object = None
 
 
@@ -122,7 +125,7 @@ class Container(Record):
     version: int
     images: tuple[Image, ...]
     span: Span
-    attrs: Mapping[str, str] = {}
+    attrs: Mapping[str, str] = _NOTHING
     unknown: tuple[Span, ...] = ()
     findings: tuple[Finding, ...] = ()
     record: object = None

@@ -9,7 +9,8 @@ is declared like a dataclass; type checkers see it as one::
         end: int
         source: tuple[str, ...] = ()
 
-Records compare and hash by value, cannot be changed, and :meth:`Record.replace` makes a changed copy.
+Records compare by value, hash by value if their values can, and cannot be changed; :meth:`Record.replace` makes a
+changed copy.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ import sys
 from fatpack import formats, hosts, images
 from fatpack.errors import FormatError, HostError, Unsupported
 from fatpack.findings import finding
-from fatpack.images import agreement
+from fatpack.images.agreement import disagreements
 from fatpack.io import limits
 from fatpack.io.source import open_source
 from fatpack.model import Finding
@@ -197,7 +197,7 @@ def _end(view: View, container: Container) -> int:
 
 def _gap(view: View, start: int, end: int) -> Iterator[Finding]:
     gap = view.slice(start, end - start)
-    if any(bytes(piece).strip(b"\0") for piece in gap.pieces()):
+    if not gap.is_zero():
         yield finding("FP1002", gap.span(), f"{len(gap)} bytes that are no container")
     elif end == len(view) and len(gap) >= 8:
         # Fewer than 8 bytes are the rounding of a compressed binary, which its size does not count.
@@ -234,42 +234,6 @@ def _recognise_all(stored: Sequence[Image], depth: int) -> tuple[FoundImage, ...
         recognised, inside = seen[image.span.start, image.span.end]
         results.append(FoundImage(image, recognised, (*disagreements(image, recognised), *inside)))
     return tuple(results)
-
-
-#: stored form → forms of bytes that agree with it. An object may be any ELF; what is not listed must be equal.
-_AGREEING = {
-    "object": {"object", "cubin", "code-object", "archive", "bitcode", "spirv", "offload-binary"},
-    "ptx": {"ptx"},
-    "": None,
-}
-
-
-#: forms whose bytes start with a magic: what lacks it is something else, or damaged
-_WITH_MAGIC = {"bitcode", "cubin", "fatbin", "spirv"}
-
-
-def disagreements(image: Image, recognised: Recognised) -> Iterator[Finding]:
-    """Yield a finding for everything in which the bytes of an image contradict what is stored about it."""
-    stored, real = image.form, recognised.form
-    agreeing = _AGREEING.get(stored, {stored})
-    if real and agreeing is not None and real not in agreeing and real != "empty":
-        yield finding("FP1101", image.span, f"stored as {stored}, but the bytes are {real}")
-    if not real and stored in _WITH_MAGIC:
-        yield finding("FP1105", image.span, f"stored as {stored}, but the bytes do not look like it")
-    triple, arch = image.target.triple, image.target.arch
-    problem = agreement.of_triple(triple, recognised)
-    if problem:
-        yield finding("FP1103", image.span, problem)
-    problem = agreement.of_arch(arch, triple, recognised)
-    if problem:
-        yield finding("FP1102", image.span, problem)
-    if recognised.size is not None and recognised.size > image.size:
-        yield finding(
-            "FP1104",
-            image.span,
-            f"its headers describe {recognised.size} bytes, and {image.size} are there",
-            "cut short?",
-        )
 
 
 def _as_finding(error: FormatError | Unsupported | HostError, span: Span) -> Finding:

@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
+
 from tools import golden
 
 Fatpack = Callable[..., Ran]

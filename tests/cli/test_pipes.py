@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from tests.laws.rooms import FIXTURES
 
 PACKED = str(FIXTURES / "offload_binary" / "llvm-22-four.bin")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from tests.builders.bitcode import bitcode
+from tests.builders.bitcode_triple import bitcode
 from tests.reference import run
 
 from fatpack import images

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.builders.bitcode import bitcode
+from tests.builders.bitcode_triple import bitcode
 from tests.builders.device_elf import device_elf
 from tests.builders.spirv import module
 

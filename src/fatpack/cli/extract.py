@@ -52,6 +52,8 @@ def command(
     with open_source(address[0] if address else file) as source:
         view = source.view()
         if address:
+            if containers or directory is not None or not selector(selectors).is_empty():
+                raise UsageError("an address names its bytes already", hint="leave out selectors, --containers and -d")
             return _extract_range(view, address[1], address[2], output, force=force)
         wanted = selector(selectors)
         items = list(scan(view))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 
 import click
 
+from fatpack.io.names import stem
 from fatpack.ops.select import Selector
 from fatpack.report.text import printable
 
@@ -57,7 +57,7 @@ def warn(findings: Iterable[Finding], *, quiet: bool = False) -> None:
     """Print findings as warnings on stderr."""
     for item in findings:
         place = item.span.source[0] if item.span.source else ""
-        say(f"fatpack: {item.severity} {item.code}: {place}: {item.message}", quiet=quiet)
+        say(f"fatpack: warning {item.code}: {place}: {item.message}", quiet=quiet)
 
 
 class Meter:
@@ -91,6 +91,4 @@ class Meter:
 
 def same_directory_name(path: str, suffix: str) -> str:
     """Return a file name in the current directory made from another's: ``a.cubin`` and ``.offload`` → ``a.offload``."""
-    base = os.path.basename(path)
-    stem, dot, _ = base.rpartition(".")
-    return (stem if dot and stem else base) + suffix
+    return stem(path) + suffix

@@ -8,10 +8,11 @@ import click
 
 from fatpack.cli.options import Meter, force_option, quiet_option, same_directory_name, say, warn
 from fatpack.errors import UsageError
+from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, parse_image_option
 from fatpack.io.sink import write_file, write_pieces
 from fatpack.io.source import open_source
 from fatpack.ops import edit
-from fatpack.ops.pack import OFFLOAD_WORDS, open_images, pack, parse_image_option
+from fatpack.ops.pack import open_images, pack
 from fatpack.report.text import count, size_words
 from fatpack.target import is_amdgpu, is_nvptx, nearest_names, parse_nvidia
 
@@ -19,9 +20,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from fatpack.formats.offload_binary.image_option import ImageOption
     from fatpack.io.source import Source, View
     from fatpack.model import Piece
-    from fatpack.ops.pack import ImageOption
 
 #: Keys with a meaning of their own; a key that is nearly one of them is probably a slip.
 _KEYS = ("file", "triple", "arch", "kind", "feature")
@@ -72,14 +73,13 @@ def command(
     after the first image, STEM.offload, or after the host, STEM.offload.o, in the current directory.
     """
     options = [parse_image_option(text) for text in images]
-    for option in options:
-        for doubt in doubts(option):
-            say(f"fatpack: warning: {doubt}", quiet=quiet)
     if (compression or level is not None) and not compress:
         raise UsageError("--compression and --compression-level need --compress")
     opened: list[Source] = []
     try:
         stored = list(open_images(options, opened))
+        for doubt in (doubt for option in options for doubt in doubts(option)):
+            say(f"fatpack: warning: {doubt}", quiet=quiet)
         packed = pack(stored, version=version, compression=(compression or "zstd") if compress else None, level=level)
         warn(packed.findings, quiet=quiet)
         first = options[0].files[0]
@@ -123,8 +123,8 @@ def doubts(option: ImageOption) -> Iterator[str]:
         if near:
             yield f"arch={arch} is unknown; did you mean {', '.join(near)}?"
     for key, _ in option.pairs:
-        if key not in _KEYS and (near := get_close_matches(key, _KEYS, n=1, cutoff=0.8)):
-            yield f"{key}= is stored as a key of its own; did you mean {near[0]}=?"
+        if key not in _KEYS and (meant := get_close_matches(key, _KEYS, n=1, cutoff=0.8)):
+            yield f"{key}= is stored as a key of its own; did you mean {meant[0]}=?"
 
 
 def _write(target: str, pieces: list[Piece], *, force: bool, inputs: Sequence[View], meter: Meter) -> int:

@@ -163,7 +163,7 @@ def locate(view: View) -> Iterator[Site | Finding]:
     try:
         image = _Image(view)
     except Truncated as error:
-        yield finding("FP2303", view.span(), error.describe())
+        yield finding("FP2303", view.span(), error.describe(), error.hint)
         return
     places: list[Site | Finding] = []
     try:
@@ -172,7 +172,7 @@ def locate(view: View) -> Iterator[Site | Finding]:
             if name in _NAMES:
                 places += _places(view, number, row, name)
     except Truncated as error:
-        places.append(finding("FP2303", view.span(min(image.table_offset, len(view))), error.describe()))
+        places.append(finding("FP2303", view.span(min(image.table_offset, len(view))), error.describe(), error.hint))
     reached = 0
     hidden = set()
     for site in sorted((place for place in places if isinstance(place, Site)), key=lambda site: site.data.start):

@@ -144,10 +144,3 @@ def kernels(view: View, form: str) -> tuple[str, ...]:
 
         return spirv.kernels(view)
     return ()
-
-
-def disagreement(stored_triple: str, stored_arch: str, recognised: Recognised) -> str:
-    """Return a sentence when an image contradicts the triple or arch stored for it, else ""."""
-    from fatpack.images import agreement
-
-    return agreement.of_triple(stored_triple, recognised) or agreement.of_arch(stored_arch, stored_triple, recognised)

@@ -6,9 +6,14 @@ or ``generic`` label, an unknown name, or an image that claims nothing contradic
 
 from __future__ import annotations
 
+from fatpack.findings import finding
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fatpack.images import Recognised
+    from fatpack.model import Finding, Image
 
 #: first part of a triple → (family, pointer size; 0 unknown). ``amdgpu`` and what follows it is LLVM 23's ``amdgcn``.
 _FAMILIES = {
@@ -162,3 +167,39 @@ def _fits_ptx(stored: tuple[int, str] | None, claimed: tuple[int, str] | None) -
     if stored is None or claimed is None:
         return True
     return claimed[0] < stored[0] or (claimed[0] == stored[0] and claimed[1] in ("", stored[1]))
+
+
+#: stored form → forms of bytes that agree with it. An object may be any ELF; what is not listed must be equal.
+_AGREEING = {
+    "object": {"object", "cubin", "code-object", "archive", "bitcode", "spirv", "offload-binary"},
+    "ptx": {"ptx"},
+    "": None,
+}
+
+
+#: forms whose bytes start with a magic: what lacks it is something else, or damaged
+_WITH_MAGIC = {"bitcode", "cubin", "fatbin", "spirv"}
+
+
+def disagreements(image: Image, recognised: Recognised) -> Iterator[Finding]:
+    """Yield a finding for everything in which the bytes of an image contradict what is stored about it."""
+    stored, real = image.form, recognised.form
+    agreeing = _AGREEING.get(stored, {stored})
+    if real and agreeing is not None and real not in agreeing and real != "empty":
+        yield finding("FP1101", image.span, f"stored as {stored}, but the bytes are {real}")
+    if not real and stored in _WITH_MAGIC:
+        yield finding("FP1105", image.span, f"stored as {stored}, but the bytes do not look like it")
+    triple, arch = image.target.triple, image.target.arch
+    problem = of_triple(triple, recognised)
+    if problem:
+        yield finding("FP1103", image.span, problem)
+    problem = of_arch(arch, triple, recognised)
+    if problem:
+        yield finding("FP1102", image.span, problem)
+    if recognised.size is not None and recognised.size > image.size:
+        yield finding(
+            "FP1104",
+            image.span,
+            f"its headers describe {recognised.size} bytes, and {image.size} are there",
+            "cut short?",
+        )

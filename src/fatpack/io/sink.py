@@ -118,9 +118,9 @@ def write_file(
 
     An existing ``path`` is refused unless ``force``. ``inputs`` are views whose files must not be overwritten in any
     case; an edit in place passes none, and is safe because the rename happens after everything was read. ``mode``
-    are the permission bits (default: those of the file replaced, else 0666 less the umask). ``verify`` sees the complete file before it gets its name and may raise. A replaced file is synced to disk
-    first, since it may be somebody's only copy. Raises ``FileExistsError``, ``OSError``, and what ``verify``
-    raises.
+    are the permission bits (default: those of the file replaced, else 0666 less the umask). ``verify`` sees the
+    complete file before it gets its name and may raise. A replaced file is synced to disk first, since it may be
+    somebody's only copy. Raises UsageError, ``FileExistsError``, ``OSError``, and what ``verify`` raises.
     """
     path = os.fspath(path)
     old = _existing(path, force, inputs)

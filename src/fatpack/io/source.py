@@ -19,7 +19,7 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from types import TracebackType
     from typing import BinaryIO, TypeAlias
 
@@ -30,6 +30,20 @@ if TYPE_CHECKING:
 
 #: Small reads fetch this much at once, so that header, entry and strings of one container cost one system call.
 READ_AHEAD = 4096
+
+
+class Derived(str):
+    """The name, in a chain, of something with bytes of its own: what a decompressor made, a file an archive points at.
+
+    Offsets behind it are no offsets in the file that was opened.
+    """
+
+    __slots__ = ()
+
+
+def is_in_file(chain: Iterable[str]) -> bool:
+    """Return whether offsets along a chain of names are offsets in the outermost file."""
+    return not any(isinstance(name, Derived) for name in chain)
 
 
 class Source:
@@ -305,6 +319,10 @@ class View(Record):
         """Return the first position of ``needle`` at or after ``at``, or -1; memory stays bounded."""
         hit = self.source.find(needle, self.start + at, self.end)
         return hit - self.start if hit >= 0 else -1
+
+    def is_zero(self) -> bool:
+        """Return whether all bytes are zero; reads them in bounded pieces, up to the first that is not."""
+        return not any(bytes(piece).strip(b"\0") for piece in self.pieces())
 
     def slice(self, at: int, size: int, name: str = "") -> View:
         """Return a part of the view as a view; ``name`` extends the chain. Raises Truncated if it is not inside."""

@@ -143,7 +143,7 @@ def _without(site: Site, inside: Sequence[Found], meant: Collection[int]) -> lis
         gap = data.slice(at, start - at)
         left = tuple(image.image for image in found.images if id(image) not in meant)
         kept.append(gap)
-        has_content = has_content or bool(left) or _has_content(gap)
+        has_content = has_content or bool(left) or not gap.is_zero()
         if len(left) == len(found.images):
             kept.append(found.view)
             has_content = True
@@ -151,11 +151,7 @@ def _without(site: Site, inside: Sequence[Found], meant: Collection[int]) -> lis
             kept += formats.room(found.container.format).write(found.container.replace(images=left))
         at = end
     tail = data.slice(at, len(data) - at)
-    return [*kept, tail] if has_content or _has_content(tail) else None
-
-
-def _has_content(view: View) -> bool:
-    return any(bytes(piece).strip(b"\0") for piece in view.pieces())
+    return [*kept, tail] if has_content or not tail.is_zero() else None
 
 
 def write_edited(

@@ -88,7 +88,8 @@ def at_offset(view: View, offset: int) -> Iterator[str]:
     for label in labels(view):
         if label.span.start <= offset < label.span.end:
             inside = offset - label.span.start
-            yield f"{printable(view.chain[0])} at {offset:#x}: {printable(label.name)}, byte {inside} of {label.span.size}"
+            name = f"{view.chain[0]} at {offset:#x}: {label.name}"
+            yield f"{printable(name)}, byte {inside} of {label.span.size}"
             yield f"  bytes    {label.span.start:#x} to {label.span.end:#x}: {_row(view, label)[1]}"
             if label.value:
                 yield f"  value    {printable(label.value)}"

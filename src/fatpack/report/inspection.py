@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from fatpack import formats, images
 from fatpack.errors import FatpackError, FormatError
-from fatpack.model import Finding
+from fatpack.findings import finding
+from fatpack.io.source import is_in_file
+from fatpack.model import Finding, Span
 from fatpack.scan import Found, host_of, scan
 
 TYPE_CHECKING = False
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fatpack.io.source import View
-    from fatpack.model import Span
     from fatpack.scan import FoundImage
 
 SCHEMA = "fatpack.inspect/1"
@@ -57,7 +58,7 @@ def _containers(
     result = []
     for item in items:
         if isinstance(item, Finding):
-            findings.append(_finding(item, file))
+            findings.append(_finding(item))
             continue
         container = item.container
         result.append(
@@ -105,16 +106,8 @@ def _kernels(view: View, form: str, findings: list[dict[str, Any]]) -> list[str]
     try:
         return list(images.kernels(view, form))
     except FormatError as error:
-        findings.append(
-            {
-                "code": "FP1104",
-                "severity": "error",
-                "offset": error.offset,
-                "message": error.describe(),
-                "hint": error.hint,
-                "where": list(error.chain),
-            }
-        )
+        place = view.span() if error.offset is None else Span(error.offset, view.end, error.chain)
+        findings.append(_finding(finding("FP1104", place, error.describe(), error.hint)))
         return []
 
 
@@ -123,12 +116,11 @@ def _offset(span: Span, view: View, file: View) -> int | None:
     return span.start if view.source is file.source else None
 
 
-def _finding(item: Finding, file: View) -> dict[str, Any]:
-    inside_file = not any(name.startswith("inflated ") for name in item.span.source)
+def _finding(item: Finding) -> dict[str, Any]:
     return {
         "code": item.code,
         "severity": item.severity,
-        "offset": item.span.start if inside_file else None,
+        "offset": item.span.start if is_in_file(item.span.source) else None,
         "message": item.message,
         "hint": item.hint,
         "where": list(item.span.source),

@@ -19,7 +19,22 @@ FOUR = FIXTURES / "offload_binary" / "llvm-22-four.bin"
 
 #: Keys that collide in LLVM's hash map or share tails, the ones clang uses, and odd ones.
 KEYS = ["triple", "arch", "feature", "symbols", "kind", "name", "language", "foo", "bar", "", "a", "rch", "march", "ch"]
-KEYS += ["compile-opts", "link-opts", "version", "k" * 17, "k" * 33, "k" * 64, "é", "x y", "link", "opts", "s"]
+KEYS += [
+    "compile-opts",
+    "link-opts",
+    "version",
+    "k" * 17,
+    "k" * 33,
+    "k" * 64,
+    "k" * 65,
+    "q" * 128,
+    "z" * 200,
+    "é",
+    "x y",
+    "link",
+    "opts",
+    "s",
+]
 VALUES = ["", "sm_80", "sm_90a", "gfx90a:xnack+", "nvptx64-nvidia-cuda", "amdgcn-amd-amdhsa", "+a", "arch", "=", "a=b"]
 VALUES += ["é", "0", "80", "m_80", "x" * 40, "cuda", "hip", "openmp", "sycl", "bogus"]
 FILES = [

@@ -159,9 +159,9 @@ def test_very_many_markers_take_linear_time() -> None:
     assert len(codes(data)) == 1000
 
 
-@pytest.mark.parametrize("path", sorted(TEXT.iterdir()), ids=lambda path: path.name)
-def test_every_truncation_and_every_flipped_byte_gives_a_result_or_no_bundle(path: object) -> None:
-    data = path.read_bytes()  # type: ignore[attr-defined]
+@pytest.mark.parametrize("type", ["i", "s", "ll"])
+def test_every_truncation_and_every_flipped_byte_gives_a_result_or_no_bundle(type: str) -> None:
+    data = (TEXT / f"llvm-22.{type}").read_bytes()
     damaged = [data[:size] for size in range(len(data))]
     damaged += [data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :] for at in range(len(data))]
     for variant in damaged:

@@ -76,11 +76,6 @@ def test_clangs_keys_come_in_the_order_of_llvm_19_to_22() -> None:
     assert llvm_order([b"file", b"triple", b"arch", b"kind", b"feature"])[:2] == [b"feature", b"arch"]
 
 
-def test_keys_too_long_to_hash_keep_the_order_given() -> None:
-    keys = [b"triple", b"k" * 65, b"arch"]
-    assert llvm_order(keys) == keys
-
-
 @pytest.mark.parametrize(
     ("version", "images", "attrs", "message"),
     [

@@ -169,7 +169,8 @@ def test_the_finding_for_a_cut_member_names_it_and_its_place() -> None:
     *_, item = archive.locate(view(GNU + header(b"b.o/", 100) + b"cut"))
     assert isinstance(item, Finding)
     assert item.span.start == 8 + 60
-    assert item.message == "member b.o/: needs 100 bytes, 3 left; the file looks cut short"
+    assert item.message == "member b.o/: needs 100 bytes, 3 left"
+    assert item.hint == "the file looks cut short"
 
 
 @pytest.mark.parametrize(

@@ -13,20 +13,20 @@ from fatpack.cli.tools import llvm_command_line as command_line
 from fatpack.errors import FormatError, HostError, Unsupported, UsageError
 from fatpack.formats import offload_binary
 from fatpack.formats.offload_binary import llvm_reader
+from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, image_from, parse_image_option
 from fatpack.formats.offload_binary.layout import EXTENSIONS, MAGIC
 from fatpack.formats.offload_binary.stored import Entry
 from fatpack.io.sink import write_file
 from fatpack.io.source import open_source
 from fatpack.model import Container, Span
-from fatpack.ops.pack import OFFLOAD_WORDS, image_from, parse_image_option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from fatpack.formats.offload_binary.image_option import ImageOption
     from fatpack.io.source import Source, View
     from fatpack.model import Image, Piece
-    from fatpack.ops.pack import ImageOption
 
 _OPTIONS = (
     command_line.Option("archive", "flag", "Write extracted files to a static archive"),

@@ -9,7 +9,7 @@ from fatpack.formats import sniff
 from fatpack.formats.clang_bundle.bundle_id import parse_id
 from fatpack.formats.clang_bundle.faults import Faults, fault
 from fatpack.formats.clang_bundle.layout import DESCRIPTOR, FORMAT, HEADER, MAGIC
-from fatpack.formats.clang_bundle.places import check_places, is_zero
+from fatpack.formats.clang_bundle.places import check_places
 from fatpack.formats.clang_bundle.stored import Bundle, Entry
 from fatpack.formats.clang_bundle.table import Table, read_table
 from fatpack.model import Container, Image
@@ -73,7 +73,7 @@ def _end(rest: View, table: Table) -> int:
     end = max([table.end, *(row.entry.offset + row.size for row in table.rows if row.size)])
     last = max([0, *(row.entry.offset for row in table.rows if not row.size)])
     # LLVM 19 and newer fill the file up to the offset of an empty last image; older ones leave it short.
-    if end < last <= len(rest) and is_zero(rest.slice(end, last - end)):
+    if end < last <= len(rest) and rest.slice(end, last - end).is_zero():
         return last
     return min(end, len(rest))
 

@@ -13,11 +13,10 @@ from fatpack.formats.clang_bundle.binary import parse_binary
 from fatpack.formats.clang_bundle.digest import HASH_SIZE, new_digest
 from fatpack.formats.clang_bundle.faults import Faults, fault
 from fatpack.formats.clang_bundle.layout import COMPRESSED_VERSIONS, FORMAT, MAGIC, METHODS, WRAPPERS
-from fatpack.formats.clang_bundle.places import is_zero
 from fatpack.formats.clang_bundle.stored import Bundle, Text, Wrapper
 from fatpack.formats.clang_bundle.stream_end import stream_end
 from fatpack.formats.clang_bundle.text import find_comment, parse_text
-from fatpack.io.source import InflatedSource
+from fatpack.io.source import Derived, InflatedSource
 from fatpack.model import Container
 from fatpack.record import Record
 
@@ -98,7 +97,7 @@ def parse_compressed(view: View, at: int, faults: Faults) -> Container:
     inside = _parse_inside(body, faults)
     rest_inside = body.slice(inside.span.size, len(body) - inside.span.size)
     for extra, where in ((tail, "after the compressed data"), (rest_inside, "after the bundle inside")):
-        if len(extra) and not is_zero(extra):
+        if not extra.is_zero():
             unknown.append(extra.span())
             faults.odd("FP1308", extra.span(), f"{len(extra)} bytes {where} belong to nothing")
     images = tuple(image.replace(compression=method, stored_size=None) for image in inside.images)
@@ -155,7 +154,7 @@ def _hides_bundle(data: View, start: int, end: int) -> bool:
 def _inflate(stream: View, method: str) -> View:
     """Return the inflated bundle; whoever reads it later makes the stream inflate again if need be."""
     data = decompress(stream, method, None, format=FORMAT)
-    name = f"inflated {method} at {hexadecimal(stream.start)}"
+    name = Derived(f"inflated {method} at {hexadecimal(stream.start)}")
     source = InflatedSource(
         len(data),
         lambda: decompress(stream, method, None, format=FORMAT),
@@ -164,7 +163,7 @@ def _inflate(stream: View, method: str) -> View:
         origin=stream.source,
         data=data,
     )
-    return source.view().replace(chain=(*stream.chain, name))
+    return source.view().replace(chain=(*stream.chain, Derived(name)))
 
 
 def _check(header: _Header, stored: View, body: View, faults: Faults) -> None:

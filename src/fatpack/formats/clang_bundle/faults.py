@@ -27,7 +27,7 @@ class Faults:
         """Note that something cannot be read; raises the error if that is wanted."""
         if self._strict:
             raise error
-        self.odd(code, span, error.describe())
+        self.odd(code, span, error.describe(), error.hint)
 
     def odd(self, code: str, span: Span, message: str, hint: str = "") -> None:
         """Note something that does not keep anything from being read."""

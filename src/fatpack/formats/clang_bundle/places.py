@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fatpack.formats.clang_bundle.layout import DESCRIPTOR, HEADER, WRAPPERS
 from fatpack.formats.clang_bundle.stored import Bundle, Entry, Text, Wrapper
-from fatpack.io.source import READ_AHEAD
 from fatpack.model import Label
 
 TYPE_CHECKING = False
@@ -14,13 +13,6 @@ if TYPE_CHECKING:
     from fatpack.formats.clang_bundle.faults import Faults
     from fatpack.io.source import View
     from fatpack.model import Span
-
-
-def is_zero(view: View) -> bool:
-    """Return whether a view holds nothing but zero bytes; stops reading at the first other one."""
-    if len(view) <= READ_AHEAD:
-        return not view.tobytes().strip(b"\0")
-    return not any(bytes(piece).strip(b"\0") for piece in view.pieces())
 
 
 def check_places(record: Bundle, faults: Faults) -> Iterator[Span]:
@@ -35,7 +27,7 @@ def check_places(record: Bundle, faults: Faults) -> Iterator[Span]:
     for start, end, number in [*parts, (len(stored), len(stored), -1)]:
         if start > reached:
             gap = stored.slice(reached, start - reached)
-            if not is_zero(gap):
+            if not gap.is_zero():
                 faults.odd("FP1308", gap.span(), f"{len(gap)} bytes after {before} belong to nothing")
                 yield gap.span()
         elif start < reached and (start, end) != previous and number >= 0 and not has_overlap:
@@ -95,6 +87,6 @@ def _marker_labels(stored: View, entry: Entry, image: Span, name: str) -> Iterat
 
 
 def _gap_label(view: View) -> Label:
-    if is_zero(view):
+    if view.is_zero():
         return Label(view.span(), "padding", f"{len(view)} zero bytes", "", "padding")
     return Label(view.span(), "unknown", f"{len(view)} bytes", "bytes that no field describes", "unknown")

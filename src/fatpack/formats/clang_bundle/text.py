@@ -105,11 +105,11 @@ def _check_gap(stored: View, start: int, end: int, unknown: list[Span], faults: 
 def _markers(stored: View, comment: str) -> Iterator[_Marker]:
     """Yield the marker lines in order. The first may be the first line of all, with no newline before it."""
     needle = _line_start(comment)
-    at = -1 if stored.head(0, len(needle) - 1) == needle[1:] else stored.find(needle)
-    at_start = at == -1 and stored.head(0, len(needle) - 1) == needle[1:]
+    is_first_line = stored.head(0, len(needle) - 1) == needle[1:]
+    at = -1 if is_first_line else stored.find(needle)
     reached = 0
-    while at >= 0 or at_start:
-        at_start = False
+    while at >= 0 or is_first_line:
+        is_first_line = False
         line_at = at + len(needle)
         line = stored.head(line_at, len(START) + LONGEST_ID + 2)
         size = line.find(b"\n")

@@ -22,7 +22,7 @@ from fatpack.formats.offload_binary.layout import (
 from fatpack.formats.offload_binary.places import check_places, keep_unknown
 from fatpack.formats.offload_binary.stored import Entry, Header
 from fatpack.io import limits
-from fatpack.io.source import BytesSource, View
+from fatpack.io.source import BytesSource, Derived, View
 from fatpack.model import Container, Finding, Image, Span, Target
 
 TYPE_CHECKING = False
@@ -150,7 +150,8 @@ def _inflate(header: Header, header_size: int, inflated_size: int) -> Header:
     method = "zstd" if data.head(0, 4) == ZSTD_MAGIC else "zlib"
     inflated = decompress(data, method, inflated_size - header_size, format=FORMAT)
     source = BytesSource(stored.read(0, header_size) + inflated, present=min(len(data), data.source.present))
-    body = View(source, 0, inflated_size, (*stored.chain, f"inflated {method} at {hexadecimal(stored.start)}"))
+    name = Derived(f"inflated {method} at {hexadecimal(stored.start)}")
+    body = View(source, 0, inflated_size, (*stored.chain, name))
     return header.replace(body=body, inflated_size=inflated_size, compression=method)
 
 

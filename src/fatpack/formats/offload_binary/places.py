@@ -53,7 +53,7 @@ def check_places(
     for start, end, name in [*_parts(header, tables, images, strings), (len(body), len(body), "end")]:
         if start > reached:
             gap = body.slice(reached, start - reached)
-            if _has_content(gap):
+            if not gap.is_zero():
                 gaps.append(gap)
                 findings.append(finding("FP1205", gap.span(), f"{len(gap)} bytes after the {before} belong to nothing"))
         elif start < reached and _kind(name) != _kind(before) and not has_overlap:
@@ -67,10 +67,6 @@ def check_places(
 
 def _kind(name: str) -> str:
     return "string" if name.startswith("string") else name
-
-
-def _has_content(gap: View) -> bool:
-    return any(bytes(piece).strip(b"\0") for piece in gap.pieces())
 
 
 def keep_unknown(header: Header, tables: Layouts, gaps: Sequence[View]) -> Header:
@@ -130,7 +126,7 @@ def _raw_labels(header: Header, tables: Layouts, images: Sequence[Image]) -> Ite
 
 def _gap_label(body: View, start: int, end: int) -> Label:
     view = body.slice(start, end - start)
-    if end - start <= limits.CHUNK and not _has_content(view):
+    if end - start <= limits.CHUNK and view.is_zero():
         # The table's leading NUL is the empty string; it cannot be told from padding when nothing points at it.
         return Label(view.span(), "padding", f"{end - start} zero byte{'' if end - start == 1 else 's'}", "", "padding")
     return Label(view.span(), "unknown", f"{end - start} bytes", "bytes that no field describes", "unknown")

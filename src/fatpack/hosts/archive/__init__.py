@@ -111,7 +111,7 @@ def locate(view: View) -> Iterator[Site | Finding]:
             data.source.rest()
     except FormatError as error:
         start = at if error.offset is None else error.offset - view.start
-        yield finding("FP2101", view.span(min(start, len(view))), error.describe())
+        yield finding("FP2101", view.span(min(start, len(view))), error.describe(), error.hint)
 
 
 def _site(archive: View, data: View, title: str, number: int, findings: tuple[Finding, ...]) -> Site:

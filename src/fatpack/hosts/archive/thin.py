@@ -15,7 +15,7 @@ from fatpack.errors import FormatError
 from fatpack.findings import finding
 from fatpack.hosts.archive.layout import MAGIC_SIZE, THIN
 from fatpack.hosts.archive.members import members
-from fatpack.io.source import open_source
+from fatpack.io.source import Derived, open_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Neighbours:
 
     def _open(self, path: str, member: Member) -> View:
         # Named after the archive, not by its path: a thin archive in there finds no directory and is not followed.
-        name = f"{self._archive.source.name}({member.title})"
+        name = Derived(f"{self._archive.source.name}({member.title})")
         return open_source(path, name=name, resting=True).view()
 
     def _open_nested(self, member: Member, path: str) -> tuple[str, View] | Finding:

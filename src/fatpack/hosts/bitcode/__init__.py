@@ -134,7 +134,7 @@ def _place(stream: View, found: DeviceGlobal, budget: int) -> Site | Finding:
 
 def _damage(view: View, error: FormatError) -> Finding:
     at = min(view.offset(0) if error.offset is None else error.offset, view.end)
-    return finding("FP2401", view.span(at - view.start), error.describe())
+    return finding("FP2401", view.span(at - view.start), error.describe(), error.hint)
 
 
 def labels(view: View) -> Iterator[Label]:

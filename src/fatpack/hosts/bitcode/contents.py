@@ -5,7 +5,7 @@ from __future__ import annotations
 from fatpack.errors import BadValue
 from fatpack.hosts.bitcode.bits import FORMAT, BitReader
 from fatpack.io import limits
-from fatpack.io.source import InflatedSource, Source, View
+from fatpack.io.source import Derived, InflatedSource, Source, View
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def contents(stream: View, run: Run, has_nul: bool, name: str) -> View:
     else:
         present = min(size, stream.source.present)
         source = InflatedSource(size, lambda: _decoded(stream, run, has_nul), label, present=present)
-    return View(source, 0, size, (*stream.chain, label))
+    return View(source, 0, size, (*stream.chain, Derived(label)))
 
 
 def _decoded(stream: View, run: Run, has_nul: bool) -> bytearray:

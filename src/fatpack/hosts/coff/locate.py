@@ -66,12 +66,12 @@ def _places(coff: CoffObject) -> Iterator[Site | Finding]:
                 if not is_reported:
                     is_reported = True
                     span = coff.view.span(coff.table_offset + (number - 1) * SECTION.size, SECTION.size)
-                    yield finding("FP2202", span, f"section {number}: {error.describe()}")
+                    yield finding("FP2202", span, f"section {number}: {error.describe()}", error.hint)
                 continue
             if is_device_name(name):
                 yield from _site(coff.view, Section(number, *row), name.decode("utf-8", "backslashreplace"))
     except FormatError as error:
-        yield finding("FP2203", coff.view.span(min(coff.table_offset, len(coff.view))), error.describe())
+        yield finding("FP2203", coff.view.span(min(coff.table_offset, len(coff.view))), error.describe(), error.hint)
 
 
 def _site(view: View, section: Section, name: str) -> Iterator[Site | Finding]:

@@ -67,7 +67,7 @@ class EditableFile(ElfFile):
             raise HostError(
                 f"{trailing} bytes follow the ELF image at {view.offset(self.end):#x}: a signature, a file system or "
                 "something else that is looked for there",
-                hint="ask for trailing bytes to be kept if nothing depends on where the image ends",
+                hint="embed before they are appended; fatpack.hosts.elf.embed(keep_trailing=True) keeps them",
                 chain=view.chain,
             )
 
