@@ -49,7 +49,7 @@ CODES: dict[str, tuple[str, str]] = {
     "FP1308": ("note", "Bytes of a bundle that belong to nothing; they are kept while its images are not changed."),
     "FP1309": (
         "note",
-        "An empty entry lies past the end of the file, as LLVM 16 and older wrote it; LLVM 19 to 22 crash on it.",
+        "An empty entry lies past the end of its bundle, as LLVM 16 and older wrote it; LLVM 22 crashes on such files.",
     ),
     "FP1310": (
         "warning",

@@ -125,8 +125,8 @@ def _remarks(record: Bundle, rest: View, faults: Faults) -> None:
             message = f"entries {seen[entry.id]} and {number} both are {text(entry.id)!r}"
             faults.odd("FP1307", span, message, "LLVM sees the last one only")
         seen[entry.id] = number
-        if entry.offset > len(rest):
-            faults.odd("FP1309", span, f"the empty entry {number} lies at {entry.offset:#x}, past the end")
+        if entry.offset > len(record.stored):
+            faults.odd("FP1309", span, f"the empty entry {number} lies at {entry.offset:#x}, past the bundle's end")
 
 
 def _check_hip_runtime(record: Bundle, faults: Faults) -> None:
