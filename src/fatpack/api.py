@@ -5,6 +5,7 @@ Every function takes a path, bytes or a binary file; that choice is made here an
 
 from __future__ import annotations
 
+import errno
 import os
 
 from fatpack.errors import UsageError
@@ -155,7 +156,9 @@ def _image(item: ImageFile, opened: list[Source]) -> Image:
     opened.append(source)
     given = {"file": source.name, "triple": item.triple, "arch": item.arch, "kind": item.offload, **item.attrs}
     pairs = tuple((key, value) for key, value in given.items() if value or key in item.attrs)
-    return image_from(ImageOption((source.name,), pairs), source.name, source.view())
+    image = image_from(ImageOption((source.name,), pairs), source.name, source.view())
+    source.rest()
+    return image
 
 
 def extract(
@@ -225,7 +228,13 @@ def _write(
     for piece in pieces:
         parts = [piece] if isinstance(piece, (bytes, bytearray, memoryview)) else piece.pieces()
         for part in parts:
-            output.write(part)
+            rest = memoryview(part)
+            while rest:
+                # An unbuffered file may take less than it is given (io.RawIOBase.write).
+                taken = output.write(rest)
+                if not taken:
+                    raise BlockingIOError(errno.EAGAIN, "the output takes no more bytes")
+                rest = rest[taken:]
         total += len(piece)
     return total
 

@@ -14,7 +14,7 @@ CODES: dict[str, tuple[str, str]] = {
     "FP1002": ("warning", "Bytes between or after the containers of a section belong to none of them."),
     "FP1003": ("note", "Zero bytes after the last container; LLVM 22 refuses the whole section because of them."),
     "FP1004": ("warning", "Containers are nested deeper than the limit; the inner ones were not read."),
-    "FP1005": ("warning", "The file has more findings than are listed."),
+    "FP1005": ("warning", "The file has more findings or containers than are listed."),
     "FP1006": ("warning", "This version does not read this kind of container or host; it is named and left alone."),
     "FP1101": ("warning", "The stored image kind and the bytes of the image disagree."),
     "FP1102": ("warning", "The stored architecture and the one the image itself claims disagree."),

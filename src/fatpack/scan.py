@@ -79,12 +79,18 @@ def scan(view: View) -> Iterator[Found | Finding]:
     Order is that of the bytes within a host. Nothing is read but headers, unless something is compressed. Never
     raises for damaged input: an unreadable host is a finding as well. Raises ``OSError`` when reading fails.
     """
-    budget = limits.FINDINGS
+    findings, containers = limits.FINDINGS, limits.CONTAINERS
     for item in _scan(view, None, limits.NESTING):
         if isinstance(item, Finding):
-            budget -= 1
-            if budget < 0:
+            findings -= 1
+            if findings < 0:
                 yield finding("FP1005", item.span, f"more than {limits.FINDINGS} findings; the rest is not listed")
+                return
+        else:
+            containers -= 1
+            if containers < 0:
+                text = f"more than {limits.CONTAINERS} containers; the rest is not listed"
+                yield finding("FP1005", item.container.span, text, "raise fatpack.io.limits.CONTAINERS")
                 return
         yield item
 
@@ -120,13 +126,15 @@ def _scan(view: View, member: str | None, depth: int) -> Iterator[Found | Findin
 
 def _raw(view: View, member: str | None, depth: int) -> Iterator[Found | Finding]:
     """Walk a file that is itself a container; any other file simply has none."""
-    if formats.sniff(view.head(0, 24)):
+    if formats.sniff_text(view) or formats.sniff(view.head(0, 24)):
         yield from _walk(hosts.Site(view), "raw", member, depth)
 
 
 def _member(site: Site, depth: int) -> Iterator[Found | Finding]:
     if depth <= 0:
         yield finding("FP1004", site.data.span(), f"{site.member or 'member'} is nested too deeply")
+        return
+    if not len(site.data):
         return
     yield from _scan(site.data, site.member, depth - 1)
 
@@ -147,17 +155,26 @@ class _NextMagic:
         return min(self._next.values())
 
 
+#: clang-offload-bundler -type=o keeps each image as it is in a section of this name and the image's ID.
+_FAT_OBJECT = "__CLANG_OFFLOAD_BUNDLE__"
+
+
 def _walk(site: Site, host: str, member: str | None, depth: int) -> Iterator[Found | Finding]:
     """Yield the containers of one region, which follow each other, with padding or rubbish between."""
     view = site.data
+    if (site.section or "").startswith(_FAT_OBJECT) and not formats.sniff(view.head(0, 24)):
+        target = (site.section or "").removeprefix(_FAT_OBJECT)
+        yield finding("FP1006", view.span(), f"an image of a fat object for {target}: this version does not read these")
+        return
     magics = _NextMagic(view)
     unread: set[str] = set()
-    at = 0
+    at, last = 0, ""
     while at < len(view):
-        name = formats.sniff(view.head(at, 24))
+        name = formats.sniff(view.head(at, 24)) or (formats.sniff_text(view) if at == 0 else None)
         if name is None:
             following = magics.after(at)
-            yield from _gap(view, at, following)
+            if site.expects != "mixed":
+                yield from _gap(view, at, following, last)
             at = following
             continue
         if name not in formats.ROOMS:
@@ -179,6 +196,7 @@ def _walk(site: Site, host: str, member: str | None, depth: int) -> Iterator[Fou
         inside = _recognise_all(container.images, depth)
         yield Found(container, stored, host, site.section, member, site.index, inside)
         yield from container.findings
+        last = container.format
         at = _end(view, container)
 
 
@@ -195,12 +213,13 @@ def _end(view: View, container: Container) -> int:
     return end
 
 
-def _gap(view: View, start: int, end: int) -> Iterator[Finding]:
+def _gap(view: View, start: int, end: int, last: str) -> Iterator[Finding]:
+    """Yield what is odd about bytes that no container starts with; ``last`` is the format before them."""
     gap = view.slice(start, end - start)
     if not gap.is_zero():
         yield finding("FP1002", gap.span(), f"{len(gap)} bytes that are no container")
-    elif end == len(view) and len(gap) >= 8:
-        # Fewer than 8 bytes are the rounding of a compressed binary, which its size does not count.
+    elif end == len(view) and len(gap) >= 8 and last == "llvm-offload-binary":
+        # Behind other containers zeros are usual; fewer than 8 round a compressed binary, whose size leaves them out.
         yield finding("FP1003", gap.span(), f"{len(gap)} zero bytes at the end")
 
 
@@ -231,8 +250,11 @@ def _recognise_all(stored: Sequence[Image], depth: int) -> tuple[FoundImage, ...
         reached = max(reached, image.span.end)
     results = []
     for image in stored:
-        recognised, inside = seen[image.span.start, image.span.end]
+        place = (image.span.start, image.span.end)
+        recognised, inside = seen[place]
         results.append(FoundImage(image, recognised, (*disagreements(image, recognised), *inside)))
+        # What lies inside belongs to the first image of a span: each level would multiply it otherwise.
+        seen[place] = (recognised, ())
     return tuple(results)
 
 

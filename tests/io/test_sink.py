@@ -138,8 +138,9 @@ def test_a_symbolic_link_stays_a_link(tmp_path: Path) -> None:
 
 def test_a_dangling_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("elsewhere")
-    with pytest.raises(FileExistsError):
-        write_file(tmp_path / "link", [b"new"])
+    for force in (False, True):
+        with pytest.raises(UsageError, match="is a link to nothing"):
+            write_file(tmp_path / "link", [b"new"], force=force)
     assert not (tmp_path / "elsewhere").exists()
 
 

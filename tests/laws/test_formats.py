@@ -86,6 +86,24 @@ def test_labels_cover_every_byte_once(name: str, data: st.DataObject) -> None:
     assert reached == container.span.end
 
 
+@each_fixture
+def test_bytes_that_belong_to_nothing_are_never_dropped_in_silence(name: str, path: Path) -> None:
+    """What lies in padding is kept on a rewrite, or reported: law 2 of the style guide."""
+    room, data = formats.room(name), path.read_bytes()
+    for container in walk(name, data):
+        whole = view_of(data)
+        for label in list(room.labels(whole, container)):
+            if label.kind != "padding":
+                continue
+            odd = data[: label.span.start] + b"\xaa" + data[label.span.start + 1 :]
+            try:
+                again = room.parse(view_of(odd), container.span.start)
+            except FormatError:
+                continue
+            told = again.unknown or again.findings or any(isinstance(item, Finding) for item in scan(view_of(odd)))
+            assert told or joined(room.write(again)) == odd, label
+
+
 @each_room
 @relaxed
 @given(data=st.data())

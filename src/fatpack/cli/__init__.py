@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 TYPE_CHECKING = False
@@ -15,19 +16,35 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code (the table is in ``docs/cli.md``)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments == ["--version"]:
-        return guarded(_version)
-    if arguments[:1] == ["tool"]:
-        from fatpack.cli.tools import run
+    _open_closed_streams()
+    return guarded(lambda: _run(arguments))
 
-        return guarded(lambda: run(arguments[1:]))
+
+def _run(arguments: list[str]) -> int:
+    if arguments == ["--version"]:
+        return _version()
+    if arguments[:1] == ["tool"]:
+        from fatpack.cli.tools import run as run_tool
+
+        return run_tool(arguments[1:])
     if arguments[:1] == ["inspect"] and _are_files(arguments[1:]):
         from fatpack.cli.show import show
 
-        return guarded(lambda: show(arguments[1:]))
+        return show(arguments[1:])
     from fatpack.cli.app import run as run_app
 
-    return guarded(lambda: run_app(arguments))
+    return run_app(arguments)
+
+
+def _open_closed_streams() -> None:
+    """Point closed standard streams at nothing: the next file opened would take their numbers, and be written to."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            fd = os.open(os.devnull, os.O_RDWR)
+            if fd != number:
+                os.dup2(fd, number)
+                os.close(fd)
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
 
 
 def _are_files(arguments: Sequence[str]) -> bool:
@@ -44,8 +61,6 @@ def _version() -> int:
 
 def guarded(command: Callable[[], int]) -> int:
     """Run a command; turn what it raises on purpose into one line on stderr and an exit code."""
-    import os
-
     from fatpack.errors import FatpackError
 
     try:
@@ -60,6 +75,10 @@ def guarded(command: Callable[[], int]) -> int:
     except (FatpackError, OSError) as error:
         from fatpack.report.problems import exit_code, message
 
-        sys.stderr.write(f"fatpack: error: {message(error)}\n")
+        try:
+            sys.stderr.write(f"fatpack: error: {message(error)}\n")
+            sys.stderr.flush()
+        except OSError:
+            pass  # nobody listens; the exit code still tells
         return exit_code(error)
     return code

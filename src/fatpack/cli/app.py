@@ -8,6 +8,7 @@ from importlib import import_module
 import click
 
 from fatpack import __version__
+from fatpack.errors import UsageError
 from fatpack.report.problems import USAGE
 
 TYPE_CHECKING = False
@@ -91,7 +92,13 @@ def expand(arguments: Sequence[str]) -> list[str]:
     for argument in arguments:
         if argument.startswith("@") and len(argument) > 1:
             with open(argument[1:], encoding="utf-8", errors="surrogateescape") as file:
-                expanded += shlex.split(file.read())
+                text = file.read()
+            try:
+                expanded += shlex.split(text)
+            except ValueError as error:
+                raise UsageError(
+                    f"{argument}: {error}", hint="a response file holds words, quoted as in a shell"
+                ) from error
         else:
             expanded.append(argument)
     return expanded

@@ -34,8 +34,10 @@ def output_options(command: Command) -> Command:
     return command
 
 
-def check_output(output: str | None, *, in_place: bool) -> None:
+def check_output(host: str, output: str | None, *, in_place: bool) -> None:
     """Raise UsageError unless the options name exactly one place to write; called before any work is done."""
+    if in_place and host == "-":
+        raise UsageError("--in-place needs a file, and - is standard input")
     if in_place and output is not None:
         raise UsageError("-o and --in-place exclude each other")
     if not in_place and output is None:
@@ -43,15 +45,13 @@ def check_output(output: str | None, *, in_place: bool) -> None:
 
 
 def write_result(
-    host: View, pieces: Iterable[Piece], output: str | None, *, in_place: bool, force: bool, quiet: bool
+    host: View, path: str, pieces: Iterable[Piece], output: str | None, *, in_place: bool, force: bool, quiet: bool
 ) -> int:
-    """Write an edited host where the options say; return the exit code."""
+    """Write a host, opened from ``path`` and edited, where the options say; return the exit code."""
     if output == "-":
         write_pieces(1, pieces)
         return FINE
-    target = host.chain[0] if output is None else output
-    if output is None and host.source.fileno() is None:
-        raise UsageError("--in-place needs a file")
+    target = path if output is None else output
     meter = Meter(len(host), f"writing {target}", quiet=quiet)
     try:
         size = write_edited(host, pieces, target, force=force, in_place=in_place, progress=meter)

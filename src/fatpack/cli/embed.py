@@ -23,7 +23,7 @@ def command(host: str, container: str, output: str | None, in_place: bool, force
     Only the tables that must change differ from the host. Linking is how device code reaches a program: embedding
     into a linked file serves inspection only.
     """
-    check_output(output, in_place=in_place)
+    check_output(host, output, in_place=in_place)
     with open_source(host) as into, open_source(container) as content:
         found = formats.sniff(content.view().head(0, 24))
         if found is None and not force:
@@ -33,4 +33,4 @@ def command(host: str, container: str, output: str | None, in_place: bool, force
         if found != "llvm-offload-binary":
             say(f"fatpack: warning: {container} is no LLVM offload binary; LLVM tools will not read it", quiet=quiet)
         pieces = edit.embed(into.view(), [content.view()])
-        return write_result(into.view(), pieces, output, in_place=in_place, force=force, quiet=quiet)
+        return write_result(into.view(), host, pieces, output, in_place=in_place, force=force, quiet=quiet)

@@ -83,7 +83,9 @@ def command(
         packed = pack(stored, version=version, compression=(compression or "zstd") if compress else None, level=level)
         warn(packed.findings, quiet=quiet)
         first = options[0].files[0]
-        target = output or _default_name(first, host)
+        if output == "":
+            raise UsageError("the output has no name", hint='name it with -o; "-" is stdout')
+        target = _default_name(first, host) if output is None else output
         pieces: list[Piece] = packed.pieces()
         total = sum(map(len, pieces))
         meter = Meter(total, f"packing into {target}", quiet=quiet)

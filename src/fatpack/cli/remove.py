@@ -27,7 +27,7 @@ def command(
 ) -> int:
     """Take all device code, or the selected images, out of a copy of HOST."""
     if not dry_run:
-        check_output(output, in_place=in_place)
+        check_output(host, output, in_place=in_place)
     with open_source(host) as source:
         view = source.view()
         try:
@@ -40,4 +40,4 @@ def command(
         if dry_run:
             say(f"{count(len(removal.removed), 'image')}, {size_words(removal.removed_size)}", quiet=quiet)
             return FINE
-        return write_result(view, removal.pieces, output, in_place=in_place, force=force, quiet=quiet)
+        return write_result(view, host, removal.pieces, output, in_place=in_place, force=force, quiet=quiet)

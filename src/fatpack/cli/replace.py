@@ -20,7 +20,7 @@ def command(
     host: str, container: str, section: str | None, output: str | None, in_place: bool, force: bool, quiet: bool
 ) -> int:
     """Exchange the device code in a copy of HOST for CONTAINER, which must be of the format that is there."""
-    check_output(output, in_place=in_place)
+    check_output(host, output, in_place=in_place)
     with open_source(host) as into, open_source(container) as content:
         pieces = edit.replace(into.view(), content.view(), section=section, force=force)
-        return write_result(into.view(), pieces, output, in_place=in_place, force=force, quiet=quiet)
+        return write_result(into.view(), host, pieces, output, in_place=in_place, force=force, quiet=quiet)

@@ -62,6 +62,20 @@ def sniff(head: bytes) -> str | None:
     return next((name for magic, name in MAGICS.items() if head.startswith(magic)), None)
 
 
+#: What the first marker line of a text bundle holds; it is preceded by a comment token that differs by language.
+_TEXT_MARKER = b"__CLANG_OFFLOAD_BUNDLE____START__ "
+
+#: LIMIT: where a text container must start to be noticed: bytes searched for its first marker.
+_TEXT_HEAD = 4096
+
+
+def sniff_text(view: View) -> str | None:
+    """Return the JSON name of the text container a file is, or None; reads its first bytes only."""
+    if _TEXT_MARKER in view.head(0, _TEXT_HEAD) and room("clang-offload-bundle").detect(view):
+        return "clang-offload-bundle"
+    return None
+
+
 def room(name: str) -> Format:
     """Return the format room of that JSON name; imports it."""
     return import_module(ROOMS[name])

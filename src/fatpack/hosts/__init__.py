@@ -53,10 +53,11 @@ if TYPE_CHECKING:
 class Site(Record):
     """A place in a host where containers are, or may be.
 
-    ``data`` are the bytes; ``section`` the section's name and ``index`` its number in the host's own table (None
-    where the carrier has no sections). ``member`` is the archive member it is in, if any. ``expects`` says how sure
-    the host is: ``container`` (nothing but containers belongs here), ``member`` (a file of its own, to be looked at
-    from its first byte as a host or container). ``findings`` are oddities of the place itself.
+    ``data`` are the bytes; ``section`` the section's name and ``index`` its number in the host's own table, or the
+    member's in an archive (None where the carrier has neither). ``member`` is the archive member it is in, if any.
+    ``expects`` says how sure the host is: ``container`` (nothing but containers belongs here), ``mixed`` (other data
+    lies between them) or ``member`` (a file of its own, to be looked at from its first byte as a host or container).
+    ``findings`` are oddities of the place itself.
     """
 
     data: View

@@ -170,7 +170,7 @@ def locate(view: View) -> Iterator[Site | Finding]:
         for number, row in image.rows():
             name = image.name(row[0])
             if name in _NAMES:
-                places += _places(view, number, row, name)
+                places += _place(view, number, row, name)
     except Truncated as error:
         places.append(finding("FP2303", view.span(min(image.table_offset, len(view))), error.describe(), error.hint))
     reached = 0
@@ -180,32 +180,40 @@ def locate(view: View) -> Iterator[Site | Finding]:
             hidden.add(site.index)
         reached = max(reached, site.data.end)
     for place in places:
-        if isinstance(place, Site) and place.index in hidden:
-            # Only hostile files do this: thousands of sections over the same bytes would be read as often.
+        if not isinstance(place, Site):
+            yield place
+        elif place.index in hidden:
+            # Only hostile files do this: thousands of sections over the same bytes would be searched as often.
             text = f"section {place.index} ({place.section}) overlaps another: not read again"
             yield finding("FP1203", place.data.span(), text)
         else:
-            yield place
+            yield from _searched(place)
 
 
-def _places(view: View, number: int, row: Row, stored: bytes) -> Iterator[Site | Finding]:
+def _place(view: View, number: int, row: Row, stored: bytes) -> Iterator[Site | Finding]:
+    """Yield where a section's bytes are; what is in them is not looked at."""
     _, virtual_size, _, raw_size, raw_offset, _, _, _, _, flags = row
     name = stored.decode()
-    title = f"section {number} ({name})"
     # The file's size is rounded up to the file alignment; what is beyond the size in memory is padding.
     size = min(raw_size, virtual_size) if virtual_size else raw_size
     if not size or flags & _UNINITIALIZED:
         return
     if raw_offset + size > len(view):
-        text = f"{title} ends at {raw_offset + size:#x}, the image at {len(view):#x}"
+        text = f"section {number} ({name}) ends at {raw_offset + size:#x}, the image at {len(view):#x}"
         yield finding("FP2301", view.span(min(raw_offset, len(view))), text, "the file looks cut short")
         return
-    data = view.slice(raw_offset, size, name)
+    yield Site(view.slice(raw_offset, size, name), name, number, expects=_NAMES[stored])
+
+
+def _searched(site: Site) -> Iterator[Site | Finding]:
+    """Yield the part of a section from its first container on, or the finding that there is none."""
+    data = site.data
     at = _find_container(data)
     if at >= 0:
-        yield Site(data.slice(at, size - at), name, number, expects=_NAMES[stored])
-    elif _NAMES[stored] == "container":
-        yield finding("FP2302", data.span(), f"{title} holds no container that we know")
+        yield site.replace(data=data.slice(at, len(data) - at))
+    elif site.expects == "container":
+        text = f"section {site.index} ({site.section}) holds no container that we know"
+        yield finding("FP2302", data.span(), text)
 
 
 def _find_container(data: View) -> int:

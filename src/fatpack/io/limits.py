@@ -15,7 +15,7 @@ INFLATED_SIZE = 4 << 30
 INFLATED_RATIO = 256
 
 #: LIMIT: below this size a result is never refused for its ratio: it cannot hurt.
-INFLATED_FLOOR = 16 << 20
+INFLATED_FLOOR = 4 << 20
 
 #: LIMIT: inflated bytes kept per file for further reading; the least recently inflated are dropped and inflated again
 #: when they are needed. A library may hold hundreds of compressed bundles that take tens of MB each.
@@ -24,6 +24,11 @@ INFLATED_KEPT = 32 << 20
 #: LIMIT: how deep containers may lie inside images inside containers. Real files reach 3 (an archive is a host, not
 #: a level); a self-similar file could recurse for as long as it has bytes.
 NESTING = 8
+
+#: LIMIT: containers listed per file, and images per container. The largest library known to us has 22,346 fatbins; a
+#: record of 40 bytes costs a few kilobytes once it is read, and 10 MB could hold 250,000 of them.
+CONTAINERS = 100_000
+IMAGES = 100_000
 
 #: LIMIT: findings reported per file. A gigabyte of damaged magics would otherwise give a finding every 8 bytes.
 FINDINGS = 1000

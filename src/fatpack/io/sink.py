@@ -146,6 +146,11 @@ def write_file(
             os.replace(temporary, path)
         else:
             _publish(temporary, path)
+    except OSError as error:
+        _remove(temporary)
+        if error.filename is None:  # a full disk does not say which
+            raise type(error)(error.errno, error.strerror, path) from error
+        raise
     except BaseException:
         # Also on Ctrl-C: no half-written file may stay behind.
         _remove(temporary)
@@ -155,9 +160,13 @@ def write_file(
 
 def _existing(path: str, force: bool, inputs: Iterable[View]) -> os.stat_result | None:
     """Return the status of a file that may be replaced, None if there is none; refuse what must not be touched."""
+    if "\0" in path:
+        raise UsageError("a path cannot contain a NUL character")
     try:
         old = os.stat(path)
     except FileNotFoundError:
+        if os.path.islink(path):
+            raise UsageError(f"{path} is a link to nothing", hint="remove it, or give another name") from None
         return None
     if stat.S_ISDIR(old.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
@@ -172,8 +181,8 @@ def _publish(temporary: str, path: str) -> None:
     """Give the file its name unless somebody else took it meanwhile; hard links fail then, renames would not."""
     try:
         os.link(temporary, path)
-    except FileExistsError:
-        raise
+    except FileExistsError as error:
+        raise FileExistsError(error.errno, error.strerror, path) from None
     except OSError:
         os.replace(temporary, path)  # a file system without hard links
     else:
@@ -182,9 +191,9 @@ def _publish(temporary: str, path: str) -> None:
 
 def _create_beside(path: str) -> tuple[str, int]:
     """Create a new file in the directory of ``path``, with the permissions a new file gets."""
-    folder, name = os.path.split(path)
+    folder = os.path.dirname(path)
     for attempt in range(100):
-        temporary = os.path.join(folder, f".{name[:200]}.{os.getpid():x}{attempt or ''}.part")
+        temporary = os.path.join(folder, f".fatpack.{os.getpid():x}.{attempt}.part")
         try:
             return temporary, os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         except FileExistsError:
@@ -199,6 +208,8 @@ def _write_special(path: str, pieces: Iterable[Piece], progress: Progress | None
     fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
         return write_pieces(fd, pieces, progress)
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, path) from error
     finally:
         os.close(fd)
 

@@ -69,7 +69,7 @@ class Source:
         """Return the first offset at or after ``start`` where ``needle`` lies wholly before ``end``, or -1."""
         at, step = start, READ_AHEAD // 2
         overlap = len(needle) - 1
-        while at + overlap < end:
+        while (at := self.skip_hole(at, end) if needle[0] else at) + overlap < end:
             block = self.read(at, min(step, end - at))
             hit = block.find(needle)
             if hit >= 0:
@@ -77,6 +77,19 @@ class Source:
             at += len(block) - overlap
             step = min(2 * step, limits.CHUNK)  # small at first: a near hit must not cost a large read
         return -1
+
+    def skip_hole(self, start: int, end: int) -> int:
+        """Return the first offset from ``start`` on that may hold something else than zeros, at most ``end``."""
+        return start
+
+    def is_zero(self, start: int, end: int) -> bool:
+        """Return whether a range holds zeros only; reads it in bounded pieces, up to the first that does not."""
+        while (start := self.skip_hole(start, end)) < end:
+            size = min(limits.CHUNK, end - start)
+            if any(bytes(piece).strip(b"\0") for piece in self.pieces(start, size)):
+                return False
+            start += size
+        return True
 
     def fileno(self) -> int | None:
         """Return a descriptor whose offsets are this source's, for kernel-side copies; None if there is none."""
@@ -171,6 +184,16 @@ class FileSource(Source):
             yield part[:count]
             offset += count
             size -= count
+
+    def skip_hole(self, start: int, end: int) -> int:
+        """Return where the next data of a sparse file is, at most ``end``."""
+        if start >= end or not hasattr(os, "SEEK_DATA"):
+            return start
+        try:
+            return min(os.lseek(self.fileno(), start, os.SEEK_DATA), end)
+        except OSError as error:
+            # ENXIO: nothing but a hole up to the end of the file; anything else: a file system that cannot tell.
+            return end if error.errno == errno.ENXIO else start
 
     def fileno(self) -> int:
         """Return the descriptor, opening the file again if it rests."""
@@ -321,8 +344,8 @@ class View(Record):
         return hit - self.start if hit >= 0 else -1
 
     def is_zero(self) -> bool:
-        """Return whether all bytes are zero; reads them in bounded pieces, up to the first that is not."""
-        return not any(bytes(piece).strip(b"\0") for piece in self.pieces())
+        """Return whether all bytes are zero; holes of a sparse file are not read."""
+        return self.source.is_zero(self.start, self.end)
 
     def slice(self, at: int, size: int, name: str = "") -> View:
         """Return a part of the view as a view; ``name`` extends the chain. Raises Truncated if it is not inside."""
@@ -346,6 +369,8 @@ def open_source(data: Input, *, name: str = "", resting: bool = False) -> Source
         return BytesSource(data, name)
     if isinstance(data, (str, os.PathLike)):
         path = os.fspath(data)
+        if "\0" in path:
+            raise UsageError("a path cannot contain a NUL character")
         if path == "-":
             return _from_descriptor(0, name or "<stdin>", owned=False)
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -11,6 +11,7 @@ import os
 
 from fatpack import images
 from fatpack.errors import UsageError
+from fatpack.io import limits
 from fatpack.io.names import image_name, safe_word, stem
 from fatpack.io.sink import write_file
 from fatpack.ops.select import describe, positions, select
@@ -75,12 +76,20 @@ def write_plan(
 
     Nothing is written if any file exists already and ``force`` is not given, or if two would get one name.
     """
+    if "\0" in directory:
+        raise UsageError("a path cannot contain a NUL character")
     paths = [os.path.join(directory, item.name) for item in plan]
     seen: set[str] = set()
     for path in paths:
         if path in seen:
             raise UsageError(f"two images would be written to {path}", hint="extract them one by one with -o")
         seen.add(path)
+    total = sum(len(item.data) for item in plan)
+    present = {id(item.data.source): item.data.source.size for item in plan}
+    if not force and total > 2 * sum(present.values()) + limits.CHUNK:
+        raise UsageError(
+            f"the images share bytes: {total} bytes would be written", hint="select what you need, or --force"
+        )
     if not force:
         existing = [path for path in paths if os.path.lexists(path)]
         if existing:
@@ -112,6 +121,8 @@ def parse_address(text: str) -> tuple[str, int, int | None] | None:
         key, _, value = part.partition("=")
         if key not in ("offset", "size"):
             raise UsageError(f"address {text!r}: unknown part {part!r}", hint="write PATH#offset=N&size=N")
+        if key in values:
+            raise UsageError(f"address {text!r}: {key} is given twice", hint="write PATH#offset=N&size=N")
         values[key] = _number(text, value)
     if path.startswith("file://"):
         from urllib.parse import unquote
@@ -121,6 +132,8 @@ def parse_address(text: str) -> tuple[str, int, int | None] | None:
 
 
 def _number(text: str, value: str) -> int:
+    if not (value.isascii() and value.isalnum()):
+        value = ""
     base = 16 if value[:2].lower() == "0x" else 8 if value[:1] == "0" and len(value) > 1 else 10
     try:
         number = int(value, base)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from fatpack.formats.offload_binary.image_option import ImageOption
-    from fatpack.io.source import Source
+    from fatpack.io.source import Source, View
     from fatpack.model import Finding, Image, Piece
 
 
@@ -65,5 +65,9 @@ def pack(
         attrs["compression_level"] = str(level)
     groups = [(image,) for image in stored] if version == 1 else [tuple(stored)] if stored else []
     containers = tuple(Container(FORMAT, version, group, Span(0, 0), attrs=attrs) for group in groups)
-    findings = [found for image in stored for found in disagreements(image, images.recognise(image.data))]  # type: ignore[arg-type]
+    findings: list[Finding] = []
+    for image in stored:
+        view: View = image.data  # type: ignore[assignment]
+        findings += disagreements(image, images.recognise(view))
+        view.source.rest()
     return Packed(containers, tuple(findings))

@@ -98,7 +98,7 @@ def _heading(group: Sequence[dict[str, Any]]) -> str:
     at = f" at {first['offset']:#x}" if first["offset"] is not None else ""
     size = sum(container["size"] for container in group)
     total = sum(len(container["images"]) for container in group)
-    name = f"{first['format']} v{first['version']}"
+    name = f"{first['format']} v{first['version']}" if first["version"] else first["format"]
     what = f"{len(group)} × {name}" if len(group) > 1 else name
     packed = {container["attrs"].get("compression") for container in group} - {None}
     compressed = f", {'/'.join(sorted(packed))}" if packed else ""

@@ -33,11 +33,15 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+#: Cells are aligned up to this width; a longer one pushes its own line only.
+WIDEST = 48
+
+
 def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = (), indent: str = "") -> list[str]:
     """Return rows as lines with aligned columns two blanks apart; ``right`` are the columns aligned to the right."""
     if not rows:
         return []
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [min(WIDEST, max(map(len, column))) for column in zip(*rows, strict=True)]
     used = [index for index, width in enumerate(widths) if width]
     lines = []
     for row in rows:

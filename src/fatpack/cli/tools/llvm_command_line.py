@@ -66,7 +66,11 @@ def expand_response_files(arguments: Sequence[str], depth: int = 20) -> list[str
 def _split(text: str) -> list[str]:
     import shlex
 
-    return shlex.split(text)
+    try:
+        return shlex.split(text)
+    except ValueError:
+        # LLVM's tokenizer takes the rest of the file for the last word.
+        return text.split()
 
 
 def parse(arguments: Sequence[str], options: Sequence[Option], *, most_positional: int, program: str) -> Parsed:

@@ -19,6 +19,7 @@ from fatpack.formats.offload_binary.stored import Entry
 from fatpack.io.sink import write_file
 from fatpack.io.source import open_source
 from fatpack.model import Container, Span
+from fatpack.report.text import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
         else:
             _extract(program, inputs[0], images, archive=bool(given.last("archive")))
     except _Failure as error:
-        sys.stderr.write(f"{program}: error: {error}\n")
+        sys.stderr.write(printable(f"{program}: error: {error}") + "\n")
         return 1
     return 0
 

@@ -22,7 +22,7 @@ from fatpack.formats.offload_binary.layout import (
 from fatpack.formats.offload_binary.places import check_places, keep_unknown
 from fatpack.formats.offload_binary.stored import Entry, Header
 from fatpack.io import limits
-from fatpack.io.source import BytesSource, Derived, View
+from fatpack.io.source import Derived, InflatedSource, View
 from fatpack.model import Container, Finding, Image, Span, Target
 
 TYPE_CHECKING = False
@@ -148,15 +148,31 @@ def _inflate(header: Header, header_size: int, inflated_size: int) -> Header:
         raise _fault(stored, 32, "inflated_size", f"{inflated_size} is less than the header", f"at least {header_size}")
     data = stored.slice(header_size, len(stored) - header_size)
     method = "zstd" if data.head(0, 4) == ZSTD_MAGIC else "zlib"
-    inflated = decompress(data, method, inflated_size - header_size, format=FORMAT)
-    source = BytesSource(stored.read(0, header_size) + inflated, present=min(len(data), data.source.present))
+
+    def inflate() -> bytes:
+        body = decompress(data, method, inflated_size - header_size, format=FORMAT)
+        return stored.read(0, header_size) + body
+
     name = Derived(f"inflated {method} at {hexadecimal(stored.start)}")
+    present = min(len(data), data.source.present)
+    # Whoever reads the bytes after so much else was inflated makes the stream inflate once more.
+    source = InflatedSource(inflated_size, inflate, name, present=present, origin=data.source, data=inflate())
     body = View(source, 0, inflated_size, (*stored.chain, name))
     return header.replace(body=body, inflated_size=inflated_size, compression=method)
 
 
 def _read_entries(header: Header, tables: Layouts) -> list[tuple[int, ...]]:
     body, entry = header.body, tables.entry
+    if header.entry_count > limits.IMAGES:
+        raise LimitExceeded(
+            f"{header.entry_count} entries",
+            format=FORMAT,
+            offset=body.offset(tables.header[header.version].field_offset("entry_offset")),
+            field="entry table",
+            expected=f"at most {limits.IMAGES}",
+            hint="raise fatpack.io.limits.IMAGES if you trust the file",
+            chain=body.chain,
+        )
     end = header.entry_offset + header.entry_count * entry.size
     if end > len(body):
         raise _fault(
@@ -204,6 +220,8 @@ class _Strings:
             name = f"{entry} string[{index}]"
             value = self._sized(values[1], values[2], name) if self.sized else self._until_nul(values[1], name)
             pairs.append((self._until_nul(values[0], name), value))
+            # Once more for the text made of each pair, shared or not.
+            self._spend(len(pairs[-1][0]) + len(value), at, name)
         return tuple(pairs)
 
     def _until_nul(self, at: int, name: str) -> bytes:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     Part = tuple[int, int, str]
     """(start, end, name), from the magic"""
 
+#: Bytes of a string that a label shows.
+_SHOWN = 200
+
 
 def _parts(header: Header, tables: Layouts, images: Sequence[Image], strings: Sequence[tuple[int, int]]) -> list[Part]:
     """Return all parts in the order of their positions. Shared string entries and tails of strings overlap freely."""
@@ -99,6 +102,7 @@ def labels(header: Header, tables: Layouts, images: Sequence[Image]) -> Iterator
 def _raw_labels(header: Header, tables: Layouts, images: Sequence[Image]) -> Iterator[Label]:
     body, string_layout = header.body, tables.strings[header.version]
     yield from tables.header[header.version].labels(body, 0, "header")
+    labelled: set[tuple[int, int]] = set()
     for number, image in enumerate(images):
         entry = image.record
         assert isinstance(entry, Entry)
@@ -110,9 +114,13 @@ def _raw_labels(header: Header, tables: Layouts, images: Sequence[Image]) -> Ite
             key_at, value_at, *_ = string_layout.read(body, at)
             for place, what, stored in ((key_at, "key", key), (value_at, "value", value)):
                 size = min(len(stored) + 1, len(body) - place)
-                if size > 0:
+                if size > 0 and (place, size) not in labelled:
+                    labelled.add((place, size))
                     yield Label(
-                        body.span(place, size), f"strings.{what}", repr(stored)[1:], "a key or value, and its NUL"
+                        body.span(place, size),
+                        f"strings.{what}",
+                        repr(stored[:_SHOWN])[1:],
+                        "a key or value, and its NUL",
                     )
         if image.size:
             yield Label(

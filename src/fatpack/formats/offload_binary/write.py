@@ -8,7 +8,7 @@ v1 and LLVM main of 2026 for v2 and v3.
 from __future__ import annotations
 
 from fatpack.codec import compress
-from fatpack.errors import UsageError
+from fatpack.errors import Unsupported, UsageError
 from fatpack.formats.offload_binary import string_table
 from fatpack.formats.offload_binary.layout import FORMS, MAGIC, OFFLOAD_KINDS, layouts
 from fatpack.formats.offload_binary.stored import Entry, Header
@@ -80,6 +80,12 @@ def _lay_out(container: Container, stored: Header | None) -> tuple[list[Piece], 
         raise UsageError(
             f"an offload binary of version 1 holds one image, not {len(images)}",
             hint="write one binary per image, or use container version 2",
+        )
+    if stored is not None and sum(len(image.data) for image in images) > len(stored.body):
+        raise Unsupported(
+            "images of this binary share their bytes; written apart they would take more than the whole binary",
+            hint="extract the image you need and pack it again",
+            chain=stored.body.chain,
         )
     header, string_layout = tables.header[version], tables.strings[version]
     entries = [entry_of(image) for image in images]

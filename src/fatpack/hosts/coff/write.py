@@ -282,8 +282,14 @@ def _moved(row: Row, move: _Mover, size: int) -> Row:
     # QUIRK(llvm-objcopy): it sets the size in memory in objects too.
     virtual_size = size if virtual_size == old_size else virtual_size
     raw = 0 if old_size and not size else raw
-    raw, relocations, lines = (move.before(at) for at in (raw, relocations, lines))
+    raw, relocations, lines = (_moved_pointer(at, move) for at in (raw, relocations, lines))
     return name, virtual_size, address, size, raw, relocations, lines, relocation_count, line_count, flags
+
+
+def _moved_pointer(at: int, move: _Mover) -> int:
+    """Return where a pointer leads afterwards; one to nothing may hold any number, also one too large to move."""
+    moved = move.before(at)
+    return moved if moved <= _LARGEST else at
 
 
 def _header(coff: EditableObject, section_count: int, symbol_offset: int) -> bytes:

@@ -100,8 +100,9 @@ def _choose(elf: ElfFile) -> tuple[list[tuple[Section, str]], FormatError | None
     chosen = []
     for index in _marked(name_offsets, types, names):
         section = elf.section(index)
-        name = elf.string(strings, section.name_offset) if strings is not None else ""
-        chosen.append((section, name))
+        if section.name_offset not in names:
+            names[section.name_offset] = elf.string(strings, section.name_offset) if strings is not None else ""
+        chosen.append((section, names[section.name_offset]))
     return chosen, error
 
 
