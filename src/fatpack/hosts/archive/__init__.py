@@ -56,7 +56,7 @@ DOC = Doc(
         "GNU binutils 2.40, bfd/archive.c (thin archives)",
     ),
     reads="GNU, BSD, Darwin and Microsoft archives, 32- and 64-bit symbol tables, thin archives",
-    writes="the same but thin ones, with other member contents",
+    writes="the same but thin ones, with other member contents (library: ``rewrite``)",
     limitations=(
         "Thin archives are read, not written; the files they name are opened only below the archive's own directory.",
         "AIX big archives are recognised and left alone.",
