@@ -1,0 +1,92 @@
+"""Benchmarks: ``python -m tools.bench [NAME...] [--scratch DIR]``; ``docs/benchmarks.md`` says how to read them.
+
+Every figure is a ratio, measured in one run against the peer tool and against ``cp`` of the same bytes, or a budget on
+top of the start-up. Nothing here is a test: a slow machine is no failure, and the exit code is 0 whatever the verdicts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tools.bench.measure import FATPACK, MB, BenchError, Figure, command, measure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+#: subject → module with ``run(scratch)``
+SUBJECTS = {
+    "start_up": "tools.bench.start_up",
+    "pack": "tools.bench.packing",
+    "inspect": "tools.bench.inspecting",
+    "embed": "tools.bench.embedding",
+    "linearity": "tools.bench.linearity",
+}
+
+#: Free space that all subjects together need at a time, in bytes.
+SPACE = 5 * 10**9
+
+#: Load average above which the output says that times are disturbed.
+BUSY = 0.5
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.bench", description="Measure fatpack against its peers.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"subjects: {', '.join(SUBJECTS)}; default: all")
+    parser.add_argument("--scratch", type=Path, metavar="DIR", help="where files are made; default: a temporary folder")
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.names if name not in SUBJECTS]
+    if unknown:
+        parser.error(f"unknown subject {', '.join(unknown)}; known are {', '.join(SUBJECTS)}")
+    if not FATPACK.exists():
+        parser.error(f"{FATPACK} is missing: run this with the interpreter of an environment fatpack is installed in")
+    if options.scratch is not None:
+        options.scratch.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="fatpack-bench-", dir=options.scratch) as scratch:
+        free = shutil.disk_usage(scratch).free
+        if free < SPACE:
+            parser.error(f"{free / 1e9:.1f} GB free for scratch files, {SPACE / 1e9:.0f} GB are needed; see --scratch")
+        floor = measure({"true": command("true")}, 3)["true"].peak
+        load = os.getloadavg()[0]
+        if load > BUSY:
+            print(f"Load average {load:.1f}: other work disturbs the times; compare them with the cpu times.")
+        if "import re\n" in FATPACK.read_text(errors="replace"):
+            print("The console script imports re, as older versions of pip write it; reinstall with a current pip.")
+        print(f"Peaks below {floor / MB:.0f} MB cannot be told apart: what `true` is measured with.", flush=True)
+        for name in options.names or SUBJECTS:
+            print(f"\n{name}", flush=True)
+            print_table(figures(name, Path(scratch)))
+    return 0
+
+
+def figures(name: str, scratch: Path) -> Iterator[Figure]:
+    """Yield the figures of one subject, in a folder of its own that is removed afterwards."""
+    with tempfile.TemporaryDirectory(prefix=f"{name}-", dir=scratch) as folder:
+        yield from import_module(SUBJECTS[name]).run(Path(folder))
+
+
+def print_table(found: Iterator[Figure]) -> None:
+    """Print figures as aligned columns, and why the rest is missing if a measurement fails."""
+    rows = [("what", "measured", "target", "verdict", "made of")]
+    problem = None
+    try:
+        for figure in found:
+            rows.append(figure.row())
+    except BenchError as error:
+        problem = error
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        print("  ".join([*cells, row[4]]).rstrip())
+    if problem is not None:
+        print(f"not measured: {problem}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
