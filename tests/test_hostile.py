@@ -93,7 +93,7 @@ def test_a_rewrite_does_not_multiply_shared_images(tmp_path: Path) -> None:
 def test_compressed_bombs_inside_a_compressed_container_are_refused_or_forgotten(tmp_path: Path) -> None:
     inner = Container("", 3, (image(bytes(3 << 20)),), Span(0, 0), attrs={"compression": "zstd"})
     bomb = joined(offload_binary.write(inner))
-    outer = Container("", 3, (image(bomb * 200),), Span(0, 0), attrs={"compression": "zlib"})
+    outer = Container("", 3, (image(bomb * 400),), Span(0, 0), attrs={"compression": "zlib"})
     program = (
         "import sys, resource\nfrom fatpack.scan import scan\nfrom fatpack.io.source import open_source\n"
         "list(scan(open_source(sys.argv[1]).view()))\n"
@@ -102,7 +102,7 @@ def test_compressed_bombs_inside_a_compressed_container_are_refused_or_forgotten
     path = tmp_path / "bomb.bin"
     path.write_bytes(joined(offload_binary.write(outer)))
     done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True, env=_env())
-    assert int(done.stdout) < 200_000  # kB
+    assert int(done.stdout) < 500_000  # kB; kept all at once they are 1.2 GB
 
 
 def _env() -> dict[str, str]:
