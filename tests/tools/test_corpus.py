@@ -93,7 +93,7 @@ def test_the_list_is_sound_and_names_no_host() -> None:
 
 def test_every_part_of_the_expectations_is_compared_a_remark_or_known_to_wait() -> None:
     # A part that nobody listed here is a misspelled one.
-    waiting = {"cuda", "bundles", "clang_bundle_sections", "sycl_images"}
+    waiting = {"cuda", "clang_bundle_sections", "sycl_images"}
     catalogue = load()
     parts = {part for item in (*catalogue.artefacts.values(), *catalogue.small.values()) for part in item.expected}
     assert parts - set(COMPARERS) - REMARKS <= waiting
@@ -338,6 +338,35 @@ def test_the_digest_covers_the_images_of_all_containers() -> None:
     assert compare(CONTAINER, {"offload_binary": {"payload_digest": right}}).differences == []
     wrong = hashlib.sha256("\n".join(sorted(lines)[:3]).encode()).hexdigest()
     assert len(compare(CONTAINER, {"offload_binary": {"payload_digest": wrong}}).differences) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "ccob"),
+    [("llvm-22-hip.bundle", "plain", 0), ("llvm-22-v3-zstd.bundle", "ccob-v3-zstd", 1)],
+)
+def test_bundles_are_counted_by_form_and_id(name: str, form: str, ccob: int) -> None:
+    path = FIXTURES / "clang_bundle" / name
+    ids: dict[str, int] = {}
+    with fatpack.open(path) as file:
+        for image in file.images():
+            ids[image.image.attrs["id"]] = image.image.size
+    expected = {
+        "bundles": 1,
+        "by_format": {form: 1},
+        "entries": len(ids),
+        "entries_by_id": dict.fromkeys(ids, 1),
+        "bytes_by_id": ids,
+        "empty_entries": list(ids.values()).count(0),
+    }
+    outcome = compare(path, {"bundles": expected})
+    assert outcome.differences == []
+    assert len(ids) > 1
+    (difference,) = compare(path, {"bundles": {"ccob": {"n": ccob + 1}}}).differences[:1]
+    assert difference == f"bundles/ccob/n: expected {ccob + 1}, found {ccob}"
+    assert compare(path, {"bundles": {**expected, "by_format": {"other": 1}}}).differences == [
+        f"bundles/by_format/{first}: expected {int(first == 'other')}, found {int(first != 'other')}"
+        for first in sorted([form, "other"])
+    ]
 
 
 def test_sections_of_archives_are_added_up(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ class Opened:
         self.members: list[Site] = []
         self.sites: list[Site] = []
         self.sections: list[Section] = []
-        #: hosts among the members (or the file's own) whose sections cannot be listed
+        #: hosts among the file and its members whose other sections cannot be listed: only those of device code are
         self.hosts_without_table: set[str] = set()
         self._walk(file.view)
 
@@ -70,11 +70,13 @@ class Opened:
         if host == "raw":
             return
         sites = [place for place in hosts.room(host).locate(view) if isinstance(place, Site)]
-        self.sites += [site for site in sites if site.expects != "member"]
+        device = [site for site in sites if site.expects != "member"]
+        self.sites += device
         if host in TABLES:
             self.sections += TABLES[host](view)
         elif host != "archive":
             self.hosts_without_table.add(host)
+            self.sections += [Section(str(site.section), site.data.start, len(site.data)) for site in device]
         for site in sites:
             if site.expects == "member":
                 self.members.append(site)
