@@ -17,6 +17,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from typing_extensions import Self, dataclass_transform
@@ -31,6 +32,7 @@ class RecordType(type):
     """Turns the annotations of a class body into slots, and their values into defaults."""
 
     _fields: tuple[str, ...]
+    _setters: tuple[Callable[[object, object], None], ...]
     _defaults: dict[str, Any]
 
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> RecordType:
@@ -42,6 +44,8 @@ class RecordType(type):
         inherited = next((base for base in bases if isinstance(base, RecordType)), None)
         cls._fields = (*inherited._fields, *own) if inherited else own
         cls._defaults = {**inherited._defaults, **own_defaults} if inherited else own_defaults
+        # The slots' own setters: half the time of object.__setattr__, and inspect makes 15 records per image.
+        cls._setters = tuple(getattr(cls, field).__set__ for field in cls._fields)
         return cls
 
 
@@ -50,19 +54,20 @@ class Record(metaclass=RecordType):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         cls = type(self)
-        fields = cls._fields
-        if len(args) > len(fields):
-            raise TypeError(f"{cls.__name__} takes {len(fields)} values, got {len(args)}")
-        put = object.__setattr__
-        for field, value in zip(fields, args):  # noqa: B905  (fewer values than fields is the usual case)
-            put(self, field, value)
-        for field in fields[len(args) :]:
-            if field in kwargs:
-                put(self, field, kwargs.pop(field))
-            elif field in cls._defaults:
-                put(self, field, cls._defaults[field])
-            else:
-                raise TypeError(f"{cls.__name__} needs a value for {field!r}")
+        given, setters = len(args), cls._setters
+        if given > len(setters):
+            raise TypeError(f"{cls.__name__} takes {len(setters)} values, got {given}")
+        for put, value in zip(setters, args):  # noqa: B905  (fewer values than fields is the usual case)
+            put(self, value)
+        if given < len(setters):
+            defaults = cls._defaults
+            for put, field in zip(setters[given:], cls._fields[given:], strict=True):
+                if field in kwargs:
+                    put(self, kwargs.pop(field))
+                elif field in defaults:
+                    put(self, defaults[field])
+                else:
+                    raise TypeError(f"{cls.__name__} needs a value for {field!r}")
         if kwargs:
             raise TypeError(f"{cls.__name__} has no field {next(iter(kwargs))!r}, or got it twice")
 

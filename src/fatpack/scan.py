@@ -185,10 +185,10 @@ def _walk(site: Site, host: str, member: str | None, depth: int) -> Iterator[Fou
             at = magics.after(at + 4)
             continue
         room = formats.room(name)
-        extent = room.extent(view, at)
         try:
             container = room.parse(view, at)
         except (FormatError, Unsupported) as error:
+            extent = room.extent(view, at)
             yield _as_finding(error, view.span(at, min(extent or 4, len(view) - at)))
             at = at + extent if extent else magics.after(at + 4)
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 from fatpack.errors import FatpackError
@@ -41,7 +42,12 @@ def _inspect(path: str) -> tuple[dict[str, Any], int]:
     """Return the record of one file and the exit code it stands for."""
     try:
         with open_source(path) as source:
-            record = inspection(source.view())
+            # Records form no cycles: the collector would walk thousands of them again and again, and free nothing.
+            gc.disable()
+            try:
+                record = inspection(source.view())
+            finally:
+                gc.enable()
     except (FatpackError, OSError) as error:
         return failure(path, error), exit_code(error)
     severities = {item["severity"] for item in record["findings"]}
