@@ -91,6 +91,11 @@ class Finding(Record):
     message: str
     hint: str = ""
 
+    @property
+    def text(self) -> str:
+        """The message with its hint, as one line."""
+        return f"{self.message}; {self.hint}" if self.hint else self.message
+
 
 class Image(Record):
     """One device binary in a container.

@@ -59,7 +59,7 @@ def command(
         items = list(scan(view))
         damage = [item for item in items if isinstance(item, Finding) and item.severity == "error"]
         for item in damage:
-            say(f"fatpack: error {item.code}: {file} at {item.span.start:#x}: {item.message}")
+            say(f"fatpack: error {item.code}: {file} at {item.span.start:#x}: {item.text}")
         plan = (plan_containers if containers else plan_images)(items, wanted, source.name.strip("<>"))
         if not plan:
             what = "containers" if containers else "images"

@@ -7,7 +7,6 @@ import time
 
 import click
 
-from fatpack.io.names import stem
 from fatpack.ops.select import Selector
 from fatpack.report.text import printable
 
@@ -57,7 +56,7 @@ def warn(findings: Iterable[Finding], *, quiet: bool = False) -> None:
     """Print findings as warnings on stderr."""
     for item in findings:
         place = item.span.source[0] if item.span.source else ""
-        say(f"fatpack: warning {item.code}: {place}: {item.message}", quiet=quiet)
+        say(f"fatpack: warning {item.code}: {place}: {item.text}", quiet=quiet)
 
 
 class Meter:
@@ -87,8 +86,3 @@ class Meter:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
             self._shown = False
-
-
-def same_directory_name(path: str, suffix: str) -> str:
-    """Return a file name in the current directory made from another's: ``a.cubin`` and ``.offload`` → ``a.offload``."""
-    return stem(path) + suffix

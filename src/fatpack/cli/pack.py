@@ -6,9 +6,10 @@ from difflib import get_close_matches
 
 import click
 
-from fatpack.cli.options import Meter, force_option, quiet_option, same_directory_name, say, warn
+from fatpack.cli.options import Meter, force_option, quiet_option, say, warn
 from fatpack.errors import UsageError
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, parse_image_option
+from fatpack.io.names import stem
 from fatpack.io.sink import write_file, write_pieces
 from fatpack.io.source import open_source
 from fatpack.ops import edit
@@ -109,8 +110,8 @@ def command(
 def _default_name(first: str, host: str | None) -> str:
     """Return the documented name of an output that was not named."""
     if host is not None:
-        return same_directory_name(host, ".offload.o") if host != "-" else "stdin.offload.o"
-    return same_directory_name(first, ".offload") if first != "-" else "stdin.offload"
+        return stem(host) + ".offload.o" if host != "-" else "stdin.offload.o"
+    return stem(first) + ".offload" if first != "-" else "stdin.offload"
 
 
 def doubts(option: ImageOption) -> Iterator[str]:
