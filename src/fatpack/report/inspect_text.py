@@ -53,7 +53,7 @@ def render(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
         yield from _kernel_lines(image["kernels"], "  ", verbose)
     if containers:
         yield from _places(containers, "  ", record["path"], verbose)
-    elif not image and not record["format"] and not any(item["code"] == "FP1006" for item in record["findings"]):
+    elif not image and not record["format"] and not _may_hide(record["findings"]):
         yield "  no device code found"
     yield from finding_lines(record["findings"], "  ")
 
@@ -61,6 +61,11 @@ def render(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
 def _why_empty(findings: Sequence[dict[str, Any]]) -> str:
     """Return why a bare container shows nothing: it is damaged, or of a format this version does not read."""
     return "damaged" if any(item["severity"] == "error" for item in findings) else "not read by this version"
+
+
+def _may_hide(findings: Sequence[dict[str, Any]]) -> bool:
+    """Return whether device code may be there all the same: in what is damaged, or not read by this version."""
+    return any(item["severity"] == "error" or item["code"] == "FP1006" for item in findings)
 
 
 def finding_lines(findings: Sequence[dict[str, Any]], indent: str) -> Iterator[str]:
