@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 
+import lz4.frame
 import pytest
 import zstandard
 from hypothesis import given
@@ -19,7 +20,7 @@ def inflate(data: bytes, method: str, expected: int) -> bytes:
     return bytes(codec.decompress(view_of(data), method, expected, format="f"))
 
 
-@given(st.binary(max_size=5000), st.sampled_from(["zlib", "zstd"]))
+@given(st.binary(max_size=5000), st.sampled_from(["zlib", "zstd", "lz4"]))
 def test_what_is_compressed_comes_back(data: bytes, method: str) -> None:
     packed = codec.compress([data[:10], memoryview(data)[10:]], method, len(data))
     assert inflate(packed, method, len(data)) == data
@@ -35,17 +36,35 @@ def test_bytes_after_a_zlib_stream_are_tolerated_as_llvm_does() -> None:
     assert inflate(zlib.compress(b"hello") + b"rest", "zlib", 5) == b"hello"
 
 
-@pytest.mark.parametrize("method", ["zlib", "zstd"])
-@pytest.mark.parametrize("expected", [0, 4, 6])
+def test_an_lz4_frame_is_one_stream() -> None:
+    data = bytes(range(256)) * 20_000
+    assert inflate(lz4.frame.compress(data), "lz4-frame", len(data)) == data
+
+
+def test_an_lz4_block_cannot_hold_more_than_255_times_its_size() -> None:
+    """Its decoder allocates what the caller says: the block itself is the only witness."""
+    with pytest.raises(BadValue, match="its 12 bytes cannot hold 4000000"):
+        inflate(bytes(12), "lz4", 4_000_000)
+
+
+def test_zstd_in_one_shot_is_what_the_library_does_in_one_call() -> None:
+    data = bytes(range(251)) * 40_000
+    pieces = (data[at : at + 4096] for at in range(0, len(data), 4096))
+    assert codec.compress(pieces, "zstd", len(data), 5, one_shot=True) == zstandard.ZstdCompressor(5).compress(data)
+
+
+@pytest.mark.parametrize("method", ["zlib", "zstd", "lz4"])
+@pytest.mark.parametrize("expected", [0, 1, 4, 6])
 def test_another_length_is_refused(method: str, expected: int) -> None:
-    with pytest.raises(BadValue, match="inflates to another size"):
+    with pytest.raises(BadValue, match=r"to another size|does not inflate to"):
         inflate(codec.compress([b"hello"], method, 5), method, expected)
 
 
-@pytest.mark.parametrize("method", ["zlib", "zstd"])
+@pytest.mark.parametrize("method", ["zlib", "zstd", "lz4", "lz4-frame"])
 def test_any_damage_is_a_format_error(method: str) -> None:
     data = bytes(range(200)) * 5
-    packed = codec.compress([data], method, len(data))
+    is_frame = method == "lz4-frame"
+    packed = lz4.frame.compress(data) if is_frame else codec.compress([data], method, len(data))
     for at in range(len(packed)):
         for damaged in (packed[:at], packed[:at] + bytes([packed[at] ^ 0x55]) + packed[at + 1 :]):
             try:
@@ -77,3 +96,17 @@ def test_unknown_methods_and_levels_are_refused() -> None:
     for method, level in (("lzma", None), ("zlib", 10), ("zstd", 23)):
         with pytest.raises(UsageError):
             codec.compress([b""], method, 0, level)
+
+
+@pytest.mark.parametrize("method", ["zlib", "zstd", "lz4", "lz4-frame"])
+@pytest.mark.parametrize("size", [0, 1, 64, 5000, 300_000])
+def test_the_beginning_is_that_of_the_whole(method: str, size: int) -> None:
+    data = bytes(range(256)) * 40 + bytes(200_000) + bytes(range(250)) * 10
+    packed = lz4.frame.compress(data) if method == "lz4-frame" else codec.compress([data], method, len(data))
+    assert codec.beginning(view_of(packed), size, method=method, format="f") == data[:size]
+
+
+def test_a_damaged_beginning_is_a_format_error() -> None:
+    for method, packed in (("zstd", bytes(40)), ("lz4", b"\x00\1\0" + bytes(40)), ("zlib", bytes(40))):
+        with pytest.raises(BadValue, match=f"{method} stream is damaged"):
+            codec.beginning(view_of(packed), 64, method=method, format="f")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,22 @@ def test_find_crosses_block_borders(tmp_path: Path) -> None:
         assert view.slice(0, 2049).find(b"MAGI") == -1
 
 
+def test_zeros_are_skipped_up_to_the_next_byte_or_the_end(tmp_path: Path) -> None:
+    places = (0, 2047, 2048, 6000, (2 << 20) + 5)
+    data = bytearray(3 << 20)
+    for at in places:
+        data[at] = 1
+    file = tmp_path / "x"
+    file.write_bytes(data)
+    for source in (open_source(file), BytesSource(bytes(data))):
+        view = source.view()
+        assert [view.skip_zeros(at) for at in places] == list(places)
+        assert [view.skip_zeros(at + 1) for at in places] == [*places[1:], len(data)]
+        assert view.slice(2049, 3000).skip_zeros(10) == 3000
+        assert view.slice(2049, 3000).is_zero()
+        assert not view.slice(2048, 3000).is_zero()
+
+
 def test_a_file_that_shrinks_is_reported(path: Path) -> None:
     with open_source(path) as source:
         path.write_bytes(b"short")
@@ -142,6 +159,20 @@ def _inflated(origin: BytesSource, size: int, calls: list[int]) -> InflatedSourc
         return bytes(size)
 
     return InflatedSource(size, inflate, present=origin.size, origin=origin)
+
+
+def test_inflated_bytes_are_at_hand_while_they_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "INFLATED_KEPT", 100)
+    origin, calls = BytesSource(b"x"), []
+    first, second = (_inflated(origin, size, calls) for size in (60, 41))
+    assert origin.is_at_hand
+    assert not first.is_at_hand
+    first.read(0, 1)
+    assert first.is_at_hand
+    second.read(0, 1)
+    assert (first.is_at_hand, second.is_at_hand) == (False, True)
+    origin.let_go()
+    assert not second.is_at_hand
 
 
 def test_inflated_bytes_are_dropped_when_others_need_the_room_and_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,3 +212,46 @@ def test_bytes_that_were_inflated_already_are_taken_as_they_are() -> None:
     source = InflatedSource(3, lambda: calls.append(1) or b"abc", present=1, data=b"abc")  # type: ignore[func-returns-value]
     assert source.view().tobytes() == b"abc"
     assert calls == []
+
+
+def test_reading_once_inflates_without_keeping_anything() -> None:
+    calls: list[str] = []
+
+    def inflate() -> bytes:
+        calls.append("whole")
+        return b"0123456789"
+
+    def stream() -> Iterator[bytes]:
+        calls.append("stream")
+        yield from (b"0123", b"456789")
+
+    origin = BytesSource(b"packed")
+    for streamed, name in ((stream, "stream"), (None, "whole")):
+        calls.clear()
+        source = InflatedSource(10, inflate, "i", present=6, origin=origin, stream=streamed)
+        assert b"".join(source.view().once()) == b"0123456789"
+        assert (calls, source.is_at_hand, origin._inflated) == ([name], False, None)
+        assert source.once_size(0, 10) == 10
+        assert b"".join(source.view().slice(2, 3).once()) == b"234"  # a part: the whole is kept for the others
+        assert (calls, source.is_at_hand) == ([name, "whole"], True)
+        assert b"".join(source.view().once()) == b"0123456789"
+        assert len(calls) == 2
+        origin.let_go()
+    assert InflatedSource(10, inflate, "i", present=6, stream=stream, piece_size=6).once_size(0, 10) == 6
+
+
+@pytest.mark.parametrize("pieces", [[b"0123"], [b"0123", b"45678"], [b""]])
+def test_a_stream_of_another_size_is_an_error(pieces: list[bytes]) -> None:
+    source = InflatedSource(8, lambda: b"", "i", present=6, stream=lambda: iter(pieces))
+    with pytest.raises(BadValue, match="inflated size differs"):
+        list(source.view().once())
+
+
+def test_which_sources_several_threads_may_read(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"packed")
+    with open_source(tmp_path / "f") as plain, open_source(tmp_path / "f", resting=True) as resting:
+        for source, is_concurrent in ((plain, True), (resting, False), (BytesSource(b""), True)):
+            assert source.is_concurrent is is_concurrent
+            inflated = InflatedSource(1, lambda: b"1", "i", present=1, origin=source)
+            assert inflated.is_concurrent is is_concurrent
+            assert not InflatedSource(1, lambda: b"1", "i", present=1, origin=inflated).is_concurrent

@@ -21,6 +21,10 @@ INFLATED_FLOOR = 4 << 20
 #: when they are needed. A library may hold hundreds of compressed bundles that take tens of MB each.
 INFLATED_KEPT = 32 << 20
 
+#: LIMIT: up to this size a compressed bundle is inflated and checked as soon as it is read. Larger ones are inflated as
+#: far as they are read, so that listing a library costs a few kilobytes of each.
+INFLATED_AT_ONCE = 64 << 10
+
 #: LIMIT: how deep containers may lie inside images inside containers. Real files reach 3 (an archive is a host, not
 #: a level); a self-similar file could recurse for as long as it has bytes.
 NESTING = 8

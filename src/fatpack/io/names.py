@@ -31,3 +31,13 @@ def image_name(source: str, triple: str, arch: str, index: int, extension: str) 
     words = [safe_word(stem(source)) or "image", safe_word(triple), safe_word(arch)]
     name = "-".join(word for word in words if word)
     return f"{name}.{index}.{extension}" if extension else f"{name}.{index}"
+
+
+def member_word(text: str) -> str:
+    """Return ``text`` as a member's name that unpacks into one file: no separators, no control characters.
+
+    Bytes that are no UTF-8, which stand there as surrogates, are kept: archives name files in any encoding.
+    """
+    return "".join(
+        "_" if char in "/\\" or not (char.isprintable() or "\udc80" <= char <= "\udcff") else char for char in text
+    )

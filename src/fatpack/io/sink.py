@@ -64,7 +64,7 @@ def write_pieces(fd: int, pieces: Iterable[Piece], progress: Progress | None = N
             _copy_range(source, piece, fd, progress)
             piece.source.rest()
         else:
-            for part in piece.pieces():
+            for part in piece.once() if isinstance(piece, View) else piece.pieces():
                 _write_all(fd, part)
                 if progress:
                     progress(len(part))
@@ -133,10 +133,79 @@ def write_file(
     """
     path = os.fspath(path)
     old = _existing(path, force, inputs)
+    if old is not None and not stat.S_ISREG(old.st_mode):
+        # A device or a pipe (/dev/null, /dev/stdout): there is nothing to rename over.
+        return _write_special(path, pieces, progress)
+    path, temporary, size = _stage(path, pieces, old, mode, verify, progress, sync=old is not None)
+    try:
+        if force:
+            os.replace(temporary, path)
+        else:
+            _publish(temporary, path)
+    except BaseException:
+        _remove(temporary)
+        raise
+    return size
+
+
+class Batch:
+    """Files that get their names together or not at all, for a command with several outputs::
+
+        with Batch() as batch:
+            batch.add("a.o", pieces)
+            batch.add("b.o", more)
+            batch.publish()
+
+    Whatever ends the block without ``publish`` leaves all old files as they were and no new ones. Existing files are
+    replaced, keep their permissions, and are not synced: such outputs can be made again from the inputs.
+    """
+
+    def __init__(self) -> None:
+        self._staged: list[tuple[str, str]] = []
+        self._special: list[tuple[str, list[Piece]]] = []
+
+    def __enter__(self) -> Batch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for _path, temporary in self._staged:
+            _remove(temporary)
+        self._staged.clear()
+
+    def add(self, path: str, pieces: Iterable[Piece], *, mode: int | None = None) -> None:
+        """Write a file beside its place. "-" is standard output; it, devices and pipes are written when publishing."""
+        old = None if path == "-" else _existing(path, True, ())
+        if path == "-" or (old is not None and not stat.S_ISREG(old.st_mode)):
+            self._special.append((path, list(pieces)))
+            return
+        path, temporary, _ = _stage(path, pieces, old, mode)
+        self._staged.append((path, temporary))
+
+    def publish(self) -> None:
+        """Give all files their names; of two with one name the later stays."""
+        for path, pieces in self._special:
+            if path == "-":
+                write_pieces(1, pieces)
+            else:
+                _write_special(path, pieces, None)
+        while self._staged:
+            path, temporary = self._staged[0]
+            os.replace(temporary, path)
+            del self._staged[0]
+
+
+def _stage(
+    path: str,
+    pieces: Iterable[Piece],
+    old: os.stat_result | None,
+    mode: int | None,
+    verify: Callable[[View], None] | None = None,
+    progress: Progress | None = None,
+    *,
+    sync: bool = False,
+) -> tuple[str, str, int]:
+    """Write a complete temporary file beside ``path``; return where it shall go, its own path, and its size."""
     if old is not None:
-        if not stat.S_ISREG(old.st_mode):
-            # A device or a pipe (/dev/null, /dev/stdout): there is nothing to rename over.
-            return _write_special(path, pieces, progress)
         path = os.path.realpath(path)  # a symbolic link stays; the file it names is replaced
         mode = stat.S_IMODE(old.st_mode) if mode is None else mode
     temporary, fd = _create_beside(path)
@@ -147,14 +216,10 @@ def write_file(
                 os.fchmod(fd, mode)
             if verify is not None:
                 verify(FileSource(fd, path, owned=False).view())
-            if old is not None:
+            if sync:
                 os.fsync(fd)
         finally:
             os.close(fd)
-        if force:
-            os.replace(temporary, path)
-        else:
-            _publish(temporary, path)
     except OSError as error:
         _remove(temporary)
         if error.filename is None:  # a full disk does not say which
@@ -164,7 +229,7 @@ def write_file(
         # Also on Ctrl-C: no half-written file may stay behind.
         _remove(temporary)
         raise
-    return size
+    return path, temporary, size
 
 
 def _existing(path: str, force: bool, inputs: Iterable[View]) -> os.stat_result | None:
@@ -179,11 +244,20 @@ def _existing(path: str, force: bool, inputs: Iterable[View]) -> os.stat_result 
         return None
     if stat.S_ISDIR(old.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    if any(_same_file(view, old) for view in inputs):
-        raise UsageError(f"{path} is an input of this command", hint="choose another output")
+    refuse_inputs(path, inputs)
     if not force:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
     return old
+
+
+def refuse_inputs(path: str, inputs: Iterable[View]) -> None:
+    """Raise UsageError if a path leads to the file of one of these views."""
+    try:
+        old = os.stat(path)
+    except OSError:
+        return  # nothing is there that could be an input
+    if any(_same_file(view, old) for view in inputs):
+        raise UsageError(f"{path} is an input of this command", hint="choose another output")
 
 
 def _publish(temporary: str, path: str) -> None:
@@ -200,6 +274,8 @@ def _publish(temporary: str, path: str) -> None:
 
 def _create_beside(path: str) -> tuple[str, int]:
     """Create a new file in the directory of ``path``, with the permissions a new file gets."""
+    if not path:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     folder = os.path.dirname(path)
     for attempt in range(100):
         temporary = os.path.join(folder, f".fatpack.{os.getpid():x}.{attempt}.part")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from _thread import allocate_lock  # threading, which is the public name, takes a millisecond to import
 
 from fatpack.errors import BadValue, Truncated, UsageError
 from fatpack.io import limits
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 
 #: Small reads fetch this much at once, so that header, entry and strings of one container cost one system call.
 READ_AHEAD = 4096
+
+
+#: Held while what is kept of inflated bytes changes: bundles are compressed in several threads.
+_KEEPING = allocate_lock()
 
 
 class Derived(str):
@@ -52,10 +57,17 @@ class Source:
     name: str
     size: int
     is_file = False
+    #: whether reading inflates what lies before the bytes, too
+    is_streamed = False
     #: bytes present on disk (or given by the caller) that this came from: what limits on inflation are based on
     present: int
-    #: what was inflated from here and is still in memory, oldest first
-    _inflated: tuple[InflatedSource, ...] = ()
+    #: whether reading costs no more than reading: false for bytes that would have to be inflated first
+    is_at_hand = True
+    #: whether several threads may read at once
+    is_concurrent = False
+    #: what was inflated from here and is still in memory, oldest first, and how many bytes that are
+    _inflated: dict[InflatedSource, int] | None = None
+    _inflated_size = 0
 
     def read(self, offset: int, size: int) -> bytes:
         """Return ``size`` bytes at ``offset``; the caller has checked that they are inside."""
@@ -64,6 +76,14 @@ class Source:
     def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
         """Yield the bytes of a range in bounded pieces, valid until the next is asked for."""
         raise NotImplementedError
+
+    def once(self, offset: int, size: int) -> Iterator[memoryview]:
+        """Yield what :meth:`pieces` does, for a reader that does not come back: nothing is kept for it."""
+        return self.pieces(offset, size)
+
+    def once_size(self, offset: int, size: int) -> int:
+        """Return how many bytes of memory :meth:`once` may take beside what is in memory already, 0 for a few."""
+        return 0
 
     def find(self, needle: bytes, start: int, end: int) -> int:
         """Return the first offset at or after ``start`` where ``needle`` lies wholly before ``end``, or -1."""
@@ -82,14 +102,20 @@ class Source:
         """Return the first offset from ``start`` on that may hold something else than zeros, at most ``end``."""
         return start
 
-    def is_zero(self, start: int, end: int) -> bool:
-        """Return whether a range holds zeros only; reads it in bounded pieces, up to the first that does not."""
-        while (start := self.skip_hole(start, end)) < end:
-            size = min(limits.CHUNK, end - start)
-            if any(bytes(piece).strip(b"\0") for piece in self.pieces(start, size)):
-                return False
-            start += size
-        return True
+    def skip_zeros(self, start: int, end: int) -> int:
+        """Return the first offset from ``start`` on that holds something else than zero, at most ``end``."""
+        step = READ_AHEAD  # small at first: most runs of zeros fill less than a page, and no hole
+        while start < end:
+            if end - start > READ_AHEAD:
+                start = self.skip_hole(start, end)
+                if start == end:
+                    break
+            block = self.read(start, min(step, end - start))
+            if block != bytes(len(block)):  # a comparison is 30 times as fast as stripping
+                return start + len(block) - len(block.lstrip(b"\0"))
+            start += len(block)
+            step = min(2 * step, limits.CHUNK)
+        return end
 
     def fileno(self) -> int | None:
         """Return a descriptor whose offsets are this source's, for kernel-side copies; None if there is none."""
@@ -100,19 +126,25 @@ class Source:
 
     def keep(self, inflated: InflatedSource) -> None:
         """Note that bytes inflated from here were taken into memory, and let older ones go that are too much now."""
-        kept = [source for source in self._inflated if source is not inflated]
-        self._inflated = (*kept, inflated)
-        total = sum(source.size for source in self._inflated)
-        for source in kept:
-            if total <= limits.INFLATED_KEPT:
-                break
+        with _KEEPING:
+            if self._inflated is None:
+                self._inflated = {}
+            self._inflated_size += inflated.size - self._inflated.pop(inflated, 0)
+            self._inflated[inflated] = inflated.size
+            while self._inflated_size > limits.INFLATED_KEPT and len(self._inflated) > 1:
+                oldest = next(iter(self._inflated))
+                self._inflated_size -= self._inflated.pop(oldest)
+                oldest.rest()
+
+    def let_go(self) -> None:
+        """Let everything go that was inflated from here."""
+        kept, self._inflated, self._inflated_size = self._inflated, None, 0
+        for source in kept or ():
             source.rest()
-            total -= source.size
-            self._inflated = self._inflated[1:]
 
     def close(self) -> None:
         """Give the file back; views of it cannot be read afterwards."""
-        self._inflated = ()
+        self._inflated, self._inflated_size = None, 0
 
     def __enter__(self) -> Self:
         return self
@@ -144,19 +176,25 @@ class FileSource(Source):
         self._fd = fd
         self._owned = owned
         self._path = path
-        self._ahead = b""
-        self._ahead_at = 0
+        # One value, so that threads that read at once never take the bytes of one block for those of another.
+        self._ahead = (0, b"")
+
+    @property
+    def is_concurrent(self) -> bool:  # type: ignore[override]  # resting closes the file for all
+        """Whether several threads may read at once: not a file that is closed between uses."""
+        return self._path is None
 
     def read(self, offset: int, size: int) -> bytes:
         """Return ``size`` bytes at ``offset``, from the block read last if it holds them."""
-        start = offset - self._ahead_at
-        if start >= 0 and start + size <= len(self._ahead):
-            return self._ahead[start : start + size]
+        at, ahead = self._ahead
+        start = offset - at
+        if start >= 0 and start + size <= len(ahead):
+            return ahead[start : start + size]
         if size >= READ_AHEAD:
             return self._pread(offset, size)
-        self._ahead = self._pread(offset, min(READ_AHEAD, self.size - offset))
-        self._ahead_at = offset
-        return self._ahead[:size]
+        ahead = self._pread(offset, min(READ_AHEAD, self.size - offset))
+        self._ahead = (offset, ahead)
+        return ahead[:size]
 
     def _pread(self, offset: int, size: int) -> bytes:
         fd = self.fileno()
@@ -224,6 +262,8 @@ class FileSource(Source):
 class BytesSource(Source):
     """A buffer in memory; nothing is copied until ``read``."""
 
+    is_concurrent = True
+
     def __init__(self, data: Buffer, name: str = "", *, present: int | None = None) -> None:
         self.name = name
         self._data = memoryview(data).cast("B")
@@ -245,7 +285,8 @@ class InflatedSource(Source):
 
     They stay in memory until :meth:`rest`, or until so much else was inflated from the same ``origin`` (the source
     that holds the compressed bytes) that ``limits.INFLATED_KEPT`` is reached; the next read inflates them again.
-    ``data`` are the bytes, if they are at hand already.
+    ``data`` are the bytes, if they are at hand already. ``stream`` yields them in pieces, which costs a reader that
+    needs them only once ``piece_size`` bytes of memory at a time.
     """
 
     def __init__(
@@ -257,21 +298,31 @@ class InflatedSource(Source):
         present: int,
         origin: Source | None = None,
         data: Buffer | None = None,
+        stream: Callable[[], Iterator[bytes | bytearray]] | None = None,
+        piece_size: int | None = None,
     ) -> None:
         self.name = name
         self.size = size
         self.present = present
         self._inflate = inflate
+        self._once = stream
+        self._piece_size = size if piece_size is None else piece_size
         self._origin = origin
         self._data: memoryview | None = None
         if data is not None:
             self._take(data)
 
-    def _take(self, inflated: Buffer) -> memoryview:
+    def _checked(self, inflated: Buffer) -> memoryview:
         data = memoryview(inflated).cast("B")
         if len(data) != self.size:
-            raise BadValue("inflated size differs", expected=str(self.size), found=str(len(data)), chain=(self.name,))
-        self._data = data
+            raise self._other_size(str(len(data)))
+        return data
+
+    def _other_size(self, found: str) -> BadValue:
+        return BadValue("inflated size differs", expected=str(self.size), found=found, chain=(self.name,))
+
+    def _take(self, inflated: Buffer) -> memoryview:
+        self._data = data = self._checked(inflated)
         if self._origin is not None:
             self._origin.keep(self)
         return data
@@ -279,12 +330,15 @@ class InflatedSource(Source):
     def _bytes(self) -> memoryview:
         return self._take(self._inflate()) if self._data is None else self._data
 
+    @property
+    def is_at_hand(self) -> bool:  # type: ignore[override]  # of all other sources it never changes
+        """Whether the bytes are in memory."""
+        return self._data is not None
+
     def rest(self) -> None:
         """Let the inflated bytes go, and what was inflated from them."""
         self._data = None
-        for source in self._inflated:
-            source.rest()
-        self._inflated = ()
+        self.let_go()
 
     def read(self, offset: int, size: int) -> bytes:
         """Return a copy of ``size`` inflated bytes at ``offset``."""
@@ -294,6 +348,35 @@ class InflatedSource(Source):
         """Yield the range as one view of the inflated bytes."""
         if size:
             yield self._bytes()[offset : offset + size]
+
+    @property
+    def is_concurrent(self) -> bool:  # type: ignore[override]  # it is what the origin is
+        """Whether several threads may each read another source of the same origin, once."""
+        return self._origin is not None and self._origin.is_at_hand and self._origin.is_concurrent
+
+    def _is_passing(self, offset: int, size: int) -> bool:
+        """Return whether a range is everything, and has to be inflated: a part of it is kept for those of the rest."""
+        return self._data is None and not offset and size == self.size
+
+    def once(self, offset: int, size: int) -> Iterator[memoryview]:
+        """Yield the range; if it is everything, in the pieces in which it is inflated, and nothing is kept."""
+        if not self._is_passing(offset, size):
+            yield from self.pieces(offset, size)
+            return
+        if self._once is None:
+            yield self._checked(self._inflate())
+            return
+        for piece in self._once():
+            if len(piece) > size:
+                raise self._other_size(f"more than {self.size}")
+            size -= len(piece)
+            yield memoryview(piece)
+        if size:
+            raise self._other_size(str(self.size - size))
+
+    def once_size(self, offset: int, size: int) -> int:
+        """Return the bytes that are inflated at a time."""
+        return self._piece_size if self._is_passing(offset, size) else size
 
 
 class View(Record):
@@ -307,6 +390,13 @@ class View(Record):
     start: int
     end: int
     chain: tuple[str, ...] = ()
+
+    # Listing a library makes ten views per image: this takes a third of the time of the general way.
+    def __init__(self, source: Source, start: int, end: int, chain: tuple[str, ...] = ()) -> None:
+        _put_source(self, source)
+        _put_start(self, start)
+        _put_end(self, end)
+        _put_chain(self, chain)
 
     def __len__(self) -> int:
         return self.end - self.start
@@ -338,14 +428,24 @@ class View(Record):
         """Yield all bytes in bounded pieces; each is valid until the next is asked for."""
         return self.source.pieces(self.start, self.end - self.start)
 
+    def once(self) -> Iterator[memoryview]:
+        """Yield what :meth:`pieces` does, for a reader that does not come back: nothing is kept for it."""
+        return self.source.once(self.start, self.end - self.start)
+
     def find(self, needle: bytes, at: int = 0) -> int:
         """Return the first position of ``needle`` at or after ``at``, or -1; memory stays bounded."""
         hit = self.source.find(needle, self.start + at, self.end)
         return hit - self.start if hit >= 0 else -1
 
-    def is_zero(self) -> bool:
-        """Return whether all bytes are zero; holes of a sparse file are not read."""
-        return self.source.is_zero(self.start, self.end)
+    def is_zero(self, at: int = 0, size: int | None = None) -> bool:
+        """Return whether all bytes, or those of a part inside, are zero; holes of a sparse file are not read."""
+        start = self.start + at
+        end = self.end if size is None else start + size
+        return self.source.skip_zeros(start, end) == end
+
+    def skip_zeros(self, at: int = 0, end: int | None = None) -> int:
+        """Return the first position from ``at`` on with another byte than zero, or ``end``: by default the view's."""
+        return self.source.skip_zeros(self.start + at, self.end if end is None else self.start + end) - self.start
 
     def slice(self, at: int, size: int, name: str = "") -> View:
         """Return a part of the view as a view; ``name`` extends the chain. Raises Truncated if it is not inside."""
@@ -356,6 +456,9 @@ class View(Record):
     def named(self, name: str) -> View:
         """Return the same bytes with ``name`` added to the chain."""
         return View(self.source, self.start, self.end, (*self.chain, name))
+
+
+_put_source, _put_start, _put_end, _put_chain = View._setters
 
 
 def open_source(data: Input, *, name: str = "", resting: bool = False) -> Source:
@@ -394,8 +497,11 @@ def _from_descriptor(fd: int, name: str, *, owned: bool, path: str | None = None
     try:
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
-        if stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not os.isatty(fd) and os.read(fd, 1)):
-            raise UsageError(f"{name} is a device", hint="give a file or a pipe; a device may never end")
+        is_device = stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not os.isatty(fd))
+        if is_device:
+            if stat.S_ISBLK(mode) or os.read(fd, 1):
+                raise UsageError(f"{name} is a device", hint="give a file or a pipe; a device may never end")
+            return BytesSource(b"", name)  # /dev/null, which compilers give where there is no host code
         return FileSource(_spool(fd), name)
     finally:
         if owned:

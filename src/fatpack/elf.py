@@ -1,0 +1,279 @@
+"""ELF as far as images and tables of symbols need it: the header, the extent of the file, and its symbols.
+
+::
+
+    0x00  header         64 bytes (ELF32: 52), names the two tables
+          sections       anywhere, in any order; NOBITS sections take no bytes
+          section table  64 bytes (40) each
+          program table  56 bytes (32) each; nvcc writes it last, LLVM first
+
+The end of the image is the end of the last of these: CUDA fat binaries store cubins padded, and the padding is
+found this way (cuobjdump trims the same). System V gABI, chapters 4 and 5, for the fields and the escape of large
+section counts (``e_shnum`` 0: the count is ``sh_size`` of section 0).
+"""
+
+from __future__ import annotations
+
+import struct
+
+from fatpack.errors import BadValue, LimitExceeded, Truncated
+from fatpack.io import limits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from fatpack.io.source import View
+
+#: e_machine of the device ELFs
+CUDA, AMDGPU = 190, 224
+
+#: e_type → words
+TYPES = {1: "relocatable", 2: "executable", 3: "shared object", 4: "core dump"}
+
+#: sh_type
+SYMTAB, NOTE, NOBITS, DYNSYM = 2, 7, 8, 11
+
+#: Section headers and symbols are read this many at a time.
+_ROWS = 8192
+
+#: LIMIT: the largest string table that is read. The largest known device ELFs have a few MB of names.
+STRING_TABLE = 64 << 20
+
+
+class Shape:
+    """The struct readers for one word size and byte order; both are chosen once, per file."""
+
+    def __init__(self, bits: int, order: str) -> None:
+        wide = bits == 64
+        self.bits = bits
+        #: type, machine, version, phoff, shoff, flags, phentsize, phnum, shentsize, shnum
+        self.header = struct.Struct(order + ("16xHHI8xQQI2xHHHH2x" if wide else "16xHHI4xIII2xHHHH2x"))
+        #: type, offset, size
+        self.extent = struct.Struct(order + ("4xI16xQQ24x" if wide else "4xI8xII16x"))
+        #: type, offset, size, link, entsize
+        self.section = struct.Struct(order + ("4xI16xQQI12xQ" if wide else "4xI8xIII8xI"))
+        #: offset, filesz
+        self.segment = struct.Struct(order + ("8xQ16xQ16x" if wide else "4xI8xI12x"))
+        #: name, info, other, section
+        self.symbol = struct.Struct(order + ("IBBH16x" if wide else "I8xBBH"))
+        #: value, size of a symbol
+        self.place = struct.Struct(order + ("8xQQ" if wide else "4xII4x"))
+        #: name, type, flags, address, offset, size, link, info of a section
+        self.row = struct.Struct(order + ("IIQQQQII16x" if wide else "IIIIIIII8x"))
+
+
+#: (EI_CLASS, EI_DATA) → shape
+_SHAPES = {(kind, data): Shape(32 * kind, order) for kind in (1, 2) for data, order in ((1, "<"), (2, ">"))}
+
+
+class Elf:
+    """The header of an ELF image; see :func:`header`. Numbers are as stored, unchecked."""
+
+    __slots__ = (
+        "abi_version",
+        "flags",
+        "machine",
+        "osabi",
+        "phentsize",
+        "phnum",
+        "phoff",
+        "shape",
+        "shentsize",
+        "shnum",
+        "shoff",
+        "type",
+        "version",
+        "view",
+    )
+
+    def __init__(self, view: View, shape: Shape, head: bytes) -> None:
+        self.view = view
+        self.shape = shape
+        self.osabi, self.abi_version = head[7], head[8]
+        fields: tuple[int, ...] = shape.header.unpack_from(head)
+        self.type, self.machine, self.version, self.phoff, self.shoff, self.flags = fields[:6]
+        self.phentsize, self.phnum, self.shentsize, self.shnum = fields[6:]
+
+    def describe(self) -> str:
+        """Return word size and file type in words: ``ELF64 relocatable``."""
+        return f"ELF{self.shape.bits} {TYPES.get(self.type, f'of type {self.type}')}"
+
+    def section_count(self) -> int:
+        """Return the number of section headers; 0 when there is no table or it cannot be read."""
+        if self.shnum or not self.shoff:
+            return self.shnum
+        first = self.view.head(self.shoff, self.shape.extent.size)
+        if len(first) < self.shape.extent.size:
+            return 0
+        _, _, count = self.shape.extent.unpack(first)
+        return int(count)
+
+    def extent(self, wanted: Collection[int] = ()) -> tuple[int | None, list[tuple[int, int, int]]]:
+        """Return where the image ends by its own headers, and the sections of the ``wanted`` types.
+
+        The sections are (type, offset, size), unchecked. The end is None when the tables cannot be read as such.
+        Never raises on the bytes.
+        """
+        shape, view = self.shape, self.view
+        found: list[tuple[int, int, int]] = []
+        count = self.section_count()
+        end = max(shape.header.size, self.phoff + self.phnum * self.phentsize if self.phnum else 0)
+        if not count:
+            return self._segment_end(end), found
+        size = shape.extent.size
+        if self.shentsize != size:
+            return None, found
+        end = max(end, self.shoff + count * size)
+        at = self.shoff
+        # No more rows than there are bytes: the count is 64 bits wide and comes from the file.
+        left = min(count, max(len(view) - at, 0) // size)
+        while left > 0:
+            block = view.head(at, min(left, _ROWS) * size)
+            for kind, offset, extent in shape.extent.iter_unpack(block):
+                # Section 0 describes nothing; its size may be the count.
+                if offset + extent > end and kind != NOBITS and kind:
+                    end = offset + extent
+                if kind in wanted:
+                    found.append((kind, offset, extent))
+            at += len(block)
+            left -= _ROWS
+        return end, found
+
+    def _segment_end(self, end: int) -> int | None:
+        """Return the end of an image without sections: that of the last segment."""
+        shape = self.shape
+        if not self.phnum:
+            return end
+        if self.phentsize != shape.segment.size:
+            return None
+        table = self.view.head(self.phoff, self.phnum * shape.segment.size)
+        table = table[: len(table) // shape.segment.size * shape.segment.size]
+        for offset, size in shape.segment.iter_unpack(table):
+            end = max(end, offset + size)
+        return end
+
+
+def header(view: View, head: bytes) -> Elf | None:
+    """Return the header from the first 64 bytes of an image; None when it is cut short or of an unknown class."""
+    shape = _SHAPES.get((head[4], head[5])) if len(head) >= 52 and head.startswith(b"\x7fELF") else None
+    return None if shape is None or len(head) < shape.header.size else Elf(view, shape, head)
+
+
+class Symbols:
+    """The symbol table of an ELF image, checked before anything is read.
+
+    ``kinds`` are the section types to look for, the preferred one first; only one table is read, as the gABI allows
+    one of each type. ``is_present`` is false when the image has none.
+    """
+
+    def __init__(self, view: View, kinds: tuple[int, ...]) -> None:
+        """Find the table and load its names. Raises FormatError when headers, table or names are damaged."""
+        self.view = view
+        self.is_present = False
+        elf = header(view, view.head(0, 64))
+        if elf is None:
+            raise self._bad("header", "is no ELF header, or cut short", 0)
+        self._shape = elf.shape
+        sections = self._sections(elf)
+        row = next((found for kind in kinds for found in sections if found[0] == kind), None)
+        if row is None:
+            return
+        _, self._at, self._size, link, entsize = row
+        size = self._shape.symbol.size
+        if entsize not in (0, size):
+            raise self._bad("symbol table", f"has entries of {entsize} bytes, not of {size}", self._at)
+        if self._size % size:
+            raise self._bad("symbol table", f"its {self._size} bytes are no whole number of entries", self._at)
+        self._inside("symbol table", self._at, self._size)
+        names = self._header(elf, link)
+        self._inside("symbol names", names[1], names[2])
+        if names[2] > STRING_TABLE:
+            raise LimitExceeded(
+                f"{names[2]} bytes of symbol names",
+                format="elf",
+                offset=view.offset(names[1]),
+                field="symbol names",
+                expected=f"at most {STRING_TABLE}",
+                hint="raise fatpack.elf.STRING_TABLE if you trust the file",
+                chain=view.chain,
+            )
+        self._names = view.read(names[1], names[2])
+        # Symbols may share one long name; without this bound n symbols would give n copies of it.
+        self._budget = max(limits.STRING_FLOOR, limits.STRING_RATIO * len(view))
+        self.is_present = True
+
+    def __iter__(self) -> Iterator[tuple[int, int, int, int]]:
+        """Yield (name, st_info, st_other, st_shndx) of each symbol; the name for :meth:`name`."""
+        if not self.is_present:
+            return
+        step = _ROWS * self._shape.symbol.size
+        for at in range(self._at, self._at + self._size, step):
+            block = self.view.read(at, min(step, self._at + self._size - at))
+            yield from self._shape.symbol.iter_unpack(block)
+
+    def place(self, index: int) -> tuple[int, int]:
+        """Return st_value and st_size of a symbol by its number in the table."""
+        size = self._shape.symbol.size
+        value, extent = self._shape.place.unpack(self.view.read(self._at + index * size, size))
+        return value, extent
+
+    def name(self, at: int) -> bytes:
+        """Return the name at an offset of the string table. Raises BadValue, LimitExceeded."""
+        end = self._names.find(b"\0", at)
+        if at >= len(self._names) or end < 0:
+            raise self._bad("symbol name", f"at {at:#x} is outside the {len(self._names)} bytes of names", self._at)
+        self._budget -= end - at
+        if self._budget < 0:
+            raise LimitExceeded(
+                "the names of the symbols are far longer than the image",
+                format="elf",
+                offset=self.view.offset(self._at),
+                field="symbol names",
+                hint="raise fatpack.io.limits.STRING_RATIO if you trust the file",
+                chain=self.view.chain,
+            )
+        return self._names[at:end]
+
+    def _sections(self, elf: Elf) -> list[tuple[int, int, int, int, int]]:
+        """Return the section headers that may be wanted: the first of each symbol table's type."""
+        count = elf.section_count()
+        if not count:
+            return []
+        size = self._shape.section.size
+        if elf.shentsize != size:
+            raise self._bad("section table", f"has entries of {elf.shentsize} bytes, not of {size}", elf.shoff)
+        self._inside("section table", elf.shoff, count * size)
+        first: dict[int, tuple[int, int, int, int, int]] = {}
+        for at in range(elf.shoff, elf.shoff + count * size, _ROWS * size):
+            block = self.view.read(at, min(_ROWS * size, elf.shoff + count * size - at))
+            for row in self._shape.section.iter_unpack(block):
+                if row[0] in (SYMTAB, DYNSYM):
+                    first.setdefault(row[0], row)
+        return list(first.values())
+
+    def _header(self, elf: Elf, index: int) -> tuple[int, int, int, int, int]:
+        if index >= elf.section_count():
+            raise self._bad("symbol table", f"names section {index} of {elf.section_count()}", self._at)
+        return self._shape.section.unpack(
+            self.view.read(elf.shoff + index * self._shape.section.size, self._shape.section.size)
+        )
+
+    def _inside(self, field: str, at: int, size: int) -> None:
+        if at + size > len(self.view):
+            raise Truncated(
+                needed=size,
+                left=len(self.view) - at,
+                format="elf",
+                offset=self.view.offset(at),
+                field=field,
+                chain=self.view.chain,
+            )
+
+    def _bad(self, field: str, problem: str, at: int) -> BadValue:
+        return BadValue(problem, format="elf", offset=self.view.offset(at), field=field, chain=self.view.chain)
+
+
+def text(name: bytes) -> str:
+    """Return a stored name as text; bytes that are no UTF-8 become escapes, so that nothing is lost."""
+    return name.decode("utf-8", "backslashreplace")

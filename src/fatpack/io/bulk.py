@@ -1,0 +1,135 @@
+"""Many files at once: written on all cores, with as much memory as a few of them need.
+
+Images of fat binaries are compressed each on its own, so writing them is mostly inflating, which lets other threads
+run. What lies in a file as it is goes from file to file, whatever its size.
+"""
+
+from __future__ import annotations
+
+from fatpack.io.sink import write_file
+from fatpack.io.source import InflatedSource, View
+from fatpack.parallel import Tasks, thread_count
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fatpack.io.sink import Progress
+    from fatpack.model import Piece
+
+#: LIMIT: bytes that are inflated at a time for all files together. A file that needs more is written alone.
+WINDOW = 128 << 20
+
+#: Below this many bytes to inflate threads cost more than they save.
+_LEAST = 4 << 20
+
+
+class NewFile(Record):
+    """A file that is to be written: where, and its bytes in pieces."""
+
+    path: str
+    pieces: tuple[Piece, ...]
+
+
+def write_files(
+    files: Sequence[NewFile],
+    *,
+    force: bool = False,
+    inputs: Sequence[View] = (),
+    progress: Progress | None = None,
+    threads: int | None = None,
+) -> Tasks[int]:
+    """Write files, each as :func:`~fatpack.io.sink.write_file` does; iterating yields their sizes in order.
+
+    Writing starts at once. An error is raised in the place of its file; those behind it are written all the same, for
+    as long as somebody iterates. Use as a context: leaving it waits for the files that are being written.
+    """
+    count = thread_count() if threads is None else threads
+    if count < 2 or sum(map(_needs, files)) < _LEAST:
+        return Tasks([_task(file, force, inputs, progress, None) for file in files], threads=1)
+    from threading import Lock
+
+    window, alone, counting = _Window(WINDOW), _Window(0), Lock()
+
+    def count_up(size: int) -> None:
+        with counting:
+            assert progress is not None
+            progress(size)
+
+    def room(file: NewFile) -> _Room:
+        return _Room(window, _needs(file)) if _is_concurrent(file) else _Room(alone, 1)
+
+    meter = count_up if progress is not None else None
+    return Tasks([_task(file, force, inputs, meter, room(file)) for file in files], threads=count)
+
+
+def _task(
+    file: NewFile, force: bool, inputs: Sequence[View], progress: Progress | None, room: _Room | None
+) -> Callable[[], int]:
+    views = [piece for piece in file.pieces if isinstance(piece, View)]
+
+    def write() -> int:
+        return write_file(file.path, file.pieces, force=force, inputs=[*inputs, *views], progress=progress)
+
+    def write_with_room() -> int:
+        assert room is not None
+        with room:
+            return write()
+
+    return write if room is None else write_with_room
+
+
+def _needs(file: NewFile) -> int:
+    """Return how many bytes of memory writing a file takes."""
+    views = (piece for piece in file.pieces if isinstance(piece, View))
+    return max((view.source.once_size(view.start, len(view)) for view in views), default=0)
+
+
+def _is_concurrent(file: NewFile) -> bool:
+    """Return whether a file can be written while others are.
+
+    Parts of what is inflated as a whole cannot: they are best written one after the other, while it is kept.
+    """
+    views = (piece for piece in file.pieces if isinstance(piece, View))
+    return all(view.source.is_concurrent and not _is_part(view) for view in views)
+
+
+def _is_part(view: View) -> bool:
+    return isinstance(view.source, InflatedSource) and len(view) != view.source.size
+
+
+class _Window:
+    """Room for so many bytes: who needs some waits for it, who needs more than all waits until nobody has any."""
+
+    def __init__(self, size: int) -> None:
+        from threading import Condition
+
+        self._size = size
+        self._used = 0
+        self._changed = Condition()
+
+    def take(self, size: int) -> None:
+        with self._changed:
+            while self._used and self._used + size > self._size:
+                self._changed.wait()
+            self._used += size
+
+    def give(self, size: int) -> None:
+        with self._changed:
+            self._used -= size
+            self._changed.notify_all()
+
+
+class _Room:
+    """Some of the room of a window, to be entered."""
+
+    def __init__(self, window: _Window, size: int) -> None:
+        self._window = window
+        self._size = size
+
+    def __enter__(self) -> None:
+        self._window.take(self._size)
+
+    def __exit__(self, *_: object) -> None:
+        self._window.give(self._size)

@@ -1,0 +1,117 @@
+"""Work on all cores, for what lets other threads run meanwhile: compression, hashes, reading.
+
+::
+
+    with Tasks([lambda: verify(one), lambda: verify(other)]) as tasks:
+        ...                        # other work, while these run
+        for result in tasks: ...   # in order; raises what a task raised, in its place
+
+``threading`` is imported when there is more than one task: it costs a command that has none of this work too much.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Generic, TypeVar
+
+    from typing_extensions import Self
+
+    T = TypeVar("T")
+else:
+
+    class Generic:  # noqa: D101  (typing loads half the library)
+        def __class_getitem__(cls, _item):
+            return cls
+
+    T = None
+
+#: LIMIT: each thread that inflates or compresses takes up to 200 MB for windows and tables.
+_MOST_THREADS = 8
+
+
+def thread_count() -> int:
+    """Return how many threads can run at once."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, _MOST_THREADS)
+
+
+class Tasks(Generic[T]):
+    """Tasks that run in threads from the moment this is made. Iterating yields their results in order.
+
+    ``ahead`` is how many results may wait for being taken, all by default. Leaving the block waits for the tasks that
+    run and starts no others. Without threads, or with one task, the work is done when its result is taken.
+    """
+
+    def __init__(
+        self, tasks: Sequence[Callable[[], T]], *, ahead: int | None = None, threads: int | None = None
+    ) -> None:
+        self._tasks = tasks
+        self._results: dict[int, tuple[T | None, BaseException | None]] = {}
+        self._next = self._taken = 0
+        self._ahead = len(tasks) if ahead is None else ahead
+        count = min(thread_count() if threads is None else threads, len(tasks))
+        self._is_inline = count < 2
+        if self._is_inline:
+            return
+        from threading import Condition, Thread
+
+        self._changed = Condition()
+        self._threads = [Thread(target=self._work, daemon=True) for _ in range(count)]
+        for thread in self._threads:
+            thread.start()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                while self._next < len(self._tasks) and self._next >= self._taken + self._ahead:
+                    self._changed.wait()
+                number = self._next
+                if number >= len(self._tasks):
+                    return
+                self._next += 1
+            result = _outcome(self._tasks[number])
+            with self._changed:
+                self._results[number] = result
+                self._changed.notify_all()
+
+    def __iter__(self) -> Iterator[T]:
+        while self._taken < len(self._tasks):
+            result, error = self._take()
+            if error is not None:
+                raise error
+            yield result  # type: ignore[misc]  # None only where T is
+
+    def _take(self) -> tuple[T | None, BaseException | None]:
+        if self._is_inline:
+            self._taken += 1
+            return _outcome(self._tasks[self._taken - 1])
+        with self._changed:
+            while self._taken not in self._results:
+                self._changed.wait()
+            result = self._results.pop(self._taken)
+            self._taken += 1
+            self._changed.notify_all()
+        return result
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_inline:
+            return
+        with self._changed:
+            self._next = len(self._tasks)
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+
+def _outcome(task: Callable[[], T]) -> tuple[T | None, BaseException | None]:
+    try:
+        return task(), None
+    except BaseException as error:  # noqa: BLE001  (whatever it is, it is raised where the result is taken)
+        return None, error
