@@ -63,6 +63,11 @@ def test_the_old_abi_has_the_sm_in_the_low_byte_and_a_in_a_flag():
     assert cubin(0x340D5A, osabi=0x33, abi_version=7).arch == "sm_90a"
 
 
+def test_cuda_8_had_another_use_for_the_flag_of_the_variant():
+    claims = cubin(0x3C0D3C, osabi=0x33, abi_version=7, version=80)
+    assert claims.arch == "sm_60"
+
+
 def test_the_new_abi_has_sixteen_bits_for_the_sm():
     assert cubin(0x6006704, osabi=0x41, abi_version=8).arch == "sm_103"
     assert cubin(0x7804, osabi=0x41, abi_version=8).arch == "sm_120"

@@ -7,9 +7,8 @@ import struct
 import pytest
 from tests.builders.device_elf import NOBITS, device_elf, symbol
 
-from fatpack import images
+from fatpack import elf, images
 from fatpack.errors import BadValue, FormatError, LimitExceeded, Truncated
-from fatpack.images import elf
 from fatpack.io import limits
 from fatpack.io.source import BytesSource
 

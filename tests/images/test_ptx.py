@@ -34,7 +34,19 @@ def test_ptx_of_nvcc_says_what_it_was_compiled_for(path):
         recognised = images.recognise(file.view())
         assert images.kernels(file.view(), "ptx") == ("add_one", "_Z5scaleIfEvPT_S0_i", "_Z5scaleIdEvPT_S0_i")
     arch = path.stem.partition("compute_")[2]
-    assert recognised == images.Recognised("ptx", f"sm_{arch}", "nvptx64-nvidia-cuda", None, "PTX 9.0")
+    assert recognised == images.Recognised("ptx", f"sm_{arch}", "nvptx64-nvidia-cuda", None, "PTX 9.0, 64-bit")
+
+
+@pytest.mark.parametrize(
+    ("rest", "detail"),
+    [
+        (b".target sm_90, debug\n.address_size 64\n", "PTX 8.1, 64-bit, debug"),
+        (b".target sm_20\n.address_size 32\n", "PTX 8.1, 32-bit"),
+        (b".target sm_90\n.visible .func debug ()\n", "PTX 8.1"),
+    ],
+)
+def test_address_size_and_debugging_are_told(rest: bytes, detail: str) -> None:
+    assert images.recognise(BytesSource(b".version 8.1\n" + rest).view()).detail == detail
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.reference import run, tool
+from tests.reference import library, run, tool
 
 from fatpack.errors import TargetError
 from fatpack.model import Target
@@ -196,7 +196,7 @@ class Pair(ctypes.Structure):
 @pytest.fixture(scope="module")
 def are_targets_compatible() -> Callable[[Target, Target], bool]:
     """LLVM 22's own function, called in its library."""
-    function = ctypes.CDLL(tool("../lib/libLLVM.so.22.1"))[
+    function = ctypes.CDLL(library("libLLVM.so.22.1"))[
         "_ZN4llvm6object20areTargetsCompatibleERKSt4pairINS_9StringRefES2_ES5_"
     ]
     function.restype = ctypes.c_bool

@@ -2,16 +2,19 @@
 
 A container says what its images are made for; this room asks the images themselves, so that a wrong label is
 noticed. :func:`recognise` reads a few hundred bytes and never fails on what they hold; :func:`kernels` reads whole
-symbol tables or texts and raises when they are damaged. One module per family:
+symbol tables or texts and raises when they are damaged; :func:`facts` reads all that the tables and notes say of each
+kernel. One module per family:
 
 ================  ===================================================================================
-``elf``           the parts of ELF every device ELF shares: header, extent, symbols
 ``cubin``         ELF for NVIDIA GPUs
 ``amdgpu``        ELF for AMD GPUs, called code objects
 ``machine``       objects for host processors: other ELF, COFF and PE, Mach-O
 ``text``, ``ptx``  PTX, CIR and bundles that are text
 ``bitcode``       LLVM bitcode, raw or in a wrapper
 ``spirv``         SPIR-V modules in either byte order
+``fpga``          packages for Intel's FPGAs
+``kernel``        what a kernel needs of a device, for all vendors; read by ``cubin_kernel``,
+                  ``amdgpu_kernel`` and ``ptx_kernel``, which nothing loads but :func:`facts`
 ``agreement``     whether an image's own claims contradict what a container stored about it
 ================  ===================================================================================
 
@@ -24,6 +27,7 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from fatpack.images.kernel import Facts, Kernel
     from fatpack.io.source import View
 
 
@@ -61,12 +65,17 @@ EXTENSIONS = {
     "ltoir": "ltoir",
     "tileir": "tileirbc",
     "archive": "a",
+    "aocx": "aocx",
+    "aocr": "aocr",
     "empty": "bin",
     "": "bin",
 }
 
 EMPTY = Recognised("empty", detail="no bytes")
 UNKNOWN = Recognised("")
+
+#: of an image that was not looked at: it would have to be inflated, and its container says what it is
+UNREAD = Recognised("", detail="not inflated")
 
 #: What the decision is made from: an ELF64 header, and more than any magic needs.
 HEAD_SIZE = 64
@@ -100,9 +109,7 @@ def recognise(view: View) -> Recognised:
     head = view.head(0, HEAD_SIZE)
     magic = head[:4]
     if magic == b"\x7fELF":
-        from fatpack.images import elf
-
-        return elf.recognise(view, head)
+        return _recognise_elf(view, head)
     if not head:
         return EMPTY
     if magic in (b"BC\xc0\xde", b"\xde\xc0\x17\x0b"):
@@ -119,6 +126,31 @@ def recognise(view: View) -> Recognised:
     from fatpack.images import machine, text
 
     return machine.recognise(view, head) or text.recognise(view)
+
+
+def _recognise_elf(view: View, head: bytes) -> Recognised:
+    from fatpack.elf import AMDGPU, CUDA, header
+
+    elf = header(view, head)
+    if elf is None:
+        # Not even the machine can be trusted; the size tells the caller that bytes are missing.
+        return Recognised("object", size=None if len(head) == 64 else 64, detail="ELF with an unreadable header")
+    if elf.machine == CUDA:
+        from fatpack.images import cubin
+
+        return cubin.claim(elf)
+    if elf.machine == AMDGPU:
+        from fatpack.images import amdgpu
+
+        return amdgpu.claim(elf)
+    from fatpack.images import machine
+
+    claimed = machine.claim(elf)
+    if claimed.triple:
+        return claimed
+    from fatpack.images import fpga
+
+    return fpga.claim(elf, claimed)
 
 
 def kernels(view: View, form: str) -> tuple[str, ...]:
@@ -144,3 +176,31 @@ def kernels(view: View, form: str) -> tuple[str, ...]:
 
         return spirv.kernels(view)
     return ()
+
+
+def facts(view: View, form: str) -> Facts:
+    """Return what an image of that form tells of itself: its kernels with what they need, and what made it.
+
+    The names are those of :func:`kernels`, in the same order. Reads the tables and notes of the whole image. Raises
+    FormatError when they are damaged, LimitExceeded when they are out of proportion.
+    """
+    if form == "cubin":
+        from fatpack.images import cubin_kernel
+
+        return cubin_kernel.facts(view)
+    if form == "code-object":
+        from fatpack.images import amdgpu_kernel
+
+        return amdgpu_kernel.facts(view)
+    if form == "ptx":
+        from fatpack.images import ptx_kernel
+
+        return ptx_kernel.facts(view)
+    from fatpack.images.kernel import Facts, Kernel
+
+    return Facts(tuple(map(Kernel, kernels(view, form))))
+
+
+def kernel_facts(view: View, form: str) -> tuple[Kernel, ...]:
+    """Return the kernels of an image of that form with what they need; see :func:`facts`."""
+    return facts(view, form).kernels

@@ -17,8 +17,8 @@ Code object v2 has the processor in a note, which is not read: it has been out o
 
 from __future__ import annotations
 
+from fatpack.elf import DYNSYM, SYMTAB, Elf, Symbols, text
 from fatpack.images import Recognised
-from fatpack.images.elf import DYNSYM, SYMTAB, Elf, Symbols, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,14 +17,17 @@ family variant (sm_100f) is recorded in neither: such a cubin claims sm_100.
 
 from __future__ import annotations
 
+from fatpack.elf import NOTE, SYMTAB, Elf, Symbols, text
 from fatpack.images import Recognised
-from fatpack.images.elf import NOTE, SYMTAB, Elf, Symbols, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
 
 _OLD_OSABI = 0x33
+
+#: the first SM with a variant ``a``
+_FIRST_ACCELERATED = 90
 
 #: ptxas writes notes and ``.nv.compat`` ahead of the code. This much of the start came with the header in one read;
 #: taking it before the section table is read saves two reads of small cubins.
@@ -57,7 +60,8 @@ def claim(elf: Elf) -> Recognised:
     size, sections = elf.extent(() if is_old else (_COMPAT, NOTE))
     if is_old:
         number = elf.flags & 0xFF
-        is_accelerated = bool(elf.flags & 0x800)
+        # QUIRK(ptxas 8): the bit is set for sm_60 and sm_61, where it meant something else.
+        is_accelerated = bool(elf.flags & 0x800) and number >= _FIRST_ACCELERATED
         toolkit = elf.version if elf.version > 10 else 0
     else:
         number = elf.flags >> 8 & 0xFFFF
@@ -110,9 +114,10 @@ def _toolkit(view: View, front: bytes, sections: list[tuple[int, int, int]]) -> 
 def kernels(view: View) -> tuple[str, ...]:
     """Return the names of the kernels. Raises FormatError when the symbol table is damaged."""
     symbols = Symbols(view, (SYMTAB,))
-    names = (
-        symbols.name(name)
-        for name, info, other, section in symbols
-        if other & _ENTRY and info & 15 == _FUNC and section
-    )
+    names = (symbols.name(name) for name, info, other, section in symbols if is_kernel(info, other, section))
     return tuple(dict.fromkeys(map(text, names)))
+
+
+def is_kernel(info: int, other: int, section: int) -> bool:
+    """Return whether a symbol with this st_info, st_other and st_shndx is a kernel that is defined here."""
+    return bool(other & _ENTRY and info & 15 == _FUNC and section)

@@ -6,8 +6,8 @@ such files. Only their kind and processor are told; hosts are read by ``fatpack.
 
 from __future__ import annotations
 
+from fatpack.elf import Elf
 from fatpack.images import Recognised
-from fatpack.images.elf import Elf
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

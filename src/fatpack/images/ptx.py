@@ -38,11 +38,14 @@ def claim(text: bytes) -> Recognised:
     """Return what the first directives of a PTX text say; its comments are gone already."""
     words = [word.decode("ascii", "replace") for word in text.replace(b",", b" ").split(None, _WORDS)[:_WORDS]]
     version, target, bits = (_after(words, name) for name in (".version", ".target", ".address_size"))
+    facts = [f"PTX {version}" if version.replace(".", "").isdecimal() else "PTX"]
+    facts += [f"{bits}-bit"] if bits in ("32", "64") else []
+    facts += ["debug"] if _after(words, target) == "debug" else []
     return Recognised(
         "ptx",
         target if target.isascii() and target.isidentifier() else "",
         "nvptx-nvidia-cuda" if bits == "32" else "nvptx64-nvidia-cuda",
-        detail=f"PTX {version}" if version.replace(".", "").isdecimal() else "PTX",
+        detail=", ".join(facts),
     )
 
 

@@ -1,0 +1,37 @@
+"""Packages for Intel's FPGAs: ELF files of no machine, with a section ``.acl.…`` for every piece of content.
+
+``.aoco`` and ``.aocr`` hold a design that is compiled or linked, ``.aocx`` what an FPGA is programmed with, in
+``.acl.fpga.bin`` (intel/fpga-runtime-for-opencl, pkg_editor and ``acl_program.cpp``). DPC++ bundles them for the
+targets fpga_aoco, fpga_aocr and fpga_aocx. No sample was at hand: what is known are the names of their sections.
+"""
+
+from __future__ import annotations
+
+from fatpack.errors import FormatError
+from fatpack.images import Recognised
+from fatpack.images.elf_section import Sections
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.elf import Elf
+
+_PREFIX, _HARDWARE = ".acl.", ".acl.fpga.bin"
+
+
+#: LIMIT: sections of a package. They have a few dozen; other files need not be looked at.
+_MOST = 1000
+
+
+def claim(elf: Elf, otherwise: Recognised) -> Recognised:
+    """Return what a package is; ``otherwise`` for an ELF that is none, or whose sections cannot be read."""
+    if elf.section_count() > _MOST:
+        return otherwise
+    try:
+        names = {section.name for section in Sections(elf.view).rows}
+    except FormatError:
+        return otherwise
+    if not any(name.startswith(_PREFIX) for name in names):
+        return otherwise
+    if _HARDWARE in names:
+        return Recognised("aocx", size=otherwise.size, detail="package for Intel FPGAs, with a hardware image")
+    return Recognised("aocr", size=otherwise.size, detail="package for Intel FPGAs, without a hardware image")

@@ -1,0 +1,150 @@
+"""MessagePack, read one value at a time: what LLVM writes the metadata of code objects in.
+
+::
+
+    byte    value                                 byte    value
+    00-7f   the integer itself                    ca cb   float, double
+    80-8f   map of that many pairs                cc-cf   unsigned integer of 1, 2, 4, 8 bytes
+    90-9f   array of that many values             d0-d3   signed integer of the same
+    a0-bf   string of that many bytes             d4-d8   extension of 1, 2, 4, 8, 16 bytes behind its type
+    c0      nil                                   d9-db   string, its size in 1, 2, 4 bytes
+    c2 c3   false, true                           dc dd   array, its count in 2, 4 bytes
+    c4-c6   bytes, their size in 1, 2, 4 bytes    de df   map, its count in 2, 4 bytes
+    c7-c9   extension, likewise                   e0-ff   the integer minus 256
+
+All of it is big-endian. The MessagePack specification (msgpack/msgpack ``spec.md``), with which LLVM's
+``BinaryFormat/MsgPackReader`` agrees.
+
+Nothing is built that the caller does not ask for: a value of one byte can be an empty map, and a tree of those takes
+a hundred times the memory of the bytes it was read from. What is not wanted is passed over without recursion.
+"""
+
+from __future__ import annotations
+
+from fatpack.errors import BadValue, Truncated
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.io.source import View
+
+#: first byte → kind, number that the byte itself holds, bytes of a number that follows. None is a gap in the format.
+_HEADS: dict[int, tuple[str, int, int]] = {
+    **{first: ("integer", first, 0) for first in range(0x80)},
+    **{0x80 + count: ("map", count, 0) for count in range(16)},
+    **{0x90 + count: ("array", count, 0) for count in range(16)},
+    **{0xA0 + size: ("string", size, 0) for size in range(32)},
+    0xC0: ("nil", 0, 0),
+    0xC2: ("boolean", 0, 0),
+    0xC3: ("boolean", 1, 0),
+    **{0xC4 + power: ("bytes", 0, 1 << power) for power in range(3)},
+    **{0xC7 + power: ("extension", 0, 1 << power) for power in range(3)},
+    0xCA: ("float", 4, 0),
+    0xCB: ("float", 8, 0),
+    **{0xCC + power: ("integer", 0, 1 << power) for power in range(4)},
+    **{0xD0 + power: ("signed integer", 0, 1 << power) for power in range(4)},
+    **{0xD4 + power: ("extension", 1 << power, 0) for power in range(5)},
+    **{0xD9 + power: ("string", 0, 1 << power) for power in range(3)},
+    **{0xDC + power: ("array", 0, 2 << power) for power in range(2)},
+    **{0xDE + power: ("map", 0, 2 << power) for power in range(2)},
+    **{first: ("integer", first - 0x100, 0) for first in range(0xE0, 0x100)},
+}
+
+
+class Reader:
+    """A position in MessagePack; every method reads one value and moves behind it.
+
+    Raises Truncated and BadValue with the place of the value. ``field`` is what errors call the whole.
+    """
+
+    def __init__(self, view: View, field: str) -> None:
+        self.view = view
+        self.field = field
+        self.at = 0
+        self._data = view.tobytes()
+
+    def map(self) -> Iterator[str]:
+        """Yield the keys of a map; the caller reads or skips the value of each before asking for the next."""
+        for _ in range(self._expect("map")):
+            yield self.text()
+
+    def array(self) -> Iterator[int]:
+        """Yield the numbers of the values of an array; the caller reads or skips each."""
+        yield from range(self._expect("array"))
+
+    def text(self) -> str:
+        """Return a string; bytes that are no UTF-8 become escapes."""
+        start, size = self.at, self._expect("string")
+        self._need(size, start)
+        self.at += size
+        return self._data[self.at - size : self.at].decode("utf-8", "backslashreplace")
+
+    def integer(self) -> int:
+        """Return an integer."""
+        return self._expect("integer")
+
+    def boolean(self) -> bool:
+        """Return a boolean."""
+        return bool(self._expect("boolean"))
+
+    def skip(self) -> None:
+        """Pass over one value with all that is in it."""
+        left = 1
+        while left:
+            left -= 1
+            start = self.at
+            kind, number = self._head()
+            if kind in ("string", "bytes", "extension", "float"):
+                self._need(number, start)
+                self.at += number
+            elif kind == "array":
+                left += number
+            elif kind == "map":
+                left += 2 * number
+
+    def _expect(self, wanted: str) -> int:
+        start = self.at
+        kind, number = self._head()
+        if kind != wanted:
+            raise self._bad(f"has a value of type {kind}", start, wanted)
+        return number
+
+    def _head(self) -> tuple[str, int]:
+        """Return the kind of the value here, and its number: a size, a count, or an integer or boolean itself."""
+        start = self.at
+        self._need(1, start)
+        first = self._data[start]
+        if first not in _HEADS:
+            raise self._bad(f"{first:#04x} begins no value", start)
+        kind, number, size = _HEADS[first]
+        self.at += 1
+        if size:
+            self._need(size, start)
+            is_signed = kind == "signed integer"
+            number = int.from_bytes(self._data[self.at : self.at + size], "big", signed=is_signed)
+            self.at += size
+            kind = "integer" if is_signed else kind
+        # The type of an extension stands between its size and its bytes, which do not count it.
+        return kind, number + (kind == "extension")
+
+    def _need(self, size: int, start: int) -> None:
+        if self.at + size > len(self._data):
+            raise Truncated(
+                needed=self.at + size - start,
+                left=len(self._data) - start,
+                format="messagepack",
+                offset=self.view.offset(start),
+                field=self.field,
+                chain=self.view.chain,
+            )
+
+    def _bad(self, problem: str, at: int, expected: str = "") -> BadValue:
+        return BadValue(
+            problem,
+            format="messagepack",
+            offset=self.view.offset(at),
+            field=self.field,
+            expected=expected,
+            chain=self.view.chain,
+        )
