@@ -1,0 +1,176 @@
+"""The symbols of LLVM bitcode: read from the table that LLVM writes behind the modules, or from the modules themselves.
+
+::
+
+    42 43 C0 DE  IDENTIFICATION  MODULE … (one or more)  SYMTAB (a blob)  STRTAB (a blob)
+
+    SYMTAB       version, producer, modules, comdats, symbols, …   u32 each; a range is a place and a count
+    symbol       name at, size; name in the module at, size; comdat; flags                          24 bytes
+
+LLVM's archiver always counts the symbols in the modules. The table was made by the same code (``IRSymtab.cpp``,
+``ModuleSymbolTable.cpp``, LLVM 22.1) and says the same, with names mangled and symbols of inline assembly resolved.
+Where it is missing (llvm-cat leaves it out, llvm-as too if there is inline assembly), ``bitcode_module`` reads the
+modules.
+
+QUIRK(LLVM 22): a file whose size is no multiple of 4, and any that cannot be read, is archived without symbols and
+without an error: it may be of a future LLVM.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from fatpack.bitstream import DEFINE_ABBREVIATION, END_BLOCK, ENTER_BLOCK, FIRST_OWN, UNABBREVIATED, BitReader
+from fatpack.errors import FormatError, LimitExceeded
+from fatpack.record import Record
+from fatpack.symbols.proportion import bounded
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.bitstream import Abbreviation
+    from fatpack.io.source import View
+
+_RAW, _WRAPPER = b"BC\xc0\xde", b"\xde\xc0\x17\x0b"
+_WRAPPER_SIZE = 20
+
+#: Block IDs
+_MODULE, _STRTAB, _SYMTAB = 8, 23, 25
+
+#: LLVM looks for no block in the last bytes: archivers pad files.
+_TAIL_BITS = 64
+
+#: Versions of the table that have the layout above
+_VERSIONS = range(1, 5)
+#: version, place and count of modules, of symbols
+_HEADER = struct.Struct("<I8xII8xII")
+#: place and size of the name, flags
+_SYMBOL = struct.Struct("<II12xI")
+_UNDEFINED, _GLOBAL, _FORMAT_SPECIFIC = 1 << 3, 1 << 10, 1 << 11
+
+#: Symbols read at a time
+_ROWS = 4096
+
+
+class Module(Record):
+    """A module of a ``stream``: its content is from bit ``at`` to ``end``, its names are in ``strings``.
+
+    ``width`` is that of the IDs of its abbreviations.
+    """
+
+    stream: View
+    at: int
+    end: int
+    width: int
+    strings: View
+
+
+def symbols(view: View) -> list[bytes] | None:
+    """Return the symbols that count, module by module; None for bitcode that cannot be read. Raises LimitExceeded."""
+    try:
+        stream = _stream(view)
+        if stream is None:
+            return None
+        modules, table = _walk(stream)
+        stored = _stored(table, modules) if table is not None and modules else None
+        return list(bounded(view, _named(modules) if stored is None else stored))
+    except LimitExceeded:
+        raise
+    except FormatError:
+        return None
+
+
+def _stream(view: View) -> View | None:
+    if len(view) % 4:
+        return None
+    if view.head(0, 4) == _WRAPPER:
+        head = view.head(8, 8)
+        offset, size = int.from_bytes(head[:4], "little"), int.from_bytes(head[4:], "little")
+        if len(view) < _WRAPPER_SIZE:
+            return None
+        view = view.slice(offset, size)
+    return view if view.head(0, 4) == _RAW else None
+
+
+def _walk(stream: View) -> tuple[list[Module], View | None]:
+    """Return the modules and the table of symbols. Raises FormatError.
+
+    A string table belongs to the modules before it that have none yet: files can be concatenated.
+    """
+    bits = BitReader(stream)
+    bits.at = 32
+    waiting: list[tuple[int, int, int]] = []
+    modules: list[Module] = []
+    table = None
+    while bits.end - bits.at > _TAIL_BITS:
+        if bits.fixed(2) != ENTER_BLOCK:
+            raise bits.bad("no block starts here")
+        block, width, end = bits.enter_block()
+        if block == _MODULE:
+            waiting.append((bits.at, end, width))
+        elif block == _SYMTAB:
+            table = _blob(bits, width, end)
+        elif block == _STRTAB:
+            strings = _blob(bits, width, end)
+            modules += [Module(stream, *place, strings or stream.slice(0, 0)) for place in waiting]
+            waiting = []
+        bits.at = end
+    return [*modules, *(Module(stream, *place, stream.slice(0, 0)) for place in waiting)], table
+
+
+def _blob(bits: BitReader, width: int, end: int) -> View | None:
+    """Return the bytes that are the only content of a block; the position is at the block's content, and moves."""
+    whole, bits.end = bits.end, end
+    own: list[Abbreviation] = []
+    found = None
+    while found is None and bits.at < end:
+        number = bits.fixed(width)
+        if number == END_BLOCK:
+            break
+        if number == ENTER_BLOCK:
+            bits.at = bits.enter_block()[2]
+        elif number == DEFINE_ABBREVIATION:
+            own.append(bits.abbreviation())
+        else:
+            abbreviation = abbreviation_of(bits, number, own)
+            bits.code(abbreviation)
+            run = bits.skip(abbreviation)
+            if run is not None and abbreviation is not None and abbreviation.is_blob:
+                found = bits.view.slice(run.at >> 3, run.count)
+    bits.end = whole
+    return found
+
+
+def abbreviation_of(bits: BitReader, number: int, own: list[Abbreviation]) -> Abbreviation | None:
+    """Return the abbreviation that an ID stands for, None for an unabbreviated record. Raises BadValue."""
+    if number == UNABBREVIATED:
+        return None
+    if number - FIRST_OWN >= len(own):
+        raise bits.bad(f"abbreviation {number} is not defined")
+    return own[number - FIRST_OWN]
+
+
+def _stored(table: View, modules: list[Module]) -> Iterator[bytes] | None:
+    """Return the symbols of the table that LLVM wrote; None if it is of a version or of files we do not know."""
+    if len(table) < _HEADER.size:
+        return None
+    version, _, module_count, symbol_at, count = _HEADER.unpack(table.read(0, _HEADER.size))
+    if version not in _VERSIONS or module_count != len(modules):
+        return None
+    return _counting(table.slice(symbol_at, count * _SYMBOL.size), modules[-1].strings)
+
+
+def _counting(rows: View, strings: View) -> Iterator[bytes]:
+    step = _ROWS * _SYMBOL.size
+    for first in range(0, len(rows), step):
+        for at, size, flags in _SYMBOL.iter_unpack(rows.head(first, step)):
+            if flags & (_GLOBAL | _UNDEFINED | _FORMAT_SPECIFIC) == _GLOBAL:
+                yield strings.read(at, size)
+
+
+def _named(modules: list[Module]) -> Iterator[bytes]:
+    from fatpack.symbols.bitcode_module import symbols_of
+
+    for module in modules:
+        yield from symbols_of(module)

@@ -1,0 +1,49 @@
+"""The symbols of ELF files, of any machine and kind: objects, code objects, cubins, libraries.
+
+Only the full table (SYMTAB) counts; a stripped library has none, its dynamic symbols notwithstanding.
+
+QUIRK(LLVM 22): labels that mark code and data in objects for ARM, AArch64, C-SKY and RISC-V do not count even when
+they are global; nor do ARM's symbols without a name.
+"""
+
+from __future__ import annotations
+
+from fatpack.elf import SYMTAB, Symbols, header
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.io.source import View
+
+#: Parts of st_info and st_shndx that exclude a symbol
+_LOCAL, _SECTION, _FILE, _UNDEFINED = 0, 3, 4, 0
+
+#: e_machine → what the names of marks start with
+_MARKS: dict[int, tuple[bytes, ...]] = {
+    40: (b"$d", b"$t", b"$a"),
+    183: (b"$d", b"$x"),
+    243: (b"$d", b"$x"),
+    252: (b"$d", b"$t"),
+}
+_ARM, _RISCV = 40, 243
+
+
+def symbols(view: View) -> Iterator[bytes]:
+    """Yield the symbols that count, in the table's order. Raises FormatError."""
+    table = Symbols(view, (SYMTAB,))
+    found = header(view, view.head(0, 64))
+    machine = found.machine if found else 0
+    marks = _MARKS.get(machine, ())
+    for number, (name_at, info, _other, section) in enumerate(table):
+        if not number or section == _UNDEFINED or info >> 4 == _LOCAL or info & 15 in (_SECTION, _FILE):
+            continue
+        name = table.name(name_at)
+        if marks and (name.startswith(marks) or _is_nothing(machine, name)):
+            continue
+        yield name
+
+
+def _is_nothing(machine: int, name: bytes) -> bool:
+    """Say whether a name stands for no symbol: assemblers write such for differences of labels."""
+    return (machine == _ARM and not name) or (machine == _RISCV and name == b".L0 ")
