@@ -5,7 +5,7 @@
 ``detect``  ``detect(view) -> bool``: cheap, reads a bounded number of bytes, never raises
 ``locate``  ``locate(view) -> Iterator[Site | Finding]``: where device code may lie, in file order
 ``labels``  ``labels(view) -> Iterator[Label]``: which byte is what; the labels cover every byte once
-``embed``   ``embed(view, content) -> Iterable[Piece]``: the host with a container added
+``embed``   ``embed(view, content, name=…) -> Iterable[Piece]``: the host with a container added
 ``replace`` ``replace(view, index, content) -> Iterable[Piece]``: one section's content exchanged
 ``remove``  ``remove(view, indices) -> Iterable[Piece]``: sections of device code taken out
 ``edit``    ``edit(view, {index: content or None}) -> Iterable[Piece]``: several of both at once
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from fatpack.errors import HostError
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -43,11 +44,17 @@ if TYPE_CHECKING:
     class Editor(Host, Protocol):
         """The whole door, of hosts that can be edited."""
 
-        def embed(self, view: View, content: Sequence[Piece]) -> Iterable[Piece]: ...  # noqa: D102
+        def embed(self, view: View, content: Sequence[Piece], *, name: str = ...) -> Iterable[Piece]: ...  # noqa: D102
         def replace(self, view: View, index: int, content: Sequence[Piece]) -> Iterable[Piece]: ...  # noqa: D102
         def remove(self, view: View, indices: Sequence[int]) -> Iterable[Piece]: ...  # noqa: D102
         def edit(self, view: View, changes: Mapping[int, Sequence[Piece] | None]) -> Iterable[Piece]: ...  # noqa: D102
         def verify(self, before: View, after: View) -> None: ...  # noqa: D102
+
+    class Objcopy(Protocol):
+        """What hosts offer that fat objects are made of."""
+
+        def add_sections(self, view: View, additions: Sequence[tuple[str, Sequence[Piece]]]) -> list[Piece]: ...  # noqa: D102
+        def remove_sections(self, view: View, prefix: str) -> list[Piece]: ...  # noqa: D102
 
 
 class Site(Record):
@@ -56,7 +63,9 @@ class Site(Record):
     ``data`` are the bytes; ``section`` the section's name and ``index`` its number in the host's own table, or the
     member's in an archive (None where the carrier has neither). ``member`` is the archive member it is in, if any.
     ``expects`` says how sure the host is: ``container`` (nothing but containers belongs here), ``mixed`` (other data
-    lies between them) or ``member`` (a file of its own, to be looked at from its first byte as a host or container).
+    lies between them), ``image`` (the section is one image of a fat object, for the target in the section's name),
+    ``images`` (a linked program's images back to back, whose table is elsewhere), ``member`` (a file of its own, to be
+    looked at from its first byte as a host or container), or ``table`` (no device code: what is said about it there).
     ``findings`` are oddities of the place itself.
     """
 
@@ -76,6 +85,29 @@ ROOMS = {
     "bitcode": "fatpack.hosts.bitcode",
     "coff": "fatpack.hosts.coff",
 }
+
+
+#: hosts that can be rewritten with sections added or taken out, byte for byte as llvm-objcopy does it
+_OBJCOPY = ("elf", "coff")
+
+
+def objcopy(name: str) -> Objcopy:
+    """Return the part of a host room that rewrites whole files as llvm-objcopy 22 does. Raises HostError for others.
+
+    Fat objects are made this way. Editing proper leaves what is there in place, which llvm-objcopy does not.
+    """
+    if name not in _OBJCOPY:
+        raise HostError(f"sections cannot be added to a host of kind {name}", hint="give an ELF or COFF object")
+    return import_module(f"{ROOMS[name]}.objcopy")
+
+
+def sections(name: str, view: View) -> list[tuple[int, int, str, int]]:
+    """Return (start, end, name, number) of every section that has bytes in the file; none for hosts without sections.
+
+    Positions are relative to the view. A damaged host gives what can be read of it.
+    """
+    listed = getattr(import_module(ROOMS[name]), "sections", None) if name in ROOMS else None
+    return [] if listed is None else listed(view)
 
 
 def room(name: str) -> Host:

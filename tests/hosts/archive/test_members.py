@@ -7,6 +7,7 @@ from tests.builders.archive import GNU, THIN, bsd_member, bsd_symbols, gnu_symbo
 
 from fatpack.errors import FatpackError, Truncated
 from fatpack.hosts import Site, archive
+from fatpack.io import limits
 from fatpack.io.source import BytesSource, View
 from fatpack.model import Finding
 
@@ -186,6 +187,14 @@ def test_long_names_of_many_members_cannot_multiply_one_long_string() -> None:
     names = member(b"//", b"y" * 100_000 + b"/\n")
     data = GNU + names + b"".join(member(b"/%d" % at, b"") for at in range(1000))
     assert sum(len(name or "") for name, _ in listing(data)) < 10_000
+
+
+def test_headers_that_share_a_name_of_allowed_length_do_not_multiply_it() -> None:
+    names = member(b"//", b"y" * 4000 + b"/\n")
+    data = GNU + names + b"".join(member(b"/0", b"") for _ in range(2000))
+    assert sum(len(name or "") for name, _ in listing(data)) <= limits.STRING_FLOOR
+    assert codes(data) == ["FP2101"]
+    assert_labels_tile(data)
 
 
 def test_listing_reads_two_small_pieces_per_member_however_many_there_are() -> None:

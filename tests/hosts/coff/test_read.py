@@ -67,10 +67,29 @@ def test_names_of_device_code(name: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [b".llvm.of", b".nv_fatbinary", b".hipFatBinSegment", b".nvFatBinSegment", b".hip_fat"]
+    "name", [b".llvm.of", b".nv_fatbinary", b".hipFatB", b".nvFatBinSegment", b".hip_fat", b".tgtsyms"]
 )
 def test_names_of_something_else(name: bytes) -> None:
     assert sections(build([TEXT, Section(name, b"1")])) == []
+
+
+@pytest.mark.parametrize(
+    "name", [b".hipFatBinSegment", b".tgtimg", b".tgtsym", b"__CLANG_OFFLOAD_BUNDLE_SIZE__sycl-spir64-unknown-unknown"]
+)
+def test_what_is_said_about_device_code_is_listed_as_a_table(name: bytes) -> None:
+    (site,) = coff.locate(view(build([TEXT, Section(name, b"facts")])))
+    assert isinstance(site, Site)
+    assert (site.section, site.index, site.expects, site.data.tobytes()) == (name.decode(), 2, "table", b"facts")
+
+
+@pytest.mark.parametrize(
+    ("others", "expects"), [([], "image"), ([b".tgtimg"], "images"), ([b".tgtimg", b"host"], "image")]
+)
+def test_a_table_and_no_host_tell_the_images_of_a_program_from_a_fat_object(others: list[bytes], expects: str) -> None:
+    prefix = b"__CLANG_OFFLOAD_BUNDLE__"
+    names = [prefix + b"host-x86_64-pc-windows-msvc" if name == b"host" else name for name in others]
+    data = build([Section(name, b"\0") for name in (prefix + b"sycl-spir64", *names)])
+    assert next(site.expects for site in coff.locate(view(data)) if isinstance(site, Site)) == expects
 
 
 def test_several_sections_are_found_in_the_order_of_the_table() -> None:

@@ -12,6 +12,7 @@ from tests.builders import elf as build
 
 from fatpack.errors import FatpackError
 from fatpack.hosts import Site, elf
+from fatpack.hosts.elf import objcopy
 from fatpack.hosts.elf.read import ElfFile
 from fatpack.io.source import BytesSource, View
 
@@ -29,7 +30,7 @@ def small(bits: int, order: str) -> bytes:
     file.symbol("$d", device)
     file.symbol("kernel", data, size=4)
     file.relocations(data, (4, 2, 1, 0))
-    file.add(".group", file.pack("2I", 1, data), type=build.GROUP, link=-1, info=2, entsize=4)
+    file.add(".group", file.pack("2I", 1, data), type=build.GROUP, align=4, link=-1, info=2, entsize=4)
     file.add(".bss", type=build.NOBITS, size=64)
     return file.build()
 
@@ -72,6 +73,19 @@ def _edit(edit: Callable[[build.View], list[object]]) -> Callable[[bytes], None]
     return run
 
 
+def _rewrite(edit: Callable[[build.View], list[object]]) -> Callable[[bytes], None]:
+    """Return the door of an edit that takes the file apart: nothing else checks what comes of it."""
+
+    def run(data: bytes) -> None:
+        pieces = edit(build.as_view(data))
+        # Alignment may ask for many zeros: the file may be large, but not in memory.
+        if sum(map(len, pieces)) < 8 * len(data) + (1 << 17):  # type: ignore[arg-type]
+            ElfFile(build.as_view(build.as_bytes(pieces)))  # type: ignore[arg-type]
+        assert len(pieces) < 1 << 16
+
+    return run
+
+
 DOORS: list[Callable[[bytes], None]] = [
     _locate,
     _labels,
@@ -79,6 +93,8 @@ DOORS: list[Callable[[bytes], None]] = [
     _edit(lambda view: elf.embed(view, [b"E"], name=".other", keep_trailing=True)),  # type: ignore[arg-type,return-value]
     _edit(lambda view: elf.replace(view, 1, [b"R" * 99])),  # type: ignore[arg-type,return-value]
     _edit(lambda view: elf.remove(view, [1])),  # type: ignore[arg-type,return-value]
+    _rewrite(lambda view: objcopy.add_sections(view, [("x", [b"content"])])),  # type: ignore[arg-type,return-value]
+    _rewrite(lambda view: objcopy.remove_sections(view, ".llvm")),  # type: ignore[arg-type,return-value]
 ]
 
 

@@ -335,7 +335,7 @@ def test_alignment_is_kept_only_where_the_producer_kept_it() -> None:
 @pytest.mark.parametrize("name", ["clang-22-openmp-gfx90a.o", "clang-22-openmp-gfx90a-aarch64.o"])
 def test_openmp_objects_lose_their_device_code(name: str) -> None:
     data = (FIXTURES / name).read_bytes()
-    (site,) = elf.locate(build.as_view(data))
+    (site,) = (site for site in elf.locate(build.as_view(data)) if isinstance(site, Site) and site.expects != "table")
     assert isinstance(site, Site)
     assert site.index is not None
     result = removed(data, site.index)
@@ -344,7 +344,7 @@ def test_openmp_objects_lose_their_device_code(name: str) -> None:
 
 def test_the_device_code_of_a_hip_object_is_replaced_and_its_wrapper_still_points_to_it() -> None:
     data = (FIXTURES / "clang-22-hip.o").read_bytes()
-    (site,) = elf.locate(build.as_view(data))
+    (site,) = (site for site in elf.locate(build.as_view(data)) if isinstance(site, Site) and site.expects != "table")
     assert isinstance(site, Site)
     assert site.index == 7
     for size in (0, 100, 12816, 50000):
@@ -355,6 +355,7 @@ def test_the_device_code_of_a_hip_object_is_replaced_and_its_wrapper_still_point
 
 def test_the_sections_of_the_bundler_go_with_their_headers() -> None:
     data = (FIXTURES / "clang-22-hip-rdc-bundler.o").read_bytes()
-    indices = [site.index for site in elf.locate(build.as_view(data)) if isinstance(site, Site)]
+    sites = [site for site in elf.locate(build.as_view(data)) if isinstance(site, Site)]
+    indices = [site.index for site in sites if site.expects != "table"]
     result = removed(data, *[index for index in indices if index is not None])
     assert ElfFile(build.as_view(result)).section_count == 18

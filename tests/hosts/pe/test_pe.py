@@ -65,7 +65,21 @@ def test_whole_names_in_a_string_table(name: bytes) -> None:
     assert_labels_tile(data)
 
 
-@pytest.mark.parametrize("name", [b".rdata", b".hipFatB", b".nvFatBi", b".llvm.xx"])
+@pytest.mark.parametrize(
+    "name", [b"__CLANG_", b"OFFLOAD_", b"OFFLOAD_DEVICE_CODE", b"__CLANG_OFFLOAD_BUNDLE__sycl-spir64"]
+)
+def test_images_of_sycl_are_listed_whole(name: bytes) -> None:
+    data = build([Section(name if len(name) < 9 else b"/4", b"images")], strings=name + b"\0")
+    assert sites(data) == [(name.decode(), 1, b"images", "images")]
+
+
+@pytest.mark.parametrize("name", [b".hipFatB", b".hipFatBinSegment", b".tgtimg", b".tgtsym"])
+def test_what_is_said_about_device_code_is_listed_as_a_table(name: bytes) -> None:
+    data = build([Section(name if len(name) < 9 else b"/4", b"facts")], strings=name + b"\0")
+    assert sites(data) == [(name.decode(), 1, b"facts", "table")]
+
+
+@pytest.mark.parametrize("name", [b".rdata", b".nvFatBi", b".llvm.xx", b".tgtsyms"])
 def test_other_sections_are_not_looked_into(name: bytes) -> None:
     assert sites(build([Section(name, CONTAINER)])) == []
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from fatpack.model import Label, Piece
 
-__all__ = ["DOC", "LAYOUTS", "detect", "labels", "locate", "members", "rewrite", "verify"]
+__all__ = ["DOC", "LAYOUTS", "build", "detect", "labels", "locate", "members", "rewrite", "verify"]
 
 DOC = Doc(
     name=FORMAT,
@@ -56,12 +56,14 @@ DOC = Doc(
         "GNU binutils 2.40, bfd/archive.c (thin archives)",
     ),
     reads="GNU, BSD, Darwin and Microsoft archives, 32- and 64-bit symbol tables, thin archives",
-    writes="the same but thin ones, with other member contents (library: ``rewrite``)",
+    writes="the same but thin ones, with other member contents; GNU archives of any files (library: ``build``)",
     limitations=(
         "Thin archives are read, not written; the files they name are opened only below the archive's own directory.",
         "AIX big archives are recognised and left alone.",
         "Archives with Microsoft's ARM64EC or XFG tables are read, not written.",
         "Behind a damaged member header nothing is read: the next member cannot be told from data.",
+        "Built archives are GNU's; Mach-O, Wasm, XCOFF and GOFF members are refused: their symbols are not read.",
+        "Of bitcode without LLVM's table of symbols, those of inline assembly are not listed in built archives.",
     ),
 )
 
@@ -125,6 +127,17 @@ def labels(view: View) -> Iterator[Label]:
     from fatpack.hosts.archive.byte_map import labels
 
     return labels(view)
+
+
+def build(members: Sequence[tuple[bytes, View]]) -> list[Piece]:
+    """Return a GNU archive of files, name and bytes each, as ``llvm-ar --format=gnu qcD`` makes it of them.
+
+    Names are stored as given, so callers pass base names; they may repeat. Raises FormatError for an object whose
+    symbols cannot be read, Unsupported, UsageError and HostError for what no archive can hold.
+    """
+    from fatpack.hosts.archive.gnu import build
+
+    return build(members)
 
 
 def rewrite(view: View, contents: Mapping[int, Sequence[Piece]]) -> Sequence[Piece]:

@@ -10,7 +10,7 @@ QUIRK(GNU ar 2.19 and newer): a thin archive made from a regular one names that 
 
 from __future__ import annotations
 
-from fatpack.errors import BadMagic, BadValue, FormatError, Truncated
+from fatpack.errors import BadMagic, BadValue, FormatError, LimitExceeded, Truncated
 from fatpack.findings import finding
 from fatpack.hosts.archive.layout import (
     FORMAT,
@@ -22,6 +22,7 @@ from fatpack.hosts.archive.layout import (
     TERMINATOR,
     THIN,
 )
+from fatpack.io import limits
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
 #: LIMIT: bytes of one member name, the longest path of common systems. Without it, thousands of headers pointing into
-#: one long string would make thousands of copies of it.
+#: one long string would make thousands of copies of it; all names together are bounded by ``limits.STRING_RATIO``.
 NAME = 4096
 
 
@@ -92,6 +93,7 @@ class _Reader:
         self._long_names: View | None = None
         self._symbol_tables = 0
         self._files = 0
+        self._name_bytes_left = max(limits.STRING_FLOOR, limits.STRING_RATIO * len(view))
 
     def read(self, at: int) -> Member:
         """Return the entry whose header is at a position. Raises FormatError."""
@@ -134,6 +136,7 @@ class _Reader:
             self._symbol_tables += kind == "symbols"
             return Member(kind, None, name, at, data_at, size, end)
         name, origin, findings = self._file_name(name, at, inline is not None)
+        self._spend(len(name), at)
         self._files += 1
         return Member(kind, self._files - 1, name, at, data_at, size, end, origin, findings)
 
@@ -165,6 +168,19 @@ class _Reader:
         if not ends:
             return name, None, (self._unreadable(at, name, f"it has no end within {NAME} bytes"),)
         return text[: min(ends)].removesuffix(b"/"), origin, ()
+
+    def _spend(self, size: int, at: int) -> None:
+        """Count the bytes of a name. Raises LimitExceeded when headers share so many that copies would fill memory."""
+        self._name_bytes_left -= size
+        if self._name_bytes_left < 0:
+            raise LimitExceeded(
+                "the members' names are many times the size of the archive",
+                format=FORMAT,
+                offset=self._view.offset(at),
+                field="member header: name",
+                hint="raise fatpack.io.limits.STRING_RATIO if you trust the file",
+                chain=self._view.chain,
+            )
 
     @staticmethod
     def _decimal(field: bytes) -> int | None:

@@ -139,7 +139,7 @@ def _header(view: View, item: _Placed) -> Piece:
 def verify(before: View, after: View) -> None:
     """Raise HostError unless both archives have the same members and symbols, whatever the members' contents."""
     old, new = (list(members(view)) for view in (before, after))
-    if [(entry.kind, entry.name) for entry in old] != [(entry.kind, entry.name) for entry in new]:
+    if [_identity(before, entry) for entry in old] != [_identity(after, entry) for entry in new]:
         raise HostError("the rewritten archive has other members", chain=after.chain)
     places: list[list[list[int]]] = []
     for view, entries in ((before, old), (after, new)):
@@ -148,3 +148,9 @@ def verify(before: View, after: View) -> None:
         places.append([[files[offset] for offset in table.offsets] for table in tables])
     if places[0] != places[1]:
         raise HostError("the symbols of the rewritten archive lead to other members", chain=after.chain)
+
+
+def _identity(view: View, entry: Member) -> tuple[str, bytes, bytes]:
+    """Return what must stay of an entry: its kind and name; date, owners and mode."""
+    start, end = HEADER.field_offset("date"), HEADER.field_offset("size")
+    return entry.kind, entry.name, view.read(entry.header_at + start, end - start)

@@ -17,23 +17,23 @@ llvm-offload-binary extracts in the reference tests. LLVM takes globals listed i
 
 from __future__ import annotations
 
+from fatpack.bitstream import FORMAT, BitReader
 from fatpack.doc import Doc
 from fatpack.errors import FormatError, HostError
 from fatpack.findings import finding
 from fatpack.hosts import Site
-from fatpack.hosts.bitcode.bits import FORMAT, BitReader
 from fatpack.layout import Field, Layout
 from fatpack.model import Label
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from fatpack.hosts.bitcode.module import DeviceGlobal
     from fatpack.io.source import View
     from fatpack.model import Finding, Piece
 
-__all__ = ["DOC", "LAYOUTS", "detect", "embed", "labels", "locate", "remove", "replace"]
+__all__ = ["DOC", "LAYOUTS", "detect", "edit", "embed", "labels", "locate", "remove", "replace"]
 
 DOC = Doc(
     name=FORMAT,
@@ -153,7 +153,7 @@ def labels(view: View) -> Iterator[Label]:
     yield from cover(view, at, parts)
 
 
-def embed(view: View, content: Sequence[Piece]) -> Iterable[Piece]:
+def embed(view: View, content: Sequence[Piece], *, name: str = "") -> Iterable[Piece]:
     """Refuse. Raises HostError with what would work."""
     raise _refusal(view)
 
@@ -164,6 +164,11 @@ def replace(view: View, index: int, content: Sequence[Piece]) -> Iterable[Piece]
 
 
 def remove(view: View, indices: Sequence[int]) -> Iterable[Piece]:
+    """Refuse. Raises HostError with what would work."""
+    raise _refusal(view)
+
+
+def edit(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> Iterable[Piece]:
     """Refuse. Raises HostError with what would work."""
     raise _refusal(view)
 

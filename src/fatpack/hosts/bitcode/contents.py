@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from fatpack.bitstream import FORMAT, BitReader
 from fatpack.errors import BadValue
-from fatpack.hosts.bitcode.bits import FORMAT, BitReader
 from fatpack.io import limits
 from fatpack.io.source import Derived, InflatedSource, Source, View
 
@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.hosts.bitcode.bits import Run
+    from fatpack.bitstream import Run
 
 
 class ShiftedSource(Source):

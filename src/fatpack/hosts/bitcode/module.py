@@ -11,14 +11,14 @@ globals may share one.
 
 from __future__ import annotations
 
-from fatpack.hosts.bitcode.bits import DEFINE_ABBREVIATION, END_BLOCK, ENTER_BLOCK, FIRST_OWN, UNABBREVIATED, BitReader
+from fatpack.bitstream import DEFINE_ABBREVIATION, END_BLOCK, ENTER_BLOCK, FIRST_OWN, UNABBREVIATED, BitReader
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.hosts.bitcode.bits import Abbreviation, Run
+    from fatpack.bitstream import Abbreviation, Run
 
 #: Block IDs
 _BLOCKINFO, _MODULE, _CONSTANTS = 0, 8, 11

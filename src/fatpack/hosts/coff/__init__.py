@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.model import Label, Piece
 
-__all__ = ["DOC", "LAYOUTS", "detect", "edit", "embed", "labels", "locate", "remove", "replace", "verify"]
+__all__ = ["DOC", "LAYOUTS", "detect", "edit", "embed", "labels", "locate", "remove", "replace", "sections", "verify"]
 
 DOC = Doc(
     name=FORMAT,
@@ -56,7 +56,10 @@ DOC = Doc(
         "llvm/lib/Object/OffloadBinary.cpp, LLVM 22.1 (section names)",
     ),
     reads="classic and big objects of any machine that LLVM knows",
-    writes="the same, with sections of device code added, exchanged or removed",
+    writes=(
+        "the same, with sections of device code added, exchanged or removed; for fat objects, the whole file anew as "
+        "llvm-objcopy 22 writes it"
+    ),
     limitations=(
         "Objects that hold the compiler's intermediate code (/GL) are recognised and left alone.",
         "Objects with COFF line numbers, with bytes behind the string table, or laid out in another order than every "
@@ -65,6 +68,8 @@ DOC = Doc(
         "Only sections that the linker drops can be removed; contents can only be exchanged where nothing refers to "
         "their inside.",
         "A classic object with 65279 sections cannot take another; it is not turned into a big one.",
+        "Making an object fat or slim again writes it as llvm-objcopy does: a big object becomes a classic one if it "
+        "can, uninitialised data becomes zeros, and what that tool refuses or would damage is refused.",
         "Microsoft's linker was not there to check the results.",
     ),
 )
@@ -84,14 +89,21 @@ def labels(view: View) -> Iterator[Label]:
     return labels(view)
 
 
-def embed(view: View, content: Sequence[Piece]) -> Iterable[Piece]:
-    """Return the object with one more section ``.llvm.offloading``, as pieces.
+def sections(view: View) -> list[tuple[int, int, str, int]]:
+    """Return (start, end, name, number) of every section that has bytes, as far as the tables can be read."""
+    from fatpack.hosts.coff.locate import sections
+
+    return sections(view)
+
+
+def embed(view: View, content: Sequence[Piece], *, name: str = ".llvm.offloading") -> Iterable[Piece]:
+    """Return the object with one more section, as pieces; the linker drops it, whatever its name.
 
     Raises HostError when the object must not be edited, FormatError when it is damaged.
     """
     from fatpack.hosts.coff.write import embed
 
-    return embed(view, content)
+    return embed(view, content, name.encode())
 
 
 def replace(view: View, index: int, content: Sequence[Piece]) -> Iterable[Piece]:

@@ -107,14 +107,17 @@ class EditableObject(CoffObject):
         # Every such name is longer than the 8 bytes of a short one.
         return self.headers[number - 1][0].startswith(b"/") and is_device_name(self.section_name(number))
 
-    def section(self, number: int) -> Section:
-        """Return the section of that number, if it holds device code that can be exchanged. Raises HostError."""
+    def section(self, number: int, *, goes: bool = False) -> Section:
+        """Return the section of that number, if it holds device code that can be exchanged. Raises HostError.
+
+        One that ``goes`` may be empty, as images of fat objects may be.
+        """
         if not 1 <= number <= len(self.headers):
             raise HostError(f"no section {number}; the object has {len(self.headers)}", chain=self.view.chain)
         if not self.is_device(number):
             raise HostError(f"{self.title(number)} is no section of device code", chain=self.view.chain)
         section = self.header(number)
-        if not section.raw_size or section.flags & UNINITIALIZED:
+        if (not section.raw_size and not goes) or section.flags & UNINITIALIZED:
             raise HostError(
                 f"{self.title(number)} has no contents", hint="embed a new section instead", chain=self.view.chain
             )

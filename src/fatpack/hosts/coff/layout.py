@@ -88,10 +88,20 @@ OFFLOADING_FLAGS = 0x02400800
 
 #: LLVM looks for sections whose name starts so (``OffloadBinary.cpp``, COFF has no section types), then come the
 #: bundler's, HIP's and CUDA's.
-PREFIXES = (OFFLOADING_NAME, b"__CLANG_OFFLOAD_BUNDLE__")
+BUNDLE_PREFIX = b"__CLANG_OFFLOAD_BUNDLE__"
+PREFIXES = (OFFLOADING_NAME, BUNDLE_PREFIX)
 NAMES = (b".hip_fatbin", b".nv_fatbin", b"__nv_relfatbin")
+
+#: Sections that say something about device code elsewhere: where it is, how much of it, what is in it.
+TABLES = (b".hipFatBinSegment", b".tgtimg", b".tgtsym")
+SIZES_PREFIX = b"__CLANG_OFFLOAD_BUNDLE_SIZE__"
 
 
 def is_device_name(name: bytes) -> bool:
     """Return whether a section of this name is expected to hold device code; ``$`` and what follows only sort."""
     return name.startswith(PREFIXES) or name.partition(b"$")[0] in NAMES
+
+
+def is_table_name(name: bytes) -> bool:
+    """Return whether a section of this name says something about device code elsewhere."""
+    return name.startswith(SIZES_PREFIX) or name.partition(b"$")[0] in TABLES

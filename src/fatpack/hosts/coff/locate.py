@@ -5,7 +5,17 @@ from __future__ import annotations
 from fatpack.errors import FormatError
 from fatpack.findings import finding
 from fatpack.hosts import Site
-from fatpack.hosts.coff.layout import HEADER, NAMES, PREFIXES, SECTION, is_device_name
+from fatpack.hosts.coff.layout import (
+    BUNDLE_PREFIX,
+    HEADER,
+    NAMES,
+    PREFIXES,
+    SECTION,
+    SIZES_PREFIX,
+    TABLES,
+    is_device_name,
+    is_table_name,
+)
 from fatpack.hosts.coff.read import CoffObject, Section, kind
 from fatpack.hosts.coff_records import UNINITIALIZED, name_offset
 
@@ -16,7 +26,11 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.model import Finding
 
-_LONGEST_NEEDLE = max(map(len, (*PREFIXES, *NAMES))) + 1
+_NEEDLES = (*PREFIXES, *NAMES, *TABLES, SIZES_PREFIX)
+_LONGEST_NEEDLE = max(map(len, _NEEDLES)) + 1
+
+#: What of it fits into the 8 bytes of a section header; all other names are in the string table.
+_SHORT = tuple(name.ljust(8, b"\0") for name in _NEEDLES if len(name) <= 8)
 
 
 def locate(view: View) -> Iterator[Site | Finding]:
@@ -37,6 +51,13 @@ def locate(view: View) -> Iterator[Site | Finding]:
         )
         return
     places = list(_places(CoffObject(view)))
+    names = {place.section or "" for place in places if isinstance(place, Site)}
+    if ".tgtimg" in names and not any(name.startswith(f"{BUNDLE_PREFIX.decode()}host-") for name in names):
+        # The wrapper's object, which a linker puts into a program: its sections hold several images, as in there.
+        places = [
+            place.replace(expects="images") if isinstance(place, Site) and place.expects == "image" else place
+            for place in places
+        ]
     hidden = _overlapped([place for place in places if isinstance(place, Site)])
     for place in places:
         if isinstance(place, Site) and place.index in hidden:
@@ -47,6 +68,24 @@ def locate(view: View) -> Iterator[Site | Finding]:
             yield place
 
 
+def sections(view: View) -> list[tuple[int, int, str, int]]:
+    """Return (start, end, name, number) of every section that has bytes, as far as the tables can be read."""
+    rows: list[tuple[int, int, str, int]] = []
+    if kind(view) not in ("classic", "big"):
+        return rows
+    coff = CoffObject(view)
+    strings = coff.strings()
+    try:
+        for section in coff.sections():
+            end = section.raw_offset + section.raw_size
+            if section.raw_size and not section.flags & UNINITIALIZED and end <= len(view):
+                name = coff.name(section.stored_name, strings).decode("utf-8", "backslashreplace")
+                rows.append((section.raw_offset, end, name, section.number))
+    except FormatError:
+        pass  # what the rest is called is not known
+    return rows
+
+
 def _places(coff: CoffObject) -> Iterator[Site | Finding]:
     strings = coff.strings()
     is_reported = False
@@ -55,10 +94,11 @@ def _places(coff: CoffObject) -> Iterator[Site | Finding]:
         for number, row in enumerate(coff.rows(), 1):
             place = name_offset(row[0])
             if place is None:
-                continue  # every name we look for is longer than the 8 bytes of a short one
-            if strings is not None and 4 <= place < len(strings):
+                if row[0] not in _SHORT:
+                    continue
+            elif strings is not None and 4 <= place < len(strings):
                 head = strings.head(place, _LONGEST_NEEDLE)
-                if not head.startswith((*PREFIXES, *NAMES)):
+                if not head.startswith(_NEEDLES):
                     continue
             try:
                 name = coff.name(row[0], strings)
@@ -68,7 +108,7 @@ def _places(coff: CoffObject) -> Iterator[Site | Finding]:
                     span = coff.view.span(coff.table_offset + (number - 1) * SECTION.size, SECTION.size)
                     yield finding("FP2202", span, f"section {number}: {error.describe()}", error.hint)
                 continue
-            if is_device_name(name):
+            if is_device_name(name) or is_table_name(name):
                 yield from _site(coff.view, Section(number, *row), name.decode("utf-8", "backslashreplace"))
     except FormatError as error:
         yield finding("FP2203", coff.view.span(min(coff.table_offset, len(coff.view))), error.describe(), error.hint)
@@ -83,9 +123,12 @@ def _site(view: View, section: Section, name: str) -> Iterator[Site | Finding]:
         span = view.span(min(section.raw_offset, len(view)))
         text = f"{title} ends at {end:#x}, the object at {len(view):#x}"
         yield finding("FP2201", span, text, "the file looks cut short")
-    elif section.raw_size:
-        # Without content it is what removing device code leaves behind.
-        yield Site(view.slice(section.raw_offset, section.raw_size, name), name, section.number)
+    elif section.raw_size or name.startswith(BUNDLE_PREFIX.decode()):
+        # Without content it is what removing leaves behind, but for an image of a fat object, which may be empty.
+        expects = "image" if name.startswith(BUNDLE_PREFIX.decode()) else "container"
+        if is_table_name(name.encode("utf-8", "backslashreplace")):
+            expects = "table"
+        yield Site(view.slice(section.raw_offset, section.raw_size, name), name, section.number, expects=expects)
 
 
 def _overlapped(sites: Sequence[Site]) -> dict[int | None, int | None]:

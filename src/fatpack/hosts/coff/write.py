@@ -59,8 +59,8 @@ class _Change(Record):
         return sum(map(len, self.pieces)) - (self.end - self.start)
 
 
-def embed(view: View, content: Sequence[Piece]) -> list[Piece]:
-    """Return the object with one more section ``.llvm.offloading``, as pieces; bulk data is neither read nor copied.
+def embed(view: View, content: Sequence[Piece], name: bytes = OFFLOADING_NAME) -> list[Piece]:
+    """Return the object with one more section, as pieces; bulk data is neither read nor copied.
 
     Raises HostError when the object must not be edited, FormatError when it is damaged, UsageError without content.
     """
@@ -80,7 +80,7 @@ def embed(view: View, content: Sequence[Piece]) -> list[Piece]:
     place = coff.body_end + SECTION.size - free
     padding = -place % _ALIGN
     changes = [_Change(coff.body_end, coff.body_end, (bytes(padding), *content))]
-    name_at, strings = _named(coff, OFFLOADING_NAME)
+    name_at, strings = _named(coff, name)
     if strings:
         changes.append(_Change(coff.symbol_end if coff.symbol_offset else coff.body_end, len(view), strings))
     row = (name_reference(name_at), 0, 0, size, place + padding, 0, 0, 0, 0, OFFLOADING_FLAGS)
@@ -106,7 +106,7 @@ def edit(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> list[Piec
     put into a section.
     """
     coff = EditableObject(view)
-    sections = [coff.section(number) for number in sorted(changes)]
+    sections = [coff.section(number, goes=changes[number] is None) for number in sorted(changes)]
     coff.check_alone(set(changes))
     symbols = coff.symbols_in(set(changes))
     _check_replaced(coff, [symbol for symbol in symbols if changes[symbol.section] is not None])
@@ -117,7 +117,7 @@ def edit(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> list[Piec
         if changes[section.number] is not None and not sizes[section.number]:
             raise UsageError("there is nothing to put into the section", hint="remove the section instead")
     ends = coff.part_ends
-    parts = [_exchange(coff, section, changes[section.number], ends) for section in sections]
+    parts = [_exchange(coff, section, changes[section.number], ends) for section in sections if section.raw_size]
     for symbol in symbols:
         if symbol.is_section_definition:
             parts.append(_definition(coff, symbol, sizes[symbol.section], changes[symbol.section] or ()))

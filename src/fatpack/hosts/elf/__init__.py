@@ -30,7 +30,19 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.model import Label, Piece
 
-__all__ = ["DOC", "detect", "edit", "embed", "embed_sections", "labels", "locate", "remove", "replace", "verify"]
+__all__ = [
+    "DOC",
+    "detect",
+    "edit",
+    "embed",
+    "embed_sections",
+    "labels",
+    "locate",
+    "remove",
+    "replace",
+    "sections",
+    "verify",
+]
 
 DOC = Doc(
     name="elf",
@@ -46,7 +58,10 @@ DOC = Doc(
         "aaelf32, aaelf64 and riscv-elf-psabi: mapping symbols",
     ),
     reads="32 and 64 bits, both byte orders, any machine, more than 65279 sections",
-    writes="sections added to objects, executables and shared objects; exchanged or removed in objects",
+    writes=(
+        "sections added to objects, executables and shared objects; exchanged or removed in objects; for fat objects, "
+        "the whole file anew as llvm-objcopy 22 writes it"
+    ),
     limitations=(
         "A section added to a linked file is not loaded at run time: it is a label for tools. Linking is how device "
         "code reaches a program.",
@@ -56,6 +71,8 @@ DOC = Doc(
         "forced for the latter.",
         "Removing leaves an empty section header and the section's name behind, so that no section index changes.",
         "Relocations of objects in CREL encoding are not read; replacing and removing refuse when one could matter.",
+        "Making an object fat or slim again writes it as llvm-objcopy does: bytes outside of sections and segments are "
+        "lost, and what that tool refuses or would damage is refused.",
     ),
 )
 
@@ -72,24 +89,37 @@ def labels(view: View) -> Iterator[Label]:
     return bytemap.labels(view)
 
 
+def sections(view: View) -> list[tuple[int, int, str, int]]:
+    """Return (start, end, name, index) of every section that has bytes, as far as the tables can be read."""
+    from fatpack.hosts.elf import sites
+
+    return sites.sections(view)
+
+
 def embed(
     view: View,
     content: Sequence[Piece],
     *,
     name: str = ".llvm.offloading",
-    section_type: int = constants.OFFLOADING,
+    section_type: int | None = None,
     flags: int = constants.EXCLUDE,
-    align: int = 8,
+    align: int | None = None,
     unique: bool = False,
     keep_trailing: bool = False,
 ) -> list[Piece]:
     """Return the file with one section added, as pieces: by default what clang makes for an offload binary.
 
-    ``unique`` refuses a name that a section already has, ``keep_trailing`` allows bytes behind the ELF image. For
-    several sections at once see :func:`fatpack.hosts.elf.append.embed_sections`, which also lists the errors.
+    Type and alignment are by name those that compilers use; whatever the name, linkers drop the section and ``ld -r``
+    keeps it. ``unique`` refuses a name that a section already has, ``keep_trailing`` allows bytes behind the ELF image.
+    For several sections at once see :func:`fatpack.hosts.elf.append.embed_sections`, which also lists the errors.
     """
     from fatpack.hosts.elf import append
 
+    if section_type is None:
+        section_type = constants.OFFLOADING if name == ".llvm.offloading" else constants.PROGBITS
+    if align is None:
+        # HIP's runtime wants its bundles at multiples of a page.
+        align = 4096 if name == ".hip_fatbin" else 8
     addition = append.NewSection(content, name, section_type, flags, align)
     return append.embed_sections(view, [addition], unique=unique, keep_trailing=keep_trailing)
 

@@ -138,11 +138,11 @@ def align_up(position: int, align: int) -> int:
     return position if align <= 1 else -(-position // align) * align
 
 
-def zeros(count: int) -> Iterator[bytes]:
-    """Yield ``count`` zero bytes in bounded pieces."""
+def zeros(count: int) -> Iterator[memoryview]:
+    """Yield ``count`` zero bytes in bounded pieces, which share their bytes."""
     while count > 0:
         taken = min(count, len(_ZEROS))
-        yield _ZEROS[:taken]
+        yield memoryview(_ZEROS)[:taken]
         count -= taken
 
 

@@ -4,8 +4,10 @@ LLVM 15 and newer look at the type only (``llvm/lib/Object/OffloadBinary.cpp``, 
 of type 0x6FFF4C0B is found whatever its name. Names are what is left for everything else: sections whose type GNU
 objcopy could not set, bundles, and the sections of CUDA and HIP.
 
-Not listed: ``.hipFatBinSegment`` and ``.nvFatBinSegment``, which hold pointers to containers, and ``.llvm.lto``, which
-holds the host's bitcode with a second copy of what ``.llvm.offloading`` has.
+Beside them lie sections that say something about device code and hold none: ``.hipFatBinSegment`` points to HIP's
+bundles, ``.tgtimg`` to SYCL's images, ``.tgtsym`` names their symbols, ``__CLANG_OFFLOAD_BUNDLE_SIZE__<ID>`` sizes. Not
+listed: ``.nvFatBinSegment``, and ``.llvm.lto``, which holds the host's bitcode with a second copy of what
+``.llvm.offloading`` has.
 """
 
 from __future__ import annotations
@@ -26,18 +28,35 @@ if TYPE_CHECKING:
 #: The section of LLVM's offload binaries, and what ``clang -r --offload-link`` calls it afterwards.
 OFFLOADING_NAMES = (".llvm.offloading", ".llvm.offloading.relocatable")
 
+#: What newer DPC++ calls the section of all device images of a program.
+IMAGES_NAME = "OFFLOAD_DEVICE_CODE"
+
 #: Names that mean device code whatever the section's type.
-NAMES = (*OFFLOADING_NAMES, ".hip_fatbin", ".nv_fatbin", "__nv_relfatbin")
+NAMES = (*OFFLOADING_NAMES, ".hip_fatbin", ".nv_fatbin", "__nv_relfatbin", IMAGES_NAME)
 
 #: clang-offload-bundler makes one section per target, ``<prefix><bundle ID>``.
 BUNDLE_PREFIX = "__CLANG_OFFLOAD_BUNDLE__"
+
+#: Sections that say where device code is, how much of it, or what is in it. DPC++ of 2019 and 2020 made one of sizes
+#: per target, named ``<prefix><bundle ID>``.
+TABLES = (".hipFatBinSegment", ".tgtimg", ".tgtsym")
+SIZES_PREFIX = "__CLANG_OFFLOAD_BUNDLE_SIZE__"
 
 #: QUIRK(LLVM 14, -fopenmp-new-driver): one section per image, ``.llvm.offloading.<triple>.<arch>.<extension>``, which
 #: holds the image without a container.
 RAW_IMAGE_PREFIX = ".llvm.offloading."
 
 #: Any of the names contains one of these; searched in the table of names instead of building 70,000 of them.
-_NEEDLES = (b".llvm.offloading", BUNDLE_PREFIX.encode(), b".hip_fatbin\0", b".nv_fatbin\0", b"__nv_relfatbin\0")
+_NEEDLES = (
+    b".llvm.offloading",
+    b"__CLANG_OFFLOAD_BUNDLE_",
+    b".hip_fatbin\0",
+    b".nv_fatbin\0",
+    b"__nv_relfatbin\0",
+    b"OFFLOAD_DEVICE_CODE\0",
+    b".hipFatBinSegment\0",
+    b".tgt",
+)
 _LONGEST = max(map(len, _NEEDLES))
 
 _BLOCK = 1 << 20
@@ -46,6 +65,11 @@ _BLOCK = 1 << 20
 def is_device_name(name: str) -> bool:
     """Return whether a section of this name is expected to hold device code."""
     return name in NAMES or name.startswith((BUNDLE_PREFIX, RAW_IMAGE_PREFIX))
+
+
+def is_table_name(name: str) -> bool:
+    """Return whether a section of this name says something about device code elsewhere."""
+    return name in TABLES or name.startswith(SIZES_PREFIX)
 
 
 def locate(view: View) -> Iterator[Site | Finding]:
@@ -65,7 +89,15 @@ def locate(view: View) -> Iterator[Site | Finding]:
         )
         return
     chosen, names_error = _choose(elf)
-    places = [_site(elf, section, name) for section, name in chosen if section.size or section.type == constants.NOBITS]
+    is_fat = any(name.startswith(f"{BUNDLE_PREFIX}host-") for _, name in chosen)
+    # An empty section is what removing leaves behind, but for an image of a fat object, which may be empty.
+    places = [
+        _site(elf, section, name, _expects(section, name, is_fat))
+        for section, name in chosen
+        if section.stored_size
+        or name.startswith(BUNDLE_PREFIX)
+        or (section.type == constants.NOBITS and not is_table_name(name))
+    ]
     end, owner = 0, None
     for place in sorted(places, key=_position):
         if isinstance(place, Site):
@@ -83,6 +115,20 @@ def locate(view: View) -> Iterator[Site | Finding]:
         raise names_error
 
 
+def sections(view: View) -> list[tuple[int, int, str, int]]:
+    """Return (start, end, name, index) of every section that has bytes, as far as the tables can be read."""
+    rows = []
+    try:
+        elf = ElfFile(view)
+        strings = elf.contents(elf.names_section())
+        for section in elf.sections():
+            if section.stored_size and section.end <= len(view):
+                rows.append((section.offset, section.end, elf.string(strings, section.name_offset), section.index))
+    except FormatError:
+        pass  # where device code lies is known all the same; what the place is called is not
+    return rows
+
+
 def _choose(elf: ElfFile) -> tuple[list[tuple[Section, str]], FormatError | None]:
     """Return the sections of device code with their names, and what was wrong with the table of names."""
     name_offsets, types = elf.columns("name_offset", "type")
@@ -93,7 +139,7 @@ def _choose(elf: ElfFile) -> tuple[list[tuple[Section, str]], FormatError | None
         strings = elf.contents(elf.names_section())
         for at in _hits(strings, set(name_offsets)):
             name = elf.string(strings, at)
-            if is_device_name(name):
+            if is_device_name(name) or is_table_name(name):
                 names[at] = name
     except FormatError as broken:
         error = broken
@@ -133,7 +179,20 @@ def _position(place: Site | Finding) -> int:
     return place.data.start if isinstance(place, Site) else place.span.start
 
 
-def _site(elf: ElfFile, section: Section, name: str) -> Site | Finding:
+def _expects(section: Section, name: str, is_fat: bool) -> str:
+    """Return what a section holds; ``is_fat``: one of its neighbours stands for the host, as fat objects have it."""
+    if is_table_name(name):
+        return "table"
+    if name == IMAGES_NAME:
+        return "images"
+    if not name.startswith(BUNDLE_PREFIX):
+        return "container"
+    # Of a program's section the names are alike, but it is loaded. The bundler of DPC++ of 2019 and 2020 made loaded
+    # sections too; what it made has a section for the host.
+    return "images" if section.flags & constants.ALLOC and not is_fat else "image"
+
+
+def _site(elf: ElfFile, section: Section, name: str, expects: str) -> Site | Finding:
     view = elf.view
     span = view.span(section.offset, section.stored_size)
     title = f"section {section.index} ({name})" if name else f"section {section.index}"
@@ -171,4 +230,4 @@ def _site(elf: ElfFile, section: Section, name: str) -> Site | Finding:
             )
         )
     data = view.slice(section.offset, section.size, name or f"section {section.index}")
-    return Site(data, name, section.index, findings=tuple(oddities))
+    return Site(data, name, section.index, expects=expects, findings=tuple(oddities))

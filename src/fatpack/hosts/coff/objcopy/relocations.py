@@ -1,0 +1,85 @@
+"""Relocations that name symbols by number: checked, and renumbered without holding them in memory."""
+
+from __future__ import annotations
+
+from fatpack.errors import HostError
+from fatpack.hosts.coff.layout import RELOCATION
+from fatpack.hosts.coff.objcopy.sections import bad
+from fatpack.io import limits
+from fatpack.io.source import Source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.hosts.coff.objcopy.sections import Part
+    from fatpack.hosts.coff.objcopy.symbols import Symbol
+    from fatpack.hosts.coff.read import CoffObject
+    from fatpack.io.source import View
+
+_BLOCK = limits.CHUNK // RELOCATION.size * RELOCATION.size
+
+
+class RenumberedSource(Source):
+    """Relocations of a view with the new numbers of symbols, made when they are read."""
+
+    def __init__(self, view: View, symbols: Sequence[Symbol | None]) -> None:
+        self.name = ""
+        self.size = self.present = len(view)
+        self._view = view
+        self._symbols = symbols
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return a copy of ``size`` bytes at ``offset``."""
+        record = RELOCATION.size
+        start = offset - offset % record
+        end = min(-(-(offset + size) // record) * record, self.size)
+        unpacked = RELOCATION.struct.iter_unpack(self._view.read(start, end - start))
+        block = b"".join(RELOCATION.pack(address, self._index(old), type) for address, old, type in unpacked)
+        return block[offset - start : offset - start + size]
+
+    def _index(self, old: int) -> int:
+        symbol = self._symbols[old]
+        assert symbol is not None  # checked before
+        return symbol.index
+
+    def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
+        """Yield the range in bounded pieces."""
+        for at in range(offset, offset + size, limits.CHUNK):
+            yield memoryview(self.read(at, min(limits.CHUNK, offset + size - at)))
+
+
+def _targets(coff: CoffObject, part: Part) -> Iterator[int]:
+    """Yield the symbol number of every relocation of a section."""
+    end = part.relocations + part.relocation_count * RELOCATION.size
+    for at in range(part.relocations, end, _BLOCK):
+        for _, number, _ in RELOCATION.struct.iter_unpack(coff.view.read(at, min(_BLOCK, end - at))):
+            yield number
+
+
+def check(coff: CoffObject, part: Part, symbols: Sequence[Symbol | None]) -> None:
+    """Raise FormatError unless every relocation names a symbol; ``symbols`` are by their numbers in the old table."""
+    count = len(symbols)
+    for number in _targets(coff, part):
+        if number >= count:
+            raise bad(coff, "SymbolTableIndex out of range", part.relocations, "relocation")
+        if symbols[number] is None:
+            raise bad(coff, "invalid SymbolTableIndex", part.relocations, "relocation")
+
+
+def check_kept(coff: CoffObject, part: Part, symbols: Sequence[Symbol | None]) -> None:
+    """Raise HostError if a relocation names a symbol that is gone."""
+    for number in _targets(coff, part):
+        symbol = symbols[number]
+        if symbol is not None and symbol.index < 0:
+            raise HostError(
+                f"relocation target '{symbol.title}' ({symbol.ordinal}) not found",
+                hint=f"{part.title} needs what would be removed; compile the host without it instead",
+                chain=coff.view.chain,
+            )
+
+
+def renumbered(coff: CoffObject, part: Part, symbols: Sequence[Symbol | None]) -> View:
+    """Return the relocations of a section with the new numbers of symbols, which are by their old ones."""
+    view = coff.view.slice(part.relocations, part.relocation_count * RELOCATION.size)
+    return RenumberedSource(view, symbols).view()

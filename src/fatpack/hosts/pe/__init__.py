@@ -1,0 +1,108 @@
+"""PE images (``.exe``, ``.dll``): linked programs for Windows and UEFI, read but never edited.
+
+::
+
+    0x00       "MZ", …, at 0x3c the position P of the PE signature u32; then usually a DOS program
+    P          "PE\\0\\0", then the file header of COFF objects, 20 bytes
+    P + 0x18   optional header: magic u16 (0x10b: 32 bits, 0x20b: 64 bits), sizes and addresses, data directories
+    ....       section headers, 40 bytes each; sizes in memory are exact, sizes in the file are rounded up
+    ....       contents of the sections, each at a multiple of the file alignment; certificates of signed files last
+
+Linkers cut section names to 8 bytes or less, so a name says little, and what is in the section decides: LLVM's linker
+puts ``.llvm.offloading`` and the names of offload entries together into ``.llvm``. A container starts with its magic at
+a multiple of 8.
+
+==================  ===========  ===============
+section in objects  by lld-link  by GNU ld
+==================  ===========  ===============
+.llvm.offloading    .llvm        .llvm.of
+.hip_fatbin         .hip_fat     .hip_fat
+.nv_fatbin          .nv_fatb     .nv_fatb
+==================  ===========  ===============
+
+How we know: Microsoft's PE/COFF specification; the names were seen in what lld-link 22 and GNU ld 2.40 wrote. What
+Microsoft's linker does with long names was not checked, nor was ``__nv_rel`` (for ``__nv_relfatbin``) ever seen.
+"""
+
+from __future__ import annotations
+
+from fatpack.doc import Doc
+from fatpack.errors import FormatError, HostError
+from fatpack.hosts.pe.locate import locate, sections
+from fatpack.hosts.pe.read import DOS_HEADER, FORMAT, LAYOUTS, SIGNATURE, Image
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from fatpack.io.source import View
+    from fatpack.model import Label, Piece
+
+__all__ = ["DOC", "LAYOUTS", "detect", "embed", "labels", "locate", "remove", "replace", "sections"]
+
+DOC = Doc(
+    name=FORMAT,
+    title="PE image",
+    description="Programs and libraries for Windows and UEFI. Written by link, lld-link, GNU ld and rustc.",
+    references=(
+        "Microsoft PE and COFF specification",
+        "lld/COFF/Writer.cpp, LLVM 22.1 (names of sections)",
+    ),
+    reads="32- and 64-bit images of any machine",
+    writes="nothing",
+    limitations=(
+        "Images are never edited: no tool reads device code that was added to one, and addresses, checksums and "
+        "signatures depend on what is there.",
+        "Device code is looked for in sections that linkers name after it, and containers only from the first magic "
+        "on. Images of SYCL are listed where DPC++ puts them; those that LLVM puts into .llvm.offloading are not.",
+        "LLVM's own tools find nothing in linked images.",
+    ),
+)
+
+
+def detect(view: View) -> bool:
+    """Say whether the bytes start as DOS programs do and lead to a PE signature."""
+    head = view.head(0, DOS_HEADER.size)
+    if not head.startswith(b"MZ") or len(head) < DOS_HEADER.size:
+        return False
+    return view.head(int.from_bytes(head[60:64], "little"), len(SIGNATURE)) == SIGNATURE
+
+
+def labels(view: View) -> Iterator[Label]:
+    """Yield a label for every byte: file and section headers field by field, everything else whole."""
+    from fatpack.hosts.pe import byte_map
+
+    return byte_map.labels(view)
+
+
+def embed(view: View, content: Sequence[Piece], *, name: str = "") -> Iterable[Piece]:
+    """Refuse. Raises HostError with what would work."""
+    raise _refusal(view, "no program and no tool looks for device code that was added to a linked image")
+
+
+def replace(view: View, index: int, content: Sequence[Piece]) -> Iterable[Piece]:
+    """Refuse. Raises HostError with what would work."""
+    raise _refusal(view, "the sizes and addresses of its device code are part of the linked program")
+
+
+def remove(view: View, indices: Sequence[int]) -> Iterable[Piece]:
+    """Refuse. Raises HostError with what would work."""
+    raise _refusal(view, "the program's start-up code registers the device code where the linker put it")
+
+
+def edit(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> Iterable[Piece]:
+    """Refuse. Raises HostError with what would work."""
+    return remove(view, list(changes))
+
+
+def _refusal(view: View, reason: str) -> HostError:
+    try:
+        is_signed = any(Image(view).certificates())
+    except FormatError:
+        is_signed = False
+    signed = ", and the image is signed" if is_signed else ""
+    return HostError(
+        f"PE images are not edited: {reason}{signed}",
+        hint="edit the objects (.obj) or libraries and link again",
+        chain=view.chain,
+    )

@@ -1,0 +1,67 @@
+"""The byte map of a PE image: file and section headers field by field, everything else whole."""
+
+from __future__ import annotations
+
+from fatpack.errors import Truncated
+from fatpack.hosts.cover import cover
+from fatpack.hosts.pe.read import DOS_HEADER, HEADER, SECTION, SIGNATURE, SYMBOL_SIZE, UNINITIALIZED, Image
+from fatpack.model import Label
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.hosts.pe.read import Row
+    from fatpack.io.source import View
+
+
+def labels(view: View) -> Iterator[Label]:
+    """Yield a label for every byte: file and section headers field by field, everything else whole."""
+    try:
+        image = Image(view)
+    except Truncated:
+        yield from cover(view, 0, [])
+        return
+    start, at = min(DOS_HEADER.size, image.pe_offset), image.header_offset
+    if start == DOS_HEADER.size:
+        yield from DOS_HEADER.labels(view, 0, "dos")
+    elif start:
+        yield Label(view.span(0, start), "dos", "cut by the PE header", "DOS header", "data")
+    if image.pe_offset > start:
+        size = image.pe_offset - start
+        yield Label(view.span(start, size), "stub", f"{size} bytes", "the program that DOS runs instead", "data")
+    yield Label(view.span(image.pe_offset, len(SIGNATURE)), "signature", "PE")
+    yield from HEADER.labels(view, at, "header")
+    at = image.optional_offset
+    size = min(image.optional_size, len(view) - at)
+    if size:
+        yield Label(view.span(at, size), "optional header", f"{size} bytes", "sizes, addresses, directories", "data")
+    parts = [_part(image, number, row) for number, row in _whole_rows(image)]
+    at = min(image.table_offset, len(view))
+    for number in range(len(parts)):
+        yield from SECTION.labels(view, at, f"section[{number + 1}]")
+        at += SECTION.size
+    if image.symbol_offset:
+        size = image.symbol_count * SYMBOL_SIZE
+        strings = view.head(image.symbol_offset + size, 4)
+        size += int.from_bytes(strings, "little")
+        parts.append((image.symbol_offset, size, "symbols", f"{image.symbol_count} records", "symbols and strings"))
+    signed_at, size = image.certificates()
+    parts.append((signed_at, size, "certificates", f"{size} bytes", "the signature of the file"))
+    yield from cover(view, at, [part for part in parts if part[1]])
+
+
+def _whole_rows(image: Image) -> list[tuple[int, Row]]:
+    rows = []
+    try:
+        for row in image.rows():
+            rows.append(row)
+    except Truncated:
+        pass  # what the whole headers describe is labelled
+    return rows
+
+
+def _part(image: Image, number: int, row: Row) -> tuple[int, int, str, str, str]:
+    name = image.name(row[0]).decode("utf-8", "backslashreplace")
+    size = 0 if row[9] & UNINITIALIZED else row[3]
+    return row[4], size, f"section[{number}].data", f"{name}, {size} bytes", "contents, padded to the file alignment"

@@ -1,0 +1,143 @@
+"""Where device code may lie in a PE image: in sections that linkers name after it, from the first container on."""
+
+from __future__ import annotations
+
+from fatpack.errors import Truncated
+from fatpack.findings import finding
+from fatpack.hosts import Site
+from fatpack.hosts.pe.read import UNINITIALIZED, Image
+from fatpack.io import limits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.hosts.pe.read import Row
+    from fatpack.io.source import View
+    from fatpack.model import Finding
+
+#: What device code may be called: cut by a linker, or whole where the image has a string table (MinGW).
+_NAMES = {
+    b".llvm": "mixed",
+    b".llvm.of": "container",
+    b".llvm.offloading": "container",
+    b".hip_fat": "container",
+    b".hip_fatbin": "container",
+    b".nv_fatb": "container",
+    b".nv_fatbin": "container",
+    b"__nv_rel": "container",
+    b"__nv_relfatbin": "container",
+    b"__CLANG_": "images",
+    b"OFFLOAD_": "images",
+    b"OFFLOAD_DEVICE_CODE": "images",
+    b".hipFatB": "table",
+    b".hipFatBinSegment": "table",
+    b".tgtimg": "table",
+    b".tgtsym": "table",
+}
+
+#: Whole names of the sections of SYCL's images end in what the images are for.
+_IMAGES_PREFIX = b"__CLANG_OFFLOAD_BUNDLE__"
+
+#: What containers start with; formats and hosts do not know each other, so the magics are written here again.
+_MAGICS = (b"\x10\xff\x10\xad", b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB", b"\x50\xed\x55\xba")
+_LONGEST_MAGIC = max(map(len, _MAGICS))
+_ALIGN = 8
+
+
+def locate(view: View) -> Iterator[Site | Finding]:
+    """Yield the sections that hold containers, each from its first container on; ``index`` counts them from 1.
+
+    A site that expects ``mixed`` has other data behind and between its containers; sections of images and tables have
+    no containers and are listed whole. The sites do not overlap: of sections that claim the same bytes the first is
+    listed.
+    """
+    try:
+        image = Image(view)
+    except Truncated as error:
+        yield finding("FP2303", view.span(), error.describe(), error.hint)
+        return
+    places: list[Site | Finding] = []
+    try:
+        for number, row in image.rows():
+            name = image.name(row[0])
+            expects = "images" if name.startswith(_IMAGES_PREFIX) else _NAMES.get(name)
+            if expects:
+                places += _place(view, number, row, name, expects)
+    except Truncated as error:
+        places.append(finding("FP2303", view.span(min(image.table_offset, len(view))), error.describe(), error.hint))
+    reached = 0
+    hidden = set()
+    for site in sorted((place for place in places if isinstance(place, Site)), key=lambda site: site.data.start):
+        if site.data.start < reached:
+            hidden.add(site.index)
+        reached = max(reached, site.data.end)
+    for place in places:
+        if not isinstance(place, Site):
+            yield place
+        elif place.index in hidden:
+            # Only hostile files do this: thousands of sections over the same bytes would be searched as often.
+            text = f"section {place.index} ({place.section}) overlaps another: not read again"
+            yield finding("FP1203", place.data.span(), text)
+        elif place.expects in ("images", "table"):
+            yield place
+        else:
+            yield from _searched(place)
+
+
+def sections(view: View) -> list[tuple[int, int, str, int]]:
+    """Return (start, end, name, number) of every section that has bytes, as far as the table can be read."""
+    rows = []
+    try:
+        image = Image(view)
+        for number, row in image.rows():
+            raw_size, raw_offset = row[3], row[4]
+            if raw_size and raw_offset + raw_size <= len(view):
+                name = image.name(row[0]).decode("utf-8", "backslashreplace")
+                rows.append((raw_offset, raw_offset + raw_size, name, number))
+    except Truncated:
+        pass  # what the rest is called is not known
+    return rows
+
+
+def _place(view: View, number: int, row: Row, stored: bytes, expects: str) -> Iterator[Site | Finding]:
+    """Yield where a section's bytes are; what is in them is not looked at."""
+    _, virtual_size, _, raw_size, raw_offset, _, _, _, _, flags = row
+    name = stored.decode("utf-8", "backslashreplace")
+    # The file's size is rounded up to the file alignment; what is beyond the size in memory is padding.
+    size = min(raw_size, virtual_size) if virtual_size else raw_size
+    if not size or flags & UNINITIALIZED:
+        return
+    if raw_offset + size > len(view):
+        text = f"section {number} ({name}) ends at {raw_offset + size:#x}, the image at {len(view):#x}"
+        yield finding("FP2301", view.span(min(raw_offset, len(view))), text, "the file looks cut short")
+        return
+    yield Site(view.slice(raw_offset, size, name), name, number, expects=expects)
+
+
+def _searched(site: Site) -> Iterator[Site | Finding]:
+    """Yield the part of a section from its first container on, or the finding that there is none."""
+    data = site.data
+    at = _find_container(data)
+    if at >= 0:
+        yield site.replace(data=data.slice(at, len(data) - at))
+    elif site.expects == "container":
+        text = f"section {site.index} ({site.section}) holds no container that we know"
+        yield finding("FP2302", data.span(), text)
+
+
+def _find_container(data: View) -> int:
+    """Return the first position of any magic at a multiple of 8, or -1; reads up to there, in bounded pieces."""
+    for start in range(0, len(data), limits.CHUNK):
+        block = data.head(start, limits.CHUNK + _LONGEST_MAGIC - 1)
+        hits = [hit for hit in (_find_aligned(block, magic) for magic in _MAGICS) if hit >= 0]
+        if hits:
+            return start + min(hits)
+    return -1
+
+
+def _find_aligned(block: bytes, magic: bytes) -> int:
+    at = block.find(magic)
+    while at >= 0 and at % _ALIGN:
+        at = block.find(magic, at + 1)
+    return at

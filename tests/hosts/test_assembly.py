@@ -1,0 +1,113 @@
+"""Files put together from parts of an old one."""
+
+from __future__ import annotations
+
+import struct
+import tracemalloc
+from mmap import mmap
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.builders import coff
+from tests.objcopy import joined
+
+from fatpack import hosts
+from fatpack.errors import HostError, Truncated
+from fatpack.hosts.assembly import MOST_FILLER, Assembly, check_filler
+from fatpack.io.source import BytesSource
+
+OLD = bytes(range(1, 101)) + bytes(10) + bytes(range(1, 91))
+VIEW = BytesSource(OLD).view()
+
+
+def test_neighbours_are_one_piece() -> None:
+    file = Assembly(VIEW, [b"head"])
+    file.copy(10, 20)
+    file.put([b"", b""])
+    file.copy(30, 5)
+    (head, view) = file.finished()
+    assert (head, view) == (b"head", VIEW.slice(10, 25))
+    assert file.at == 29
+
+
+def test_the_same_gap_of_zeros_in_both_is_copied_with_its_neighbours() -> None:
+    file = Assembly(VIEW)
+    file.copy(90, 10)
+    file.fill(20)
+    file.copy(110, 40)
+    assert file.finished() == [VIEW.slice(90, 60)]
+    file = Assembly(VIEW)
+    file.copy(0, 10)
+    file.fill(12)
+    file.copy(12, 40)  # in the old file, the gap is not zero
+    assert [len(piece) for piece in file.finished()] == [10, 2, 40]
+
+
+def test_large_fillers_are_bounded_pieces() -> None:
+    file = Assembly(VIEW, [b"x"])
+    file.fill(1_000_001, b"\xcc")
+    pieces = file.finished()
+    assert max(map(len, pieces)) <= 64 << 10
+    assert joined(pieces) == b"x" + b"\xcc" * 1_000_000
+
+
+def test_fillers_share_their_bytes() -> None:
+    file = Assembly(VIEW)
+    tracemalloc.start()
+    try:
+        for number in range(1, 1000):
+            file.fill(number * 60_001)
+            file.put([b"x"])
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_far_more_filler_than_there_is_to_a_file_is_refused() -> None:
+    file = Assembly(VIEW)
+    file.fill(MOST_FILLER)
+    file.put([b"x"])
+    for end in (file.at + 1, 1 << 60):
+        with pytest.raises(HostError, match=r"would be put into a file of 200 bytes; raise .*MOST_FILLER"):
+            file.fill(end)
+    check_filler(2 * MOST_FILLER, BytesSource(mmap(-1, MOST_FILLER)).view())
+
+
+def test_uninitialised_data_of_coff_objects_cannot_make_the_file_huge() -> None:
+    data = coff.build([coff.Section(b".bss", b"0", 0xC0000080)])
+    for size, is_fine in ((MOST_FILLER, True), (0x7FFFFFFF, False)):
+        data = data[:36] + struct.pack("<II", size, 0) + data[44:]
+        view = BytesSource(data).view()
+        if is_fine:
+            assert sum(map(len, hosts.objcopy("coff").add_sections(view, []))) > MOST_FILLER
+            continue
+        with pytest.raises(HostError, match="would be put into a file of"):
+            hosts.objcopy("coff").add_sections(view, [])
+
+
+def test_what_is_not_there_is_noticed() -> None:
+    file = Assembly(VIEW)
+    file.copy(190, 11)
+    with pytest.raises(Truncated):
+        file.finished()
+
+
+COPY = st.tuples(st.integers(0, 199), st.integers(0, 60)).map(lambda pair: (pair[0], min(pair[1], 200 - pair[0])))
+
+
+@given(st.lists(st.one_of(COPY, st.integers(0, 200), st.binary(max_size=5))))
+def test_it_holds_what_was_added(steps: list[tuple[int, int] | int | bytes]) -> None:
+    file, expected = Assembly(VIEW), b""
+    for step in steps:
+        if isinstance(step, tuple):
+            file.copy(*step)
+            expected += OLD[step[0] : sum(step)]
+        elif isinstance(step, int):
+            file.fill(file.at + step)
+            expected += bytes(step)
+        else:
+            file.put([step])
+            expected += step
+        assert file.at == len(expected)
+    assert joined(file.finished()) == expected
