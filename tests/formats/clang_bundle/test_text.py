@@ -159,6 +159,14 @@ def test_very_many_markers_take_linear_time() -> None:
     assert len(codes(data)) == 1000
 
 
+def test_more_entries_than_any_bundle_has_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fatpack.formats.clang_bundle.text.MOST_ENTRIES", 3)
+    data = b"".join(entry(f"hip-{number}", b"x") for number in range(5))
+    assert list(texts(data)) == ["hip-0", "hip-1", "hip-2"]
+    assert codes(data) == ["FP1302", "FP1308"]
+    check(data)
+
+
 @pytest.mark.parametrize("type", ["i", "s", "ll"])
 def test_every_truncation_and_every_flipped_byte_gives_a_result_or_no_bundle(type: str) -> None:
     data = (TEXT / f"llvm-22.{type}").read_bytes()

@@ -9,7 +9,8 @@
     text        "\\n// __CLANG_OFFLOAD_BUNDLE____START__ <ID>\\n", the text, "\\n// …END__ <ID>\\n", per entry
 
 An ID names what an entry is for: ``hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-``. A section or a file may hold several
-bundles, with zeros between them. Object files as bundles (sections named after IDs) are hosts, not this format.
+bundles, with zeros between them. Fat objects, whose sections are named after IDs, become containers in ``fat_object``,
+the sections of linked SYCL programs in ``linked``.
 
 How we know: the writers are byte-compared with clang-offload-bundler 22, the rules for IDs on thousands of random ones
 (the reference tests of this room). Versions 1 and 2 of the compressed form and the spellings of older producers follow
@@ -23,15 +24,25 @@ from fatpack.formats.clang_bundle import places
 from fatpack.formats.clang_bundle.bundle_id import BundleId, parse_id
 from fatpack.formats.clang_bundle.layout import COMMENTS, DESCRIPTOR, FORMAT, HEADER, WRAPPERS
 from fatpack.formats.clang_bundle.parse import detect, extent, parse
-from fatpack.formats.clang_bundle.stored import Bundle, Entry, Text, Wrapper
+from fatpack.formats.clang_bundle.stored import (
+    Bundle,
+    Entry,
+    FatObject,
+    Linked,
+    LinkedEntry,
+    SectionEntry,
+    Text,
+    Wrapper,
+)
 from fatpack.formats.clang_bundle.write import write
+from fatpack.model import Label
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from fatpack.io.source import View
-    from fatpack.model import Container, Label
+    from fatpack.model import Container
 
 __all__ = [
     "COMMENTS",
@@ -40,6 +51,10 @@ __all__ = [
     "Bundle",
     "BundleId",
     "Entry",
+    "FatObject",
+    "Linked",
+    "LinkedEntry",
+    "SectionEntry",
     "Text",
     "Wrapper",
     "describe",
@@ -57,23 +72,31 @@ DOC = Doc(
     description=(
         "The container in which clang keeps code for a host and several devices side by side, each under an ID such as "
         "hipv4-amdgcn-amd-amdhsa--gfx90a. Written by clang-offload-bundler and by the HIP, OpenMP and DPC++ drivers; "
-        "in HIP programs it lies in sections named .hip_fatbin, often compressed."
+        "in HIP programs it lies in sections named .hip_fatbin, often compressed. Linked SYCL programs carry their "
+        "images in sections named after bundle IDs, without any container."
     ),
     references=(
         "clang/lib/Driver/OffloadBundler.cpp, LLVM 22.1",
         "clang/tools/clang-offload-bundler/ClangOffloadBundler.cpp, LLVM 22.1",
         "clang/docs/ClangOffloadBundler.rst, LLVM 22.1",
         "llvm/lib/TargetParser/Triple.cpp and clang/lib/Basic/TargetID.cpp, LLVM 22.1",
+        "clang/tools/clang-offload-wrapper/ClangOffloadWrapper.cpp and clang/tools/clang-offload-extract, intel/llvm",
         "RFC 8878 (zstd), RFC 1950 (zlib)",
     ),
-    reads="binary and text bundles, and compressed ones of versions 1, 2 and 3 with zlib or zstd",
+    reads=(
+        "binary and text bundles, compressed ones of versions 1, 2 and 3 with zlib or zstd, fat objects, and images of "
+        "linked SYCL programs"
+    ),
     writes="binary and text bundles, and compressed ones of versions 1, 2 and 3",
     limitations=(
         "A bundle of which images were added, removed or exchanged is laid out anew: what lay between the images is "
         "lost, and images that shared bytes no longer do.",
         "Compressed bytes equal those of clang-offload-bundler only where both use the same version of zstd.",
-        "A compressed bundle is inflated to list it, so inspecting it costs its inflated size in memory; several in "
-        "one file are inflated one after the other.",
+        "Of a compressed bundle over 64 kB the table is inflated when it is read, the rest when its images are; its "
+        "hash is checked when it is extracted, or on request. A stream that does not say its size is inflated at once.",
+        "Of a linked SYCL program's compressed images no more than the beginning is inflated to list them; archives of "
+        "device binaries among them are not looked into.",
+        "Where images of a linked program end is a guess when its table (.tgtimg) and its records are gone.",
         "Two images under one ID are refused when writing, though LLVM accepts them (and then mixes them up).",
         "A text bundle is taken to reach to the end of its file, and text that holds the END line of its own entry is "
         "cut there when it is read.",
@@ -87,6 +110,12 @@ LAYOUTS = (HEADER, DESCRIPTOR, *WRAPPERS.values())
 def labels(view: View, container: Container) -> Iterator[Label]:
     """Yield a label for every byte of a parsed container; of a compressed one, header and stream only."""
     record = container.record
+    if isinstance(record, FatObject):
+        return iter([Label(record.stored.span(), "object", f"{len(view)} bytes", "a fat object", "data")])
+    if isinstance(record, Linked):
+        from fatpack.formats.clang_bundle import linked
+
+        return linked.labels(record)
     assert isinstance(record, (Bundle, Text, Wrapper))
     return places.labels(record)
 
@@ -94,14 +123,17 @@ def labels(view: View, container: Container) -> Iterator[Label]:
 def describe(container: Container) -> Mapping[str, object]:
     """Return what the common model does not say: how the bundle was stored, and where its entries lie in it."""
     record = container.record
-    assert isinstance(record, (Bundle, Text, Wrapper))
     entries = [image.record for image in container.images]
+    if isinstance(record, FatObject):
+        sections = [entry for entry in entries if isinstance(entry, SectionEntry)]
+        rows = [{"id": _text(entry.id), "section_index": entry.section} for entry in sections]
+        return {"entries": rows, **_symbols(record)}
+    if isinstance(record, Linked):
+        found = [entry for entry in entries if isinstance(entry, LinkedEntry)]
+        return {"entries": [{"offset": entry.offset, "table_size": entry.size} for entry in found], **_symbols(record)}
+    assert isinstance(record, (Bundle, Text, Wrapper))
     facts: dict[str, object] = {
-        "entries": [
-            {"id": entry.id.decode("utf-8", "backslashreplace"), "offset": entry.offset}
-            for entry in entries
-            if isinstance(entry, Entry)
-        ]
+        "entries": [{"id": _text(entry.id), "offset": entry.offset} for entry in entries if isinstance(entry, Entry)]
     }
     if isinstance(record, Wrapper):
         facts |= {"size": record.size, "inflated_size": record.inflated_size, "hash": record.hash.hex()}
@@ -109,3 +141,13 @@ def describe(container: Container) -> Mapping[str, object]:
     if isinstance(inside, Bundle):
         facts |= {"entry_count": inside.entry_count, "table_size": inside.table_end}
     return facts
+
+
+def _symbols(record: FatObject | Linked) -> dict[str, object]:
+    """Return the symbols that device code defines, as the bundler noted them; nothing where it did not."""
+    symbols = record.symbols.by_target()
+    return {"symbols": symbols} if symbols else {}
+
+
+def _text(stored: bytes) -> str:
+    return stored.decode("utf-8", "backslashreplace")

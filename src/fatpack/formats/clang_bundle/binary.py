@@ -17,12 +17,18 @@ from fatpack.model import Container, Image
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
+    from fatpack.model import Span, Target
 
 #: How far behind a bundle the next one may start: linkers align bundles to this, and pad with zeros.
 _ALIGNMENT = 4096
 
 #: QUIRK(HIP runtime): it reads this much of a bundle that is not compressed and looks for its entries there alone.
 _HIP_READS = 4096
+
+
+#: The targets of IDs met last: a library has hundreds of bundles with the same dozen IDs.
+_TARGETS: dict[str, Target] = {}
+_MOST_TARGETS = 1000
 
 
 def text(stored: bytes) -> str:
@@ -33,15 +39,21 @@ def text(stored: bytes) -> str:
 def image_of(entry: Entry, data: View) -> Image:
     """Return the image of an entry; what its bytes are is not stored in a bundle."""
     spelling = text(entry.id)
-    target = parse_id(spelling).target
-    return Image(target, "", data, len(data), len(data), data.span(), attrs={"id": spelling}, record=entry)
+    target = _TARGETS.get(spelling)
+    if target is None:
+        if len(_TARGETS) == _MOST_TARGETS:
+            _TARGETS.clear()
+        target = _TARGETS[spelling] = parse_id(spelling).target
+    size = data.end - data.start
+    return Image(target, "", data, size, size, data.span(), None, {"id": spelling}, entry)
 
 
 def parse_binary(view: View, at: int, faults: Faults, *, is_inflated: bool = False) -> Container:
     """Return the binary bundle that starts at ``at``, where the magic is; ``is_inflated``: it comes from another."""
     rest = view.slice(at, len(view) - at)
     table = read_table(rest, faults)
-    table = _without_swallowed(rest, table, faults)
+    if not is_inflated:
+        table = _without_swallowed(rest, table, faults)
     end = _end(rest, table)
     stored = rest.slice(0, end)
     rows = table.rows
@@ -109,24 +121,29 @@ def _without_swallowed(rest: View, table: Table, faults: Faults) -> Table:
 
 def _next_content(rest: View, at: int) -> int:
     """Return where the zeros end that start at ``at``: the end of the view if they go on for more than a page."""
-    head = rest.head(at, _ALIGNMENT + 1)
-    content = head.lstrip(b"\0")
-    return at + len(head) - len(content) if content else len(rest)
+    end = min(at + _ALIGNMENT + 1, len(rest))
+    found = rest.skip_zeros(at, end)
+    return found if found < end else len(rest)
 
 
 def _remarks(record: Bundle, rest: View, faults: Faults) -> None:
     """Note what is odd about the entries without being damage."""
     seen: dict[bytes, int] = {}
+    size = len(record.stored)
     for number, image in enumerate(record.images):
         entry = image.record
         assert isinstance(entry, Entry)
-        span = rest.span(entry.at, 24 + len(entry.id))
         if entry.id in seen:
             message = f"entries {seen[entry.id]} and {number} both are {text(entry.id)!r}"
-            faults.odd("FP1307", span, message, "LLVM sees the last one only")
+            faults.odd("FP1307", _place(rest, entry), message, "LLVM sees the last one only")
         seen[entry.id] = number
-        if entry.offset > len(record.stored):
+        if entry.offset > size:
+            span = _place(rest, entry)
             faults.odd("FP1309", span, f"the empty entry {number} lies at {entry.offset:#x}, past the bundle's end")
+
+
+def _place(rest: View, entry: Entry) -> Span:
+    return rest.span(entry.at, DESCRIPTOR.size + len(entry.id))
 
 
 def _check_hip_runtime(record: Bundle, faults: Faults) -> None:

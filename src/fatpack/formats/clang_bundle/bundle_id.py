@@ -26,7 +26,7 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from fatpack.target import Conflict
 
@@ -164,16 +164,19 @@ def stored_by_llvm22(spelling: str) -> str:
 def stored_id(spelling: str) -> str:
     """Return the ID we store for one that a person typed: LLVM 22's normal form, but no processor gets lost.
 
-    What LLVM 22 would refuse (fewer than five parts, an architecture it does not know) is stored as it was typed.
+    Two things are kept that LLVM drops: a target-id whose processor it does not know, and a processor that stands in
+    the place of the environment (``hip-amdgcn-amd-amdhsa-gfx906``). What LLVM 22 would refuse (fewer than five parts,
+    an architecture it does not know) is stored as it was typed.
     """
     parts = spelling.split("-", 5)
     if len(parts) < 5 or not is_architecture(parts[1]):
         return spelling
-    arch = parse_id(spelling).arch
-    triple_parts = parts[1:5]
-    if arch and arch != "".join(parts[5:]):
-        triple_parts[3] = ""  # the processor stood in the place of the environment
-    return f"{parts[0]}-{_stored_triple(triple_parts)}-{arch}"
+    stored = stored_by_llvm22(spelling)
+    if _as_llvm22(spelling).target_id or not parse_id(spelling).arch:
+        return stored
+    if _looks_like_processor(parts[4]):
+        return f"{parts[0]}-{_stored_triple([*parts[1:4], ''])}-{'-'.join(parts[4:])}"
+    return stored + "".join(parts[5:])
 
 
 def _kinds_agree(entry: str, request: str, hip_openmp: bool) -> bool:
@@ -250,13 +253,24 @@ def conflict_llvm22(spellings: Sequence[str]) -> tuple[str, str] | None:
         given = _as_llvm22(spelling)
         groups.setdefault(f"{given.kind}-{given.triple}", set()).add(given.target_id)
     for group, target_ids in sorted(groups.items()):
-        first_of: dict[str, tuple[str, set[str]]] = {}
-        for target_id in sorted(target_ids):
-            processor, *rest = target_id.split(":")
-            features = {feature[:-1] for feature in rest if feature[-1:] in ("+", "-")}
-            first, known = first_of.setdefault(processor, (target_id, features))
-            if not features <= known:
-                return f"{group}-{first}", f"{group}-{target_id}"
+        pair = first_conflict_llvm22(target_ids)
+        if pair:
+            return f"{group}-{pair[0]}", f"{group}-{pair[1]}"
+    return None
+
+
+def first_conflict_llvm22(target_ids: Iterable[str]) -> tuple[str, str] | None:
+    """Return the first two target-ids of one group that LLVM 22 takes for conflicting, None for no conflict.
+
+    The target-ids are in sorted order; what stands before the first colon is the processor to it, whatever it is.
+    """
+    first_of: dict[str, tuple[str, set[str]]] = {}
+    for target_id in sorted(set(target_ids)):
+        processor, *rest = target_id.split(":")
+        features = {feature[:-1] for feature in rest if feature[-1:] in ("+", "-")}
+        first, known = first_of.setdefault(processor, (target_id, features))
+        if not features <= known:
+            return first, target_id
     return None
 
 

@@ -2,11 +2,15 @@
 
 LLVM believes none of the numbers in the header (section 4.4 of the notes on bundles), the HIP runtime believes the
 total size. The stream itself says where it ends and how long its content is, so a wrong number is a finding.
+
+Reading a bundle takes the table at its beginning, so no more than that is inflated, and images come out of the stream
+when they are read. What only the whole content can tell, its hash and the bytes between images, is checked at once if
+the content is small, and by :func:`fatpack.formats.clang_bundle.verify.verify` else.
 """
 
 from __future__ import annotations
 
-from fatpack.codec import decompress
+from fatpack.codec import decompress, inflated
 from fatpack.errors import BadMagic, FormatError, Truncated, Unsupported, hexadecimal
 from fatpack.formats import sniff
 from fatpack.formats.clang_bundle.binary import parse_binary
@@ -14,9 +18,11 @@ from fatpack.formats.clang_bundle.digest import HASH_SIZE, new_digest
 from fatpack.formats.clang_bundle.faults import Faults, fault
 from fatpack.formats.clang_bundle.layout import COMPRESSED_VERSIONS, FORMAT, MAGIC, METHODS, WRAPPERS
 from fatpack.formats.clang_bundle.stored import Bundle, Text, Wrapper
-from fatpack.formats.clang_bundle.stream_end import stream_end
+from fatpack.formats.clang_bundle.stream_end import measure, stream_end
 from fatpack.formats.clang_bundle.text import find_comment, parse_text
+from fatpack.io import limits
 from fatpack.io.source import Derived, InflatedSource
+from fatpack.io.streamed import StreamedSource
 from fatpack.model import Container
 from fatpack.record import Record
 
@@ -72,14 +78,29 @@ def extent(view: View, at: int) -> int | None:
     return None if end is None else front + end
 
 
-def parse_compressed(view: View, at: int, faults: Faults) -> Container:
-    """Return the compressed bundle that starts at ``at``, inflated to list it.
+class Inflated(Record):
+    """A compressed bundle without its wrapper: ``stored`` is all of it, ``stream`` the compressed data in it.
 
-    The inflated bytes are kept for a while and inflated again when they are needed later. Raises Unsupported for a
-    version or method we do not know, Truncated and BadValue for a damaged stream, LimitExceeded for a bomb, and what
-    the bundle inside raises.
+    ``body`` is what came out; ``size`` (None in version 1) and ``inflated_size`` are what the header says.
     """
-    rest = view.slice(at, len(view) - at)
+
+    stored: View
+    version: int
+    method: str
+    size: int | None
+    inflated_size: int
+    hash: bytes
+    stream: View
+    body: View
+
+
+def inflate(rest: View, faults: Faults) -> Inflated:
+    """Return the compressed bundle at the start of ``rest``, whatever it turns out to hold.
+
+    Its body is inflated as it is read, which raises BadValue where the stream is damaged and LimitExceeded for a bomb;
+    one of up to ``limits.INFLATED_AT_ONCE`` bytes, or of unknown size, is inflated and checked here. Raises Unsupported
+    for a version or method we do not know, Truncated and BadValue for a stream that is cut short.
+    """
     header = _read_header(rest)
     if header.method not in METHODS:
         raise Unsupported(
@@ -88,12 +109,23 @@ def parse_compressed(view: View, at: int, faults: Faults) -> Container:
             chain=rest.chain,
         )
     method = METHODS[header.method]
-    stream, size = _delimit(rest, header, method, faults)
+    stream, size, inflated_size = _delimit(rest, header, method, faults)
     stored = rest.slice(0, size)
-    tail = stored.slice(WRAPPERS[header.version].size + len(stream), size - WRAPPERS[header.version].size - len(stream))
-    unknown: list[Span] = []
-    body = _inflate(stream, method)
+    body = _inflate(stream, method, inflated_size)
     _check(header, stored, body, faults)
+    return Inflated(stored, header.version, method, header.size, header.inflated_size, header.hash, stream, body)
+
+
+def parse_compressed(view: View, at: int, faults: Faults) -> Container:
+    """Return the compressed bundle that starts at ``at``, its table inflated to list it.
+
+    Raises what :func:`inflate` raises, and what the bundle inside does.
+    """
+    found = inflate(view.slice(at, len(view) - at), faults)
+    stored, stream, body, method = found.stored, found.stream, found.body, found.method
+    front = WRAPPERS[found.version].size + len(stream)
+    tail = stored.slice(front, len(stored) - front)
+    unknown: list[Span] = []
     inside = _parse_inside(body, faults)
     rest_inside = body.slice(inside.span.size, len(body) - inside.span.size)
     for extra, where in ((tail, "after the compressed data"), (rest_inside, "after the bundle inside")):
@@ -107,41 +139,48 @@ def parse_compressed(view: View, at: int, faults: Faults) -> Container:
         stored,
         images,
         attrs,
-        header.version,
+        found.version,
         method,
-        header.size,
-        header.inflated_size,
-        header.hash,
+        found.size,
+        found.inflated_size,
+        found.hash,
         stream,
         inside.record,
     )
     unknown += inside.unknown
-    findings = tuple(faults.findings)
-    return Container(FORMAT, header.version, images, stored.span(), attrs, tuple(unknown), findings, record)
+    if body.source.is_streamed:
+        # A library has hundreds of bundles, and a stream that stands open has a window and tables.
+        body.source.rest()
+    return Container(
+        FORMAT, found.version, images, stored.span(), attrs, tuple(unknown), tuple(faults.findings), record
+    )
 
 
-def _delimit(rest: View, header: _Header, method: str, faults: Faults) -> tuple[View, int]:
-    """Return the stream, and the size of the whole container: as stored, unless the stream proves it wrong."""
+def _delimit(rest: View, header: _Header, method: str, faults: Faults) -> tuple[View, int, int | None]:
+    """Return the stream, the size of the whole container as stored unless the stream proves it wrong, and what it
+    inflates to, as far as the stream says so.
+    """
     layout = WRAPPERS[header.version]
     front = layout.size
     data = rest.slice(front, len(rest) - front)
     claimed = header.size
     if claimed is not None and front <= claimed <= len(rest):
         whole = data.slice(0, claimed - front)
-        end = stream_end(whole, method)
-        if end is not None and not _hides_bundle(data, end, len(whole)):
-            return whole.slice(0, end), claimed
-    end = stream_end(data, method)
-    if end is None:
+        found = measure(whole, method)
+        if found is not None and not _hides_bundle(data, found[0], len(whole)):
+            return whole.slice(0, found[0]), claimed, found[1]
+    found = measure(data, method)
+    if found is None:
         if claimed is not None and claimed > len(rest):
             raise Truncated(
                 needed=claimed, left=len(rest), format=FORMAT, offset=rest.offset(0), field="size", chain=rest.chain
             )
         raise fault(data, 0, "compressed data", f"the {method} stream is damaged or cut short")
+    end, inflated_size = found
     if claimed is not None:
         span = rest.span(layout.field_offset("size"), 4 if header.version == 2 else 8)
         faults.odd("FP1303", span, f"the size is {claimed} by the header, {front + end} by the {method} stream")
-    return data.slice(0, end), front + end
+    return data.slice(0, end), front + end, inflated_size
 
 
 def _hides_bundle(data: View, start: int, end: int) -> bool:
@@ -151,19 +190,26 @@ def _hides_bundle(data: View, start: int, end: int) -> bool:
     return start + len(head) - len(content) < end and sniff(content) is not None
 
 
-def _inflate(stream: View, method: str) -> View:
-    """Return the inflated bundle; whoever reads it later makes the stream inflate again if need be."""
-    data = decompress(stream, method, None, format=FORMAT)
+def _inflate(stream: View, method: str, size: int | None) -> View:
+    """Return the content of the stream, which is inflated as it is read; at once if it is small or of unknown size."""
     name = Derived(f"inflated {method} at {hexadecimal(stream.start)}")
-    source = InflatedSource(
-        len(data),
-        lambda: decompress(stream, method, None, format=FORMAT),
-        name,
-        present=min(len(stream), stream.source.present),
-        origin=stream.source,
-        data=data,
-    )
-    return source.view().replace(chain=(*stream.chain, Derived(name)))
+    present, origin = min(len(stream), stream.source.present), stream.source
+    source: InflatedSource
+    if size is not None and size > limits.INFLATED_AT_ONCE:
+        source = StreamedSource(
+            size, lambda: inflated(stream, method, size, format=FORMAT), name, present=present, origin=origin
+        )
+    else:
+        data = decompress(stream, method, None, format=FORMAT)
+        source = InflatedSource(
+            len(data),
+            lambda: decompress(stream, method, None, format=FORMAT),
+            name,
+            present=present,
+            origin=origin,
+            data=data,
+        )
+    return source.view().replace(chain=(*stream.chain, name))
 
 
 def _check(header: _Header, stored: View, body: View, faults: Faults) -> None:
@@ -171,13 +217,19 @@ def _check(header: _Header, stored: View, body: View, faults: Faults) -> None:
     if header.inflated_size != len(body):
         span = stored.span(layout.field_offset("inflated_size"), 8 if header.version == 3 else 4)
         faults.odd("FP1305", span, f"the inflated size is {header.inflated_size} by the header, {len(body)} in fact")
-    digest = new_digest(len(body))
-    for piece in body.pieces():
-        digest.update(piece)
-    real = digest.digest()[:HASH_SIZE]
-    if header.hash != real:
-        span = stored.span(layout.field_offset("hash"), 8)
-        faults.odd("FP1304", span, f"the hash is {header.hash.hex()}, the content has {real.hex()}")
+    if not body.source.is_streamed:
+        digest = new_digest(len(body))
+        for piece in body.pieces():
+            digest.update(piece)
+        check_hash(stored, header.version, header.hash, digest.digest(), faults)
+
+
+def check_hash(stored: View, version: int, stored_hash: bytes, digest: bytes, faults: Faults) -> None:
+    """Note a hash that is not that of the content, whose MD5 is ``digest``."""
+    real = digest[:HASH_SIZE]
+    if stored_hash != real:
+        span = stored.span(WRAPPERS[version].field_offset("hash"), HASH_SIZE)
+        faults.odd("FP1304", span, f"the hash is {stored_hash.hex()}, the content has {real.hex()}")
 
 
 def _parse_inside(body: View, faults: Faults) -> Container:

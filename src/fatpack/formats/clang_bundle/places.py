@@ -16,28 +16,67 @@ if TYPE_CHECKING:
 
 
 def check_places(record: Bundle, faults: Faults) -> Iterator[Span]:
-    """Note images that overlap each other, and yield the spans that belong to nothing and are not zero."""
-    stored, reached, before = record.stored, record.table_end, "the table of entries"
-    previous, has_overlap = (0, 0), False
-    parts = sorted(
-        (image.span.start - stored.start, image.span.end - stored.start, number)
-        for number, image in enumerate(record.images)
-        if image.size
-    )
-    for start, end, number in [*parts, (len(stored), len(stored), -1)]:
+    """Note images that overlap each other, and yield the spans that belong to nothing and are not zero.
+
+    Of a bundle that is inflated as it is read, what lies between images is left to whoever inflates all of it.
+    """
+    stored = record.stored
+    overlap = _first_overlap(record)
+    if overlap is not None:
+        start, end, number, owner = overlap
+        faults.odd("FP1306", stored.span(start, end - start), f"the image of entry {number} overlaps {owner}")
+    if stored.source.is_streamed:
+        return
+    for start, end, owner in gaps(record):
+        if not stored.is_zero(start, end - start):
+            yield stray(stored, start, end, owner, faults)
+
+
+def stray(stored: View, start: int, end: int, owner: str, faults: Faults) -> Span:
+    """Note bytes that belong to nothing, and return their span; ``owner`` is what lies before them."""
+    span = stored.span(start, end - start)
+    faults.odd("FP1308", span, f"{end - start} bytes after {owner} belong to nothing")
+    return span
+
+
+def gaps(record: Bundle) -> Iterator[tuple[int, int, str]]:
+    """Yield (start, end, what lies before) for all bytes that neither table nor images take up, in order."""
+    reached, owner = record.table_end, _TABLE
+    for start, end, number in [*_places(record), (len(record.stored), 0, 0)]:
         if start > reached:
-            gap = stored.slice(reached, start - reached)
-            if not gap.is_zero():
-                faults.odd("FP1308", gap.span(), f"{len(gap)} bytes after {before} belong to nothing")
-                yield gap.span()
-        elif start < reached and (start, end) != previous and number >= 0 and not has_overlap:
-            # Entries that share one image are fine; one such message tells as much as all of them.
-            has_overlap = True
-            span = stored.span(start, min(end, reached) - start)
-            faults.odd("FP1306", span, f"the image of entry {number} overlaps {before}")
+            yield reached, start, owner
         if end > reached:
-            reached, before = end, f"the image of entry {number}"
+            reached, owner = end, _owner(number)
+
+
+_TABLE = "the table of entries"
+
+
+def _owner(number: int) -> str:
+    return f"the image of entry {number}"
+
+
+def _places(record: Bundle) -> list[tuple[int, int, int]]:
+    """Return (start, end, number) of the images that take up bytes, in the order of their bytes."""
+    at = record.stored.start
+    return sorted(
+        (image.span.start - at, image.span.end - at, number) for number, image in enumerate(record.images) if image.size
+    )
+
+
+def _first_overlap(record: Bundle) -> tuple[int, int, int, str] | None:
+    """Return (start, end, number, what was there) of the first image that overlaps what lies before it.
+
+    Entries that share one image are fine; and one message about overlaps tells as much as all of them.
+    """
+    reached, owner, previous = record.table_end, _TABLE, (0, 0)
+    for start, end, number in _places(record):
+        if start < reached and (start, end) != previous:
+            return start, min(end, reached), number, owner
+        if end > reached:
+            reached, owner = end, _owner(number)
         previous = (start, end)
+    return None
 
 
 def labels(record: Bundle | Text | Wrapper) -> Iterator[Label]:

@@ -27,38 +27,65 @@ def stream_end(data: View, method: str) -> int | None:
 
     Of zstd, all frames that follow each other are one stream, skippable ones too.
     """
-    return _zstd_end(data) if method == "zstd" else _zlib_end(data)
+    found = measure(data, method)
+    return None if found is None else found[0]
 
 
-def _zstd_end(data: View) -> int | None:
-    at, end = 0, None
-    budget = [_LEAST_BLOCKS + len(data) // _BYTES_PER_BLOCK]
+def measure(data: View, method: str) -> tuple[int, int | None] | None:
+    """Return where a stream ends as :func:`stream_end` does, and how many bytes it inflates to.
+
+    The latter is what the frames of zstd say, which decompressors hold them to; None if one of them does not say.
+    """
+    return _measure_zstd(data) if method == "zstd" else _measure_zlib(data)
+
+
+def _measure_zstd(data: View) -> tuple[int, int | None] | None:
+    at, end, content = 0, None, 0
+    is_known = True
+    budget = [_block_budget(data)]
     while True:
         magic = data.head(at, 4)
         if magic == ZSTD_MAGIC:
-            after = _frame_end(data, at + 4, budget)
-            has_content = True
+            found = _frame(data, at, budget)
+            if found is None:
+                return None
+            at = end = found[0]
+            is_known = is_known and found[1] is not None
+            content += found[1] or 0
         elif magic[1:] == b"\x2a\x4d\x18" and magic[0] & 0xF0 == 0x50:
             size = data.head(at + 4, 4)
-            after = at + 8 + int.from_bytes(size, "little") if len(size) == 4 else None
-            has_content = end is not None
+            at += 8 + int.from_bytes(size, "little")
+            if len(size) < 4 or at > len(data):
+                return None
+            if end is not None:
+                end = at
         else:
-            return end
-        if after is None or after > len(data):
-            return None
-        at = after
-        if has_content:
-            end = at
+            return None if end is None else (end, content if is_known else None)
 
 
-def _frame_end(data: View, at: int, budget: list[int]) -> int | None:
-    descriptor = data.head(at, 1)
-    if not descriptor or descriptor[0] & 0x08:
+def _block_budget(data: View) -> int:
+    return _LEAST_BLOCKS + len(data) // _BYTES_PER_BLOCK
+
+
+def frame(data: View) -> tuple[int, int | None] | None:
+    """Return how many bytes the one zstd frame at the start of ``data`` takes, and how many it says it inflates to.
+
+    The latter is None where the frame does not say. None: there is no frame, or it is damaged or cut short.
+    """
+    return _frame(data, 0, [_block_budget(data)]) if data.head(0, 4) == ZSTD_MAGIC else None
+
+
+def _frame(data: View, at: int, budget: list[int]) -> tuple[int, int | None] | None:
+    """Return the end of the frame whose magic is at ``at``, and its content's size."""
+    head = data.head(at + 4, 14)
+    flags = head[0] if head else 0x08
+    if flags & 0x08:
         return None
-    flags = descriptor[0]
     is_single = bool(flags & 0x20)
-    content_size = (int(is_single), 2, 4, 8)[flags >> 6]
-    at += 1 + (not is_single) + (0, 1, 2, 4)[flags & 3] + content_size
+    width = (int(is_single), 2, 4, 8)[flags >> 6]
+    start = 1 + (not is_single) + (0, 1, 2, 4)[flags & 3]
+    size = int.from_bytes(head[start : start + width], "little") + (256 if width == 2 else 0)
+    at += 4 + start + width
     while True:
         budget[0] -= 1
         block = int.from_bytes(data.head(at, 3), "little")
@@ -67,10 +94,11 @@ def _frame_end(data: View, at: int, budget: list[int]) -> int | None:
             return None
         at += 3 + (1 if kind == 1 else block >> 3)
         if block & 1:
-            return at + (4 if flags & 4 else 0)
+            at += 4 if flags & 4 else 0
+            return (at, size if width else None) if at <= len(data) else None
 
 
-def _zlib_end(data: View) -> int | None:
+def _measure_zlib(data: View) -> tuple[int, int | None] | None:
     import zlib
 
     stream = zlib.decompressobj()
@@ -89,7 +117,7 @@ def _zlib_end(data: View) -> int | None:
                 if made > most:
                     return None
             if stream.eof:
-                return taken - len(stream.unused_data)
+                return taken - len(stream.unused_data), made
     except zlib.error:
         return None
     return None

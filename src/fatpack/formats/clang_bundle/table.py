@@ -56,26 +56,26 @@ def read_table(rest: View, faults: Faults) -> Table:
         )
     (count,) = HEADER.read(rest, 0)[1:]
     rows: list[Row] = []
-    at, lowest = HEADER.size, len(rest)
+    at, total = HEADER.size, len(rest)
+    lowest = total
     for number in range(count):
-        name = f"entry[{number}]"
         if number >= MOST_ENTRIES:
             problem = f"{count} entries, {MOST_ENTRIES} are read"
-            faults.lost("FP1302", _too_many(rest, problem), rest.span(24, 8))
+            faults.lost("FP1302", too_many(rest, 24, problem), rest.span(24, 8))
             break
-        if at + DESCRIPTOR.size > len(rest):
-            _end_of_table(rest, at, name, f"the descriptor is past the end, {count} entries are stored", faults)
+        if at + DESCRIPTOR.size > total:
+            _end_of_table(rest, at, number, f"the descriptor is past the end, {count} entries are stored", faults)
             break
         offset, size, id_size = DESCRIPTOR.read(rest, at)
         end = at + DESCRIPTOR.size + id_size
-        is_outside = size > 0 and (offset < end or offset + size > len(rest))
+        is_outside = size > 0 and (offset < end or offset + size > total)
         is_doubtful = is_outside or end > lowest
         if _is_garbage(rest, at, offset, id_size, is_doubtful):
-            _end_of_table(rest, at, name, f"no descriptor is here, {count} entries are stored", faults)
+            _end_of_table(rest, at, number, f"no descriptor is here, {count} entries are stored", faults)
             break
         entry = Entry(rest.read(at + DESCRIPTOR.size, id_size), offset, at)
         if is_outside:
-            _damaged(rest, entry, size, name, end, faults)
+            _damaged(rest, entry, size, f"entry[{number}]", end, faults)
         else:
             rows.append(Row(entry, size))
             if size:
@@ -103,8 +103,8 @@ def _is_garbage(rest: View, at: int, offset: int, id_size: int, is_doubtful: boo
     return is_doubtful and not all(0x20 <= byte < 0x7F for byte in rest.head(id_at, id_size))
 
 
-def _end_of_table(rest: View, at: int, name: str, problem: str, faults: Faults) -> None:
-    at = min(at, len(rest))
+def _end_of_table(rest: View, at: int, number: int, problem: str, faults: Faults) -> None:
+    name, at = f"entry[{number}]", min(at, len(rest))
     span = rest.span(at, min(DESCRIPTOR.size, len(rest) - at))
     faults.lost("FP1302", fault(rest, at, name, problem, hint="the entries before it can be read"), span)
 
@@ -122,12 +122,13 @@ def _damaged(rest: View, entry: Entry, size: int, name: str, table_end: int, fau
     faults.lost("FP1301", fault(rest, entry.at, label, problem, expected, hint), span)
 
 
-def _too_many(rest: View, problem: str) -> LimitExceeded:
+def too_many(view: View, at: int, problem: str) -> LimitExceeded:
+    """Return the error for more entries than :data:`MOST_ENTRIES`."""
     return LimitExceeded(
         problem,
         format=FORMAT,
-        offset=rest.offset(24),
+        offset=view.offset(at),
         field="entry_count",
         hint="raise fatpack.formats.clang_bundle.table.MOST_ENTRIES if you trust the file",
-        chain=rest.chain,
+        chain=view.chain,
     )

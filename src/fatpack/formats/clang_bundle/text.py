@@ -18,7 +18,7 @@ from fatpack.formats.clang_bundle.binary import image_of
 from fatpack.formats.clang_bundle.faults import Faults, fault
 from fatpack.formats.clang_bundle.layout import COMMENTS, FORMAT, MAGIC
 from fatpack.formats.clang_bundle.stored import Entry, Text
-from fatpack.formats.clang_bundle.table import LONGEST_ID
+from fatpack.formats.clang_bundle.table import LONGEST_ID, MOST_ENTRIES, too_many
 from fatpack.model import Container
 from fatpack.record import Record
 
@@ -75,7 +75,7 @@ def parse_text(view: View, at: int, faults: Faults) -> Container:
     images = []
     unknown: list[Span] = []
     reached = 0
-    for entry, end in _entries(stored, comment, faults):
+    for entry, end in entries(stored, comment, faults):
         _check_gap(stored, reached, entry.at, unknown, faults)
         images.append(image_of(entry, stored.slice(entry.offset, end - entry.offset)))
         reached = entry.end
@@ -126,8 +126,8 @@ def _markers(stored: View, comment: str) -> Iterator[_Marker]:
         at = stored.find(needle, max(reached - 1, at + 1))
 
 
-def _entries(stored: View, comment: str, faults: Faults) -> Iterator[tuple[Entry, int]]:
-    """Yield every entry and where its text ends."""
+def entries(stored: View, comment: str, faults: Faults) -> Iterator[tuple[Entry, int]]:
+    """Yield every entry between marker lines with that comment token, and where its text ends."""
     markers = list(_markers(stored, comment))
     if any(marker.is_crlf for marker in markers):
         faults.odd("FP1313", stored.span(0, 0), "lines end in CRLF", "convert the file to plain newlines")
@@ -135,12 +135,17 @@ def _entries(stored: View, comment: str, faults: Faults) -> Iterator[tuple[Entry
     for number in reversed(range(len(markers))):
         if not markers[number].is_start:
             own_ends.setdefault(markers[number].id, []).append(number)
-    number, seen = 0, set[bytes]()
+    number, count, seen = 0, 0, set[bytes]()
     while number < len(markers):
         start = markers[number]
         number += 1
         if not start.is_start:
             continue
+        count += 1
+        if count > MOST_ENTRIES:
+            problem = f"more than {MOST_ENTRIES} entries"
+            faults.lost("FP1302", too_many(stored, start.at, problem), stored.span(start.at, start.end - start.at))
+            return
         own = own_ends.get(start.id, [])
         while own and own[-1] < number:
             own.pop()

@@ -20,7 +20,16 @@ from fatpack.formats.clang_bundle.layout import (
     METHODS,
     WRAPPERS,
 )
-from fatpack.formats.clang_bundle.stored import Bundle, Entry, Text, Wrapper
+from fatpack.formats.clang_bundle.stored import (
+    Bundle,
+    Entry,
+    FatObject,
+    Linked,
+    LinkedEntry,
+    SectionEntry,
+    Text,
+    Wrapper,
+)
 from fatpack.formats.clang_bundle.table import LONGEST_ID, MOST_ENTRIES
 from fatpack.formats.clang_bundle.text import END, START
 from fatpack.io import limits
@@ -46,7 +55,8 @@ def write(container: Container) -> Iterator[Piece]:
     A container that was parsed and not changed comes out as it was stored; one of which only the version was changed
     keeps its compressed data. Raises UsageError for what the format cannot hold.
     """
-    record = container.record if isinstance(container.record, (Bundle, Text, Wrapper)) else None
+    kinds = (Bundle, Text, Wrapper, FatObject, Linked)
+    record = container.record if isinstance(container.record, kinds) else None
     if record and container.images == record.images and dict(container.attrs) == dict(record.attrs):
         if isinstance(record, Wrapper) and container.version != record.version:
             inflated_size = record.inside.stored.source.size
@@ -66,6 +76,16 @@ def _new(container: Container) -> Iterator[Piece]:
         return
     if container.version:
         raise UsageError(f"bundle version {container.version}", hint="only compressed bundles have versions")
+    if flavour == "object":
+        raise UsageError(
+            "a fat object is a host object with sections added, which no format writes",
+            hint="fatpack pack --format=bundle --type=o makes one of a host object and device images",
+        )
+    if flavour == "linked":
+        raise UsageError(
+            "linked images are part of a program, which no format writes",
+            hint="extract them, and pack them as a bundle",
+        )
     if flavour not in _WRITERS:
         raise UsageError(f"bundle flavour {flavour!r}", hint="known are binary, compressed and text")
     yield from _WRITERS[flavour](container)
@@ -77,7 +97,7 @@ def entry_id(image: Image) -> bytes:
     Raises UsageError for a target that a bundle cannot name.
     """
     spelling = image.attrs.get("id")
-    if spelling is None and isinstance(image.record, Entry):
+    if spelling is None and isinstance(image.record, (Entry, SectionEntry, LinkedEntry)):
         return image.record.id
     spelling = spelling if spelling is not None else image.target.spelling or id_for(image.target)
     try:
@@ -124,8 +144,10 @@ def _binary(container: Container) -> Iterator[Piece]:
 
 
 def _zeros(count: int) -> Iterator[bytes]:
+    # One block however many are needed: the pieces are kept in a list, and an alignment can be 4 GiB.
+    block = bytes(min(max(count, 0), limits.CHUNK))
     while count > 0:
-        yield bytes(min(count, limits.CHUNK))
+        yield block[:count]
         count -= limits.CHUNK
 
 

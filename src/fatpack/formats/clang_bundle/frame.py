@@ -1,0 +1,57 @@
+"""One image that is one zstd frame: inflated when it is asked for, and of its first bytes no more than their block.
+
+Programs hold thousands of such images, and listing them takes the first bytes of each, one image after the other.
+"""
+
+from __future__ import annotations
+
+from fatpack.codec import beginning, decompress
+from fatpack.errors import hexadecimal
+from fatpack.formats.clang_bundle.layout import FORMAT
+from fatpack.io.source import Derived, InflatedSource
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import View
+
+#: What is inflated of the beginning: the header of any image, and the preamble of SPIR-V with some of its kernels.
+_BEGINNING = 4096
+
+
+class Latest:
+    """The beginning of the image read last, which is all that is kept of beginnings: one for a whole section."""
+
+    def __init__(self) -> None:
+        self.owner: InflatedSource | None = None
+        self.data = b""
+
+
+class _FrameSource(InflatedSource):
+    """The content of a frame; ``frame`` are its bytes as stored."""
+
+    def __init__(self, frame: View, size: int, name: str, latest: Latest) -> None:
+        def inflate() -> bytes | bytearray:
+            return decompress(frame, "zstd", size, format=FORMAT)
+
+        present = min(len(frame), frame.source.present)
+        super().__init__(size, inflate, name, present=present, origin=frame.source)
+        self._frame = frame
+        self._latest = latest
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return a copy of ``size`` inflated bytes at ``offset``."""
+        if self._data is None and offset + size <= _BEGINNING:
+            latest = self._latest
+            if latest.owner is not self:
+                latest.owner, latest.data = None, b""
+                latest.data = beginning(self._frame, min(_BEGINNING, self.size), format=FORMAT)
+                latest.owner = self
+            if offset + size <= len(latest.data):
+                return latest.data[offset : offset + size]
+        return super().read(offset, size)
+
+
+def inflated(frame: View, size: int, latest: Latest) -> View:
+    """Return the ``size`` bytes that a zstd frame inflates to; reading them raises BadValue where it does not."""
+    name = Derived(f"inflated zstd at {hexadecimal(frame.start)}")
+    return _FrameSource(frame, size, name, latest).view().replace(chain=(*frame.chain, name))

@@ -1,0 +1,56 @@
+"""``.tgtsym``: the symbols that device code in an object defines, as clang-offload-bundler of DPC++ notes them.
+
+One string per symbol, ``<bundle ID>.<symbol>`` and a NUL; linkers join the sections of all objects. clang-offload-deps
+reads them, to know which objects of an archive a device link needs (clang/lib/Driver/OffloadBundler.cpp of intel/llvm).
+"""
+
+from __future__ import annotations
+
+from fatpack.io import limits
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import View
+
+#: LIMIT: bytes and symbols of one section that are read. That of a library with 5204 images has 1.2 MB and 5366.
+_LARGEST = 16 << 20
+_MOST = limits.IMAGES
+
+
+class Symbols(Record):
+    """The symbols that are noted in ``sections``, read when they are asked for.
+
+    ``ids`` are the bundle IDs known from elsewhere. ``only`` is what a linked program calls a target, such as
+    ``sycl-spir64``: the symbols of longer names of it are meant then, ``sycl-spir64-unknown-unknown``; "" for all.
+    """
+
+    sections: tuple[View, ...] = ()
+    ids: tuple[str, ...] = ()
+    only: str = ""
+
+    def by_target(self) -> dict[str, list[str]]:
+        """Return bundle ID → symbols, in stored order. Raises ``OSError`` when reading fails."""
+        found: dict[str, list[str]] = {}
+        for data in self.sections:
+            for id, names in read(data, self.ids).items():
+                if not self.only or f"{id}-".startswith(f"{self.only}-"):
+                    found.setdefault(id, []).extend(names)
+        return found
+
+
+def read(data: View, ids: tuple[str, ...] = ()) -> dict[str, list[str]]:
+    """Return bundle ID → the symbols in a section, in stored order; ``ids`` are those known from elsewhere.
+
+    An ID ends at the first point, unless a known one has points itself. Strings without one belong to the ID "".
+    """
+    if len(data) > _LARGEST:
+        return {}
+    found: dict[str, list[str]] = {}
+    known = sorted((id for id in ids if "." in id), key=len, reverse=True)
+    for line in data.tobytes().decode("utf-8", "backslashreplace").split("\0", _MOST)[:_MOST]:
+        if line:
+            id = next((id for id in known if line.startswith(f"{id}.")), None)
+            id, symbol = (id, line[len(id) + 1 :]) if id else line.partition(".")[::2]
+            found.setdefault(id if symbol else "", []).append(symbol or line)
+    return found

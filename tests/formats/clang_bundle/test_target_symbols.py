@@ -1,0 +1,57 @@
+"""The symbols that DPC++'s bundler notes beside device code."""
+
+from __future__ import annotations
+
+import pytest
+
+from fatpack.formats.clang_bundle import target_symbols
+from fatpack.formats.clang_bundle.target_symbols import Symbols
+from fatpack.io.source import BytesSource, View
+
+
+def view(data: bytes) -> View:
+    return BytesSource(data).view()
+
+
+def test_symbols_are_grouped_by_target_in_stored_order() -> None:
+    data = b"sycl-spir64.b\0host-x.main\0sycl-spir64.a.part.0\0"
+    assert target_symbols.read(view(data)) == {"sycl-spir64": ["b", "a.part.0"], "host-x": ["main"]}
+
+
+def test_known_targets_may_have_points_themselves() -> None:
+    data = b"sycl-armv8m.main-none.f\0sycl-armv8m.f\0"
+    found = target_symbols.read(view(data), ("sycl-armv8m", "sycl-armv8m.main-none"))
+    assert found == {"sycl-armv8m.main-none": ["f"], "sycl-armv8m": ["f"]}
+
+
+@pytest.mark.parametrize("data", [b"", b"\0\0", b"\0"])
+def test_padding_is_no_symbol(data: bytes) -> None:
+    assert target_symbols.read(view(data)) == {}
+
+
+def test_strings_of_another_kind_are_kept_under_no_target() -> None:
+    assert target_symbols.read(view(b"no point\0sycl.\0bad\xff.x\0cut")) == {
+        "": ["no point", "sycl.", "cut"],
+        "bad\\xff": ["x"],
+    }
+
+
+def test_a_section_out_of_all_proportion_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(target_symbols, "_LARGEST", 5)
+    assert target_symbols.read(view(b"a.b\0c.d\0")) == {}
+
+
+def test_no_more_symbols_are_read_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(target_symbols, "_MOST", 2)
+    assert target_symbols.read(view(b"a.b\0a.c\0a.d\0")) == {"a": ["b", "c"]}
+
+
+def test_sections_are_read_together() -> None:
+    assert Symbols((view(b"a.b\0"), view(b"a.c\0"))).by_target() == {"a": ["b", "c"]}
+    assert Symbols().by_target() == {}
+
+
+def test_a_linked_section_has_the_symbols_of_longer_names() -> None:
+    data = view(b"sycl-spir64-unknown-unknown.a\0sycl-spir64_gen-unknown-unknown.b\0sycl-spir64.c\0")
+    symbols = Symbols((data,), only="sycl-spir64")
+    assert symbols.by_target() == {"sycl-spir64-unknown-unknown": ["a"], "sycl-spir64": ["c"]}
