@@ -1,0 +1,116 @@
+"""CUDA fat binary: the container in which NVIDIA's compilers keep cubins, PTX and LTO-IR for several GPUs.
+
+::
+
+    0x00  magic 50 ED 55 BA, version u16, header size u16 (16), bytes of all entries u64
+    0x10  entries, each a multiple of 8 bytes:
+          0x00  kind u16 … flags u64 … inflated size u64: 64 bytes
+          0x40  identifier and options, as far as there are any
+          ....  the image, as it is or compressed on its own: zlib, LZ4 or zstd; zeros to a multiple of 8
+
+An entry of kind 0x100 is a group: entries without images, then all their images compressed as one. Several fat binaries
+follow each other in a section, with zeros between them in Windows programs.
+
+How we know: fatbinary 11.2 to 13.5 and the library nvFatbin 12.4 to 13.5 with one option varied at a time, every
+decoded image compared with what cuobjdump extracts. NVIDIA documents nothing of it. The writer is byte-compared with
+fatbinary 13.0 in the reference tests of this room. Kinds 4, 0x10 and 0x20 were seen in other people's tables only.
+
+QUIRK(NVIDIA): the variants ``a`` and ``f`` are what the producer was told; they may differ from what the cubin says.
+QUIRK(LTO-IR since CUDA 12.4): compressed, then obfuscated with a key. It is named, copied as it is, and never decoded.
+"""
+
+from __future__ import annotations
+
+from fatpack.doc import Doc
+from fatpack.formats.cuda_fatbin import places
+from fatpack.formats.cuda_fatbin.layout import (
+    DESCRIPTOR,
+    ENTRY,
+    FORMAT,
+    GROUP_TABLE,
+    HEADER,
+    MEMBER,
+    kind_words,
+)
+from fatpack.formats.cuda_fatbin.parse import detect, extent, parse
+from fatpack.formats.cuda_fatbin.stored import Entry, Fatbin, Group
+from fatpack.formats.cuda_fatbin.write import write
+from fatpack.model import Label
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fatpack.io.source import View
+    from fatpack.model import Container
+
+__all__ = [
+    "DOC",
+    "LAYOUTS",
+    "Entry",
+    "Fatbin",
+    "Group",
+    "describe",
+    "detect",
+    "extent",
+    "kind_words",
+    "labels",
+    "parse",
+    "write",
+]
+
+DOC = Doc(
+    name=FORMAT,
+    title="CUDA fat binary",
+    description=(
+        "The container in which NVIDIA's compilers keep device code for several GPUs: cubins, PTX, LTO-IR and Tile IR. "
+        "Written by fatbinary (of nvcc and clang) and by the library nvFatbin; in programs it lies in sections named "
+        ".nv_fatbin and __nv_relfatbin."
+    ),
+    references=(
+        "fatbinary --help and cuobjdump --help, CUDA 13.0",
+        "include/fatbinary_section.h and include/nvFatbin.h, CUDA 13.0",
+        "RFC 8878 (zstd), RFC 1950 (zlib), lz4_Block_format.md and lz4_Frame_format.md of LZ4 1.10",
+    ),
+    reads="what CUDA 8 to 13.5 write: every kind of entry and of compression, and groups of entries",
+    writes="what fatbinary 12.8, 13.0 and 13.5 write, groups (-concat) included",
+    limitations=(
+        "Obfuscated LTO-IR is named and copied, and not decoded: extracting it is refused. LTO-IR that is packed here "
+        "is stored as the file is, or as a plain zstd stream, which NVIDIA's linker reads too.",
+        "Compressed bytes equal those of fatbinary only where both use the same version of zstd or LZ4: zstd 1.5.7 for "
+        "CUDA 13; LZ4 1.9 for CUDA 12.8 and older and for the mode speed of 13.5, LZ4 1.10 for speed of 13.0.",
+        "The size of LTO-IR, Tile IR and images of unknown kinds that are not compressed, and of cubins in groups, is "
+        "only stored with its padding: up to 7 zero bytes belong to the image.",
+        "A fat binary of which images were added, removed or exchanged loses bytes that belonged to no entry. Members "
+        "of a group that is no longer whole become entries of their own.",
+        "There is no checksum: a changed byte of code is not noticed.",
+    ),
+)
+
+LAYOUTS = (HEADER, ENTRY, DESCRIPTOR, GROUP_TABLE, MEMBER)
+
+
+def labels(view: View, container: Container) -> Iterator[Label]:
+    """Yield a label for every byte of a parsed container; compressed images are one label each."""
+    record = container.record
+    assert isinstance(record, Fatbin)
+    return places.labels(record)
+
+
+def describe(container: Container) -> Mapping[str, object]:
+    """Return what the common model does not say: the stored numbers of every entry, and which are in one group."""
+    groups: dict[int, int] = {}
+    entries = []
+    for image in container.images:
+        entry = image.record
+        if not isinstance(entry, Entry):
+            continue
+        head = entry.head
+        facts: dict[str, object] = {"kind": head.kind, "flags": head.flags}
+        facts["code_version"] = f"{head.code_major}.{head.code_minor}"
+        if entry.area.compat:
+            facts["compat"] = entry.area.compat.hex()
+        if entry.group is not None:
+            facts["group"] = groups.setdefault(id(entry.group), len(groups))
+        entries.append(facts)
+    return {"entries": entries}

@@ -1,0 +1,182 @@
+"""Byte layouts of CUDA fat binaries, and the numbers with names in them.
+
+NVIDIA documents none of this. Names are ours; the facts were measured by varying one option of the producers at a time.
+Everything is little-endian. Offsets in an entry count from its first byte, and its image follows its header.
+"""
+
+from __future__ import annotations
+
+from fatpack.layout import Field, Layout
+
+FORMAT = "cuda-fatbin"
+MAGIC = b"\x50\xed\x55\xba"
+VERSION = 1
+ENTRY_VERSION = 0x0101
+
+#: Entries, and the strings in their headers, are padded with zeros to a multiple of this.
+ALIGN = 8
+
+#: The kinds of entries that are more than a number to us.
+PTX, ELF, LTOIR, RELOCATABLE_PTX, TILE_IR, GROUP = 0x01, 0x02, 0x08, 0x40, 0x80, 0x100
+
+#: kind → word, as ``attrs["kind"]`` has it where the form of the image does not say the kind
+KINDS = {
+    PTX: "ptx",
+    ELF: "elf",
+    0x04: "pre-elf-cubin",
+    LTOIR: "nvvm",
+    0x10: "elf-like",
+    0x20: "index",
+    RELOCATABLE_PTX: "relocatable-ptx",
+    TILE_IR: "tile-ir",
+    GROUP: "concat",
+}
+
+#: kind → our word for the form of the image; the others say nothing about their bytes
+FORMS = {PTX: "ptx", ELF: "cubin", LTOIR: "ltoir", RELOCATABLE_PTX: "ptx", TILE_IR: "tileir"}
+
+#: form → kind of the entry that is written for it
+KIND_OF = {"ptx": PTX, "cubin": ELF, "object": ELF, "ltoir": LTOIR, "tileir": TILE_IR}
+
+#: Kinds whose image is text that ends in a NUL, and kinds that carry options.
+TEXTS = frozenset((PTX, RELOCATABLE_PTX))
+WITH_OPTIONS = frozenset((PTX, LTOIR, RELOCATABLE_PTX, TILE_IR))
+
+FLAG_64_BIT = 0x1
+FLAG_DEBUG = 0x2
+FLAG_LINUX = 0x10
+FLAG_OBFUSCATED = 0x10000
+FLAG_ACCELERATED = 0x100000
+FLAG_FAMILY = 0x200000
+FLAG_FINALIZABLE = 0x1000000
+
+#: bit → operating system of the host, in the order in which cuobjdump looks at them
+HOSTS = {FLAG_LINUX: "linux", 0x20: "mac", 0x40: "windows"}
+HOST_MASK = 0xF0
+
+#: bit → how the image is compressed, in the order in which decoders look at them: the first one counts
+METHODS = {0x1000: "zlib", 0x2000: "lz4", 0x4000: "lz4-frame", 0x8000: "zstd"}
+COMPRESSED = 0xF000
+
+#: bit → word
+FLAGS = {
+    FLAG_64_BIT: "64-bit",
+    FLAG_DEBUG: "debug",
+    0x4: "cuda",
+    0x8: "opencl",
+    **HOSTS,
+    **METHODS,
+    FLAG_OBFUSCATED: "obfuscated",
+    FLAG_ACCELERATED: "a",
+    FLAG_FAMILY: "f",
+    FLAG_FINALIZABLE: "finalizable",
+}
+
+
+#: the bits of compression → method; of several the first counts
+_METHOD_OF = {
+    bits: next((method for bit, method in METHODS.items() if bits & bit), None) for bits in range(0, 0x10000, 0x1000)
+}
+
+
+def method_of(flags: int) -> str | None:
+    """Return how an entry with these flags is compressed, None if it is not."""
+    return _METHOD_OF[flags & COMPRESSED]
+
+
+def kind_words(kind: int) -> str:
+    """Return a kind as people read it: ``2 (elf)``."""
+    return f"{kind:#x} ({KINDS.get(kind, 'unknown')})"
+
+
+def flag_words(flags: int) -> str:
+    """Return flags with the names of those that have one: ``0x8011 (64-bit, linux, zstd)``."""
+    words = [word for bit, word in FLAGS.items() if flags & bit]
+    unknown = flags & ~sum(FLAGS)
+    words += [f"{unknown:#x} unknown"] if unknown else []
+    return f"{flags:#x} ({', '.join(words)})" if words else f"{flags:#x}"
+
+
+HEADER = Layout(
+    FORMAT,
+    "header",
+    [
+        Field("magic", "bytes[4]", "50 ED 55 BA, the number 0xBA55ED50"),
+        Field("version", "u16", "version of the container, 1"),
+        Field("header_size", "u16", "bytes of this header, 16"),
+        Field("entries_size", "u64", "bytes that follow: all entries with their padding"),
+    ],
+)
+
+_ENTRY_START = [
+    Field("kind", "u16", "what the image is", kind_words),
+    Field("version", "u16", "version of the entry, always 0x0101; no reader looks at it"),
+]
+_ENTRY_END = [
+    Field("options_offset", "u32", "where the descriptor of options is, from the start of the entry; 0: none"),
+    Field("code_minor", "u16", "PTX version after the dot; EI_ABIVERSION of a cubin; byte 5 of LTO-IR"),
+    Field("code_major", "u16", "PTX version before the dot; EI_VERSION of a cubin; byte 4 of LTO-IR"),
+    Field("sm", "u32", "number of the architecture: 90 for sm_90a; 0 for a group"),
+    Field("identifier_offset", "u32", "where the identifier is, from the start of the entry; 0: none"),
+    Field("identifier_size", "u32", "bytes of the identifier, without its NUL"),
+    Field("flags", "u64", "64-bit, debug, host system, compression, variant of the architecture", flag_words),
+    Field("key", "u64", "of obfuscated LTO-IR, the number at 0x28 of the file it was made of; else 0"),
+]
+
+#: The variable area with identifier, options and ``.nv.compat`` follows, then the image.
+ENTRY = Layout(
+    FORMAT,
+    "entry",
+    [
+        *_ENTRY_START,
+        Field("header_size", "u32", "bytes of this header with its variable area, a multiple of 8; the image follows"),
+        Field("padded_size", "u64", "bytes of the image as stored, padding to a multiple of 8 included"),
+        Field("compressed_size", "u32", "bytes of the compressed image without padding; 0 if not compressed"),
+        *_ENTRY_END,
+        Field("inflated_size", "u64", "bytes of the image when inflated, a text with its NUL; 0 if not compressed"),
+    ],
+)
+
+#: QUIRK(fatbinary 13.4): in a group the number that is a header's size elsewhere is a place.
+MEMBER = Layout(
+    FORMAT,
+    "member of a group",
+    [
+        *_ENTRY_START,
+        Field("image_offset", "u32", "where the image is in the inflated bytes of the group"),
+        Field("padded_size", "u64", "bytes of the image, padding to a multiple of 8 included"),
+        Field("compressed_size", "u32", "0"),
+        *_ENTRY_END,
+        Field("inflated_size", "u64", "0"),
+    ],
+)
+
+#: At the options offset of a group; the members follow, each with its variable area.
+GROUP_TABLE = Layout(
+    FORMAT,
+    "table of a group",
+    [
+        Field("member_count", "u32", "number of members"),
+        Field("table_size", "u32", "bytes of this table: these 8 and all members"),
+    ],
+)
+
+#: At the options offset of all other entries.
+DESCRIPTOR = Layout(
+    FORMAT,
+    "descriptor of options",
+    [
+        Field("string_offset", "u32", "where the options are, from the start of the entry; right behind this"),
+        Field("string_size", "u32", "bytes of the options without their NUL, or of the copy of .nv.compat"),
+    ],
+)
+
+
+def padded(size: int) -> int:
+    """Return a size with its padding."""
+    return size + -size % ALIGN
+
+
+def string_room(size: int) -> int:
+    """Return the bytes that a string of this size takes in a variable area: with its NUL, and padded."""
+    return padded(size + 1)

@@ -1,0 +1,107 @@
+"""Where the parts of a fat binary lie: the label of every byte."""
+
+from __future__ import annotations
+
+from fatpack.formats.cuda_fatbin.layout import DESCRIPTOR, ENTRY, GROUP_TABLE, HEADER, MEMBER, method_of
+from fatpack.formats.cuda_fatbin.stored import Entry, Fatbin, Group
+from fatpack.model import Label
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.io.source import View
+
+#: Bytes of a string that its label shows.
+_SHOWN = 200
+
+
+def labels(record: Fatbin) -> Iterator[Label]:
+    """Yield a label for every byte of a fat binary, once, in order; a part that overlaps an earlier one is cut."""
+    stored = record.stored
+    yield from HEADER.labels(stored, 0, "header")
+    reached = HEADER.size
+    for number, (part, members) in enumerate(_with_members(record)):
+        start = part.stored.start - stored.start
+        if start > reached:
+            yield _gap(stored.slice(reached, start - reached))
+        yield from _covering(part.stored, _part_labels(part, members, f"entry[{number}]"))
+        reached = start + len(part.stored)
+    if reached < len(stored):
+        yield _gap(stored.slice(reached, len(stored) - reached))
+
+
+def _with_members(record: Fatbin) -> Iterator[tuple[Entry | Group, Sequence[Entry]]]:
+    """Yield what lies in a fat binary as such, every group with its members."""
+    members: dict[int, list[Entry]] = {}
+    for part in record.parts:
+        if isinstance(part, Entry) and part.group is not None:
+            members.setdefault(id(part.group), []).append(part)
+    for part in record.parts:
+        if isinstance(part, Group) or part.group is None:
+            yield part, members.get(id(part), ())
+
+
+def _covering(stored: View, found: Iterator[Label]) -> Iterator[Label]:
+    """Yield labels in order for every byte of a part, from those of its fields."""
+    reached = stored.start
+    for label in sorted(found, key=lambda label: (label.span.start, -label.span.end)):
+        start, end = label.span.start, label.span.end
+        if end <= reached:
+            continue
+        if start > reached:
+            yield _gap(stored.slice(reached - stored.start, start - reached))
+        at = max(start, reached)
+        yield label if at == start else label.replace(span=stored.span(at - stored.start, end - at))
+        reached = end
+    if reached < stored.end:
+        yield _gap(stored.slice(reached - stored.start, stored.end - reached))
+
+
+def _part_labels(part: Entry | Group, members: Sequence[Entry], name: str) -> Iterator[Label]:
+    head, stored = part.head, part.stored
+    yield from ENTRY.labels(stored, 0, name)
+    if isinstance(part, Entry):
+        yield from _area_labels(part, stored, name)
+    else:
+        at = head.options_offset
+        if ENTRY.size <= at <= head.place - GROUP_TABLE.size:
+            yield from GROUP_TABLE.labels(stored, at, name)
+        for number, member in enumerate(members):
+            inner = f"{name}.member[{number}]"
+            yield from MEMBER.labels(member.stored, 0, inner)
+            yield from _area_labels(member, member.stored, inner)
+    method = method_of(head.flags)
+    size = min(head.compressed_size, head.padded_size) if method else head.padded_size
+    if isinstance(part, Entry) and not method:
+        size = min(size, len(part.data) or size)
+    if size:
+        what = f"{size} bytes of {method}" if method else f"{size} bytes"
+        doc = "the image" if isinstance(part, Entry) else "the images of all members"
+        yield Label(stored.span(head.place, size), f"{name}.image", what, doc, "data")
+
+
+def _area_labels(entry: Entry, stored: View, name: str) -> Iterator[Label]:
+    """Yield labels for the strings of an entry that were read."""
+    head, area = entry.head, entry.area
+    if area.identifier:
+        at, size = head.identifier_offset, len(area.identifier)
+        yield Label(stored.span(at, size), f"{name}.identifier", _shown(area.identifier), "without its NUL")
+    if ENTRY.size <= head.options_offset <= min(len(stored), area.end) - DESCRIPTOR.size:
+        yield from DESCRIPTOR.labels(stored, head.options_offset, f"{name}.options")
+        at, size = DESCRIPTOR.read(stored, head.options_offset)
+        if area.options:
+            yield Label(stored.span(at, size), f"{name}.options", _shown(area.options), "without their NUL")
+        if area.compat:
+            doc = "the section .nv.compat of the cubin, behind a NUL"
+            yield Label(stored.span(at + 1, size), f"{name}.compat", f"{size} bytes", doc, "data")
+
+
+def _shown(text: bytes) -> str:
+    return repr(text[:_SHOWN])[1:]
+
+
+def _gap(view: View) -> Label:
+    if view.is_zero():
+        return Label(view.span(), "padding", f"{len(view)} zero byte{'' if len(view) == 1 else 's'}", "", "padding")
+    return Label(view.span(), "unknown", f"{len(view)} bytes", "bytes that no field describes", "unknown")

@@ -1,0 +1,77 @@
+"""Producers and their modes of compression: the knowledge behind ``-compress-mode`` of fatbinary.
+
+What each version does was found by inflating its output and compressing it again with every level.
+"""
+
+from __future__ import annotations
+
+from fatpack.errors import UsageError
+from fatpack.formats.cuda_fatbin.layout import WITH_OPTIONS
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fatpack.model import Container
+
+#: method and level; LZ4's levels are those of its high-compression form
+_ZSTD, _SMALLEST = ("zstd", 5), ("zstd", 19)
+
+#: producer → mode → method and level
+_MODES = {
+    "12.8": {"default": ("lz4", 2), "speed": ("lz4", 2), "balance": _ZSTD, "size": _SMALLEST},
+    "13.0": {"default": _ZSTD, "speed": ("lz4", 2), "balance": _ZSTD, "size": _SMALLEST},
+    "13.5": {"default": _ZSTD, "speed": ("lz4", 3), "balance": _ZSTD, "size": _SMALLEST},
+}
+
+PRODUCERS = tuple(_MODES)
+MODES = ("default", "speed", "balance", "size", "none")
+DEFAULT_PRODUCER = "13.0"
+
+
+class Style(Record):
+    """How new entries are written: ``method`` and ``level`` of compression, None to leave all as they are.
+
+    ``compresses_all`` includes cubins. ``groups`` writes groups (``-concat``), ``minifies`` takes comments and blanks
+    out of PTX, ``recompresses`` treats images of other fat binaries as if they were new.
+    """
+
+    method: str | None
+    level: int
+    compresses_all: bool
+    groups: bool
+    minifies: bool
+    recompresses: bool
+
+    def compresses(self, kind: int, is_debug: bool) -> bool:
+        """Return whether an image of that kind is compressed: text and the like always, cubins on request."""
+        return self.method is not None and (self.compresses_all or is_debug or kind in WITH_OPTIONS)
+
+
+def style_of(container: Container) -> Style:
+    """Return what the attributes of a container ask for. Raises UsageError for what no producer does."""
+    attrs = container.attrs
+    producer = _choice(attrs, "producer", PRODUCERS, DEFAULT_PRODUCER)
+    mode = _choice(attrs, "compress_mode", MODES, "default")
+    groups = _choice(attrs, "concat", ("yes", "no"), "no") == "yes"
+    if groups and producer != "13.5":
+        raise UsageError("groups of entries are written since CUDA 13.4", hint="choose producer 13.5")
+    if groups and mode == "none":
+        raise UsageError("a group is always compressed", hint="leave out compress_mode none, or concat")
+    method, level = _MODES[producer].get(mode, (None, 0))
+    return Style(
+        method,
+        level,
+        mode == "size" or _choice(attrs, "compress_all", ("yes", "no"), "no") == "yes",
+        groups,
+        _choice(attrs, "ptx", ("verbatim", "minified"), "verbatim") == "minified",
+        _choice(attrs, "recompress", ("yes", "no"), "no") == "yes",
+    )
+
+
+def _choice(attrs: Mapping[str, str], name: str, known: tuple[str, ...], default: str) -> str:
+    value = attrs.get(name, default)
+    if value not in known:
+        raise UsageError(f"{name} {value!r} of a fat binary", hint=f"known are {', '.join(known)}")
+    return value
