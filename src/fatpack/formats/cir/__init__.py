@@ -1,0 +1,131 @@
+"""CIR offload container: host and device modules of ClangIR side by side in one MLIR file.
+
+::
+
+    !alias = …                                      definitions that all modules share
+    module attributes {cir.offload.container} {
+      module @host attributes {cir.offload.bundle_id = "host-…", cir.offload.kind = #cir.offload<host>, …} { … }
+      module @device_… attributes {cir.offload.bundle_id = "cuda-…", cir.offload.kind = #cir.offload<device>, …} { … }
+    }
+    {-# … #-}                                       resources, in any place of the file
+
+or the same as MLIR bytecode. Seven forms of it have been written since 2023, see ``words``.
+
+How we know: lexer, grammar, scoping and bytecode are compared with mlir-opt 22 in the reference tests of this room. The
+structure and its rules, the order of modules, their names and the renaming of records follow the sources of upstream's
+dialect and of cir-offload-merge; no build of ClangIR was there to run.
+"""
+
+from __future__ import annotations
+
+from fatpack.doc import Doc
+from fatpack.formats.cir.bundle_id import fits, parse_id
+from fatpack.formats.cir.parse import detect, extent, parse
+from fatpack.formats.cir.route import route
+from fatpack.formats.cir.stored import Bytecode, BytecodeModule, Nested, OffloadModule, Stored
+from fatpack.formats.cir.words import FORMAT, FORMS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fatpack.formats.cir.combination import Combination
+    from fatpack.io.source import View
+    from fatpack.model import Container, Image, Label, Piece
+
+__all__ = [
+    "DOC",
+    "FORMS",
+    "LAYOUTS",
+    "Bytecode",
+    "BytecodeModule",
+    "Nested",
+    "OffloadModule",
+    "Stored",
+    "combine",
+    "describe",
+    "detect",
+    "extent",
+    "fits",
+    "labels",
+    "parse",
+    "parse_id",
+    "route",
+    "split",
+    "write",
+]
+
+DOC = Doc(
+    name=FORMAT,
+    title="CIR offload container",
+    description=(
+        "The MLIR file in which ClangIR keeps the host module and one module per GPU architecture together, so that "
+        "passes can look across the boundary; written by cir-offload-merge, and by hand. The format is young, and "
+        "files in the forms of its drafts are still around: the container as an operation, kinds as strings, no IDs."
+    ),
+    references=(
+        "llvm/llvm-project#206576: the container as a module attribute, and its verifier",
+        "clang/tools/cir-offload-merge/cir-offload-merge.cpp, RiverDave/llvm-project, 2026",
+        "mlir/lib/AsmParser/Lexer.cpp and mlir/docs/LangRef.md, LLVM 22.1",
+        "mlir/docs/BytecodeFormat.md and mlir/lib/Bytecode, LLVM 22.1",
+        "clang/include/clang/CIR/Dialect/IR/CIRAttrs.td, llvm-project, 2026",
+    ),
+    reads=(
+        "text in the forms attribute, attribute-draft, nested, op, op-string and prototype, MLIR bytecode of versions "
+        "0 to 6, and AMD's device modules inside a host module (offload-module), which are only listed"
+    ),
+    writes="text in the forms attribute, attribute-draft, op and op-string",
+    limitations=(
+        "Nothing is optimised: cir-offload-merge runs passes over what it combines, so its output equals ours only for "
+        "modules in which those passes change nothing.",
+        "Operations are counted without knowing their dialects: of several on one line, only the first is noticed "
+        "unless they are in generic form.",
+        "Bytecode is split, never combined: its tables would have to be renumbered, even where only a dialect can.",
+        "A module that is split off bytecode keeps the tables of the whole file, the host's strings among them.",
+        "Symbols of registered operations in bytecode cannot be read.",
+        "Blanks and comments between modules, and unused aliases, are lost when a container is written anew.",
+        "A container that starts behind more than 64 MiB of alias definitions is not noticed by itself.",
+        "Resources of dialects other than builtin are not renamed: modules that use one key differently are refused.",
+    ),
+)
+
+LAYOUTS = ()
+
+
+def write(container: Container) -> Iterator[Piece]:
+    """Yield the pieces of a container; see :func:`fatpack.formats.cir.writer.write`."""
+    from fatpack.formats.cir import writer
+
+    return writer.write(container)
+
+
+def combine(container: Container, *, rename_records: bool = True) -> Combination:
+    """Return a container that is ready to be written, with a report; see :func:`fatpack.formats.cir.writer.combine`."""
+    from fatpack.formats.cir import writer
+
+    return writer.combine(container, rename_records=rename_records)
+
+
+def split(image: Image) -> Iterator[Piece]:
+    """Return the pieces of the file that an image becomes; see :func:`fatpack.formats.cir.splitter.split`."""
+    from fatpack.formats.cir import splitter
+
+    return splitter.split(image)
+
+
+def labels(view: View, container: Container) -> Iterator[Label]:
+    """Yield a label for every byte of a parsed container."""
+    from fatpack.formats.cir import places
+
+    record = container.record
+    if isinstance(record, Bytecode):
+        return places.bytecode_labels(record, container.images)
+    assert isinstance(record, Stored)
+    return places.text_labels(record)
+
+
+def describe(container: Container) -> Mapping[str, object]:
+    """Return what is in the modules: their names and roles, operations, kernels, and what launches them."""
+    from fatpack.formats.cir.facts import facts
+
+    return facts(container)

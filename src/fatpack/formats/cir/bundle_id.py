@@ -1,0 +1,112 @@
+"""Bundle IDs as cir-offload-merge uses them: which are valid, which fit a request, and the names made of them.
+
+::
+
+    kind - arch - vendor - os - environment [- processor[:feature(+|-)]…]
+
+The kinds are those of clang-offload-bundler, and ``cuda``, which that tool refuses. With five parts there is no
+processor: ``cuda-nvptx64-nvidia-cuda-sm_80`` of early examples means an environment ``sm_80``. Here it is shown as the
+processor that its writer meant, and reported.
+"""
+
+from __future__ import annotations
+
+from fatpack.errors import UsageError
+from fatpack.model import Target
+from fatpack.record import Record
+from fatpack.target.target_id import signs
+from fatpack.target.triple import same_triple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Container as Set
+
+#: kind in the ID → programming model
+KINDS = {"host": "host", "cuda": "cuda", "hip": "hip", "hipv4": "hip", "openmp": "openmp"}
+
+_NAME_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+
+
+class BundleId(Record):
+    """A bundle ID taken apart; ``is_misplaced`` is true where the processor stands in the place of the environment."""
+
+    spelling: str
+    kind: str
+    triple: str
+    arch: str
+    is_misplaced: bool = False
+
+    @property
+    def target(self) -> Target:
+        """The target that the ID names."""
+        offload = KINDS.get(self.kind, f"kind {self.kind} (unknown)" if self.kind else "none")
+        return Target(self.triple, self.arch, offload, self.spelling)
+
+
+def parse_id(spelling: str) -> BundleId:
+    """Return the parts of an ID of any shape; never fails."""
+    parts = spelling.split("-", 5)
+    if len(parts) == 6:
+        return BundleId(spelling, parts[0], "-".join(parts[1:5]).rstrip("-"), parts[5])
+    if len(parts) == 5 and parts[4].startswith(("sm_", "gfx")):
+        return BundleId(spelling, parts[0], "-".join(parts[1:4]), parts[4], is_misplaced=True)
+    return BundleId(spelling, parts[0], "-".join(parts[1:]).rstrip("-"), "")
+
+
+def problem(spelling: str) -> str:
+    """Return why cir-offload-merge refuses an ID, "" when nothing is wrong with it.
+
+    An architecture that this version of LLVM does not know is none of our business, though the tool refuses it.
+    """
+    parts = spelling.split("-", 5)
+    if len(parts) < 5:
+        return f"it has {len(parts)} of the five parts kind-arch-vendor-os-environment"
+    if parts[0] not in KINDS:
+        return f"its kind {parts[0]!r} is none of {', '.join(KINDS)}"
+    return "" if parts[1] else "it names no architecture"
+
+
+def id_for(target: Target) -> str:
+    """Return the ID that clang's driver gives to a target: ``cuda-nvptx64-nvidia-cuda-unknown-sm_80``.
+
+    Raises UsageError for a target that an ID cannot name.
+    """
+    if target.spelling and not problem(target.spelling):
+        return target.spelling
+    if target.offload not in KINDS.values() or not target.triple:
+        raise UsageError(
+            f"no bundle ID for triple {target.triple!r} and programming model {target.offload!r}",
+            hint=f"give id=KIND-ARCH-VENDOR-OS-ENV[-PROCESSOR]; the kinds are {', '.join(KINDS)}",
+        )
+    parts = [part or "unknown" for part in [*target.triple.split("-", 3), "", "", ""][:4]]
+    return "-".join([target.offload, *parts, *([target.arch] if target.arch else [])])
+
+
+def fits(stored: str, requested: str) -> bool:
+    """Return whether a module stored under one ID answers a request for another.
+
+    Equal text does. Otherwise the kinds agree (``hip`` is ``hipv4``), the triples mean the same, the processors are
+    equal, and every feature that the module fixes is asked for with the same sign: ``gfx908`` answers a request for
+    ``gfx908:xnack+``, not the other way round.
+    """
+    if stored == requested:
+        return True
+    have, want = parse_id(stored), parse_id(requested)
+    kinds = {have.kind, want.kind}
+    if (len(kinds) > 1 and kinds != {"hip", "hipv4"}) or not same_triple(have.triple, want.triple):
+        return False
+    if have.arch.partition(":")[0] != want.arch.partition(":")[0]:
+        return False
+    return signs(have.arch).items() <= signs(want.arch).items()
+
+
+def module_name(spelling: str, taken: Set[str] = ()) -> str:
+    """Return the name that combining gives to a device module: the sanitised ID, with a number where it is taken."""
+    name = "device_" + "".join(
+        chr(byte) if byte in _NAME_BYTES else "_" for byte in spelling.encode("utf-8", "surrogateescape")
+    )
+    number, unique = 0, name
+    while unique in taken:
+        number += 1
+        unique = f"{name}_{number}"
+    return unique

@@ -1,0 +1,211 @@
+"""The IR section: every operation is stepped over, those that matter to a container are noted."""
+
+from __future__ import annotations
+
+from fatpack.errors import FormatError, LimitExceeded
+from fatpack.formats.cir.bytecode.stream import Stream
+from fatpack.formats.cir.bytecode.tables import IR, File
+from fatpack.formats.cir.words import CONTAINER, FORMAT
+from fatpack.io import limits
+
+_ATTRIBUTES, _RESULTS, _OPERANDS, _SUCCESSORS, _REGIONS, _USES, _PROPERTIES = 1, 2, 4, 8, 0x10, 0x20, 0x40
+
+#: Levels of modules that are listed: the file's, the container in it, and what the container holds.
+_LEVELS = 3
+
+_MODULE = b"builtin.module"
+
+
+class Node:
+    """A module, or an operation ``cir.offload.container``, from the first to the last byte of the operation.
+
+    ``counts`` has the operations in it at any depth by number of their name. ``modules``, ``first`` and ``stray`` are
+    those directly in it, as in :class:`~fatpack.formats.cir.stored.Module`.
+    """
+
+    def __init__(self, name: bytes, start: int, depth: int) -> None:
+        self.name = name
+        self.start = start
+        self.end = start
+        self.depth = depth
+        self.attributes: int | None = None
+        self.properties: int | None = None
+        self.counts: dict[int, int] = {}
+        self.modules: list[Node] = []
+        self.first: int | None = None
+        self.stray: int | None = None
+        self.has_aligned = False
+
+    @property
+    def is_op(self) -> bool:
+        """Whether this is the operation, not a module."""
+        return self.name == CONTAINER
+
+
+class Walker:
+    """Goes through the IR section once; ``damage`` is the error that ended it early."""
+
+    def __init__(self, file: File) -> None:
+        self.file = file
+        section = file.section(IR)
+        self._stream = Stream(file.view, "IR section", section.data, section.end)
+        self._open: list[Node] = []
+        self._module_count = 0
+        self.root = Node(b"", section.data, 0)
+        self.damage: FormatError | None = None
+        self._depth = 0
+
+    def walk(self) -> Node:
+        """Return the file as a node that holds its operations."""
+        self._open = [self.root]
+        try:
+            self._run()
+        except FormatError as error:
+            self.damage = error
+            while len(self._open) > 1:
+                node = self._open.pop()
+                node.end = self._stream.base + self._stream.end
+                self._add_counts(node)
+        self.root.end = self._stream.base + self._stream.end
+        return self.root
+
+    def _run(self) -> None:
+        """Step over everything; the stack holds what is still to come, and how many of it."""
+        stack: list[tuple[str, int]] = [("blocks", 1)]
+        while stack:
+            what, left = stack.pop()
+            if what == "end":
+                self._leave(left)
+                continue
+            if not left:
+                continue
+            stack.append((what, left - 1))
+            if what == "operations":
+                self._operation(stack)
+            elif what == "blocks":
+                self._block(stack)
+            else:
+                self._region(stack)
+
+    def _region(self, stack: list[tuple[str, int]]) -> None:
+        stream = self._stream
+        blocks = stream.count("blocks")
+        if blocks:
+            stream.varint()
+            stack.append(("blocks", blocks))
+
+    def _block(self, stack: list[tuple[str, int]]) -> None:
+        stream, version = self._stream, self.file.version
+        count, has_arguments = stream.flagged()
+        if count > stream.end - stream.at:
+            raise stream.error(f"{count} operations", expected=f"at most {stream.end - stream.at}")
+        if has_arguments:
+            arguments = stream.count("arguments")
+            for _ in range(arguments):
+                if version >= 4:
+                    _, has_location = stream.flagged()
+                    if has_location:
+                        stream.varint()
+                else:
+                    stream.skip(2)
+            if version >= 3 and stream.byte() & _USES:
+                self._uses(arguments)
+        stack.append(("operations", count))
+
+    def _uses(self, values: int) -> None:
+        stream = self._stream
+        for _ in range(stream.varint() if values > 1 else 1):
+            if values > 1:
+                stream.varint()
+            length, _ = stream.flagged()
+            if length > stream.end - stream.at:
+                raise stream.error(f"{length} uses", expected=f"at most {stream.end - stream.at}")
+            stream.skip(length)
+
+    def _operation(self, stack: list[tuple[str, int]]) -> None:
+        stream = self._stream
+        start = stream.base + stream.at
+        number = stream.varint()
+        if number >= len(self.file.names):
+            raise stream.error(f"operation name {number}", expected=f"less than {len(self.file.names)}")
+        mask = stream.byte()
+        stream.varint()
+        attributes = stream.varint() if mask & _ATTRIBUTES else None
+        properties = stream.varint() if mask & _PROPERTIES else None
+        results = 0
+        if mask & _RESULTS:
+            results = stream.count("results")
+            stream.skip(results)
+        if mask & _OPERANDS:
+            stream.skip(stream.count("operands"))
+        if mask & _SUCCESSORS:
+            stream.skip(stream.count("successors"))
+        if mask & _USES:
+            self._uses(results)
+        node = self._enter(number, start, attributes, properties)
+        stack.append(("end", 1 if node else 0))
+        if mask & _REGIONS:
+            regions, is_isolated = stream.flagged()
+            if is_isolated and self.file.version >= 2:
+                self._nested_section()
+            if regions > stream.end - stream.at:
+                raise stream.error(f"{regions} regions", expected=f"at most {stream.end - stream.at}")
+            stack.append(("regions", regions))
+
+    def _nested_section(self) -> None:
+        stream = self._stream
+        code = stream.byte()
+        if code & 0x7F != IR:
+            raise stream.error(f"section {code & 0x7F} in an operation", expected=f"an IR section, {IR}")
+        size = stream.varint()
+        if code & 0x80:
+            align = stream.varint()
+            if not align or align & (align - 1):
+                raise stream.error(f"alignment {align}", expected="a power of two")
+            stream.at = -(-(stream.base + stream.at) // align) * align - stream.base
+            for node in self._open:
+                node.has_aligned = True
+        if size > stream.end - stream.at:
+            raise stream.error(f"a section of {size} bytes", expected=f"at most {stream.end - stream.at}")
+
+    def _enter(self, number: int, start: int, attributes: int | None, properties: int | None) -> bool:
+        """Take note of an operation; return whether it became a node, to be left when all in it was read."""
+        outer = self._open[-1]
+        outer.counts[number] = outer.counts.get(number, 0) + 1
+        name = self.file.names[number]
+        is_listed = name in (_MODULE, CONTAINER)
+        is_direct = self._depth == outer.depth
+        if is_direct:
+            if outer.first is None:
+                outer.first = start
+            if not is_listed and outer.stray is None:
+                outer.stray = start
+        self._depth += 1
+        if not is_listed or not is_direct or len(self._open) > _LEVELS:
+            return False
+        self._module_count += 1
+        if self._module_count > limits.IMAGES:
+            raise LimitExceeded(
+                f"more than {limits.IMAGES} modules in one file",
+                format=FORMAT,
+                offset=self.file.view.offset(start),
+                hint="raise fatpack.io.limits.IMAGES",
+                chain=self.file.view.chain,
+            )
+        node = Node(name, start, self._depth)
+        node.attributes, node.properties = attributes, properties
+        outer.modules.append(node)
+        self._open.append(node)
+        return True
+
+    def _leave(self, is_node: int) -> None:
+        self._depth -= 1
+        if is_node:
+            node = self._open.pop()
+            node.end = self._stream.base + self._stream.at
+            self._add_counts(node)
+
+    def _add_counts(self, node: Node) -> None:
+        counts = self._open[-1].counts
+        for number, count in node.counts.items():
+            counts[number] = counts.get(number, 0) + count

@@ -1,0 +1,151 @@
+"""What modules contain: operations by name, symbols, kernels, and the host functions that launch them.
+
+How a kernel is known: by its calling convention, ``cc(ptx_kernel)``, ``cc(amdgpu_kernel)`` or ``cc(spir_kernel)``; a
+function that launches one by ``cu.kernel_name = #cir.cu.kernel_name<"kernel">``, which older ClangIR wrote without the
+quotes (llvm-project#187636 and the passes of cir-offload-merge, which rely on both).
+"""
+
+from __future__ import annotations
+
+import re
+
+from fatpack.formats.cir.stored import Contents, OffloadModule, Stub
+from fatpack.formats.cir.strings import unescaped
+from fatpack.formats.cir.words import OFFLOAD_MODULE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.formats.cir.text import Text
+
+#: LIMIT: bytes before and behind the region of a function in which its symbol and conventions are looked for.
+_REACH = 1 << 16
+
+_STRING_OR_SYMBOL = re.compile(rb'@([A-Za-z_][\w$.]*)|@"((?:[^"\\\n]|\\.)*)"|"(?:[^"\\\n]|\\.)*"')
+_SYM_NAME = re.compile(rb'\bsym_name = "((?:[^"\\\n]|\\.)*)"')
+_KERNEL = re.compile(rb"\bcc\(\w*kernel\)|\bcalling_conv = [^,}\n]*kernel")
+_STUB = re.compile(rb'\bcu\.kernel_name = #cir\.cu\.kernel_name<(?:"((?:[^"\\\n]|\\.)*)"|([^>"\n]*))>')
+_TARGET = re.compile(rb'\btarget = "((?:[^"\\\n]|\\.)*)"')
+
+#: Globals that lowering makes of the GPU binary of a module.
+BINARIES = ("__cuda_fatbin_str", "__hip_fatbin_str")
+
+#: Operations without a prefix that are operations all the same: those of the builtin dialect and of old func.
+_PLAIN = {b"module": "builtin.module", b"func": "func", b"return": "return"}
+
+
+class Tracker:
+    """Follows the operations directly in a module; the ``Sink`` of a module's body."""
+
+    def __init__(self, text: Text, *, symbols: bool = False) -> None:
+        self.counts: dict[bytes, int] = {}
+        self.text = text
+        self._wants_symbols = symbols
+        self._symbols: list[str] = []
+        self._kernels: list[str] = []
+        self._stubs: list[Stub] = []
+        self._offload_modules: list[OffloadModule] = []
+        self._binaries: list[tuple[str, int, int]] = []
+        self._name = b""
+        self._start = 0
+        self._opened = self._closed = -1
+
+    def child(self, name: bytes, start: int, name_end: int) -> int | None:
+        """Note an operation directly in the module."""
+        self.finish(start)
+        self._name, self._start, self._opened, self._closed = name, start, -1, -1
+        return None
+
+    def opened(self, at: int) -> None:
+        """Note that the latest operation opens a region."""
+        if self._opened < 0:
+            self._opened = at
+
+    def closed(self, at: int) -> None:
+        """Note that a region of the latest operation is closed."""
+        self._closed = at
+
+    def finish(self, end: int) -> None:
+        """Look at the latest operation, which reaches up to ``end``."""
+        name, self._name = self._name, b""
+        if not name or not (self._wants_symbols or self._may_matter(name, end)):
+            return
+        head_end = end if self._opened < 0 else self._opened
+        view = self.text.view
+        head = view.read(self._start, min(head_end - self._start, _REACH))
+        tail_at = self._closed if self._opened >= 0 and self._closed >= 0 else end
+        tail = view.read(tail_at, min(end - tail_at, _REACH))
+        symbol = _symbol(head, tail)
+        if symbol is None:
+            return
+        if self._wants_symbols:
+            self._symbols.append(symbol)
+        if name == OFFLOAD_MODULE:
+            target = _TARGET.search(head) or _TARGET.search(tail)
+            trimmed = self.text.trimmed(end, self._start)
+            spelled = _decoded(unescaped(target[1])) if target else ""
+            self._offload_modules.append(OffloadModule(self._start, trimmed, symbol, spelled))
+        elif b"global" in name:
+            if symbol in BINARIES:
+                self._binaries.append((symbol, self._start, end))
+        else:
+            stub = _STUB.search(head) or _STUB.search(tail)
+            if stub:
+                self._stubs.append(Stub(symbol, _decoded(unescaped(stub[1] if stub[1] is not None else stub[2]))))
+            elif _KERNEL.search(head) or _KERNEL.search(tail):
+                self._kernels.append(symbol)
+
+    def _may_matter(self, name: bytes, end: int) -> bool:
+        """Return whether the words of a kernel, a stub or a GPU binary stand where they would."""
+        word = b"kernel" if b"func" in name else b"fatbin_str" if b"global" in name else b""
+        if not word:
+            return name == OFFLOAD_MODULE
+        window, base = self.text.window, self.text.base
+        start, stop = self._start - base, end - base
+        if start < 0 or stop > len(window):
+            return True
+        if self._opened < 0:
+            return window.find(word, start, stop) >= 0
+        if window.find(word, start, self._opened - base) >= 0:
+            return True
+        return self._closed >= 0 and window.find(word, self._closed - base, stop) >= 0
+
+    def contents(self) -> Contents:
+        """Return what was found."""
+        return Contents(
+            op_counts(self.counts),
+            tuple(self._kernels),
+            tuple(self._stubs),
+            tuple(self._symbols),
+            tuple(self._offload_modules),
+            tuple(self._binaries),
+        )
+
+
+def op_counts(counts: dict[bytes, int]) -> dict[str, int]:
+    """Return counts by full name, in alphabetical order; bare words that are no operations are left out."""
+    full: dict[str, int] = {}
+    for name, count in counts.items():
+        if name.startswith(b'"'):
+            spelled = _decoded(name[1:])
+        elif b"." in name:
+            spelled = _decoded(name)
+        elif name in _PLAIN:
+            spelled = _PLAIN[name]
+        else:
+            continue
+        full[spelled] = full.get(spelled, 0) + count
+    return dict(sorted(full.items()))
+
+
+def _symbol(head: bytes, tail: bytes) -> str | None:
+    if head.startswith(b'"'):
+        found = _SYM_NAME.search(head) or _SYM_NAME.search(tail)
+        return _decoded(unescaped(found[1])) if found else None
+    for found in _STRING_OR_SYMBOL.finditer(head):
+        if found.lastindex:
+            return _decoded(found[1] if found[1] is not None else unescaped(found[2]))
+    return None
+
+
+def _decoded(name: bytes) -> str:
+    return name.decode("utf-8", "backslashreplace")

@@ -1,0 +1,159 @@
+"""Alias definitions at file level: ``#loc = loc("a.cu":1:2)``, ``!s32i = !cir.int<s, 32>``; and where values end.
+
+A definition ends where its value does, not with the line. Nearly all lines of large files are locations or plain
+types, which one expression steps over; the others go by the grammar.
+"""
+
+from __future__ import annotations
+
+import re
+
+from fatpack.formats.cir.faults import fault
+from fatpack.formats.cir.text import BARE_ID, NUMBER, SIGIL_ID, SYMBOL, Text
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+#: A whole line that needs no closer look; what follows cannot belong to it.
+_LINE = re.compile(
+    rb"([#!](?:[0-9]+|[A-Za-z$_-][A-Za-z0-9$_-]*))[ \t]*=[ \t]*("
+    rb'loc\((?:"[^"\\\n\v\f]*":[0-9]+:[0-9]+|fused\[[#\w, $-]*\]|callsite\(#[\w$-]+ at #[\w$-]+\)|#[\w$-]+)\)'
+    rb"|[#!]cir\.[\w$.]+(?:<[^<>(){}\[\]\"/]*>)?"
+    rb")[ \t]*\r?\n(?![ \t\r\n]*(?::|->|<|//))"
+)
+
+
+class Definition(Record):
+    """An alias definition: its name with the sigil, where it starts, and where its value does and ends."""
+
+    name: bytes
+    start: int
+    value: int
+    end: int
+
+
+def definitions(text: Text, at: int, end: int) -> Iterator[Definition]:
+    """Yield the definitions that stand between two positions, which are those of a run of them."""
+    while (at := text.space_end(at)) < end:
+        start, index = at, text.seek(at)
+        window, base, is_last = text.window, text.base, text.is_last
+        while found := _LINE.match(window, index):
+            if found.end() == len(window) and not is_last:
+                break
+            yield Definition(found[1], base + index, base + found.start(2), base + found.end(2))
+            index = found.end()
+            if base + index >= end:
+                return
+        at = base + index
+        if at == start:
+            definition = definition_at(text, at)
+            yield definition
+            at = definition.end
+
+
+def run_end(text: Text, at: int) -> int:
+    """Return the position behind the last of the definitions that follow each other from ``at`` on."""
+    end = at
+    while True:
+        at = text.space_end(at)
+        if text.peek(at) not in (b"#", b"!"):
+            return end
+        index = text.seek(at)
+        window, base, is_last = text.window, text.base, text.is_last
+        while found := _LINE.match(window, index):
+            if found.end() == len(window) and not is_last:
+                break
+            index = found.end()
+        end = base + index
+        if end == at:
+            end = definition_at(text, at).end
+        at = end
+
+
+def definition_at(text: Text, at: int) -> Definition:
+    """Return the definition that starts at ``at``, by the grammar."""
+    found = text.match(SIGIL_ID, at)
+    if not found:
+        raise fault(text.view, at, "wrong alias definition", expected="a name behind '#' or '!'")
+    name, end = found[0], text.end(found)
+    mark = text.space_end(end)
+    if text.peek(mark) != b"=":
+        raise fault(text.view, mark, "wrong alias definition", expected="'=' behind the name of an alias")
+    if b"." in name:
+        raise fault(text.view, at, f"alias {name.decode()} has a dot in its name", hint="dots mark names of dialects")
+    value = text.space_end(mark + 1)
+    return Definition(name, at, value, value_end(text, value))
+
+
+def value_end(text: Text, at: int) -> int:
+    """Return the position behind the attribute value or type that starts at ``at``."""
+    mark = text.peek(at)
+    if mark in _BY_FIRST:
+        return _BY_FIRST[mark](text, at)
+    word = text.match(BARE_ID, at)
+    if word:
+        return _word_end(text, word[0], text.end(word))
+    number = text.match(NUMBER, at)
+    if number:
+        return _typed_end(text, text.end(number))
+    raise fault(text.view, at, "wrong alias definition", expected="an attribute value or a type")
+
+
+def _sigil_end(text: Text, at: int) -> int:
+    found = text.match(SIGIL_ID, at)
+    if not found:
+        raise fault(text.view, at, "wrong value", expected="a name behind '#' or '!'")
+    end = text.end(found)
+    return text.balanced_end(end) if text.peek(end) == b"<" else end
+
+
+def _symbol_end(text: Text, at: int) -> int:
+    while True:
+        if not text.match(SYMBOL, at):
+            raise fault(text.view, at, "wrong symbol", expected="a name or a string behind '@'")
+        word = text.match(BARE_ID, at + 1)
+        at = text.end(word) if word else text.string_end(at + 1)
+        following = text.space_end(at)
+        if text.peek(following, 2) != b"::":
+            return at
+        at = text.space_end(following + 2)
+
+
+def _word_end(text: Text, word: bytes, end: int) -> int:
+    following = text.space_end(end)
+    mark = text.peek(following)
+    if word == b"loc" and mark == b"(":
+        return text.balanced_end(following)
+    if word == b"distinct" and mark == b"[":
+        end = text.balanced_end(following)
+        following = text.space_end(end)
+        mark = text.peek(following)
+    if mark == b"<":
+        end = text.balanced_end(following)
+    return _typed_end(text, end)
+
+
+def _typed_end(text: Text, end: int) -> int:
+    """Return the position behind an optional ``: type``."""
+    mark = text.space_end(end)
+    return value_end(text, text.space_end(mark + 1)) if text.peek(mark) == b":" else end
+
+
+def _result_end(text: Text, end: int) -> int:
+    """Return the position behind an optional ``-> type``."""
+    mark = text.space_end(end)
+    return value_end(text, text.space_end(mark + 2)) if text.peek(mark, 2) == b"->" else end
+
+
+#: first byte of a value → what finds its end
+_BY_FIRST: dict[bytes, Callable[[Text, int], int]] = {
+    b"#": lambda text, at: _typed_end(text, _sigil_end(text, at)),
+    b"!": _sigil_end,
+    b'"': lambda text, at: _typed_end(text, text.string_end(at)),
+    b"[": Text.balanced_end,
+    b"{": Text.balanced_end,
+    b"@": _symbol_end,
+    b"(": lambda text, at: _result_end(text, text.balanced_end(at)),
+}

@@ -1,0 +1,83 @@
+"""GPU binaries inside host modules: a complete fatbin or bundle as an MLIR string.
+
+Before lowering it is the module's attribute ``cir.cu.device_binary = "…" : !cir.array<!u8i x N>``, after it the global
+``@__cuda_fatbin_str`` (CUDA) or ``@__hip_fatbin_str`` (HIP), ``#cir.const_array<"…" : !cir.array<!u8i x N>>`` with
+``trailing_zeros`` where the string leaves zeros at the end out (llvm-project#216090, #187636).
+"""
+
+from __future__ import annotations
+
+import re
+
+from fatpack.errors import BadValue
+from fatpack.formats.cir.faults import fault
+from fatpack.formats.cir.header import read
+from fatpack.formats.cir.strings import unescaped
+from fatpack.formats.cir.text import Text
+from fatpack.io import limits
+from fatpack.io.source import Derived, InflatedSource, View
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.formats.cir.stored import Module, Outline
+    from fatpack.model import Span
+
+ATTRIBUTE = b"cir.cu.device_binary"
+
+_ARRAY = re.compile(rb'\s*:\s*!cir\.array<[^"{}]{1,200}?\sx\s*([0-9]{1,18})>\s*(,\s*trailing_zeros)?')
+_CONSTANT = re.compile(rb"#cir\.const_array<[ \t\r\n]*(?=\")")
+
+
+class DeviceBinary(Record):
+    """A GPU binary in a module: the attribute or global that holds it, its literal, and its bytes."""
+
+    holder: str
+    span: Span
+    data: View
+
+
+def device_binaries(outline: Outline) -> Iterator[DeviceBinary]:
+    """Yield the GPU binaries in all modules of a file. Raises BadValue for one that has not the size it claims."""
+    for module in outline.modules:
+        yield from _in_module(module)
+
+
+def _in_module(module: Module) -> Iterator[DeviceBinary]:
+    attr = module.attr(ATTRIBUTE)
+    if attr and attr.value and read(Text(module.text), (attr.value[0], attr.value[0] + 1)) == b'"':
+        yield _binary(module.text, attr.value[0], ATTRIBUTE.decode())
+    for symbol, start, end in module.contents.binaries:
+        text = Text(module.text.slice(0, end))
+        found = text.search(_CONSTANT, start)
+        if found:
+            yield _binary(module.text, text.end(found), f"@{symbol}")
+    for inner in module.modules:
+        yield from _in_module(inner)
+
+
+def _binary(view: View, at: int, holder: str) -> DeviceBinary:
+    text = Text(view)
+    end = text.string_end(at)
+    literal = view.slice(at + 1, end - at - 2)
+    found = text.match(_ARRAY, end)
+    if not found:
+        raise fault(view, end, "a GPU binary without its type", expected="': !cir.array<!u8i x SIZE>'")
+    size, has_zeros = int(found[1]), found[2] is not None
+
+    def bytes_of() -> bytes:
+        data = unescaped(literal.tobytes())
+        return data + bytes(size - len(data)) if has_zeros and len(data) < size else data
+
+    if size > len(literal) + (limits.INFLATED_FLOOR if has_zeros else 0):
+        raise BadValue(
+            f"a GPU binary of {size} bytes in {len(literal)} bytes of text",
+            format="cir-offload-container",
+            offset=view.offset(at),
+            chain=view.chain,
+        )
+    name = Derived(holder)
+    source = InflatedSource(size, bytes_of, name, present=len(literal), origin=view.source)
+    return DeviceBinary(holder, view.span(at, end - at), View(source, 0, size, (*view.chain, name)))

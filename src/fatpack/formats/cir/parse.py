@@ -1,0 +1,52 @@
+"""The reader's part of the door: text or bytecode, and the model of it."""
+
+from __future__ import annotations
+
+from fatpack.errors import FormatError
+from fatpack.formats.cir import detection
+from fatpack.formats.cir.detection import is_bytecode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import View
+    from fatpack.model import Container
+
+
+def detect(view: View, at: int = 0) -> bool:
+    """Return whether a container starts at ``at``: a module whose first operations mark it as one.
+
+    Looks at the first 64 KiB, further only behind alias definitions and into bytecode and generic text that has the
+    words of a container somewhere.
+    """
+    stored = view.slice(at, len(view) - at)
+    try:
+        if is_bytecode(stored):
+            from fatpack.formats.cir.bytecode.container import is_container
+
+            return is_container(stored)
+        return detection.is_container(stored)
+    except FormatError:
+        return False
+
+
+def extent(view: View, at: int = 0) -> int | None:
+    """Return how many bytes the container at ``at`` takes: all that are left, as a file holds nothing else."""
+    return len(view) - at if at <= len(view) and detect(view, at) else None
+
+
+def parse(view: View, at: int = 0, *, strict: bool = False) -> Container:
+    """Return the container that starts at ``at``. Images are the modules' spans of the view; nothing is copied.
+
+    :func:`~fatpack.formats.cir.splitter.split` makes of an image a file with all that the module needs.
+    Damage behind the first module, broken rules, duplicate and missing bundle IDs are findings; ``strict`` raises for
+    the first that makes a container unusable. Raises BadValue, with line and column, where there is no container, and
+    LimitExceeded.
+    """
+    stored = view.slice(at, len(view) - at)
+    if is_bytecode(stored):
+        from fatpack.formats.cir.bytecode.container import parse_bytecode
+
+        return parse_bytecode(stored, strict=strict)
+    from fatpack.formats.cir.text_container import parse_text
+
+    return parse_text(stored, strict=strict)

@@ -1,0 +1,139 @@
+"""The rules of a container, in the words of the CIR dialect's verifier and of cir-offload-merge.
+
+Source of the sentences: ``CIRDialect::verifyOperationAttribute`` in clang/lib/CIR/Dialect/IR/CIRDialect.cpp
+(llvm-project#206576) and clang/tools/cir-offload-merge/cir-offload-merge.cpp of its author. Upstream stops at the first
+broken rule; all of them are listed here.
+"""
+
+from __future__ import annotations
+
+from fatpack.formats.cir import bundle_id
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+#: The roles, in the order of a container.
+ROLES = ("host", "device")
+
+#: Codes of what makes a container unusable; the others are worth knowing.
+_FATAL = frozenset(("FP1502", "FP1504", "FP1506"))
+
+
+class ModuleFacts(Record):
+    """What the rules ask about a nested module: its role as spelled, and in which style (see ``locate``)."""
+
+    start: int
+    name: bytes | None
+    kind: str
+    style: str
+    id: str | None
+
+
+class Facts(Record):
+    """What the rules ask about a container.
+
+    ``wrong_marker`` is where a marker stands that is no unit attribute, ``first`` and ``stray`` where the first
+    operation of any kind and the first that is no module do.
+    """
+
+    start: int
+    is_op: bool
+    form: str
+    wrong_marker: int | None
+    first: int | None
+    stray: int | None
+    modules: tuple[ModuleFacts, ...]
+
+
+class Breach(Record):
+    """A broken rule: the finding's code, where, the sentence, and advice."""
+
+    code: str
+    at: int
+    text: str
+    hint: str = ""
+
+    @property
+    def is_fatal(self) -> bool:
+        """Whether the container cannot be used because of it."""
+        return self.code in _FATAL
+
+
+def breaches(facts: Facts) -> Iterator[Breach]:
+    """Yield what is wrong with a container: its structure first, then names and bundle IDs."""
+    yield from _structure(facts)
+    yield from _names(facts.modules)
+    yield from _ids(facts.modules)
+
+
+def _structure(facts: Facts) -> Iterator[Breach]:
+    prefix = "'cir.offload.container' op " if facts.is_op else "'builtin.module' op "
+    modules = facts.modules
+    if facts.wrong_marker is not None:
+        yield Breach("FP1502", facts.wrong_marker, "expects 'cir.offload.container' to be a unit attribute")
+    if not modules or facts.first != modules[0].start:
+        at = facts.start if facts.first is None else facts.first
+        yield Breach("FP1502", at, f"{prefix}expects host module as the first nested op")
+    found = [breach for number, module in enumerate(modules) for breach in _role(module, number, facts.form)]
+    if modules and facts.stray is not None and facts.stray > modules[0].start:
+        sentence = "nested module operations" if facts.form == "op-string" else "nested builtin.module ops"
+        found.append(Breach("FP1502", facts.stray, f"{prefix}expects only {sentence}"))
+    if len(modules) == 1 and not found:
+        found.append(Breach("FP1502", facts.start, f"{prefix}expects at least one device module"))
+    yield from sorted(found, key=lambda breach: breach.at)
+
+
+def _role(module: ModuleFacts, number: int, form: str) -> Iterator[Breach]:
+    wanted = ROLES[min(number, 1)]
+    own = f"module {number}{_named(module)}: 'builtin.module' op "
+    if module.style not in _styles(form):
+        what = "string attribute" if form == "op-string" else "offload kind attribute"
+        hint = "converting the container rewrites it" if module.kind in ROLES else ""
+        yield Breach("FP1502", module.start, f"{own}expects 'cir.offload.kind' {what}", hint)
+    elif module.kind != wanted:
+        other = f", found {module.kind!r}" if module.kind not in ROLES else ""
+        yield Breach("FP1502", module.start, f"{own}expects 'cir.offload.kind' value '{wanted}'{other}")
+
+
+def _styles(form: str) -> tuple[str, ...]:
+    """Return the styles of kinds that a form has; names stand for kinds in the very first prototype."""
+    if form in ("op-string", "prototype"):
+        return ("string", "name")
+    return {"op": ("draft",), "attribute-draft": ("draft",), "nested": ("enum", "draft")}.get(form, ("enum",))
+
+
+def _named(module: ModuleFacts) -> str:
+    return f" @{module.name.decode('utf-8', 'backslashreplace')}" if module.name is not None else ""
+
+
+def _names(modules: Sequence[ModuleFacts]) -> Iterator[Breach]:
+    names: set[bytes] = set()
+    for module in modules:
+        if module.name is not None and module.name in names:
+            name = module.name.decode("utf-8", "backslashreplace")
+            yield Breach("FP1506", module.start, f"redefinition of symbol named '{name}'")
+        names.add(module.name or b"")
+
+
+def _ids(modules: Sequence[ModuleFacts]) -> Iterator[Breach]:
+    without = [module for module in modules if module.id is None]
+    if without:
+        text = f"nested module{_named(without[0])} is missing 'cir.offload.bundle_id'"
+        text += f", and so are {len(without) - 1} more" if len(without) > 1 else ""
+        yield Breach("FP1503", without[0].start, text, "it cannot be split off by its target")
+    ids: set[str] = set()
+    for module in modules:
+        if module.id is None:
+            continue
+        shown = module.id.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        if module.id in ids:
+            yield Breach("FP1504", module.start, f"duplicate module bundle ID '{shown}'")
+        ids.add(module.id)
+        wrong = bundle_id.problem(module.id)
+        if wrong:
+            yield Breach("FP1505", module.start, f"invalid module bundle ID '{shown}': {wrong}")
+        elif bundle_id.parse_id(module.id).is_misplaced:
+            text = f"the processor of '{shown}' stands in the place of the environment"
+            yield Breach("FP1511", module.start, text, "cir-offload-merge sees none; write two dashes before it")

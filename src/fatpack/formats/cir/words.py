@@ -1,0 +1,57 @@
+"""The words of CIR containers: attribute and operation names, and the forms that files have had.
+
+==================  ====================================================  =========================================
+form                 what marks the container                              what marks the host and the devices
+==================  ====================================================  =========================================
+``attribute``        ``module attributes {cir.offload.container}``         ``#cir.offload<host>``
+``attribute-draft``  the same                                              ``#cir.offload_kind<host>``
+``op``               the operation ``cir.offload.container { … }``          ``#cir.offload_kind<host>``
+``op-string``        the same                                              ``"host"``, or only the names of modules
+``nested``           ``attribute`` or its draft, inside another module     as above
+``prototype``        ``cir.gpu.bundle = {device = @device, host = @host}``  ``cir.gpu.kind = "host"``
+``offload-module``   operations ``cir.offload.module`` in a host module     ``target = "gfx90a"``; no container at all
+==================  ====================================================  =========================================
+
+Sources: ``attribute`` is what was merged upstream (llvm-project#206576) and what cir-offload-merge writes in 2026;
+the others are its drafts and prototypes, kept on disks.
+"""
+
+from __future__ import annotations
+
+from fatpack.record import Record
+
+FORMAT = "cir-offload-container"
+
+MODULE_NAMES = frozenset((b"module", b"builtin.module"))
+CONTAINER = b"cir.offload.container"
+KIND = b"cir.offload.kind"
+BUNDLE_ID = b"cir.offload.bundle_id"
+TRIPLE = b"cir.triple"
+RECORD_LAYOUTS = b"cir.record_layouts"
+
+#: The first prototype's marker, what came with it, and its kinds.
+PROTOTYPE = b"cir.gpu.bundle"
+PROTOTYPE_MAP = b"cir.gpu.kernel_map"
+PROTOTYPE_KIND = b"cir.gpu.kind"
+
+#: AMD's other representation: device modules as operations inside the host module.
+OFFLOAD_MODULE = b"cir.offload.module"
+
+
+class Form(Record):
+    """How a form is written: the container as an operation or an attribute, and a module's kind as which value."""
+
+    is_op: bool
+    kind: str
+
+
+#: name → the forms that are written
+FORMS = {
+    "attribute": Form(is_op=False, kind="#cir.offload<{}>"),
+    "attribute-draft": Form(is_op=False, kind="#cir.offload_kind<{}>"),
+    "op": Form(is_op=True, kind="#cir.offload_kind<{}>"),
+    "op-string": Form(is_op=True, kind='"{}"'),
+}
+
+#: What current clang reads.
+CURRENT = "attribute"

@@ -1,0 +1,54 @@
+"""GPU binaries that a host module carries as strings."""
+
+from __future__ import annotations
+
+import pytest
+
+from fatpack.errors import FormatError
+from fatpack.formats.cir.device_binary import device_binaries
+from fatpack.formats.cir.outline import Outliner
+from fatpack.formats.cir.strings import escaped
+from fatpack.io.source import BytesSource
+
+DATA = b"\x50\xed\x55\xba" + bytes(range(256)) + b'\\"}{//'
+
+
+def binaries(text: bytes) -> list[tuple[str, bytes]]:
+    outline = Outliner(BytesSource(text, "x").view()).outline()
+    return [(item.holder, item.data.tobytes()) for item in device_binaries(outline)]
+
+
+def test_the_attribute_of_a_module() -> None:
+    text = b"module attributes {cir.cu.device_binary = %s : !cir.array<!u8i x %d>, a.b} {\n}\n" % (
+        escaped(DATA),
+        len(DATA),
+    )
+    assert binaries(text) == [("cir.cu.device_binary", DATA)]
+
+
+@pytest.mark.parametrize("symbol", ["__cuda_fatbin_str", "__hip_fatbin_str"])
+@pytest.mark.parametrize("zeros", [0, 40])
+def test_the_global_of_a_lowered_module(symbol: str, zeros: int) -> None:
+    tail = ", trailing_zeros" if zeros else ""
+    value = f"{escaped(DATA).decode('latin-1')} : !cir.array<!cir.int<u, 8> x {len(DATA) + zeros}>{tail}"
+    pretty = f'cir.global "private" constant internal @{symbol} = #cir.const_array<{value}> : !t section(".nv_fatbin")'
+    generic = f'"cir.global"() <{{initial_value = #cir.const_array<{value}>, sym_name = "{symbol}"}}> : () -> ()'
+    for line in (pretty, generic):
+        text = f'module {{\n  cir.global @other = #cir.const_array<"x" : !t<1>> : !t\n  {line}\n  cir.func @f()\n}}\n'
+        assert binaries(text.encode("latin-1")) == [(f"@{symbol}", DATA + bytes(zeros))]
+
+
+def test_a_wrong_size_is_refused_when_the_bytes_are_read() -> None:
+    text = b'module attributes {cir.cu.device_binary = "\\00\\01" : !cir.array<!u8i x 3>} {\n}\n'
+    with pytest.raises(FormatError, match="inflated size differs"):
+        binaries(text)
+
+
+def test_a_size_that_the_text_cannot_hold_is_refused_at_once() -> None:
+    text = b'module attributes {cir.cu.device_binary = "\\00" : !cir.array<!u8i x 999999999999>} {\n}\n'
+    with pytest.raises(FormatError, match="999999999999 bytes in 3 bytes of text"):
+        binaries(text)
+
+
+def test_a_module_without_one_has_none() -> None:
+    assert binaries(b'module attributes {cir.cu.device_binary} {\n  cir.global @x = "__cuda_fatbin_str"\n}\n') == []
