@@ -12,6 +12,7 @@ class Section(NamedTuple):
     data: bytes
     virtual_size: int | None = None
     flags: int = 0x40000040
+    address: int = 0x1000
 
 
 def build(
@@ -22,6 +23,7 @@ def build(
     strings: bytes | None = None,
     certificates: bytes = b"",
     align: int = 512,
+    base_address: int = 0x180000000,
 ) -> bytes:
     """Return an image; ``strings`` adds an empty symbol table and a string table, as MinGW's linkers do."""
     directories = [(0, 0)] * 16
@@ -34,14 +36,17 @@ def build(
         stored = section.data + bytes(-len(section.data) % align)
         size = len(section.data) if section.virtual_size is None else section.virtual_size
         table += section.name.ljust(8, b"\0") + struct.pack(
-            "<IIIIIIHHI", size, 0x1000, len(stored), at + len(body) if stored else 0, 0, 0, 0, 0, section.flags
+            "<IIIIIIHHI", size, section.address, len(stored), at + len(body) if stored else 0, 0, 0, 0, 0, section.flags
         )
         body += stored
     end = at + len(body)
     symbols = b"" if strings is None else struct.pack("<I", 4 + len(strings)) + strings
     if certificates:
         directories[4] = (end + len(symbols), len(certificates))
-    optional = struct.pack("<H", 0x20B if bits == 64 else 0x10B).ljust(base, b"\0")
+    if bits == 64:
+        optional = struct.pack("<H22xQ", 0x20B, base_address).ljust(base, b"\0")
+    else:
+        optional = struct.pack("<H26xI", 0x10B, base_address & 0xFFFFFFFF).ljust(base, b"\0")
     optional += b"".join(struct.pack("<II", *entry) for entry in directories)
     machine = 0x8664 if bits == 64 else 0x14C
     header = struct.pack("<HHIIIHH", machine, len(sections), 0, 0 if strings is None else end, 0, optional_size, 0x22)

@@ -1,0 +1,37 @@
+"""What takes more than one section of a host to read: fat objects, the images of SYCL programs, HIP's records."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from fatpack.hosts import Site
+    from fatpack.io.source import View
+    from fatpack.model import Finding
+    from fatpack.runtime.assembled import Assembled
+
+
+def read(
+    view: View, host: str, sites: Sequence[Site], bundles: Collection[int]
+) -> Iterator[Assembled | Site | Finding]:
+    """Yield the containers that sections of a host make together, and what is wrong with them.
+
+    ``sites`` are all sections of images and tables, and such as may hold images without a container: those that hold
+    none are yielded again. ``bundles`` are the absolute offsets at which bundles start elsewhere in the host.
+    """
+    parts = [site for site in sites if site.expects == "image"]
+    tables = [site for site in sites if site.expects == "table"]
+    others = [site for site in sites if site.expects not in ("image", "table")]
+    if parts:
+        from fatpack.runtime import fat_object
+
+        yield from fat_object.containers(view, host, parts, tables)
+    if others or any(site.section == ".tgtimg" for site in tables):
+        from fatpack.runtime import linked
+
+        yield from linked.containers(view, host, others, tables)
+    if tables:
+        from fatpack.runtime import hip
+
+        yield from hip.check(view, host, tables, bundles)

@@ -1,0 +1,105 @@
+"""Containers outside the sections known for them, and data that only looks like one."""
+
+from __future__ import annotations
+
+import pytest
+from tests.builders import archive, coff, elf, pe
+from tests.laws.rooms import FIXTURES
+
+from fatpack import deep, formats
+from fatpack.io.source import BytesSource
+from fatpack.model import Container, Finding, Image, Span, Target
+from fatpack.scan import Found, scan
+
+BUNDLE = (FIXTURES / "clang_bundle" / "llvm-22-hip.bundle").read_bytes()
+COMPRESSED = (FIXTURES / "clang_bundle" / "llvm-22-v3-zstd.bundle").read_bytes()
+BINARIES = (FIXTURES / "offload_binary" / "llvm-22-four.bin").read_bytes()
+
+#: magics with nothing behind them, as compilers and drivers have them
+STRINGS = (
+    b"__CLANG_OFFLOAD_BUNDLE__\0CCOB\0\x10\xff\x10\xad\0\x50\xed\x55\xba" + bytes(99) + b"__CLANG_OFFLOAD_BUNDLE__"
+)
+DATA = b"xyz" + STRINGS + BUNDLE + b"CCOB" + COMPRESSED + BINARIES + STRINGS
+
+
+def containers(data: bytes, *, is_deep: bool = True) -> list[Found]:
+    return [item for item in scan(BytesSource(data).view(), deep=is_deep) if isinstance(item, Found)]
+
+
+def an_elf(content: bytes = DATA) -> bytes:
+    made = elf.Elf()
+    made.sections += [elf.Section(".text", b"code"), elf.Section(".rodata", content), elf.Section(".data", b"more")]
+    return made.build()
+
+
+HOSTS = {
+    "elf": an_elf(),
+    "coff": coff.build([coff.Section(b".text", b"code"), coff.Section(b".rodata", DATA)]),
+    "pe": pe.build([pe.Section(b".text", b"code"), pe.Section(b".rodata", DATA)]),
+}
+
+
+@pytest.mark.parametrize("data", HOSTS.values(), ids=HOSTS)
+def test_containers_in_data_are_found_with_their_section_and_nothing_else_is(data: bytes) -> None:
+    assert containers(data, is_deep=False) == []
+    found = containers(data)
+    assert b"".join(item.view.tobytes() for item in found) == BUNDLE + COMPRESSED + BINARIES
+    assert {item.section for item in found} == {".rodata"}
+    assert all(item.container.span.start == data.index(item.view.tobytes()) for item in found)
+    assert [item for item in scan(BytesSource(data).view(), deep=True) if isinstance(item, Finding)] == []
+
+
+def test_members_of_archives_are_searched() -> None:
+    data = b"!<arch>\n" + archive.member(b"a.o/", an_elf()) + archive.member(b"b.o/", an_elf(BUNDLE))
+    assert [(item.member, item.section) for item in containers(data)][-1] == ("b.o", ".rodata")
+    assert len(containers(data)) == len(containers(an_elf())) + 1
+
+
+def test_any_file_is_searched() -> None:
+    assert len(containers(b"some other file" + DATA)) == len(containers(an_elf()))
+
+
+def test_what_was_found_already_is_not_found_again() -> None:
+    made = elf.Elf()
+    made.sections += [elf.Section(".hip_fatbin", BUNDLE), elf.Section(".rodata", BUNDLE)]
+    assert [item.section for item in containers(made.build())] == [".hip_fatbin", ".rodata"]
+
+
+def test_a_magic_inside_an_image_is_no_container() -> None:
+    image = bytes(10) + BINARIES + bytes(10)
+    pieces = formats.room("clang-offload-bundle").write(
+        Container(
+            "clang-offload-bundle",
+            0,
+            (Image(Target(), "", BytesSource(image).view(), len(image), None, Span(0, 0), attrs={"id": "hip-a-b-c-"}),),
+            Span(0, 0),
+        )
+    )
+    nested = b"".join(piece if isinstance(piece, bytes) else piece.tobytes() for piece in pieces)  # type: ignore[union-attr]
+    assert BINARIES in nested
+    assert [item.container.format for item in containers(an_elf(nested))] == ["clang-offload-bundle"]
+
+
+def test_a_damaged_container_is_none_here() -> None:
+    assert containers(an_elf(BUNDLE[: len(BUNDLE) // 2])) == []
+
+
+def test_a_file_full_of_false_hits_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deep, "_FALSE_HITS", 10)
+    items = list(scan(BytesSource(an_elf(b"CCOB" * 11 + BUNDLE)).view(), deep=True))
+    assert [item.code for item in items if isinstance(item, Finding)] == ["FP1005"]
+    assert [item for item in items if isinstance(item, Found)] == []
+    assert len(containers(an_elf(b"CCOB" * 10 + BUNDLE))) == 1
+
+
+def test_sections_are_told_by_position() -> None:
+    sections = deep.Sections([(50, 60, "b", 2), (10, 20, "a", 1), (60, 61, "", 3)])
+    assert [sections.at(place) for place in (9, 10, 19, 20, 55, 60, 61)] == [
+        (None, None),
+        ("a", 1),
+        ("a", 1),
+        (None, None),
+        ("b", 2),
+        (None, 3),
+        (None, None),
+    ]
