@@ -14,8 +14,9 @@ from typing import NoReturn
 
 import pytest
 
-#: Where tools are looked for before PATH: a Debian LLVM 22, and the environment that ``.ci/run`` makes.
-FOLDERS = ("/usr/lib/llvm-22/bin", os.environ.get("FATPACK_REFERENCE_BIN", ""))
+#: Where tools are looked for before PATH: a Debian LLVM 22, and the environment that ``.ci/run`` makes. Several folders
+#: are separated as in PATH.
+FOLDERS = ("/usr/lib/llvm-22/bin", *os.environ.get("FATPACK_REFERENCE_BIN", "").split(os.pathsep))
 
 
 def _missing(name: str) -> NoReturn:
@@ -23,6 +24,15 @@ def _missing(name: str) -> NoReturn:
     if os.environ.get("FATPACK_REQUIRE_REFERENCE") == "1":
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+def library(name: str) -> str:
+    """Return the path of a shared library of LLVM 22; skip or fail the running test when it is missing.
+
+    Debian keeps it in the folder of the release or in that of the machine's architecture.
+    """
+    folders = [Path("/usr/lib/llvm-22/lib"), *sorted(Path("/usr/lib").glob("*-linux-gnu"))]
+    return next((str(folder / name) for folder in folders if (folder / name).exists()), None) or _missing(name)
 
 
 def tool(name: str) -> str:

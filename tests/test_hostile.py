@@ -17,6 +17,7 @@ from fatpack import ImageFile, Selector
 from fatpack.errors import FatpackError, UsageError
 from fatpack.formats import offload_binary
 from fatpack.formats.offload_binary.layout import MAGIC, layouts
+from fatpack.io.source import BytesSource
 from fatpack.model import Container, Span
 from fatpack.report.inspection import inspection
 from fatpack.scan import scan
@@ -78,6 +79,19 @@ def test_kernels_of_a_shared_image_are_read_once(monkeypatch: pytest.MonkeyPatch
     record = inspection(view_of(shared(ptx, 50)))
     assert len(calls) == 1
     assert {len(item["kernels"]) for item in record["containers"][0]["images"]} == {3}
+
+
+def test_containers_with_zeros_between_them_are_found_without_any_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    searches: list[int] = []
+    real = BytesSource.find
+    monkeypatch.setattr(
+        BytesSource, "find", lambda self, needle, start, end: searches.append(start) or real(self, needle, start, end)
+    )
+    one = FOUR.read_bytes()
+    assert len(list(scan(view_of((one + bytes(9000)) * 20)))) == 4 * 20 + 1
+    assert not searches
+    assert len(list(scan(view_of(one + bytes(9000) + b"rubbish!" + one)))) == 4 * 2 + 1
+    assert searches
 
 
 def test_a_rewrite_does_not_multiply_shared_images(tmp_path: Path) -> None:

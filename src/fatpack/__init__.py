@@ -5,6 +5,7 @@ The public names, imported when first used::
     open, scan, pack, extract, embed, remove, replace      what one does with files
     Image, Container, Target, Span, Finding, ImageFile     the model
     Selector                                               which images are meant
+    FatbinOptions                                          how CUDA fat binaries are made
     FatpackError and its subclasses                        what goes wrong
 
 ``docs/library.md`` shows them at work.
@@ -16,7 +17,7 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.api import File, ImageFile, embed, extract, open, pack, remove, replace, scan
+    from fatpack.api import File, ImageFile, convert, embed, extract, open, pack, remove, replace, scan
     from fatpack.errors import (
         BadMagic,
         BadValue,
@@ -30,12 +31,15 @@ if TYPE_CHECKING:
         UsageError,
     )
     from fatpack.model import Container, Finding, Image, Span, Target
+    from fatpack.ops.fatbin import FatbinOptions
     from fatpack.ops.select import Selector
     from fatpack.scan import Found, FoundImage
 
 #: public name → module that defines it
 _HOMES = {
-    **dict.fromkeys(("File", "ImageFile", "embed", "extract", "open", "pack", "remove", "replace", "scan"), "api"),
+    **dict.fromkeys(
+        ("File", "ImageFile", "convert", "embed", "extract", "open", "pack", "remove", "replace", "scan"), "api"
+    ),
     **dict.fromkeys(
         (
             "BadMagic",
@@ -52,6 +56,7 @@ _HOMES = {
         "errors",
     ),
     **dict.fromkeys(("Container", "Finding", "Image", "Span", "Target"), "model"),
+    "FatbinOptions": "ops.fatbin",
     "Selector": "ops.select",
     **dict.fromkeys(("Found", "FoundImage"), "scan"),
 }
@@ -60,6 +65,7 @@ __all__ = [
     "BadMagic",
     "BadValue",
     "Container",
+    "FatbinOptions",
     "FatpackError",
     "File",
     "Finding",
@@ -77,6 +83,7 @@ __all__ = [
     "Truncated",
     "Unsupported",
     "UsageError",
+    "convert",
     "embed",
     "extract",
     "open",

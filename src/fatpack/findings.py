@@ -1,7 +1,8 @@
 """The codes of findings: stable, one line each, documented in ``docs/findings.md`` (generated from here).
 
-FP10xx scan and nesting, FP11xx images, FP12xx LLVM offload binary, FP13xx clang offload bundles, FP20xx ELF hosts,
-FP21xx archives, FP22xx COFF objects, FP23xx PE images, FP24xx bitcode. A code is never reused.
+FP10xx scan and nesting, FP11xx images, FP12xx LLVM offload binary, FP13xx clang offload bundles, FP14xx CUDA fat
+binaries, FP15xx CIR containers, FP20xx ELF hosts, FP21xx archives, FP22xx COFF objects, FP23xx PE images, FP24xx
+bitcode, FP30xx what programs register at run time. A code is never reused.
 """
 
 from __future__ import annotations
@@ -21,6 +22,14 @@ CODES: dict[str, tuple[str, str]] = {
     "FP1103": ("warning", "The stored triple and the kind of machine the image is for disagree."),
     "FP1104": ("error", "The image looks damaged: its own headers point past its end."),
     "FP1105": ("note", "The image is stored as something that starts with a magic, and the magic is not there."),
+    "FP1106": (
+        "warning",
+        "An image contradicts itself: its header, its metadata or what belongs to its kernels say different things.",
+    ),
+    "FP1107": (
+        "warning",
+        "The images of a file inflate to more than is in proportion to it; the last ones were not looked at.",
+    ),
     "FP1201": (
         "note",
         "The offload kind uses the numbering of LLVM 20 and older, or of DPC++; it is kept on rewriting.",
@@ -58,6 +67,63 @@ CODES: dict[str, tuple[str, str]] = {
     "FP1311": ("error", "An entry of a text bundle has no END line; its text is taken up to the next one."),
     "FP1312": ("warning", "The END lines of a text bundle do not match its entries; LLVM splits it differently."),
     "FP1313": ("warning", "The lines of a text bundle end in CRLF, so that LLVM does not find its IDs."),
+    "FP1314": (
+        "warning",
+        "A fat object was merged of several by ld -r, and images glued together that way cannot be told apart, or are "
+        "too many to list.",
+    ),
+    "FP1315": ("note", "A bundle without an image for the host, which LLVM's tools accept of HIP bundles only."),
+    "FP1501": ("error", "A CIR file is damaged from here on; the modules before it are listed."),
+    "FP1502": ("error", "A CIR container breaks a rule of the CIR dialect, in the words of its verifier."),
+    "FP1503": ("note", "A module of a CIR container has no bundle ID, so it cannot be split off by its target."),
+    "FP1504": (
+        "error",
+        "Two modules of a CIR container have the same bundle ID; cir-offload-merge refuses to split it.",
+    ),
+    "FP1505": ("warning", "The bundle ID of a CIR module is one that cir-offload-merge refuses."),
+    "FP1506": ("error", "Two modules of a CIR container have the same name, which MLIR refuses."),
+    "FP1507": ("note", "A CIR container in a form of an older producer, which current clang does not read."),
+    "FP1508": ("error", "A file with several CIR containers; only the first is listed, and none can be split."),
+    "FP1509": ("note", "Device modules inside the host module, as AMD's representation has them: no CIR container."),
+    "FP1510": ("warning", "MLIR bytecode of a version that this version of fatpack does not know; it is only listed."),
+    "FP1511": (
+        "note",
+        "A bundle ID names a processor in the place of the environment, so that cir-offload-merge sees none.",
+    ),
+    "FP1512": ("warning", "A host module launches a kernel that a device module does not have."),
+    "FP1401": (
+        "error",
+        "An entry of a fat binary is damaged, so that its end is not known. Those before and behind it are listed.",
+    ),
+    "FP1402": (
+        "error",
+        "The stored size of a fat binary is wrong: the file ends before it, or another fat binary starts inside.",
+    ),
+    "FP1403": (
+        "error",
+        "An image in a fat binary cannot be inflated as its entry says. It is listed, and copied as it is.",
+    ),
+    "FP1404": (
+        "note",
+        "Bytes of a fat binary that belong to no entry; kept while its images are not changed.",
+    ),
+    "FP1405": (
+        "warning",
+        "The flags of an entry of a fat binary contradict its sizes or each other; readers may disagree on it.",
+    ),
+    "FP1406": ("error", "The identifier or the options of an entry of a fat binary lie outside of its header."),
+    "FP1407": ("warning", "A fat binary, or an entry of one, is of a kind or version that is not known; it is kept."),
+    "FP1408": ("note", "An image in a fat binary is obfuscated by NVIDIA's tools: it is named, and copied as it is."),
+    "FP1409": (
+        "error",
+        "The members of a group of a fat binary are not where it says; those that can be read are listed.",
+    ),
+    "FP1410": ("warning", "Zero bytes follow the last fat binary of a file; cuobjdump 13 refuses the file for them."),
+    "FP1420": (
+        "warning",
+        "Source files whose images go into one fat binary are built for different architectures, or in other forms.",
+    ),
+    "FP1316": ("warning", "The sizes that a fat object records for merged images do not add up to what is there."),
     "FP2001": (
         "warning",
         "A section with the name of device code has the wrong section type: LLVM tools do not see it.",
@@ -81,6 +147,27 @@ CODES: dict[str, tuple[str, str]] = {
     "FP2303": ("error", "The section table of a PE image is cut short; the sections before the cut are listed."),
     "FP2401": ("error", "The bitstream is damaged from here on; device code before it is listed."),
     "FP2402": ("warning", "A global in a section of device code is not initialised with bytes, so there is no data."),
+    "FP3001": (
+        "warning",
+        "A record by which HIP code registers its bundle is wrong: its magic, its version, or it is cut short.",
+    ),
+    "FP3002": ("warning", "No record registers a HIP bundle, so the HIP runtime does not load it."),
+    "FP3003": ("warning", "A record by which HIP code registers its bundle does not lead to one."),
+    "FP3004": ("note", "The device code of a HIP program was moved to a separate archive (kpack)."),
+    "FP3011": ("warning", "The table of a SYCL program's images has rows that lead to no image."),
+    "FP3012": (
+        "warning",
+        "The table of a SYCL program's images gives an image another size than the image itself or its section.",
+    ),
+    "FP3013": (
+        "warning",
+        "The table of a SYCL program's images is missing or says nothing of a section, which is listed as a whole.",
+    ),
+    "FP3014": ("error", "A compressed image of a SYCL program cannot be inflated; it is listed as it is stored."),
+    "FP3021": (
+        "warning",
+        "Device code is kept in two ways in one file: in sections of clang-offload-bundler, and in .llvm.offloading.",
+    ),
 }
 
 

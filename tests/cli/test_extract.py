@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Ran
+
+from fatpack.hosts import archive
+from fatpack.io.source import open_source
 
 Fatpack = Callable[..., Ran]
 
@@ -155,3 +159,17 @@ def test_stored_names_cannot_choose_the_folder(folder: Path, fatpack: Fatpack) -
     assert fatpack("pack", "--image=file=k.ptx,triple=../../evil,arch=/etc/x", "-o", "evil.bin", "-q").code == 0
     assert fatpack("extract", "evil.bin", "-d", "out", "-q").code == 0
     assert os.listdir("out") == ["evil-_.._evil-_etc_x.0.ptx"]
+
+
+def test_members_of_an_archive_of_images_have_names_that_stay_in_a_folder(folder: Path, fatpack: Fatpack) -> None:
+    ids = ("hip-amdgcn-amd-amdhsa--../../gfx90a", "hip-amdgcn-amd-amdhsa--gfx906\n")
+    entries = b"".join(struct.pack("<QQQ", 200, 4, len(id)) + id.encode() for id in ids)
+    bundle = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(ids)) + entries
+    (folder / "odd.bundle").write_bytes(bundle.ljust(200, b"\0") + b"code")
+    assert fatpack("extract", "odd.bundle", "--archive", "-o", "odd.a").code == 0
+    with open_source("odd.a") as source:
+        names = [member.name for member in archive.members(source.view()) if member.kind == "file"]
+    assert names == [
+        b"odd-hip-amdgcn-amd-amdhsa--.._.._gfx90aodd.bc",
+        b"odd-hip-amdgcn-amd-amdhsa--gfx906_odd.bc",
+    ]

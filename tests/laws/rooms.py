@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hypothesis import strategies as st
+from tests.builders import fatbin
 
 from fatpack import formats
+from fatpack.formats.cir.bundle_id import module_name
+from fatpack.formats.cir.bundle_id import parse_id as parse_cir_id
 from fatpack.formats.clang_bundle import parse_id
 from fatpack.io.source import BytesSource, View
 from fatpack.model import Container, Image, Span, Target
@@ -91,15 +94,108 @@ def _clang_bundle(draw: st.DrawFn) -> Container:
     return Container("clang-offload-bundle", version, tuple(images), Span(0, 0), attrs=attrs)
 
 
+#: Lines of modules in generic syntax, with everything that could be taken for something else.
+_LINES = st.sampled_from(
+    [
+        '"cir.global"() <{sym_name = ".str"}> {init = "}{ \\22 //"} : () -> ()',
+        '"cir.func"() <{sym_name = "k"}> ({\n      "cir.return"() : () -> ()\n    }) : () -> () loc("a.cu":1:2)',
+        "// } a comment {",
+        '"cir.use"() {a = #cir.demo<"}{", [1, {k = "->"}], (a -> b)>, b = affine_set<(d0) : (d0 <= 5)>} : () -> ()',
+        '"cir.scope"() ({\n    ^bb0:  // 2 preds: ^bb1\n      "cir.yield"() : () -> ()\n    })'
+        " {c = [{v = 1}]} : () -> ()",
+    ]
+)
+
+
+@st.composite
+def _cir(draw: st.DrawFn) -> Container:
+    ids = [f"host-{draw(st.sampled_from(['x86_64-unknown-linux-gnu', 'aarch64-unknown-linux-gnu-']))}"]
+    ids += draw(
+        st.lists(
+            st.builds(
+                lambda kind, arch: f"{kind}-{arch}",
+                st.sampled_from(["cuda-nvptx64-nvidia-cuda-", "hip-amdgcn-amd-amdhsa-", "openmp-amdgcn-amd-amdhsa-"]),
+                st.sampled_from(["sm_80", "gfx90a:xnack+", "gfx90a:xnack-", "gfx940", "future-1"]),
+            ),
+            min_size=1,
+            max_size=4,
+            unique=True,
+        )
+    )
+    images, names = [], {"host"}
+    for spelling in ids:
+        role = "device" if images else "host"
+        name = module_name(spelling, names) if images else "host"
+        names.add(name)
+        body = "".join(f"\n    {line}" for line in draw(st.lists(_LINES, max_size=4)))
+        place = draw(st.sampled_from(["", ' loc("a.cu":0:0)', " loc(unknown)"]))
+        kind = f"cir.offload.kind = #cir.offload<{role}>"
+        text = f'module @{name} attributes {{cir.offload.bundle_id = "{spelling}", {kind}}} {{{body}\n  }}{place}'
+        target = parse_cir_id(spelling).target
+        images.append(image(text.encode(), target=target, form="cir", attrs={"id": spelling}))
+    return Container("cir-offload-container", 0, tuple(images), Span(0, 0), attrs={"form": "attribute"})
+
+
+_LABELS = st.fixed_dictionaries(
+    {},
+    optional={
+        "identifier": st.text(st.characters(min_codepoint=1, exclude_categories=["Cs"]), min_size=1, max_size=20),
+        "host": st.sampled_from(["windows", "mac", "none"]),
+        "debug": st.just("yes"),
+    },
+)
+
+
+@st.composite
+def _fatbin_image(draw: st.DrawFn) -> Image:
+    number = draw(st.integers(20, 130))
+    arch = f"sm_{number}{draw(st.sampled_from(['', 'a', 'f']))}"
+    attrs = draw(_LABELS)
+    form = draw(st.sampled_from(["cubin", "ptx", "ltoir", "tileir", ""]))
+    triple, filling = "nvptx64-nvidia-cuda", draw(st.binary(max_size=100))
+    if form == "cubin":
+        is_wide = draw(st.booleans())
+        triple = triple if is_wide else "nvptx-nvidia-cuda"
+        compat = draw(st.sampled_from([b"", filling]))
+        data = fatbin.cubin(number, code=fatbin.padded(filling), compat=compat, bits=64 if is_wide else 32)
+    elif form == "ptx":
+        attrs |= {"kind": "relocatable-ptx"} if draw(st.booleans()) else {}
+        data = fatbin.ptx(draw(st.text(st.characters(min_codepoint=1, exclude_categories=["Cs"]), max_size=100)))
+    elif form:
+        magic = b"\xed\x43\x4e\x7f" if form == "ltoir" else b"\x7fTileIR\0"
+        data = fatbin.padded(magic + bytes(8) + filling)
+    else:
+        attrs["kind"] = draw(st.sampled_from(["index", "pre-elf-cubin", "elf-like"]))
+        data = fatbin.padded(b"\1" + filling)
+    if form and form != "cubin":
+        attrs |= draw(st.sampled_from([{}, {"options": "-O3 -v"}]))
+    return image(data, target=Target(triple, arch, "cuda"), form=form, attrs=attrs)
+
+
+@st.composite
+def _cuda_fatbin(draw: st.DrawFn) -> Container:
+    attrs = {
+        "producer": draw(st.sampled_from(["12.8", "13.0", "13.5"])),
+        "compress_mode": draw(st.sampled_from(["default", "speed", "balance", "size", "none"])),
+        "compress_all": draw(st.sampled_from(["yes", "no"])),
+    }
+    return Container("cuda-fatbin", 1, tuple(draw(st.lists(_fatbin_image(), max_size=4))), Span(0, 0), attrs=attrs)
+
+
 @dataclass(frozen=True)
 class FormatCases:
+    """What the laws need of a format; ``is_whole_file`` for those of which a file holds one and nothing else."""
+
     models: st.SearchStrategy[Container]
     fixtures: Path
+    is_whole_file: bool = False
 
 
 FORMATS = {
     "llvm-offload-binary": FormatCases(_offload_binary(), FIXTURES / "offload_binary"),
     "clang-offload-bundle": FormatCases(_clang_bundle(), FIXTURES / "clang_bundle"),
+    "cir-offload-container": FormatCases(_cir(), FIXTURES / "cir", is_whole_file=True),
+    "cuda-fatbin": FormatCases(_cuda_fatbin(), FIXTURES / "cuda_fatbin"),
 }
 
 #: host room → folder of small real files of that kind
@@ -120,6 +216,11 @@ def format_fixtures() -> list[tuple[str, Path]]:
     return [(name, path) for name, cases in FORMATS.items() for path in fixtures(cases.fixtures)]
 
 
+def successive_fixtures() -> list[tuple[str, Path]]:
+    """Return the fixtures of formats whose containers may follow each other."""
+    return [(name, path) for name, path in format_fixtures() if not FORMATS[name].is_whole_file]
+
+
 def host_fixtures() -> list[tuple[str, Path]]:
     return [(name, path) for name, folder in HOSTS.items() for path in fixtures(folder)]
 
@@ -133,4 +234,15 @@ def walk(name: str, data: bytes) -> list[Container]:
     return found
 
 
-__all__ = ["FORMATS", "HOSTS", "fixtures", "format_fixtures", "host_fixtures", "image", "joined", "view_of", "walk"]
+__all__ = [
+    "FORMATS",
+    "HOSTS",
+    "fixtures",
+    "format_fixtures",
+    "host_fixtures",
+    "image",
+    "joined",
+    "successive_fixtures",
+    "view_of",
+    "walk",
+]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.laws.rooms import FORMATS, format_fixtures, joined, view_of, walk
+from tests.laws.rooms import FORMATS, format_fixtures, joined, successive_fixtures, view_of, walk
 
 from fatpack import formats
 from fatpack.errors import FormatError, Unsupported
@@ -21,7 +21,9 @@ from fatpack.scan import Found, scan
 ROOMS = sorted(formats.ROOMS)
 FIXTURE_IDS = [f"{name}-{path.name}" for name, path in format_fixtures()]
 each_room = pytest.mark.parametrize("name", ROOMS)
+SUCCESSIVE_IDS = [f"{name}-{path.name}" for name, path in successive_fixtures()]
 each_fixture = pytest.mark.parametrize(("name", "path"), format_fixtures(), ids=FIXTURE_IDS)
+each_successive = pytest.mark.parametrize(("name", "path"), successive_fixtures(), ids=SUCCESSIVE_IDS)
 relaxed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 
 
@@ -131,7 +133,12 @@ def _parse_or_refuse(name: str, data: bytes) -> None:
     assert sum(label.span.size for label in room.labels(view, container)) == container.span.size
     room.describe(container)
     for image in container.images:
-        assert len(image.data.tobytes()) == image.size
+        try:
+            data = image.data.tobytes()
+        except (FormatError, Unsupported) as error:  # an image that is inflated when it is read
+            assert error.chain[0] == "test"
+        else:
+            assert len(data) == image.size
 
 
 @each_fixture
@@ -170,7 +177,7 @@ def test_memory_is_bounded_by_the_bytes_present(name: str, path: Path) -> None:
     assert peak < (8 << 20) + 64 * len(data)
 
 
-@each_fixture
+@each_successive
 def test_an_intact_container_behind_a_damaged_one_is_found(name: str, path: Path) -> None:
     good = path.read_bytes()
     room = formats.room(name)
@@ -185,7 +192,7 @@ def test_an_intact_container_behind_a_damaged_one_is_found(name: str, path: Path
     assert room.extent(view_of(good)) == first
 
 
-@each_fixture
+@each_successive
 def test_several_containers_with_rubbish_between_are_all_found(name: str, path: Path) -> None:
     good = path.read_bytes()
     number = len([item for item in scan(view_of(good)) if isinstance(item, Found)])

@@ -11,6 +11,9 @@ import pytest
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 CONTAINER = str(FIXTURES / "offload_binary" / "llvm-22-four.bin")
 
+BUNDLER = ["tool", "clang-offload-bundler", "-type=o"]
+BUNDLER += ["-targets=host-x86_64-unknown-linux-gnu,hipv4-amdgcn-amd-amdhsa--gfx90a"]
+
 #: Never loaded by reading, extracting or packing.
 HEAVY = {
     "lief",
@@ -77,8 +80,21 @@ def test_click_commands_load_no_heavy_module(arguments: list[str], tmp_path: Pat
         ["inspect", CONTAINER],
         ["tool", "llvm-offload-binary", CONTAINER, "--image=file=x"],
         ["tool", "llvm-offload-binary", "-o", "y", f"--image=file={CONTAINER},triple=t"],
+        ["tool", "clang-offload-bundler", "--version"],
+        ["tool", "clang-offload-bundler", "-type=o", "-list", f"-input={CONTAINER}"],
+        [*BUNDLER, "-input=/dev/null", f"-input={CONTAINER}", "-output=y", "-bundle-align=4096"],
+        [*BUNDLER, "-unbundle", f"-input={CONTAINER}", "-output=y", "-output=z", "-allow-missing-bundles"],
     ],
-    ids=["version", "inspect", "tool-extract", "tool-pack"],
+    ids=[
+        "version",
+        "inspect",
+        "tool-extract",
+        "tool-pack",
+        "tool-version",
+        "tool-list",
+        "tool-bundle",
+        "tool-unbundle",
+    ],
 )
 def test_commands_without_click_load_next_to_nothing(arguments: list[str], tmp_path: Path) -> None:
     assert not _loaded(*arguments, cwd=tmp_path) & (HEAVY | TOOL_HEAVY)

@@ -7,11 +7,12 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from tools.bench import inputs
+from tools.bench import bundle_library, inputs
 from tools.bench.__main__ import SUBJECTS, main, print_table
-from tools.bench.measure import MB, BenchError, Figure, Sample, against, command, fatpack, measure
+from tools.bench.measure import MB, BenchError, Figure, Sample, against, command, fatpack, measure, peer
 
-from fatpack import formats
+import fatpack as library
+from fatpack import formats, images
 
 
 @pytest.mark.parametrize(
@@ -106,3 +107,20 @@ def test_an_unknown_subject_is_refused(capsys: pytest.CaptureFixture[str]) -> No
     with pytest.raises(SystemExit):
         main(["nothing"])
     assert "unknown subject nothing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_libraries_of_bundles_are_what_they_claim(tmp_path: Path, is_compressed: bool) -> None:
+    for name in ("clang", "as", "ld"):
+        if peer(name) is None:
+            pytest.skip(f"{name} is not installed")
+    path = bundle_library.make(tmp_path, bundle_library.Kind(10, ("gfx90a", "gfx1100"), 90_000, 3, is_compressed))
+    with library.open(path) as file:
+        assert file.findings == ()
+        assert [item.container.version for item in file.containers] == [3 * is_compressed] * 10
+        found = list(file.images())
+        assert [item.form for item in found] == ["empty", "code-object", "code-object"] * 10
+        assert {item.image.size for item in found} == {0, 90_000}
+        assert {len(images.kernels(item.image.data, item.form)) for item in found} == {0, 3}  # type: ignore[arg-type]
+        assert file.verify() == ()
+    assert {item.name for item in tmp_path.iterdir()} == {"library.so", "library.s", "kernels.hip", "kernels.hsaco"}

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests import reference
+from tests.builders import sycl
 from tools.corpus import __main__ as program
 from tools.corpus.catalogue import CATALOGUE, Artefact, Catalogue, CatalogueError, SmallFile, load
 from tools.corpus.compare import COMPARERS, RAW_MAGICS, REMARKS, compare
@@ -18,7 +19,7 @@ from tools.corpus.fetch import Fetcher, FetchError, debian_mirror, file_sha256
 
 import fatpack
 from fatpack import formats
-from fatpack.io.source import BytesSource
+from fatpack.io.source import BytesSource, View
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 OBJECT = FIXTURES / "elf" / "clang-22-openmp-gfx90a.o"
@@ -93,7 +94,7 @@ def test_the_list_is_sound_and_names_no_host() -> None:
 
 def test_every_part_of_the_expectations_is_compared_a_remark_or_known_to_wait() -> None:
     # A part that nobody listed here is a misspelled one.
-    waiting = {"cuda", "clang_bundle_sections", "sycl_images"}
+    waiting = {"cuda"}
     catalogue = load()
     parts = {part for item in (*catalogue.artefacts.values(), *catalogue.small.values()) for part in item.expected}
     assert parts - set(COMPARERS) - REMARKS <= waiting
@@ -366,6 +367,47 @@ def test_bundles_are_counted_by_form_and_id(name: str, form: str, ccob: int) -> 
     assert compare(path, {"bundles": {**expected, "by_format": {"other": 1}}}).differences == [
         f"bundles/by_format/{first}: expected {int(first == 'other')}, found {int(first != 'other')}"
         for first in sorted([form, "other"])
+    ]
+
+
+def view(data: bytes) -> View:
+    return BytesSource(data).view()
+
+
+def test_sections_of_fat_objects_are_counted_by_name() -> None:
+    path = FIXTURES / "elf" / "clang-22-hip-rdc-bundler.o"
+    with fatpack.open(path) as file:
+        images = [item.image for item in file.images()]
+        data = {f"__CLANG_OFFLOAD_BUNDLE__{image.attrs['id']}": image.data.tobytes() for image in images}
+    expected = {
+        "sections": 3,
+        "by_name": dict.fromkeys(data, 1),
+        "bytes_by_name": {name: len(content) for name, content in data.items()},
+        "payload_digest": payload_digest(payload_line(name, view(content)) for name, content in data.items()),
+    }
+    assert compare(path, {"clang_bundle_sections": expected}).differences == []
+    assert compare(path, {"clang_bundle_sections": {**expected, "sections": 4}}).differences == [
+        "clang_bundle_sections/sections: expected 4, found 3"
+    ]
+    assert compare(path, {"raw_magic": {}, "bundles": {"bundles": 0}}).differences == []
+
+
+def test_images_of_sycl_programs_are_counted_by_content(tmp_path: Path) -> None:
+    path = tmp_path / "program.so"
+    plain, large = sycl.spirv(20), sycl.spirv(5000)
+    packed = sycl.packed(large)
+    path.write_bytes(sycl.program([sycl.Stored(plain), sycl.Stored(packed, len(large))]))
+    expected = {
+        "images": 2,
+        "by_content": {"spirv": 1, "zstd:spirv": 1},
+        "stored_bytes": len(plain) + len(packed),
+        "raw_bytes": len(plain) + len(large),
+        "payload_digest": payload_digest(payload_line("spirv", view(data)) for data in (plain, large)),
+    }
+    sections = {"sections": 1, "by_name": {sycl.SPIR64: 1}}
+    assert compare(path, {"sycl_images": expected, "clang_bundle_sections": sections}).differences == []
+    assert compare(path, {"sycl_images": {"raw_bytes": 1}}).differences == [
+        f"sycl_images/raw_bytes: expected 1, found {len(plain) + len(large)}"
     ]
 
 

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 ROOMS = {
     "llvm-offload-binary": "fatpack.formats.offload_binary",
     "clang-offload-bundle": "fatpack.formats.clang_bundle",
+    "cir-offload-container": "fatpack.formats.cir",
+    "cuda-fatbin": "fatpack.formats.cuda_fatbin",
 }
 
 #: first bytes of a container → JSON name of its format. Formats without a room here are named in reports only.
@@ -69,11 +71,30 @@ _TEXT_MARKER = b"__CLANG_OFFLOAD_BUNDLE____START__ "
 _TEXT_HEAD = 4096
 
 
+#: How MLIR starts, as text behind blanks and comments or as bytecode: what has to be looked at by the room for CIR.
+_MLIR = (b"module", b"builtin.module", b'"', b"cir.", b"{-#", b"#", b"!", b"ML\xefR")
+
+
 def sniff_text(view: View) -> str | None:
-    """Return the JSON name of the text container a file is, or None; reads its first bytes only."""
-    if _TEXT_MARKER in view.head(0, _TEXT_HEAD) and room("clang-offload-bundle").detect(view):
+    """Return the JSON name of the text container a file is, or None; reads its first bytes only.
+
+    MLIR bytecode counts as text: it has a magic, but nothing else in a file says whether it is a container.
+    """
+    head = view.head(0, _TEXT_HEAD)
+    if _TEXT_MARKER in head and room("clang-offload-bundle").detect(view):
         return "clang-offload-bundle"
+    if _may_be_mlir(head) and room("cir-offload-container").detect(view):
+        return "cir-offload-container"
     return None
+
+
+def _may_be_mlir(head: bytes) -> bool:
+    text = head.lstrip(b" \t\r\n")
+    while text.startswith(b"//"):
+        text = text.partition(b"\n")[2].lstrip(b" \t\r\n")
+    if not text:  # nothing but comments so far: a licence
+        return head.lstrip(b" \t\r\n").startswith(b"//")
+    return text.startswith(_MLIR) and (text[:1] not in b"#!" or b"=" in text[:256])
 
 
 def room(name: str) -> Format:

@@ -1,30 +1,28 @@
-"""Editing hosts: put containers in, take device code out, exchange it. Every result is verified before it is kept."""
+"""Editing hosts: put containers in, exchange them, write the result. Every result is verified before it is kept.
+
+What is edited inside an archive is carried out to the archive by ``ops.address``; taking images out is ``ops.removal``.
+"""
 
 from __future__ import annotations
 
 import os
 
 from fatpack import formats, hosts, images
-from fatpack.errors import FormatError, HostError
+from fatpack.errors import HostError
+from fatpack.hosts import archive
+from fatpack.io import limits
 from fatpack.io.sink import file_mode, write_file
 from fatpack.model import Finding
-from fatpack.ops.select import describe, present_archs, select
-from fatpack.record import Record
-from fatpack.scan import Found, host_of, scan
+from fatpack.scan import host_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from fatpack.hosts import Editor, Site
+    from fatpack.hosts import Editor
     from fatpack.io.sink import Progress
     from fatpack.io.source import View
     from fatpack.model import Piece
-    from fatpack.ops.select import Selector
-
-
-class NothingSelected(HostError):
-    """The host is fine, but no image of it was meant; the message says what is there."""
 
 
 def editor(view: View) -> Editor:
@@ -32,11 +30,18 @@ def editor(view: View) -> Editor:
     name = host_of(view)
     if name == "raw":
         raise HostError("this is no object file", hint="containers go into relocatable objects (.o)", chain=view.chain)
+    if name == "archive":
+        path = view.chain[-1] if view.chain else "libx.a"
+        raise HostError(
+            "an archive holds many objects, and one of them is edited at a time",
+            hint=f"write {path}(MEMBER)",
+            chain=view.chain,
+        )
     room = hosts.room(name)
     if not hasattr(room, "embed"):
         raise HostError(
             f"{room.DOC.title} cannot be edited",
-            hint="edit the objects before they are linked or archived",
+            hint="edit the objects before they are linked",
             chain=view.chain,
         )
     form = images.recognise(view).form
@@ -49,9 +54,21 @@ def editor(view: View) -> Editor:
     return room  # type: ignore[return-value]  # it has the whole door
 
 
-def embed(host: View, content: Sequence[Piece]) -> Iterable[Piece]:
-    """Return the pieces of the host with a section of device code added. Raises HostError, FormatError."""
-    return editor(host).embed(host, content)
+#: format → the section in which compilers put it
+SECTIONS = {
+    "llvm-offload-binary": ".llvm.offloading",
+    "clang-offload-bundle": ".hip_fatbin",
+    "cuda-fatbin": ".nv_fatbin",
+}
+
+
+def embed(host: View, content: Sequence[Piece], *, format: str | None = None) -> Iterable[Piece]:
+    """Return the pieces of the host with a section of device code added; ``format`` is that of the content.
+
+    The section is the one in which compilers put that format, and linkers drop it: it is for tools to find. Raises
+    HostError, FormatError.
+    """
+    return editor(host).embed(host, content, name=SECTIONS.get(format or "", SECTIONS["llvm-offload-binary"]))
 
 
 def replace(host: View, content: View, *, section: str | None = None, force: bool = False) -> Iterable[Piece]:
@@ -63,6 +80,7 @@ def replace(host: View, content: View, *, section: str | None = None, force: boo
     """
     room = editor(host)
     sites = [site for site in room.locate(host) if not isinstance(site, Finding) and site.index is not None]
+    sites = [site for site in sites if site.expects != "table"]
     chosen = [site for site in sites if section in (None, site.section, str(site.index))]
     if len(chosen) != 1:
         present = ", ".join(f"{site.index} {site.section}" for site in sites) or "none"
@@ -80,80 +98,6 @@ def replace(host: View, content: View, *, section: str | None = None, force: boo
     return room.replace(host, site.index, [content])
 
 
-class Removal(Record):
-    """A plan to take images out: the pieces of the new host, and what goes, in words."""
-
-    pieces: Iterable[Piece]
-    removed: tuple[str, ...]
-    removed_size: int
-
-
-def remove(host: View, selector: Selector) -> Removal:
-    """Return the host without the selected images (all by default).
-
-    A section that loses everything in it goes. One that keeps something is written again: containers that lose some
-    images are rewritten, all other bytes stay as they are, known or not. A damaged container refuses the whole edit:
-    what cannot be read cannot be kept safely. Raises HostError when nothing can be removed, with what is there.
-    """
-    room = editor(host)
-    items = list(scan(host))
-    for item in items:
-        if isinstance(item, Finding) and item.severity == "error":
-            raise FormatError(
-                item.message, offset=item.span.start, hint="nothing was removed", chain=item.span.source or host.chain
-            )
-    chosen = list(select(items, selector))
-    meant = {id(image): (position, image) for position, _, image in chosen if "/" not in position}
-    if not meant:
-        raise _nothing(host, items, selector, [position for position, _, _ in chosen])
-    changes: dict[int, Sequence[Piece] | None] = {}
-    for site in room.locate(host):
-        if not isinstance(site, Finding) and site.index is not None:
-            inside = [item for item in items if isinstance(item, Found) and item.index == site.index]
-            if any(id(image) in meant for found in inside for image in found.images):
-                changes[site.index] = _without(site, inside, meant)
-    size = sum(image.image.stored_size or 0 for _, image in meant.values())
-    return Removal(room.edit(host, changes), tuple(describe(*chosen) for chosen in meant.values()), size)
-
-
-def _nothing(
-    host: View, items: Sequence[Found | Finding], selector: Selector, nested: Sequence[str]
-) -> NothingSelected:
-    """Return the error for a selection that can remove nothing."""
-    if nested:
-        return NothingSelected(
-            f"image {nested[0]} lies inside another image",
-            hint="extract the image around it and edit that",
-            chain=host.chain,
-        )
-    asked = f" that matches {selector.describe()}" if not selector.is_empty() else ""
-    unread = next((item.message for item in items if isinstance(item, Finding) and item.code == "FP1006"), "")
-    archs = present_archs(items)
-    hint = f"present are {', '.join(archs)}" if archs else unread
-    return NothingSelected(f"no image to remove{asked}", hint=hint, chain=host.chain)
-
-
-def _without(site: Site, inside: Sequence[Found], meant: Collection[int]) -> list[Piece] | None:
-    """Return what stays of a section as pieces, None if nothing but padding does."""
-    data, at = site.data, 0
-    kept: list[Piece] = []
-    has_content = False
-    for found in inside:
-        start, end = found.view.start - data.start, found.view.end - data.start
-        gap = data.slice(at, start - at)
-        left = tuple(image.image for image in found.images if id(image) not in meant)
-        kept.append(gap)
-        has_content = has_content or bool(left) or not gap.is_zero()
-        if len(left) == len(found.images):
-            kept.append(found.view)
-            has_content = True
-        elif left:
-            kept += formats.room(found.container.format).write(found.container.replace(images=left))
-        at = end
-    tail = data.slice(at, len(data) - at)
-    return [*kept, tail] if has_content or not tail.is_zero() else None
-
-
 def write_edited(
     host: View,
     pieces: Iterable[Piece],
@@ -161,20 +105,44 @@ def write_edited(
     *,
     force: bool = False,
     in_place: bool = False,
+    inputs: Sequence[View] = (),
     progress: Progress | None = None,
 ) -> int:
     """Write an edited host and return its size; mode bits are kept, and the result is verified before it is named.
 
-    ``in_place`` writes over the host itself, in one step after verification; without it the host is refused as
-    output whatever else is allowed.
+    The host may be an archive. ``in_place`` writes over the host itself, in one step after verification; without it the
+    host is refused as output whatever else is allowed, and so are the files of ``inputs``, what goes into the host.
     """
-    room = editor(host)
     return write_file(
         output,
         pieces,
         force=force or in_place,
         mode=file_mode(host),
-        inputs=[] if in_place else [host],
-        verify=lambda after: room.verify(host, after),
+        inputs=[] if in_place else [host, *inputs],
+        verify=lambda after: verify(host, after),
         progress=progress,
     )
+
+
+def verify(before: View, after: View) -> None:
+    """Raise HostError unless ``after`` is a sound edit of ``before``: by the host's own rules.
+
+    Of an archive, every member must be as it was, to the byte, or a sound edit of itself.
+    """
+    if host_of(before) != "archive":
+        editor(before).verify(before, after)
+        return
+    archive.verify(before, after)
+    for old, new in zip(archive.locate(before), archive.locate(after), strict=True):
+        if isinstance(old, Finding) or isinstance(new, Finding):
+            raise HostError("the members of the rewritten archive cannot be read", chain=after.chain)
+        if not _same(old.data, new.data):
+            verify(old.data, new.data)
+
+
+def _same(first: View, second: View) -> bool:
+    """Return whether two views hold the same bytes, block by block."""
+    if len(first) != len(second):
+        return False
+    blocks = range(0, len(first), limits.CHUNK)
+    return all(first.head(at, limits.CHUNK) == second.head(at, limits.CHUNK) for at in blocks)

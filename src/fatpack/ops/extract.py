@@ -9,31 +9,53 @@ from __future__ import annotations
 import errno
 import os
 
-from fatpack import images
-from fatpack.errors import UsageError
+from fatpack import hosts, images
+from fatpack.errors import FormatError, Unsupported, UsageError
+from fatpack.formats.clang_bundle.fat_object import stands_for_host
+from fatpack.formats.clang_bundle.layout import MAGIC
+from fatpack.formats.clang_bundle.member_name import member_name
+from fatpack.hosts import archive
 from fatpack.io import limits
-from fatpack.io.names import image_name, safe_word, stem
-from fatpack.io.sink import write_file
+from fatpack.io.bulk import NewFile, write_files
+from fatpack.io.names import image_name, member_word, safe_word, stem
+from fatpack.io.pieces import PiecesSource
+from fatpack.io.sink import refuse_inputs
+from fatpack.io.source import View
+from fatpack.ops.by_id import bundle_id
 from fatpack.ops.select import describe, positions, select
 from fatpack.record import Record
 from fatpack.scan import Found
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from fatpack.io.sink import Progress
-    from fatpack.io.source import View
-    from fatpack.model import Finding
+    from fatpack.model import Finding, Piece
     from fatpack.ops.select import Selector
+    from fatpack.scan import FoundImage
 
 
 class Extract(Record):
-    """One thing to write: its proposed file name, its bytes, and a phrase that says what it is."""
+    """One thing to write: its proposed file name, its bytes in pieces, and a phrase that says what it is.
+
+    ``containers`` are the numbers of the outermost containers that images in it come from.
+    """
 
     name: str
-    data: View
+    pieces: tuple[Piece, ...]
     what: str
+    containers: frozenset[int] = frozenset()
+
+    @property
+    def size(self) -> int:
+        """The number of bytes to write."""
+        return sum(map(len, self.pieces))
+
+    @property
+    def views(self) -> list[View]:
+        """The pieces that lie in files."""
+        return [piece for piece in self.pieces if isinstance(piece, View)]
 
 
 def plan_images(items: Sequence[Found | Finding], selector: Selector, source: str) -> list[Extract]:
@@ -49,8 +71,45 @@ def plan_images(items: Sequence[Found | Finding], selector: Selector, source: st
         where = found.member or source
         extension = images.EXTENSIONS.get(image.form, "bin" if not image.form else image.form)
         name = image_name(where, target.triple, target.arch, numbers[position], extension)
-        plan.append(Extract(name, image.image.data, describe(position, image)))  # type: ignore[arg-type]
+        containers = frozenset([int(position.partition(".")[0])])
+        plan.append(Extract(name, tuple(pieces_of(found, image)), describe(position, image), containers))
     return plan
+
+
+def origins(items: Sequence[Found | Finding], plan: Iterable[Extract]) -> list[Found]:
+    """Return the outermost containers that the images of a plan come from, in file order."""
+    wanted = frozenset[int]().union(*(item.containers for item in plan))
+    containers = [item for item in items if isinstance(item, Found)]
+    return [found for number, found in enumerate(containers) if number in wanted]
+
+
+def pieces_of(found: Found, image: FoundImage) -> Iterable[Piece]:
+    """Return what an image becomes as a file of its own.
+
+    The bytes of the image but for two: the host's image of a fat object is the object without the sections of the
+    bundle, and a module of a CIR container needs the definitions that all modules share.
+    """
+    if stands_for_host(image.image):
+        return hosts.objcopy(found.host).remove_sections(found.view, MAGIC.decode())
+    if found.container.format == "cir-offload-container":
+        from fatpack.formats import cir
+
+        return cir.split(image.image)
+    return [image.image.data]
+
+
+def plan_archive(items: Sequence[Found | Finding], selector: Selector, source: str) -> Extract:
+    """Return an archive of the selected images, in file order, named as when heterogeneous archives are taken apart."""
+    members = []
+    plan = plan_images(items, selector, source)
+    for item, (_, found, image) in zip(plan, select(items, selector), strict=True):
+        spelling = bundle_id(image.image)
+        name = member_word(member_name(found.member or source, spelling)) if spelling else item.name
+        data = image.image.data if len(item.pieces) == 1 else PiecesSource(item.pieces, name).view()
+        members.append((name.encode("utf-8", "surrogateescape"), data))
+    what = f"an archive of {len(members)} images"
+    pieces = tuple(archive.build(members))  # type: ignore[arg-type]  # every parsed image is a View
+    return Extract("", pieces, what, frozenset[int]().union(*(item.containers for item in plan)))
 
 
 def plan_containers(items: Sequence[Found | Finding], selector: Selector, source: str) -> list[Extract]:
@@ -65,17 +124,47 @@ def plan_containers(items: Sequence[Found | Finding], selector: Selector, source
         ):
             continue
         name = f"{safe_word(stem(found.member or source)) or 'container'}.{number}.{found.container.format}"
-        plan.append(Extract(name, found.view, f"{number} {found.container.format} v{found.container.version}"))
+        plan.append(Extract(name, (found.view,), f"{number} {found.container.format} v{found.container.version}"))
     return plan
 
 
 def write_plan(
-    plan: Sequence[Extract], directory: str, *, force: bool = False, progress: Progress | None = None
+    plan: Sequence[Extract],
+    directory: str,
+    *,
+    force: bool = False,
+    inputs: Sequence[View] = (),
+    progress: Progress | None = None,
+    lost: list[tuple[Extract, FormatError | Unsupported]] | None = None,
 ) -> list[str]:
     """Write everything into ``directory`` (made if missing); return the paths in order.
 
-    Nothing is written if any file exists already and ``force`` is not given, or if two would get one name.
+    Nothing is written if any file exists already and ``force`` is not given, if two would get one name, or if one is a
+    file of ``inputs``: names come from the archive, and could be its own. What lies in a damaged stream raises
+    FormatError, what nobody can inflate Unsupported; with ``lost`` it is added there, and all else is written.
     """
+    paths = _checked_paths(plan, directory, inputs, force=force)
+    if directory:
+        if os.path.lexists(directory) and not os.path.isdir(directory):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
+        os.makedirs(directory, exist_ok=True)
+    written = []
+    files = [NewFile(path, item.pieces) for path, item in zip(paths, plan, strict=True)]
+    with write_files(files, force=force, inputs=inputs, progress=progress) as sizes:
+        for path, item in zip(paths, plan, strict=True):
+            try:
+                next(iter(sizes))
+            except (FormatError, Unsupported) as error:
+                if lost is None:
+                    raise
+                lost.append((item, error))
+            else:
+                written.append(path)
+    return written
+
+
+def _checked_paths(plan: Sequence[Extract], directory: str, inputs: Sequence[View], *, force: bool) -> list[str]:
+    """Return where everything goes; refuse what must not be written there."""
     if "\0" in directory:
         raise UsageError("a path cannot contain a NUL character")
     paths = [os.path.join(directory, item.name) for item in plan]
@@ -84,8 +173,8 @@ def write_plan(
         if path in seen:
             raise UsageError(f"two images would be written to {path}", hint="extract them one by one with -o")
         seen.add(path)
-    total = sum(len(item.data) for item in plan)
-    present = {id(item.data.source): item.data.source.size for item in plan}
+    total = sum(item.size for item in plan)
+    present = {id(view.source): view.source.size for item in plan for view in item.views}
     if not force and total > 2 * sum(present.values()) + limits.CHUNK:
         raise UsageError(
             f"the images share bytes: {total} bytes would be written", hint="select what you need, or --force"
@@ -96,49 +185,6 @@ def write_plan(
             verb = f"and {len(existing) - 1} more exist" if len(existing) > 1 else "exists"
             hint = "give another directory with -d, or --force to overwrite"
             raise UsageError(f"{existing[0]} {verb}", hint=hint)
-    if directory:
-        if os.path.lexists(directory) and not os.path.isdir(directory):
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
-        os.makedirs(directory, exist_ok=True)
-    for path, item in zip(paths, plan, strict=True):
-        write_file(path, [item.data], force=force, progress=progress)
+    for path in paths if force else ():
+        refuse_inputs(path, inputs)
     return paths
-
-
-def parse_address(text: str) -> tuple[str, int, int | None] | None:
-    """Return (path, offset, size) of an address such as ``lib.so#offset=0x1000&size=512``, None if it is a plain path.
-
-    Numbers are decimal, ``0x`` hexadecimal or ``0`` octal as in ROCm code object addresses; ``file://`` in front and
-    percent-encoding in the path are understood then. A file of exactly that name is always taken as a path.
-    """
-    path, mark, query = text.partition("#")
-    if not mark:
-        path, mark, query = text.partition("?")
-    if not mark or not query.startswith("offset=") or os.path.lexists(text):
-        return None
-    values: dict[str, int] = {}
-    for part in query.split("&"):
-        key, _, value = part.partition("=")
-        if key not in ("offset", "size"):
-            raise UsageError(f"address {text!r}: unknown part {part!r}", hint="write PATH#offset=N&size=N")
-        if key in values:
-            raise UsageError(f"address {text!r}: {key} is given twice", hint="write PATH#offset=N&size=N")
-        values[key] = _number(text, value)
-    if path.startswith("file://"):
-        from urllib.parse import unquote
-
-        path = unquote(path[len("file://") :])
-    return path, values["offset"], values.get("size")
-
-
-def _number(text: str, value: str) -> int:
-    if not (value.isascii() and value.isalnum()):
-        value = ""
-    base = 16 if value[:2].lower() == "0x" else 8 if value[:1] == "0" and len(value) > 1 else 10
-    try:
-        number = int(value, base)
-    except ValueError:
-        number = -1
-    if number < 0:
-        raise UsageError(f"address {text!r}: {value!r} is no number", hint="write PATH#offset=N&size=N")
-    return number

@@ -13,27 +13,45 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Any
 
     from fatpack.formats.offload_binary.image_option import ImageOption
     from fatpack.io.source import Source, View
     from fatpack.model import Finding, Image, Piece
 
 
+#: what --format and the library call a format → its JSON name
+FORMATS = {
+    "offload-binary": "llvm-offload-binary",
+    "bundle": "clang-offload-bundle",
+    "cir": "cir-offload-container",
+    "fatbin": "cuda-fatbin",
+}
+
+
 class Packed(Record):
-    """Containers ready to be written, and what is odd about their images."""
+    """A container, or several that follow each other, ready to be written, and what is odd about the images in them.
 
-    containers: tuple[Container, ...]
+    ``pieces`` are the bytes in order; those of images are views of their files. ``is_text`` says that nothing can
+    follow the container, since it reaches to the end of its file. ``mode`` are the mode bits of a copy of a host, and
+    ``verify`` raises HostError unless what was written holds the images. ``notes`` say in words what was decided.
+    """
+
+    pieces: tuple[Piece, ...]
     findings: tuple[Finding, ...] = ()
+    is_text: bool = False
+    mode: int | None = None
+    verify: Callable[[View], None] | None = None
+    notes: tuple[str, ...] = ()
 
-    def pieces(self) -> list[Piece]:
-        """Return the bytes of all containers, one after the other, as pieces; images are views of their files."""
-        return [piece for container in self.containers for piece in formats.room(container.format).write(container)]
 
-
-def open_images(options: Iterable[ImageOption], opened: list[Source]) -> Iterator[Image]:
+def open_images(
+    options: Iterable[ImageOption], opened: list[Source], make: Callable[[ImageOption, str, View], Image] = image_from
+) -> Iterator[Image]:
     """Yield the images of the options; every file is appended to ``opened`` for the caller to close.
 
+    ``make`` turns an option, one of its file names and the file's bytes into an image; offload binaries by default.
     Raises UsageError for an option without ``file``, ``OSError`` for a file that cannot be read.
     """
     for option in options:
@@ -44,7 +62,7 @@ def open_images(options: Iterable[ImageOption], opened: list[Source]) -> Iterato
         for name in option.files:
             source = open_source(name, resting=True)
             opened.append(source)
-            yield image_from(option, name, source.view())
+            yield make(option, name, source.view())
             source.rest()
 
 
@@ -64,10 +82,79 @@ def pack(
     if compression and level is not None:
         attrs["compression_level"] = str(level)
     groups = [(image,) for image in stored] if version == 1 else [tuple(stored)] if stored else []
-    containers = tuple(Container(FORMAT, version, group, Span(0, 0), attrs=attrs) for group in groups)
+    pieces: list[Piece] = []
+    for group in groups:
+        pieces += formats.room(FORMAT).write(Container(FORMAT, version, group, Span(0, 0), attrs=attrs))
     findings: list[Finding] = []
     for image in stored:
         view: View = image.data  # type: ignore[assignment]
         findings += disagreements(image, images.recognise(view))
         view.source.rest()
-    return Packed(containers, tuple(findings))
+    return Packed(tuple(pieces), tuple(findings))
+
+
+def image_maker(format: str) -> Callable[[ImageOption, str, View], Image]:
+    """Return what makes an image of a format (a key of :data:`FORMATS`) from an option, a file's name and its bytes."""
+    if format not in FORMATS:
+        raise UsageError(f"container format {format!r}", hint=f"known are {', '.join(FORMATS)}")
+    if format == "bundle":
+        from fatpack.ops.bundle import image_from as bundle_image_from
+
+        return bundle_image_from
+    if format == "cir":
+        from fatpack.ops.cir import image_from as module_from
+
+        return module_from
+    if format == "fatbin":
+        from fatpack.ops.fatbin import image_from as entry_from
+
+        return entry_from
+    return image_from
+
+
+def pack_as(
+    format: str,
+    stored: Sequence[Image],
+    *,
+    version: int | None = None,
+    compression: str | None = None,
+    level: int | None = None,
+    type: str | None = None,
+    align: int | None = None,
+    form: str | None = None,
+    **fatbin: Any,
+) -> Packed:
+    """Return the images as containers of a format; what is None is chosen as the format's own tool does.
+
+    ``version`` is that of an offload binary or of a compressed bundle, ``type`` and ``align`` are for bundles only
+    (:func:`fatpack.ops.bundle.bundle`), ``form`` is that of a CIR container, and all others are for fat binaries
+    (:func:`fatpack.ops.fatbin.pack_fatbin`). Raises UsageError for what the format cannot do.
+    """
+    image_maker(format)
+    if format == "fatbin":
+        from fatpack.ops.fatbin import pack_fatbin
+
+        if any(value is not None for value in (version, compression, level, type, align, form)):
+            hint = "how it is compressed is said with compress_mode and producer"
+            raise UsageError("a fat binary has no version, no type and no alignment to choose", hint=hint)
+        return pack_fatbin(stored, **fatbin)
+    if any(fatbin.values()):
+        name = next(name for name, value in fatbin.items() if value)
+        raise UsageError(f"{name} means nothing for {format}", hint="it is for fat binaries")
+    if format == "bundle":
+        from fatpack.ops.bundle import bundle
+
+        return bundle(
+            stored, type=type or "bc", align=align or 1, compression=compression, version=version, level=level
+        )
+    if type is not None or align is not None:
+        raise UsageError(f"{format} knows no type and no alignment", hint="these are for bundles")
+    if format == "cir":
+        from fatpack.ops.cir import pack_cir
+
+        if version is not None or compression is not None:
+            raise UsageError("CIR containers have no versions and no compression")
+        return pack_cir(stored, form=form)
+    if form is not None:
+        raise UsageError(f"{format} has no forms", hint="these are for CIR containers")
+    return pack(stored, version=version or 1, compression=compression, level=level)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fatpack.model import Finding
+    from fatpack.ops.by_id import Choice
     from fatpack.scan import FoundImage
 
 
@@ -21,7 +22,9 @@ class Selector(Record):
     ``arch``, ``triple``, ``offload`` and ``form`` are shell patterns (``sm_9*``). An ``arch`` pattern without a
     colon also matches the processor alone: ``gfx90a`` finds ``gfx90a:xnack+``. ``kernel`` is a regular expression
     that one of the image's kernel names must contain. ``container`` and ``index`` are positions as ``inspect``
-    prints them: the n-th container of the file, the n-th image in it.
+    prints them: the n-th container of the file, the n-th image in it. ``id`` are bundle IDs: in every container the
+    image of that very ID is meant, else the compatible one (``fatpack.ops.by_id``); ``hip_openmp`` lets HIP and OpenMP
+    stand for each other there.
     """
 
     arch: str | tuple[str, ...] = ()
@@ -31,6 +34,13 @@ class Selector(Record):
     kernel: str | None = None
     container: int | None = None
     index: int | None = None
+    id: str | tuple[str, ...] = ()
+    hip_openmp: bool = False
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The bundle IDs, also of a selector that was made with a single one."""
+        return (self.id,) if isinstance(self.id, str) else self.id
 
     def is_empty(self) -> bool:
         """Return whether every image is meant."""
@@ -41,8 +51,12 @@ class Selector(Record):
         words = []
         for name in type(self)._fields:
             value = getattr(self, name)
+            option = f"--{name.replace('_', '-')}"
+            if isinstance(value, bool):
+                words += [option] if value else []
+                continue
             words += [
-                f"--{name}={item}" for item in (value if isinstance(value, tuple) else [value]) if item is not None
+                f"{option}={item}" for item in (value if isinstance(value, tuple) else [value]) if item is not None
             ]
         return " ".join(words)
 
@@ -69,7 +83,7 @@ class Selector(Record):
         except re.error as error:
             raise UsageError(f"--kernel {self.kernel!r} is no regular expression: {error}") from error
         try:
-            names = images.kernels(found.image.data, found.recognised.form)  # type: ignore[arg-type]
+            names = images.kernels(found.image.data, found.form)  # type: ignore[arg-type]
         except FormatError:  # a damaged symbol table: `inspect` reports it
             return False
         return any(expression.search(name) for name in names)
@@ -92,6 +106,33 @@ def select(items: Sequence[Found | Finding], selector: Selector) -> Iterator[tup
     container 0 inside that image. Images inside images are only meant when they match themselves, and not by
     container and index, which count from the outside.
     """
+    matching = _matching(items, selector)
+    if not selector.id:
+        yield from matching
+        return
+    rows = list(matching)
+    chosen = {id(choice.image) for choice in _choices(rows, selector)}
+    yield from (row for row in rows if id(row[2]) in chosen)
+
+
+def choices(items: Sequence[Found | Finding], selector: Selector) -> list[Choice]:
+    """Return what the bundle IDs of a selector mean in every container, with the reasons, in file order."""
+    return list(_choices(list(_matching(items, selector)), selector))
+
+
+def _choices(rows: Sequence[tuple[str, Found, FoundImage]], selector: Selector) -> Iterator[Choice]:
+    from fatpack.ops.by_id import choose
+
+    containers: dict[int, list[FoundImage]] = {}
+    for _, found, image in rows:
+        containers.setdefault(id(found), []).append(image)
+    for images_of in containers.values():
+        for request in dict.fromkeys(selector.ids):
+            yield from choose(images_of, request, hip_openmp=selector.hip_openmp)
+
+
+def _matching(items: Sequence[Found | Finding], selector: Selector) -> Iterator[tuple[str, Found, FoundImage]]:
+    """Yield the images that fulfil all conditions but the bundle IDs."""
     by_place = selector.container is not None or selector.index is not None
     for position, found, image in positions(items):
         outer, _, inner = position.partition("/")
@@ -121,6 +162,13 @@ def describe(position: str, found: FoundImage) -> str:
     target = found.image.target
     offload = "" if target.offload == "none" else target.offload
     return " ".join(word for word in (position, offload, target.triple, target.arch, found.form) if word)
+
+
+def present_ids(items: Sequence[Found | Finding]) -> list[str]:
+    """Return the bundle IDs of all images that can have one, each once, in order."""
+    from fatpack.ops.by_id import bundle_id
+
+    return list(dict.fromkeys(filter(None, (bundle_id(image.image) for _, _, image in positions(items)))))
 
 
 def present_archs(items: Sequence[Found | Finding]) -> list[str]:

@@ -24,6 +24,8 @@ def labels(view: View) -> Iterator[Label]:
     The host labels its own structures; where a container lies, the container's labels take the place of the host's.
     """
     found = [item for item in scan(view) if isinstance(item, Found) and item.view.source is view.source]
+    # A fat object is a container as a whole, and its host knows its parts.
+    found = [item for item in found if item.container.attrs.get("flavour") != "object"]
     host = host_of(view)
     outer: Iterable[Label] = [Label(view.span(), "file", count(len(view), "byte"), "", "unknown")] if len(view) else []
     if host != "raw":
@@ -83,8 +85,9 @@ def _row(view: View, label: Label) -> list[str]:
 
 def at_offset(view: View, offset: int) -> Iterator[str]:
     """Yield what the byte at an absolute offset is: place, field, value, meaning. UsageError outside the file."""
-    if not 0 <= offset < len(view):
-        raise UsageError(f"offset {offset:#x} is outside {view.chain[0]} ({len(view):#x} bytes)")
+    if not view.start <= offset < view.end:
+        whole = f"{view.start:#x} to {view.end:#x}" if view.start else f"{len(view):#x} bytes"
+        raise UsageError(f"offset {offset:#x} is outside {view.chain[0]} ({whole})")
     for label in labels(view):
         if label.span.start <= offset < label.span.end:
             inside = offset - label.span.start

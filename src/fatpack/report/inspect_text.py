@@ -15,7 +15,7 @@ from fatpack.report.text import columns, count, printable, size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from typing import Any
 
 #: host → how the first line calls it
@@ -33,7 +33,10 @@ _KERNELS_SHOWN = 3
 
 
 def render(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
-    """Yield the lines for one file. ``verbose`` 1 adds addresses, attributes and all kernels."""
+    """Yield the lines for one file. ``verbose`` 1 adds addresses, attributes and all kernels.
+
+    A record with facts about kernels shows them as tables, instead of their names.
+    """
     path = printable(record["path"])
     if record.get("error"):
         yield f"{path}: cannot be read"
@@ -49,13 +52,35 @@ def render(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
     elif not containers and not kind:
         facts.append("no file we know")
     yield f"{path}: {', '.join([*facts, size_words(record['size'])])}"
-    if image and image["kernels"]:
-        yield from _kernel_lines(image["kernels"], "  ", verbose)
+    if image:
+        yield from _kernel_lines(image, "  ", verbose)
     if containers:
         yield from _places(containers, "  ", record["path"], verbose)
-    elif not image and not record["format"] and not _may_hide(record["findings"]):
+    members = record.get("member_images", [])
+    yield from _member_lines(members, record["path"], verbose)
+    if not containers and not members and not image and not record["format"] and not _may_hide(record["findings"]):
         yield "  no device code found"
     yield from finding_lines(record["findings"], "  ")
+
+
+def _member_lines(members: Sequence[dict[str, Any]], path: str, verbose: int) -> Iterator[str]:
+    """Yield a line for each member of an archive that is an image itself."""
+    repeated = _repeated(members)
+    rows = []
+    for item in members:
+        at = f"at {item['offset']:#x}" if item["offset"] is not None else "-"
+        kernels = "" if verbose or item.get("kernel_facts") else _kernel_words(item["kernels"])
+        name, size = _title(item, repeated), size_words(item["size"])
+        cells = [f"{name}:", item["triple"] or "-", item["arch"] or "-", item["form"], at, size, kernels]
+        rows.append([printable(cell) for cell in cells])
+    for line, item in zip(columns(rows, right=(5,), indent="  "), members, strict=True):
+        yield line
+        if verbose and item["detail"]:
+            yield printable(f"    {item['detail']}")
+        if verbose and item["offset"] is not None:
+            yield f"    {_address(path, item)}"
+        if verbose or item.get("kernel_facts"):
+            yield from _kernel_lines(item, "    ", verbose)
 
 
 def _why_empty(findings: Sequence[dict[str, Any]]) -> str:
@@ -81,6 +106,7 @@ def _places(
     containers: Sequence[dict[str, Any]], indent: str, path: str, verbose: int, prefix: str = ""
 ) -> Iterator[str]:
     """Yield the lines of containers, grouped by the place they share."""
+    repeated = _repeated(containers)
     start = 0
     while start < len(containers):
         first = containers[start]
@@ -88,27 +114,73 @@ def _places(
         while end < len(containers) and _place(containers[end]) == _place(first):
             end += 1
         group = containers[start:end]
-        yield f"{indent}{_heading(group)}"
+        yield f"{indent}{_heading(group, repeated)}"
+        if verbose:
+            yield from _symbol_lines(group, indent + "  ")
         yield from _group(group, start, indent + "  ", path, verbose, prefix)
+        if first["format"] == "cir-offload-container":
+            from fatpack.report.launches import launch_table
+
+            yield from launch_table(first, indent + "  ")
         start = end
 
 
 def _place(container: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(container[key] for key in ("member", "section", "section_index", "format", "version"))
+    keys = ("member", "section", "section_index", "format", "version")
+    return (*_numbers(container), *(container[key] for key in keys))
 
 
-def _heading(group: Sequence[dict[str, Any]]) -> str:
+def _numbers(container: dict[str, Any]) -> tuple[int, ...]:
+    return tuple(container.get("member_numbers", ()))
+
+
+def _repeated(containers: Sequence[dict[str, Any]]) -> set[str]:
+    """Return the names that several members have."""
+    first: dict[str, tuple[int, ...]] = {}
+    members = [(container["member"], _numbers(container)) for container in containers if container["member"]]
+    return {member for member, numbers in members if first.setdefault(member, numbers) != numbers}
+
+
+def _title(item: dict[str, Any], repeated: Collection[str]) -> str:
+    """Return the name of a member, with its number where others have it too, as it has to be addressed then."""
+    name: str = item["member"] or ""
+    return f"{name} {''.join(f'(#{number})' for number in _numbers(item))}" if name in repeated else name
+
+
+def _heading(group: Sequence[dict[str, Any]], repeated: Collection[str]) -> str:
     first = group[0]
-    place = printable(" → ".join(name for name in (first["member"], first["section"]) if name))
+    place = printable(" → ".join(name for name in (_title(first, repeated), first["section"]) if name))
     at = f" at {first['offset']:#x}" if first["offset"] is not None else ""
     size = sum(container["size"] for container in group)
     total = sum(len(container["images"]) for container in group)
     name = f"{first['format']} v{first['version']}" if first["version"] else first["format"]
+    if first["attrs"].get("flavour") == "object":
+        name += " (fat object)"
+    elif first["attrs"].get("flavour") == "linked":
+        name += " (linked images)"
     what = f"{len(group)} × {name}" if len(group) > 1 else name
     packed = {container["attrs"].get("compression") for container in group} - {None}
     compressed = f", {'/'.join(sorted(packed))}" if packed else ""
-    inside = f"{what}, {count(total, 'image')}{compressed}, {size_words(size)}"
+    if any(not container.get("is_inflated", True) for container in group):
+        compressed += " (-v looks inside)"
+    defined = sum(len(names) for names in _symbols(group).values())
+    symbols = f", {count(defined, 'device symbol')}" if defined else ""
+    inside = f"{what}, {count(total, 'image')}{compressed}, {size_words(size)}{symbols}"
     return f"{place}{at}: {inside}" if place else f"{inside}{at}"
+
+
+def _symbols(group: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
+    """Return the symbols that device code defines, by target, where a bundler noted them."""
+    found: dict[str, list[str]] = {}
+    for container in group:
+        for id, names in container["stored"].get("symbols", {}).items():
+            found.setdefault(id, []).extend(names)
+    return found
+
+
+def _symbol_lines(group: Sequence[dict[str, Any]], indent: str) -> Iterator[str]:
+    for id, names in _symbols(group).items():
+        yield from (printable(f"{indent}{id} defines {name}") for name in names)
 
 
 def _group(
@@ -118,24 +190,26 @@ def _group(
     for number, container in enumerate(group, start):
         for image in container["images"]:
             position = f"{prefix}{number}.{image['index']}"
-            rows.append(_row(position, image, verbose))
-            below.append((position, image))
-    for line, (position, image) in zip(columns(rows, right=(6,), indent=indent), below, strict=True):
+            rows.append(_row(position, image, verbose, "unknown" if container.get("is_inflated", True) else "-"))
+            # In a fat object what stands for the host is a mark: the image is the object without the others.
+            is_mark = container["attrs"].get("flavour") == "object" and image["stored_form"] == "object"
+            below.append((position, image, is_mark))
+    for line, (position, image, is_mark) in zip(columns(rows, right=(6,), indent=indent), below, strict=True):
         yield line
         deeper = indent + "    "
         if verbose:
-            yield from _details(image, deeper, path)
-        if verbose and image["kernels"]:
-            yield from _kernel_lines(image["kernels"], deeper, verbose)
+            yield from _details(image, deeper, path, position, is_mark)
+        if verbose or image.get("kernel_facts"):
+            yield from _kernel_lines(image, deeper, verbose)
         if image["containers"]:
             yield from _places(image["containers"], deeper, path, verbose, f"{position}/")
 
 
-def _row(position: str, image: dict[str, Any], verbose: int) -> list[str]:
-    form = image["form"] or "unknown"
+def _row(position: str, image: dict[str, Any], verbose: int, no_form: str) -> list[str]:
+    form = image["form"] or no_form
     offload = image["offload"] if image["offload"] != "none" else "-"
     at = f"at {image['offset']:#x}" if image["offset"] is not None else image["compression"] or "-"
-    kernels = "" if verbose else _kernel_words(image["kernels"])
+    kernels = "" if verbose or image.get("kernel_facts") else _kernel_words(image["kernels"])
     cells = [
         position,
         offload,
@@ -157,17 +231,37 @@ def _kernel_words(kernels: Sequence[str]) -> str:
     return f"{count(len(kernels), 'kernel')}: {shown}{f', … {more} more' if more > 0 else ''}"
 
 
-def _kernel_lines(kernels: Sequence[str], indent: str, verbose: int) -> Iterator[str]:
+def _kernel_lines(image: dict[str, Any], indent: str, verbose: int) -> Iterator[str]:
+    """Yield the lines about the kernels of an image: their table, or all names, or some of them on one line."""
     if verbose:
-        yield from (printable(f"{indent}kernel {name}") for name in kernels)
-    else:
-        yield printable(indent + _kernel_words(kernels))
+        yield from (printable(f"{indent}made by {tool}") for tool in image.get("made_by", ()))
+    if image.get("kernel_facts"):
+        from fatpack.report.kernel_text import kernel_table
+
+        yield from kernel_table(image["kernel_facts"], image["form"], indent)
+    elif verbose:
+        yield from (printable(f"{indent}kernel {name}") for name in image["kernels"])
+    elif image["kernels"]:
+        yield printable(indent + _kernel_words(image["kernels"]))
 
 
-def _details(image: dict[str, Any], indent: str, path: str) -> Iterator[str]:
+def _address(path: str, item: dict[str, Any]) -> str:
+    from fatpack.ops.address import format_range
+
+    return format_range(path, item["offset"], item["size"])
+
+
+def _details(image: dict[str, Any], indent: str, path: str, position: str, is_mark: bool) -> Iterator[str]:
+    """Yield the lines about one image: what it is, how to get it, its attributes.
+
+    What is not in the file as such has no address; outermost images can be taken by their position then.
+    """
     if image["detail"]:
         yield printable(f"{indent}{image['detail']}")
-    if image["offset"] is not None and image["stored_size"] is not None:
-        yield printable(f"{indent}{path}#offset={image['offset']:#x}&size={image['stored_size']:#x}")
+    if image["offset"] is not None and image["compression"] is None and not is_mark:
+        yield f"{indent}{_address(path, image)}"
+    elif "/" not in position:
+        container, _, index = position.partition(".")
+        yield f"{indent}extract with --container {container} --index {index}"
     for key, value in image["attrs"].items():
         yield printable(f"{indent}{key} = {value}")

@@ -7,41 +7,63 @@ within a version, never renamed or removed.
 from __future__ import annotations
 
 from fatpack import formats, images
-from fatpack.errors import FatpackError, FormatError
+from fatpack.errors import FatpackError, FormatError, Unsupported
 from fatpack.findings import finding
+from fatpack.images import EMPTY, UNKNOWN, UNREAD
 from fatpack.io import limits
 from fatpack.io.source import is_in_file
 from fatpack.model import Finding, Span
-from fatpack.scan import host_of, scan
+from fatpack.scan import FoundImage, LateImages, host_of, looked_at, scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
+    from fatpack.images import Recognised
+    from fatpack.images.kernel import Kernel
     from fatpack.io.source import View
-    from fatpack.scan import Found, FoundImage
+    from fatpack.scan import Found
 
 SCHEMA = "fatpack.inspect/1"
 
 
-def inspection(view: View) -> dict[str, Any]:
-    """Return the record of one file."""
-    return _Inspection(view).record()
+def inspection(
+    view: View, *, deep: bool = False, kernels: bool = False, inflate: bool = True, verify: bool = False
+) -> dict[str, Any]:
+    """Return the record of one file.
+
+    ``deep`` looks outside the known places too. ``kernels`` tells what each kernel needs and what made the images;
+    without it, no more is read of an image than names its kernels. Without ``inflate`` the images of large compressed
+    bundles are listed as their tables have them: their containers have ``is_inflated`` false then, and the images no
+    form, claims, kernels or containers. ``verify`` checks the content of such bundles against their hashes.
+    """
+    return _Inspection(view, deep, kernels, inflate, verify).record()
 
 
 class _Inspection:
     """The record of a file in the making: its findings so far, and the kernels of images that were read."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, deep: bool, wants_facts: bool, inflates: bool, verifies: bool) -> None:
         self.view = view
+        self._deep = deep
+        self._inflates = inflates
+        self._verifies = verifies
         self.findings: list[Finding] = []
-        self._kernels_of: dict[tuple[int, int, int], list[str]] = {}
+        self._wants_facts = wants_facts
+        self._kernels_of: dict[tuple[int, int, int], dict[str, Any]] = {}
+        #: how much more is inflated although that is not wanted: a small file is shown as if it were not compressed
+        self._small = limits.INFLATED_AT_ONCE
+        #: how much more is inflated in all: small streams of large content would cost far more than the file is worth
+        self._room = max(limits.INFLATED_FLOOR, limits.INFLATED_RATIO * len(view))
 
     def record(self) -> dict[str, Any]:
         view = self.view
-        containers = self._containers(list(scan(view)))
+        items = list(scan(view, deep=self._deep))
+        containers = self._read(items)
         image = None if containers else self._image_alone()
+        host = host_of(view)
+        members = self._member_images(items) if host == "archive" else []
         if len(self.findings) > limits.FINDINGS:
             rest = len(self.findings) - limits.FINDINGS
             text = f"{rest} more findings are not listed"
@@ -49,27 +71,49 @@ class _Inspection:
         return {
             "path": view.chain[0] if view.chain else "",
             "size": len(view),
-            "host": host_of(view),
+            "host": host,
             "format": formats.sniff(view.head(0, 24)),
             "image": image,
             "containers": containers,
+            **({"member_images": members} if members else {}),
             "findings": [_finding(item) for item in self.findings],
         }
+
+    def _read(self, items: Sequence[Found | Finding]) -> list[dict[str, Any]]:
+        if not self._verifies:
+            return self._containers(items)
+        from fatpack.ops.verify import Verification
+
+        with Verification(items) as checks:
+            containers = self._containers(items)
+            self.findings += checks.findings()
+        return containers
 
     def _image_alone(self) -> dict[str, Any] | None:
         """Return what a file without containers is, if it is a device image itself."""
         recognised = images.recognise(self.view)
-        if recognised.form in ("", "object", "empty") or recognised.container:
+        if recognised.form in ("", "object", "archive", "empty") or recognised.container:
             return None
         # A damaged file has its finding already.
-        kernels = [] if self.findings else self._kernels(self.view, recognised.form)
-        return {
-            "form": recognised.form,
-            "triple": recognised.triple,
-            "arch": recognised.arch,
-            "detail": recognised.detail,
-            "kernels": kernels,
-        }
+        kernels = self._no_kernels() if self.findings else self._kernels(self.view, recognised.form)
+        return {**_claims(recognised), **kernels}
+
+    def _member_images(self, items: Sequence[Found | Finding]) -> list[dict[str, Any]]:
+        """Return what members of an archive are that hold no container, if they are device images themselves."""
+        from fatpack.report.member_images import member_images
+
+        known = {item.member_numbers for item in items if not isinstance(item, Finding)}
+        return [
+            {
+                "member": found.title,
+                "member_numbers": list(found.numbers),
+                "offset": self._offset(found.view.span(), found.view),
+                "size": len(found.view),
+                **_claims(found.recognised),
+                **self._kernels(found.view, found.recognised.form),
+            }
+            for found in member_images(self.view, known)
+        ]
 
     def _containers(self, items: Sequence[Found | Finding]) -> list[dict[str, Any]]:
         self.findings += [item for item in items if isinstance(item, Finding)]
@@ -77,19 +121,55 @@ class _Inspection:
 
     def _container(self, found: Found) -> dict[str, Any]:
         container = found.container
-        return {
+        images: Iterable[FoundImage] = found.images
+        is_late = not self._inflates and isinstance(found.images, LateImages)
+        if is_late:
+            images = (FoundImage(image, UNKNOWN if image.size else EMPTY) for image in container.images)
+        else:
+            unread = sum(image.image.size for image in images if image.recognised is UNREAD)
+            is_late = not self._inflates and unread > self._small
+            if not is_late:
+                self._small -= unread
+                images = [self._looked_at(image) for image in images]
+        record: dict[str, Any] = {
             "format": container.format,
             "version": container.version,
             "host": found.host,
             "section": found.section,
             "section_index": found.index,
             "member": found.member,
+            **({"member_numbers": list(found.member_numbers)} if found.member_numbers else {}),
             "offset": self._offset(container.span, found.view),
             "size": container.span.size,
             "attrs": dict(container.attrs),
             "stored": dict(formats.room(container.format).describe(container)),
-            "images": [self._image(index, image) for index, image in enumerate(found.images)],
+            **({"is_inflated": False} if is_late else {}),
+            "images": [self._image(index, image) for index, image in enumerate(images)],
         }
+        if container.format == "cir-offload-container":
+            from fatpack.report.launches import problems
+
+            self.findings += [finding(code, container.span, message) for code, message in problems(record)]
+        return record
+
+    def _looked_at(self, found: FoundImage) -> FoundImage:
+        """Return an image that was only listed inflated and recognised, as far as that can be done."""
+        if found.recognised is not UNREAD or not found.image.size:
+            return found
+        had_room = self._room > 0
+        self._room -= found.image.size
+        if self._room < 0:
+            if had_room:
+                text = "the images inflate to more than is in proportion to the file"
+                self.findings.append(finding("FP1107", found.image.span, text, "from here on they are only listed"))
+            return found
+        try:
+            return looked_at(found)
+        except Unsupported:  # its container has said so
+            return found
+        except FormatError as error:
+            self.findings.append(finding("FP1104", found.image.span, error.describe(), error.hint))
+            return found
 
     def _image(self, index: int, found: FoundImage) -> dict[str, Any]:
         image, target = found.image, found.image.target
@@ -109,26 +189,50 @@ class _Inspection:
             "attrs": dict(image.attrs),
             "claims": {"triple": found.recognised.triple, "arch": found.recognised.arch},
             "detail": found.recognised.detail,
-            "kernels": self._kernels(view, found.recognised.form),
+            **self._kernels(view, found.recognised.form),
             "containers": inside,
         }
 
-    def _kernels(self, view: View, form: str) -> list[str]:
-        """Return the kernels of an image; images that share their bytes are read once."""
+    def _no_kernels(self) -> dict[str, Any]:
+        return {"kernels": [], "kernel_facts": [], "made_by": []} if self._wants_facts else {"kernels": []}
+
+    def _kernels(self, view: View, form: str) -> dict[str, Any]:
+        """Return the kernels of an image, and the facts if they are wanted; what shares its bytes is read once."""
         place = (id(view.source), view.start, view.end)
         if place not in self._kernels_of:
-            names: list[str] = []
+            told = self._no_kernels()
             try:
-                names = list(images.kernels(view, form))
+                told["kernels"] = list(images.kernels(view, form))
+                if self._wants_facts:
+                    told |= self._facts(view, form)
             except FormatError as error:
                 span = view.span() if error.offset is None else Span(error.offset, view.end, error.chain)
                 self.findings.append(finding("FP1104", span, error.describe(), error.hint))
-            self._kernels_of[place] = names
+            self._kernels_of[place] = told
         return self._kernels_of[place]
+
+    def _facts(self, view: View, form: str) -> dict[str, Any]:
+        facts = images.facts(view, form)
+        self.findings += [finding("FP1106", view.span(), text) for text in facts.contradictions]
+        return {"kernel_facts": [_kernel(kernel) for kernel in facts.kernels], "made_by": list(facts.made_by)}
 
     def _offset(self, span: Span, view: View) -> int | None:
         """Return an absolute offset in the file, None for bytes that are not in it as such."""
         return span.start if view.source is self.view.source else None
+
+
+def _claims(recognised: Recognised) -> dict[str, Any]:
+    return {field: getattr(recognised, field) for field in ("form", "triple", "arch", "detail")}
+
+
+def _kernel(kernel: Kernel) -> dict[str, Any]:
+    """Return the record of a kernel: its fields, sizes as lists, banks of constants by their number as text."""
+    record: dict[str, Any] = {field: getattr(kernel, field) for field in type(kernel)._fields}
+    for field in ("required_threads", "cluster"):
+        record[field] = record[field] and list(record[field])
+    if kernel.constants is not None:
+        record["constants"] = {str(bank): size for bank, size in kernel.constants}
+    return record
 
 
 def _finding(item: Finding) -> dict[str, Any]:

@@ -310,3 +310,31 @@ def test_versions_2_and_3_are_extracted_too(tmp_path: Path, monkeypatch: pytest.
     for name in ("fatpack-v2", "fatpack-v3", "fatpack-v3-zstd"):
         assert main(["tool", NAME, str(FIXTURES / "offload_binary" / f"{name}.bin"), "--image=arch=sm_80"]) == 0
         assert Path(f"{name}-nvptx64-nvidia-cuda-sm_80.0.cubin").read_bytes() == b"worldworld"
+
+
+@pytest.mark.reference
+def test_an_archive_of_images_has_the_table_of_symbols_that_llvm_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cubins = sorted((FIXTURES / "cuda" / "cubin").glob("*.cubin"))[:3]
+    files = [*cubins, FIXTURES / "bitcode" / "clang-22.bc", FIXTURES / "coff" / "clang-22-x86_64.obj", __file__]
+    run(NAME, "-o", "pkg.bin", *(f"--image=file={path},triple=t" for path in files))
+    run(NAME, "pkg.bin", "--archive", "--image=file=theirs.a")
+    assert main(["tool", NAME, "pkg.bin", "--archive", "--image=file=ours.a"]) == 0
+    assert Path("ours.a").read_bytes() == Path("theirs.a").read_bytes()
+    assert b"add_one in pkg.bin" in run("llvm-nm", "--print-armap", "ours.a", check=False).stdout
+
+
+@pytest.mark.reference
+def test_an_image_whose_symbols_are_damaged_gives_no_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("cut.o").write_bytes((FIXTURES / "coff" / "clang-22-x86_64.obj").read_bytes()[:60])
+    run(NAME, "-o", "pkg.bin", "--image=file=cut.o,triple=t")
+    arguments = ["pkg.bin", "--archive", "--image=file=x.a"]
+    assert subprocess.run([tool(NAME), *arguments], check=False).returncode == 1
+    assert main(["tool", NAME, *arguments]) == 1
+    assert capfd.readouterr().err.count("error: ") == 2
+    assert not Path("x.a").exists()

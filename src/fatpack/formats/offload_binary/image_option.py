@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fatpack.errors import UsageError
 from fatpack.formats.offload_binary.key_order import llvm_order
 from fatpack.formats.offload_binary.layout import BITCODE, FORMS, KIND_BY_EXTENSION, OFFLOAD_KINDS
 from fatpack.formats.offload_binary.stored import Entry
@@ -56,13 +57,20 @@ def image_kind(name: str, head: bytes) -> int:
     return KIND_BY_EXTENSION.get(base.rpartition(".")[2] if "." in base else "", 0)
 
 
+def _stored(text: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise UsageError(f"{text!r} is no text that a file can hold", hint="give it in UTF-8") from None
+
+
 def image_from(option: ImageOption, name: str, data: View) -> Image:
-    """Return the image that one file of an option makes, its strings in the order LLVM stores them."""
-    pairs = {key.encode("utf-8", "surrogateescape"): value for key, value in option.pairs}
-    order = llvm_order(list(pairs))
-    strings = tuple(
-        (key, pairs[key].encode("utf-8", "surrogateescape")) for key in order if key not in (b"file", b"kind")
-    )
+    """Return the image that one file of an option makes, its strings in the order LLVM stores them.
+
+    Raises UsageError for text that no file can hold.
+    """
+    pairs = {_stored(key): value for key, value in option.pairs}
+    strings = tuple((key, _stored(pairs[key])) for key in llvm_order(list(pairs)) if key not in (b"file", b"kind"))
     kind = image_kind(name, data.head(0, 4))
     offload = OFFLOAD_WORDS.get(option.get("kind") or "", 0)
     target = Target(option.get("triple") or "", option.get("arch") or "", OFFLOAD_KINDS[offload])

@@ -1,0 +1,68 @@
+"""Packing CIR offload containers: a host module and device modules, with their bundle IDs → one MLIR file."""
+
+from __future__ import annotations
+
+from fatpack.errors import UsageError
+from fatpack.formats import cir
+from fatpack.formats.cir.bundle_id import KINDS, id_for, parse_id
+from fatpack.formats.cir.words import FORMAT
+from fatpack.model import Container, Image, Span, Target
+from fatpack.ops.pack import Packed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.formats.cir.combination import Combination
+    from fatpack.formats.offload_binary.image_option import ImageOption
+    from fatpack.io.source import View
+
+
+def image_from(option: ImageOption, _name: str, data: View) -> Image:
+    """Return the module that one file of ``--image=file=F,id=ID`` or ``file=F,kind=K,triple=T[,arch=A]`` makes.
+
+    The ID is stored as it is given. Raises UsageError for a target that no container can name.
+    """
+    given = {key: value for key, value in option.pairs if key != "file"}
+    spelling = given.pop("id", None)
+    named = [key for key in ("triple", "arch", "kind") if key in given]
+    if spelling is not None and named:
+        raise UsageError(f"--image={option.text}: id says already what {named[0]} does", hint=f"leave out {named[0]}")
+    if spelling is None:
+        kind, triple = given.pop("kind", ""), given.pop("triple", "")
+        if kind not in KINDS or not triple:
+            hint = f"write kind={'|'.join(KINDS)},triple=T, or id=BUNDLE-ID"
+            raise UsageError(f"--image={option.text}: a module in a CIR container needs a kind and a triple", hint=hint)
+        spelling = id_for(Target(triple, given.pop("arch", ""), KINDS[kind]))
+    if given:
+        raise UsageError(
+            f"--image={option.text}: a CIR container cannot store the key {next(iter(given))!r}",
+            hint="it stores an ID for each module and nothing else",
+        )
+    target = parse_id(spelling).target
+    return Image(target, "cir", data, len(data), len(data), data.span(), attrs={"id": spelling})
+
+
+def pack_cir(stored: Sequence[Image], *, form: str | None = None) -> Packed:
+    """Return the container of the modules, host first, devices in their order; ``form`` as ``fatpack.formats.cir`` has.
+
+    Raises UsageError where the modules make no container, FormatError for one that is no valid text, Unsupported for
+    bytecode; all of that before the first byte is written.
+    """
+    combination = combine(stored, form=form)
+    return Packed(tuple(combination.pieces()), notes=tuple(report_lines(combination)))
+
+
+def combine(stored: Sequence[Image], *, form: str | None = None) -> Combination:
+    """Return the combination of the modules, whose report says what has to be renamed."""
+    attrs = {"form": form} if form else {}
+    return cir.combine(Container(FORMAT, 0, tuple(stored), Span(0, 0), attrs=attrs))
+
+
+def report_lines(combination: Combination) -> Iterator[str]:
+    """Yield what was renamed in which module, one line each; nothing where all names stay."""
+    for part in combination.report:
+        for rename in part.records:
+            yield f"{part.name}: {rename.kind} {rename.old!r} becomes {rename.new!r}: {rename.reason}"
+        for kind, renames in (("alias", part.aliases), ("resource", part.resources)):
+            yield from (f"{part.name}: {kind} {old} becomes {new}" for old, new in renames.items())

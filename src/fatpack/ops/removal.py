@@ -1,0 +1,208 @@
+"""Taking device code out: selected images, or all, of an object or of the members of an archive."""
+
+from __future__ import annotations
+
+from fatpack.errors import FormatError, HostError, LimitExceeded
+from fatpack.formats.clang_bundle.stored import SectionEntry
+from fatpack.hosts import archive
+from fatpack.io import limits
+from fatpack.model import Finding
+from fatpack.ops.edit import editor
+from fatpack.ops.select import describe, present_archs, select
+from fatpack.ops.verify import content_findings
+from fatpack.ops.writing import write_all
+from fatpack.record import Record
+from fatpack.scan import Found, host_of, scan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from fatpack.hosts import Site
+    from fatpack.io.source import View
+    from fatpack.model import Piece
+    from fatpack.ops.select import Selector
+    from fatpack.scan import FoundImage
+
+
+#: formats whose compressed containers store a hash of their content
+_HASHED = ("clang-offload-bundle",)
+
+
+class NothingSelected(HostError):
+    """The host is fine, but no image of it was meant; the message says what is there."""
+
+
+class Removal(Record):
+    """A plan to take images out: the pieces of the new host, and what goes, in words."""
+
+    pieces: Iterable[Piece]
+    removed: tuple[str, ...]
+    removed_size: int
+
+
+class _Part(Record):
+    """A file and what is in it: of an archive its members with their numbers, of any other file what was found.
+
+    ``title`` is the name of the member it is, "" for the whole file.
+    """
+
+    view: View
+    title: str
+    items: tuple[Found | Finding, ...]
+    members: tuple[tuple[int, _Part], ...] = ()
+
+
+def remove(host: View, selector: Selector) -> Removal:
+    """Return the host without the selected images (all by default); of an archive, without those of all its members.
+
+    A section that loses everything in it goes. One that keeps something is written again: containers that lose some
+    images are rewritten, all other bytes stay as they are, known or not. A damaged container refuses the whole edit:
+    what cannot be read cannot be kept safely. Raises HostError when nothing can be removed, with what is there.
+    """
+    if host_of(host) != "archive":
+        editor(host)
+    whole = _part(host, "", limits.NESTING)
+    parts = list(_parts(whole))
+    items = [item for part in parts for item in part.items]
+    for item in items:
+        if isinstance(item, Finding) and item.severity == "error":
+            raise FormatError(
+                item.message, offset=item.span.start, hint="nothing was removed", chain=item.span.source or host.chain
+            )
+    chosen = list(select(items, selector))
+    meant = {id(image): image for position, _, image in chosen if "/" not in position}
+    if not meant:
+        raise _nothing(host, items, selector, [position for position, _, _ in chosen])
+    # What keeps some images is written anew with a hash of its own, which would make damaged code look right.
+    kept = [
+        found for found in {id(found): found for _, found, _ in chosen}.values() if found.container.format in _HASHED
+    ]
+    for wrong in content_findings(kept):
+        raise FormatError(
+            wrong.message, offset=wrong.span.start, hint="nothing was removed", chain=wrong.span.source or host.chain
+        )
+    titles = {id(item): f"{part.title}: " if part.title else "" for part in parts for item in part.items}
+    removed = [titles[id(found)] + describe(where, image) for where, found, image in chosen if id(image) in meant]
+    size = sum(image.image.stored_size or 0 for image in meant.values())
+    return Removal(_without_meant(whole, meant) or (), tuple(removed), size)
+
+
+def _part(view: View, title: str, depth: int) -> _Part:
+    """Return a file with everything in it, archives in archives too."""
+    if host_of(view) != "archive":
+        return _Part(view, title, tuple(scan(view)))
+    if depth <= 0:
+        raise LimitExceeded("archives are nested too deeply", offset=view.offset(0), chain=view.chain)
+    findings, members = [], []
+    for site in archive.locate(view):
+        if isinstance(site, Finding):
+            findings.append(site)
+            continue
+        assert site.index is not None
+        inner = f"{title}({site.member})" if title else site.member or ""
+        members.append((site.index, _part(site.data, inner, depth - 1)))
+    return _Part(view, title, tuple(findings), tuple(members))
+
+
+def _parts(part: _Part) -> Iterator[_Part]:
+    """Yield a part and all parts in it, in file order, so that containers are counted as ``inspect`` does."""
+    yield part
+    for _, member in part.members:
+        yield from _parts(member)
+
+
+def _without_meant(part: _Part, meant: Collection[int]) -> Iterable[Piece] | None:
+    """Return a file without the images that are meant; None if it has none of them. Raises HostError."""
+    if part.members:
+        edited = {number: _without_meant(member, meant) for number, member in part.members}
+        changed = {number: list(pieces) for number, pieces in edited.items() if pieces is not None}
+        return archive.rewrite(part.view, changed) if changed else None
+    found = [item for item in part.items if isinstance(item, Found)]
+    if not any(id(image) in meant for item in found for image in item.images):
+        return None
+    if host_of(part.view) == "raw":
+        raise HostError(
+            "images are not taken out of a bare container",
+            hint="extract those to keep, and pack them again",
+            chain=part.view.chain,
+        )
+    room = editor(part.view)
+    changes: dict[int, Sequence[Piece] | None] = {}
+    containers, images = _by_section(found)
+    for site in room.locate(part.view):
+        if not isinstance(site, Finding) and site.index is not None:
+            inside = containers.get(site.index, [])
+            if site.expects == "image":
+                changes |= _without_images(site.index, images.get(site.index, []), meant)
+            elif any(id(image) in meant for item in inside for image in item.images):
+                changes[site.index] = _without(site, inside, meant)
+    return room.edit(part.view, changes)
+
+
+def _nothing(
+    host: View, items: Sequence[Found | Finding], selector: Selector, nested: Sequence[str]
+) -> NothingSelected:
+    """Return the error for a selection that can remove nothing."""
+    if nested:
+        return NothingSelected(
+            f"image {nested[0]} lies inside another image",
+            hint="extract the image around it and edit that",
+            chain=host.chain,
+        )
+    asked = f" that matches {selector.describe()}" if not selector.is_empty() else ""
+    unread = next((item.message for item in items if isinstance(item, Finding) and item.code == "FP1006"), "")
+    archs = present_archs(items)
+    hint = f"present are {', '.join(archs)}" if archs else unread
+    return NothingSelected(f"no image to remove{asked}", hint=hint, chain=host.chain)
+
+
+def _without(site: Site, inside: Sequence[Found], meant: Collection[int]) -> list[Piece] | None:
+    """Return what stays of a section as pieces, None if nothing but padding does."""
+    data, at = site.data, 0
+    kept: list[Piece] = []
+    has_content = False
+    lefts = [tuple(image.image for image in found.images if id(image) not in meant) for found in inside]
+    changed = [
+        found.container.replace(images=left)
+        for found, left in zip(inside, lefts, strict=True)
+        if left and len(left) < len(found.images)
+    ]
+    written = iter(write_all(changed))
+    for found, left in zip(inside, lefts, strict=True):
+        start, end = found.view.start - data.start, found.view.end - data.start
+        gap = data.slice(at, start - at)
+        kept.append(gap)
+        has_content = has_content or bool(left) or not gap.is_zero()
+        if len(left) == len(found.images):
+            kept.append(found.view)
+            has_content = True
+        elif left:
+            kept += next(written)
+        at = end
+    tail = data.slice(at, len(data) - at)
+    return [*kept, tail] if has_content or not tail.is_zero() else None
+
+
+def _by_section(found: Sequence[Found]) -> tuple[dict[int, list[Found]], dict[int, list[FoundImage]]]:
+    """Return the containers that lie in each section, and the images of a fat object that each section is."""
+    containers: dict[int, list[Found]] = {}
+    images: dict[int, list[FoundImage]] = {}
+    for item in found:
+        if item.index is not None:
+            containers.setdefault(item.index, []).append(item)
+        elif item.container.attrs.get("flavour") == "object":
+            for image in item.images:
+                if isinstance(image.image.record, SectionEntry):
+                    images.setdefault(image.image.record.section, []).append(image)
+    return containers, images
+
+
+def _without_images(
+    number: int, inside: Sequence[FoundImage], meant: Collection[int]
+) -> dict[int, Sequence[Piece] | None]:
+    """Return the change to a section of a fat object, which holds one image, or several after ``ld -r``."""
+    kept = [image.image.data for image in inside if id(image) not in meant]
+    if len(kept) == len(inside):
+        return {}
+    return {number: kept or None}

@@ -1,0 +1,100 @@
+"""Checking what listing leaves unread: the content of compressed containers, on all cores."""
+
+from __future__ import annotations
+
+from fatpack.errors import FormatError
+from fatpack.findings import finding
+from fatpack.io.source import is_in_file
+from fatpack.model import Finding
+from fatpack.parallel import Tasks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from typing_extensions import Self
+
+    from fatpack.model import Container
+    from fatpack.scan import Found
+
+
+class Verification:
+    """The checks of all compressed containers among some items of a scan; they run from the moment this is made.
+
+    :meth:`findings` waits for them. Leaving the block early leaves the rest unchecked. Small containers were checked
+    when they were read. Memory is bounded by what the compressed streams ask for (their window, 128 MB at most from
+    LLVM), once per core.
+    """
+
+    def __init__(self, items: Sequence[Found | Finding]) -> None:
+        self._items = items
+        # What is inflated shares its source with other readers, which threads must not.
+        self._tasks = Tasks([_check(found.container) for found in _unchecked(items) if _is_in_file(found)])
+
+    def findings(self) -> list[Finding]:
+        """Return what is wrong: hashes, stray bytes, damaged streams. Containers inside images come last."""
+        found = [item for findings in self._tasks for item in findings]
+        for inner in _everything(self._items):
+            if not _is_in_file(inner):
+                found += _check(inner.container)()
+        return found
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._tasks.__exit__()
+
+
+def verify(items: Sequence[Found | Finding]) -> list[Finding]:
+    """Return what is wrong with the content of all compressed containers among the items; damage does not raise."""
+    with Verification(items) as checks:
+        return checks.findings()
+
+
+#: What says that compressed content is not what was stored.
+_CONTENT_CODES = ("FP1304", "FP1305")
+
+
+def content_findings(found: Sequence[Found]) -> list[Finding]:
+    """Return what is wrong with the content of compressed containers, whenever it was or has to be checked.
+
+    Whoever writes such content anew asks before: a new hash over damaged code would make the damage look right.
+    """
+    checked = [item for one in found for item in one.container.findings if item.code in _CONTENT_CODES]
+    return [*checked, *(item for item in verify(found) if item.severity != "note")]
+
+
+def _unchecked(items: Iterable[Found | Finding]) -> Iterator[Found]:
+    """Yield the containers that were not checked when they were read, without looking at their images."""
+    for item in items:
+        if not isinstance(item, Finding) and item.container.format == "clang-offload-bundle":
+            from fatpack.formats.clang_bundle.verify import is_unchecked
+
+            if is_unchecked(item.container):
+                yield item
+
+
+def _everything(items: Iterable[Found | Finding]) -> Iterator[Found]:
+    """Yield the unchecked containers among the items and inside their images, in file order."""
+    yield from _unchecked(items)
+    for item in items:
+        if not isinstance(item, Finding):
+            for image in item.images:
+                yield from _everything(image.inside)
+
+
+def _is_in_file(found: Found) -> bool:
+    return is_in_file(found.container.span.source)
+
+
+def _check(container: Container) -> Callable[[], list[Finding]]:
+    def run() -> list[Finding]:
+        from fatpack.formats.clang_bundle.verify import verify as check
+
+        try:
+            return check(container)
+        except FormatError as error:
+            return [finding("FP1001", container.span, error.describe(), error.hint)]
+
+    return run

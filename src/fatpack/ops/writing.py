@@ -1,0 +1,48 @@
+"""Several containers → their pieces, on all cores where they have to be compressed."""
+
+from __future__ import annotations
+
+from fatpack import formats
+from fatpack.io.streamed import StreamedSource
+from fatpack.parallel import Tasks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from fatpack.io.source import View
+    from fatpack.model import Container, Image, Piece
+
+
+def write_all(containers: Sequence[Container]) -> list[list[Piece]]:
+    """Return the pieces of each container, in order. What is compressed is in memory then, inflated bytes are not.
+
+    Raises what writing raises, for the first container that cannot be written.
+    """
+    are_compressed = any("compression" in container.attrs for container in containers)
+    with Tasks([_task(container) for container in containers], threads=None if are_compressed else 1) as tasks:
+        return list(tasks)
+
+
+def _task(container: Container) -> Callable[[], list[Piece]]:
+    def run() -> list[Piece]:
+        is_as_read = getattr(container.record, "images", None) == container.images
+        own = container if is_as_read else container.replace(images=apart(container.images))
+        return list(formats.room(container.format).write(own))
+
+    return run
+
+
+def apart(images: Iterable[Image]) -> tuple[Image, ...]:
+    """Return images whose bytes are inflated for these alone: no two threads may read one stream."""
+    sources: dict[int, StreamedSource] = {}
+    found = []
+    for image in images:
+        view: View = image.data  # type: ignore[assignment]  # every parsed image is a View
+        source = view.source
+        if isinstance(source, StreamedSource):
+            own = sources.setdefault(id(source), source.apart())
+            found.append(image.replace(data=view.replace(source=own)))
+        else:
+            found.append(image)
+    return tuple(found)

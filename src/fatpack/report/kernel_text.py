@@ -1,0 +1,66 @@
+"""What kernels need, as a table: one line per kernel, and only the columns in which something is known.
+
+::
+
+    registers  shared  local  params  constant  threads  barriers  code  kernel
+           12     512      0      20       372       64         1   640  _Z5scaleIdEvPT_S0_i
+            8       0      0      12       364        -         0   256  add_one
+
+Names come last, so that the numbers stay aligned however long a mangled name is. Sizes are exact, in bytes.
+"""
+
+from __future__ import annotations
+
+from fatpack.report.text import columns, printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+#: field → heading; for code objects the words of their own tools
+_HEADINGS = {
+    "registers": ("registers", "VGPRs"),
+    "sgprs": ("SGPRs", "SGPRs"),
+    "agprs": ("AGPRs", "AGPRs"),
+    "vgpr_spills": ("VGPR spills", "VGPR spills"),
+    "sgpr_spills": ("SGPR spills", "SGPR spills"),
+    "shared": ("shared", "LDS"),
+    "local": ("local", "scratch"),
+    "params": ("params", "kernarg"),
+    "constants": ("constant", "constant"),
+    "max_threads": ("threads", "work-group"),
+    "min_blocks": ("min. blocks", "min. blocks"),
+    "cluster": ("cluster", "cluster"),
+    "wavefront": ("wave", "wave"),
+    "barriers": ("barriers", "barriers"),
+    "size": ("code", "code"),
+}
+
+
+def kernel_table(kernels: Sequence[dict[str, Any]], form: str, indent: str) -> Iterator[str]:
+    """Yield the table for the kernels of one image, as its record holds them; nothing for no kernels."""
+    cells = {field: [_cell(kernel, field) for kernel in kernels] for field in _HEADINGS}
+    known = [field for field, column in cells.items() if any(cell != "-" for cell in column)]
+    names = [printable(kernel["name"]) for kernel in kernels]
+    if not known:
+        yield from (f"{indent}kernel {name}" for name in names)
+        return
+    heading = [_HEADINGS[field][form == "code-object"] for field in known]
+    rows = [[*heading, "kernel"], *zip(*(cells[field] for field in known), names, strict=True)]
+    yield from columns(rows, right=range(len(known)), indent=indent)
+
+
+def _cell(kernel: dict[str, Any], field: str) -> str:
+    value = kernel[field]
+    if field == "local" and kernel["has_dynamic_stack"]:
+        return "dynamic" if value is None else f"{value}+"
+    if field == "max_threads" and kernel["required_threads"]:
+        value = kernel["required_threads"]
+    if value is None or value == {}:
+        return "-"
+    if isinstance(value, list):
+        return "x".join(map(str, value))
+    if isinstance(value, dict):
+        return ", ".join(str(size) if bank == "0" else f"[{bank}] {size}" for bank, size in value.items())
+    return str(value)

@@ -1,0 +1,75 @@
+"""Members of an archive that are device images themselves, in no container.
+
+Archives that compilers make for one target hold such members, and so do those that clang-offload-bundler unbundles.
+"""
+
+from __future__ import annotations
+
+from fatpack import images
+from fatpack.elf import AMDGPU, CUDA, header
+from fatpack.hosts import Site, archive
+from fatpack.io import limits
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from fatpack.images import Recognised
+    from fatpack.io.source import View
+
+#: What bitcode is for a device: the start of its triple. Other bitcode is the host's, compiled with -flto.
+_DEVICES = ("amdgcn", "nvptx", "spir", "r600")
+
+_NO_IMAGES = ("", "object", "archive", "empty")
+
+
+class MemberImage(Record):
+    """A member that is an image: the numbers that lead to it, its name, its bytes and what they are."""
+
+    numbers: tuple[int, ...]
+    title: str
+    view: View
+    recognised: Recognised
+
+
+def member_images(view: View, known: Collection[tuple[int, ...]]) -> Iterator[MemberImage]:
+    """Yield the images among an archive's members, those of archives in it too.
+
+    ``known`` are the numbers of members in which containers were found. Damage is left to the scan to tell.
+    """
+    left = limits.CONTAINERS
+    for found in _walk(view, (), "", known, limits.NESTING):
+        left -= 1
+        if left < 0:
+            return
+        yield found
+
+
+def _walk(
+    view: View, numbers: tuple[int, ...], title: str, known: Collection[tuple[int, ...]], depth: int
+) -> Iterator[MemberImage]:
+    for site in archive.locate(view):
+        if not isinstance(site, Site) or site.index is None or (*numbers, site.index) in known:
+            continue
+        place = (*numbers, site.index)
+        name = f"{title}({site.member})" if title else site.member or ""
+        if archive.detect(site.data):
+            if depth > 1:
+                yield from _walk(site.data, place, name, known, depth - 1)
+            continue
+        recognised = _recognise(site.data)
+        if recognised is not None:
+            yield MemberImage(place, name, site.data, recognised)
+
+
+def _recognise(view: View) -> Recognised | None:
+    """Return what a member is if it is an image; most members are the host's objects, and read no further."""
+    head = view.head(0, 64)
+    elf = header(view, head)
+    if elf is not None and elf.machine not in (CUDA, AMDGPU):
+        return None
+    recognised = images.recognise(view)
+    if recognised.form in _NO_IMAGES or recognised.container:
+        return None
+    return None if recognised.form == "bitcode" and not recognised.triple.startswith(_DEVICES) else recognised

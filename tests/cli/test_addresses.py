@@ -1,0 +1,94 @@
+"""What ``inspect -v`` says an image can be had by is what ``extract`` takes, for images wherever they lie."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.builders import archive as build_archive
+from tests.builders import sycl
+from tests.cli.conftest import Ran
+from tests.laws.rooms import FIXTURES
+
+import fatpack as library
+from fatpack.ops.address import format_range, parse_address
+
+Fatpack = Callable[..., Ran]
+
+FAT = (FIXTURES / "elf" / "clang-22-hip-rdc-bundler.o").read_bytes()
+HIP = (FIXTURES / "elf" / "clang-22-hip.o").read_bytes()
+ARCHIVE = b"!<arch>\n" + b"".join(build_archive.member(b"m.o/", data) for data in (FAT, HIP, FAT))
+LARGE = sycl.spirv(5000, 1)
+PROGRAM = sycl.program([sycl.Stored(sycl.spirv(30)), sycl.Stored(sycl.packed(LARGE), len(LARGE))])
+
+FILES = {
+    "fat.o": FAT,
+    "hip.o": HIP,
+    "lib.a": ARCHIVE,
+    "outer.a": b"!<arch>\n" + build_archive.member(b"in.a/", ARCHIVE),
+    "program.so": PROGRAM,
+    "program.dll": sycl.windows_program([sycl.Stored(sycl.spirv(30)), sycl.Stored(sycl.packed(LARGE), len(LARGE))]),
+    "plain.bundle": (FIXTURES / "clang_bundle" / "llvm-22-hip.bundle").read_bytes(),
+    "packed.bundle": (FIXTURES / "clang_bundle" / "llvm-22-v3-zstd.bundle").read_bytes(),
+    "odd name #1?offset=2%41&x.o": HIP,
+    "a#offset=1": HIP,
+    "odd(1)": HIP,
+    "Größe.o": HIP,
+    "line\nbreak.o": HIP,
+    "file:x.o": HIP,
+    os.fsdecode(b"broken-\xff.o"): HIP,
+}
+
+#: names that are printed behind ``file://``, percent-encoded
+ENCODED = {name for name in FILES if any(char in name for char in " #?%&\n\udcff")}
+
+
+@pytest.mark.parametrize("name", FILES, ids=ascii)
+def test_every_image_can_be_had_by_what_inspect_prints(name: str, folder: Path, fatpack: Fatpack) -> None:
+    Path(name).write_bytes(FILES[name])
+    lines = [line.strip() for line in fatpack("inspect", "-v", f"./{name}").out.splitlines()]
+    handles = [line for line in lines if "#offset=0x" in line or line.startswith("extract with ")]
+    assert all(line.startswith("file://") == (name in ENCODED) for line in handles if "#offset=0x" in line)
+    with library.open(name) as file:
+        images = [(found, image) for found in file.containers for image in found.images]
+        assert len(handles) == len(images)
+        for (found, image), handle in zip(images, handles, strict=True):
+            if "#offset=0x" in handle:
+                ran = fatpack("extract", handle, "-o", "got", "--force")
+            else:
+                ran = fatpack(
+                    "extract", f"./{name}", *handle.removeprefix("extract with ").split(), "-o", "got", "--force"
+                )
+            assert ran.code == 0, ran.err
+            got = Path("got").read_bytes()
+            if image.image.target.offload == "host" and found.container.attrs["flavour"] == "object":
+                # What stands for the host is the object without the bundle's sections.
+                assert got.startswith(b"\x7fELF")
+                assert b"__CLANG_OFFLOAD_BUNDLE__" not in got
+            else:
+                assert got == image.image.data.tobytes()
+
+
+@pytest.mark.parametrize("name", FILES, ids=ascii)
+def test_an_address_of_any_path_is_read_back(name: str, folder: Path) -> None:
+    Path(name).write_bytes(b"0123456789")
+    address = parse_address(format_range(name, 3, 4), ranges=True)
+    assert (address.path, address.members, address.offset, address.size) == (name, "", 3, 4)
+
+
+@pytest.mark.parametrize("mark", ["#", "?"])
+@pytest.mark.parametrize("numbers", ["offset=4096&size=4616", "offset=0x1000&size=0x1208", "offset=010000&size=011010"])
+def test_addresses_of_rocm_are_understood(mark: str, numbers: str, folder: Path, fatpack: Fatpack) -> None:
+    Path("hip object.o").write_bytes(HIP)
+    assert fatpack("extract", f"file://hip%20object.o{mark}{numbers}", "-o", "got").code == 0
+    assert Path("got").read_bytes() == HIP[4096 : 4096 + 4616]
+
+
+def test_an_address_outside_the_file_is_refused(folder: Path, fatpack: Fatpack) -> None:
+    Path("hip.o").write_bytes(HIP)
+    ran = fatpack("extract", f"hip.o#offset={len(HIP)}&size=1", "-o", "got")
+    assert ran.code == 2
+    assert "outside the file" in ran.err
+    assert not Path("got").exists()

@@ -1,0 +1,133 @@
+"""``fatpack convert``: nothing is lost on the way, or nothing is written."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.builders import elf as build
+from tests.cli.conftest import Ran
+from tests.laws.rooms import FIXTURES
+
+import fatpack as library
+
+Fatpack = Callable[..., Ran]
+
+IDS = (
+    "host-x86_64-unknown-linux-gnu",
+    "hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-",
+    "hip-amdgcn-amd-amdhsa--gfx1030",
+    "openmp-nvptx64-nvidia-cuda--sm_70",
+    "sycl-spir64-unknown-unknown",
+    "fpga-odd",
+)
+
+
+@pytest.fixture
+def bundle(folder: Path, fatpack: Fatpack) -> Path:
+    for number in range(len(IDS)):
+        (folder / f"{number}.bin").write_bytes(bytes([number]) * (100 * number))
+    images = [f"--image=file={number}.bin,id={id}" for number, id in enumerate(IDS)]
+    assert fatpack("pack", "--format=bundle", "--bundle-align=64", *images, "-o", "b.bundle").code == 0
+    return folder
+
+
+def test_a_bundle_becomes_offload_binaries_and_the_same_bundle_again(bundle: Path, fatpack: Fatpack) -> None:
+    assert fatpack("convert", "b.bundle", "--format=offload-binary").code == 0
+    with library.open(bundle / "b.offload") as file:
+        assert [(found.container.format, len(found.images)) for found in file.containers] == [
+            ("llvm-offload-binary", 1)
+        ] * len(IDS)
+        assert [image.image.target.offload for image in file.images()][:5] == ["none", "hip", "hip", "openmp", "sycl"]
+    assert fatpack("convert", "b.offload", "--format=bundle", "--bundle-align=64", "-o", "again").code == 0
+    assert (bundle / "again").read_bytes() == (bundle / "b.bundle").read_bytes()
+
+
+def test_bundles_are_laid_out_and_compressed_anew_image_by_image(bundle: Path, fatpack: Fatpack) -> None:
+    assert fatpack("convert", "b.bundle", "--format=bundle", "--compress", "-o", "small").code == 0
+    assert fatpack("convert", "small", "--format=bundle", "--bundle-align=64", "-o", "again").code == 0
+    assert (bundle / "again").read_bytes() == (bundle / "b.bundle").read_bytes()
+
+
+def test_what_a_bundle_cannot_say_is_listed_and_nothing_written(folder: Path, fatpack: Fatpack) -> None:
+    option = "--image=file=k.ptx,kind=openmp,triple=nvptx64-nvidia-cuda,arch=sm_80,feature=+ptx88,producer=me"
+    fatpack("pack", option, "-o", "one.off")
+    ran = fatpack("convert", "one.off", "--format=bundle", "-o", "x")
+    assert ran.code == 1
+    assert "lost: image 0.0 openmp nvptx64-nvidia-cuda sm_80 ptx: the key feature=+ptx88\n" in ran.err
+    assert "the key producer=me" in ran.err
+    assert not (folder / "x").exists()
+    assert fatpack("convert", "one.off", "--format=bundle", "-o", "x", "--lossy").code == 0
+    assert fatpack("extract", "x", "-o", "back").code == 0
+    assert (folder / "back").read_bytes() == (folder / "k.ptx").read_bytes()
+
+
+def test_a_model_that_no_bundle_can_name_is_refused_whatever_is_allowed(folder: Path, fatpack: Fatpack) -> None:
+    fatpack("pack", "--image=file=a.cubin,kind=cuda,triple=nvptx64-nvidia-cuda,arch=sm_80", "-o", "one.off")
+    ran = fatpack("convert", "one.off", "--format=bundle", "--lossy", "-o", "x")
+    assert (ran.code, "cannot name the programming model 'cuda'" in ran.err) == (2, True)
+
+
+def test_images_of_several_bundles_stay_apart(bundle: Path, fatpack: Fatpack) -> None:
+    data = (bundle / "b.bundle").read_bytes()
+    (bundle / "two").write_bytes(data + bytes(-len(data) % 4096) + data)
+    assert fatpack("convert", "two", "--format=offload-binary", "-o", "o").code == 0
+    assert fatpack("convert", "o", "--format=bundle", "--bundle-align=64", "-o", "again").code == 0
+    with library.open(bundle / "again") as file:
+        assert [len(found.images) for found in file.containers] == [len(IDS)] * 2
+    ran = fatpack("convert", "two", "--format=bundle", "--type=s", "-o", "x")
+    assert (ran.code, "2 bundles, and only binary ones" in ran.err) == (2, True)
+
+
+def test_a_damaged_file_is_not_converted(bundle: Path, fatpack: Fatpack) -> None:
+    (bundle / "cut").write_bytes((bundle / "b.bundle").read_bytes()[:-10])
+    ran = fatpack("convert", "cut", "--format=offload-binary", "-o", "x")
+    assert (ran.code, "nothing was converted" in ran.err) == (3, True)
+
+
+def test_a_selection_is_converted_alone(bundle: Path, fatpack: Fatpack) -> None:
+    assert fatpack("convert", "b.bundle", "--offload=hip", "--format=offload-binary", "-o", "x").code == 0
+    with library.open(bundle / "x") as file:
+        assert [image.image.target.arch for image in file.images()] == ["gfx90a:xnack-", "gfx1030"]
+    ran = fatpack("convert", "b.bundle", "--arch=sm_99", "--format=offload-binary", "-o", "y")
+    assert (ran.code, "no images to convert" in ran.err) == (2, True)
+
+
+def test_the_library_converts_as_the_command_does(bundle: Path) -> None:
+    library.convert(bundle / "b.bundle", bundle / "o", format="offload-binary")
+    size = library.convert(bundle / "o", bundle / "again", format="bundle", align=64)
+    assert size == len((bundle / "b.bundle").read_bytes())
+    assert (bundle / "again").read_bytes() == (bundle / "b.bundle").read_bytes()
+
+
+def test_a_fat_object_gives_its_host_to_the_bundle(folder: Path, fatpack: Fatpack) -> None:
+    path = FIXTURES / "elf" / "clang-22-hip-rdc-bundler.o"
+    assert fatpack("convert", path, "--format=bundle", "-o", "b").code == 0
+    assert fatpack("extract", path, "--offload=host", "-o", "host").code == 0
+    assert fatpack("extract", "b", "--offload=host", "-o", "same").code == 0
+    assert (folder / "same").read_bytes() == (folder / "host").read_bytes()
+    assert (folder / "host").read_bytes()[:4] == b"\x7fELF"
+    assert b"__CLANG_OFFLOAD_BUNDLE__" not in (folder / "host").read_bytes()
+
+
+def test_a_merged_fat_object_gives_the_bundles_it_was_merged_of(folder: Path, fatpack: Fatpack) -> None:
+    """``ld -r`` puts all images for one ID together; the host is that of all of them."""
+    elf = build.Elf()
+    contents = {IDS[4]: [b"A1", b"A2", b"A3"], IDS[3]: [b"B1", b"B2"], IDS[0]: [b"\0"] * 3}
+    for id, images in contents.items():
+        sizes = struct.pack(f"<{len(images)}Q", *map(len, images))
+        elf.add("__CLANG_OFFLOAD_BUNDLE__" + id, b"".join(images), flags=build.EXCLUDE)
+        elf.add("__CLANG_OFFLOAD_BUNDLE_SIZE__" + id, sizes, flags=build.EXCLUDE)
+    (folder / "merged.o").write_bytes(elf.build())
+    assert fatpack("convert", "merged.o", "--format=bundle", "-o", "b").code == 0
+    with library.open(folder / "b") as file:
+        stored = [[image.image.data.tobytes()[:4] for image in found.images] for found in file.containers]
+    assert stored == [[b"A1", b"B1", b"\x7fELF"], [b"A2", b"B2"], [b"A3"]]
+    assert fatpack("convert", "merged.o", "--arch=sm_70", "--format=bundle", "-o", "c").code == 0
+    with library.open(folder / "c") as file:
+        assert [[image.image.data.tobytes() for image in found.images] for found in file.containers] == [
+            [b"B1"],
+            [b"B2"],
+        ]

@@ -1,0 +1,170 @@
+"""The stand-in for fatbinary: what it writes, says and returns, on its own."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Ran
+from tests.laws.rooms import FIXTURES
+
+from fatpack import __version__, api
+from fatpack.cli.tools.nvidia_command_line import CommandLineError, split_list, words_of
+
+Fatpack = Callable[..., Ran]
+CUBIN = "--image3=kind=elf,sm=90,file=k1.cuda13.0.sm_90.cubin"
+PTX = "--image3=kind=ptx,sm=80,file=k1.compute_80.ptx"
+FILES = ("fatbinary.out", "fatbinary.c")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for path in (*(FIXTURES / "cuda" / "cubin").iterdir(), *(FIXTURES / "cuda" / "ptx").iterdir()):
+        shutil.copy(path, tmp_path)
+    Path("empty").write_bytes(b"")
+    Path("more").write_text('-g "--ident=a b"')
+    return tmp_path
+
+
+def refused(ran: Ran, message: str) -> None:
+    assert (ran.code, ran.out, ran.err) == (1, "", message)
+    assert not [name for name in FILES if Path(name).exists()]
+
+
+def test_a_container_holds_the_images_in_their_order(folder: Path, fatpack: Fatpack) -> None:
+    assert fatpack("tool", "fatbinary", "--create=x", "-64", PTX, CUBIN) == (0, "", "")
+    with api.open("x") as file:
+        found = [(image.image.target.arch, image.form, image.image.compression) for image in file.images()]
+    assert found == [("sm_80", "ptx", "zstd"), ("sm_90", "cubin", None)]
+
+
+def test_without_images_there_is_an_empty_container(folder: Path, fatpack: Fatpack) -> None:
+    assert fatpack("tool", "fatbinary", "--create=x") == (0, "", "")
+    assert Path("x").read_bytes() == bytes.fromhex("50ed55ba010010000000000000000000")
+
+
+def test_without_an_output_images_are_checked_all_the_same(folder: Path, fatpack: Fatpack) -> None:
+    assert fatpack("tool", "fatbinary", CUBIN) == (0, "", "")
+    wrong = CUBIN.replace("sm=90", "sm=80")
+    mismatch = "\nnvFatbin error: fatbinary elf mismatch: elf arch does not match user-specified arch\n"
+    refused(fatpack("tool", "fatbinary", wrong), mismatch)
+
+
+@pytest.mark.parametrize(
+    ("image", "message"),
+    [
+        ("kind=elf,file=F", "fatbinary fatal   : Missing sm in image3"),
+        ("sm=90,file=F", "fatbinary fatal   : Missing or unknown kind in image3"),
+        ("kind=cubin,sm=90,file=F", "fatbinary fatal   : Missing or unknown kind in image3"),
+        ("kind=elf,sm=90", "fatbinary fatal   : Missing file in image"),
+        ("kind=elf,sm=90,file=none", "fatbinary fatal   : Could not open input file 'none'"),
+        ("kind=elf,sm=90,x=1", "fatbinary fatal   : Keyword 'x' is not defined for option 'image3'"),
+        ("kind=elf,sm=90,sm=90", "fatbinary fatal   : redefinition of keyword 'sm' "),
+        ("kind,sm=90", "fatbinary fatal   : 'kind' is not in 'keyword=value' format"),
+        ('kind="elf', "fatbinary fatal   : Stray '\"' character"),
+        ("kind=elf,sm=sm_90,file=F", "\nnvFatbin error: invalid architecture"),
+        ("kind=ptx,sm=90,file=F", "\nnvFatbin error: could not find ptx version"),
+        ("kind=ptx,sm=90,file=empty", "\nnvFatbin error: empty input"),
+    ],
+)
+def test_wrong_images_are_refused_in_the_words_of_the_original(
+    folder: Path, fatpack: Fatpack, image: str, message: str
+) -> None:
+    option = "--image3=" + image.replace("F", "k1.cuda13.0.sm_90.cubin")
+    refused(fatpack("tool", "fatbinary", "--create=fatbinary.out", option), message + "\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--create"], "fatbinary fatal   : argument expected after '--create'"),
+        (["--bogus"], "fatbinary fatal   : Unknown option '-bogus'"),
+        (["-64=1"], "fatbinary fatal   : no argument expected after '-64'"),
+        (["--compress=1"], "fatbinary fatal   : '1': expected true or false"),
+        (["-optf", "none"], "fatbinary fatal   : Could not open options file 'none'"),
+        (["-32", "-64"], "\nnvFatbin error: unknown option"),
+        (["--compress-mode=fast"], "\nnvFatbin error: unknown option"),
+        (["--image2=kind=index,file=more"], "\nnvFatbin error: invalid index input"),
+        (["--create=none/x"], "fatbinary fatal   : Could not open output file 'none/x'"),
+        (["--embedded-fatbin=none/x"], "fatbinary fatal   : Could not open output file 'none/x'"),
+    ],
+)
+def test_wrong_options_are_refused_in_the_words_of_the_original(
+    folder: Path, fatpack: Fatpack, options: list[str], message: str
+) -> None:
+    refused(fatpack("tool", "fatbinary", *options), message + "\n")
+
+
+def test_an_output_that_cannot_be_written_takes_the_other_with_it(folder: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("tool", "fatbinary", "--create=fatbinary.out", "--embedded-fatbin=none/x", CUBIN)
+    refused(ran, "fatbinary fatal   : Could not open output file 'none/x'\n")
+
+
+def test_options_that_are_given_twice_warn(folder: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("tool", "fatbinary", "--create=x", "--create=y")
+    assert ran.err == (
+        "fatbinary warning : incompatible redefinition for option 'create', the last value of this option was used\n"
+    )
+    assert not Path("x").exists()
+    assert Path("y").exists()
+
+
+def test_options_that_only_the_original_knows_are_refused(folder: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("tool", "fatbinary", "--create=fatbinary.out", "--compress-level=3")
+    refused(ran, "fatbinary fatal   : the option 'compress-level' is not among those that fatpack knows\n")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["a-file"], ["-h", "-V"]])
+def test_the_help_is_printed(folder: Path, fatpack: Fatpack, arguments: list[str]) -> None:
+    ran = fatpack("tool", "fatbinary", *arguments)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("\nUsage  : fatbinary [options]\n")
+    assert "--embedded-fatbin <file name>                      (-fatbin)\n" in ran.out
+
+
+def test_the_version_says_what_this_is(folder: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("tool", "/x/fatbinary", "-V")
+    assert ran == (0, f"fatbinary: fatpack {__version__}, standing in for fatbinary of CUDA 13.0\n", "")
+
+
+def test_an_options_file_is_read_in_its_place(folder: Path, fatpack: Fatpack) -> None:
+    assert fatpack("tool", "fatbinary", "-optf", "more", "--create=x", CUBIN) == (0, "", "")
+    with api.open("x") as file:
+        (image,) = (found.image for found in file.images())
+    assert image.attrs == {"identifier": "a b", "debug": "yes"}
+    assert image.compression == "zstd"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("-a  b\n\tc", ["-a", "b", "c"]),
+        ('x"a b"y', ["xa by"]),
+        ("a\\ b", ["a b"]),
+        ('"a\\"b"', ["ab"]),
+        ("'a b'", ["'a", "b'"]),
+        ('""', [""]),
+        ("a\0b", ["a"]),
+    ],
+)
+def test_words_of_options_files(text: str, words: list[str]) -> None:
+    assert words_of(text) == words
+
+
+def test_lists_are_split_outside_of_quotes() -> None:
+    assert split_list('a,"b,c" , d,,') == ["a", "b,c", "d"]
+    with pytest.raises(CommandLineError, match="Stray"):
+        split_list('a"')
+
+
+def test_ltoir_is_stored_without_obfuscation(folder: Path, fatpack: Fatpack) -> None:
+    Path("x.ltoir").write_bytes(b"\xed\x43\x4e\x7f\x01\x41" + bytes(range(200)))
+    assert fatpack("tool", "fatbinary", "--create=x", "--image3=kind=nvvm,sm=90,file=x.ltoir").code == 0
+    with api.open("x") as file:
+        (image,) = (found.image for found in file.images())
+        assert image.data.tobytes() == Path("x.ltoir").read_bytes()
+    assert image.compression == "zstd"
+    assert "obfuscated" not in image.attrs

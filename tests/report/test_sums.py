@@ -1,0 +1,81 @@
+"""What device code adds up to, checked against the records it is made from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.laws.rooms import FIXTURES
+
+from fatpack.cli import main
+from fatpack.report.sums import sums, table
+
+PLAIN = FIXTURES / "offload_binary" / "llvm-22-four.bin"
+COMPRESSED = FIXTURES / "clang_bundle" / "llvm-22-v3-zstd.bundle"
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*arguments: object) -> str:
+        assert main([str(argument) for argument in arguments]) in (0, 1)
+        return capsys.readouterr().out
+
+    return run
+
+
+def image(arch: str, size: int, stored: int | None, kernels: tuple[str, ...] = (), **more: object) -> dict[str, object]:
+    facts = [{"name": name, "size": 10 * number} for number, name in enumerate(kernels, 1)]
+    facts_and_size = {"size": size, "stored_size": stored, "kernels": list(kernels), "kernel_facts": facts}
+    return {"arch": arch, "triple": "t", "containers": [], "compression": None, **facts_and_size, **more}
+
+
+def container(size: int, *images: dict[str, object]) -> dict[str, object]:
+    return {"size": size, "member": None, "images": list(images)}
+
+
+def test_images_of_an_arch_are_added_over_all_files() -> None:
+    files = [
+        {"path": "one", "containers": [container(100, image("a", 30, 20), image("b", 60, 60))]},
+        {"path": "two", "containers": [container(10, image("a", 5, 5))]},
+    ]
+    result = sums(files, "arch")  # type: ignore[arg-type]
+    assert [(row["key"], row["images"], row["stored_size"], row["size"]) for row in result["rows"]] == [
+        ("b", 1, 60, 60),
+        ("a", 2, 25, 35),
+    ]
+    assert (result["total"]["stored_size"], result["total"]["size"]) == (85, 95)
+    assert [row["key"] for row in sums(files, "file")["rows"]] == ["one", "two"]  # type: ignore[arg-type]
+
+
+def test_a_compressed_container_is_shared_out_by_inflated_size() -> None:
+    files = [{"path": "one", "containers": [container(40, image("a", 300, None), image("b", 100, None))]}]
+    result = sums(files, "arch")  # type: ignore[arg-type]
+    assert {row["key"]: row["stored_size"] for row in result["rows"]} == {"a": 30, "b": 10}
+
+
+def test_what_holds_containers_is_not_counted_itself() -> None:
+    inner = container(80, image("x", 40, 40), image("y", 30, 30))
+    outer = image("wrapped", 80, 20, containers=[inner], compression="zstd")
+    result = sums([{"path": "one", "containers": [container(100, outer)]}], "arch")
+    assert {row["key"]: (row["stored_size"], row["size"]) for row in result["rows"]} == {"x": (11, 40), "y": (8, 30)}
+
+
+def test_kernels_are_ordered_by_their_code() -> None:
+    files = [{"path": "one", "containers": [container(9, image("a", 9, 9, ("k", "m")), image("b", 9, 9, ("m",)))]}]
+    rows = sums(files, "kernel")["rows"]  # type: ignore[arg-type]
+    assert [(row["key"], row["images"], row["code_size"]) for row in rows] == [("m", 2, 30), ("k", 1, 10)]
+
+
+def test_the_command_prints_a_table_and_json(run: Run) -> None:
+    lines = run("inspect", "--by", "arch", PLAIN, COMPRESSED).splitlines()
+    assert lines[0].split() == ["images", "stored", "inflated", "arch"]
+    assert lines[-1].split()[-1] == "total"
+    result = json.loads(run("inspect", "--by", "file", "--json", PLAIN, COMPRESSED))
+    assert result["schema"] == "fatpack.sums/1"
+    assert {Path(row["key"]) for row in result["rows"]} == {PLAIN, COMPRESSED}
+    assert result["total"]["images"] == sum(row["images"] for row in result["rows"])
+    assert list(table(result))[-1].endswith("total")
