@@ -20,6 +20,7 @@ COMMANDS = {
     "pack": "Pack device images into a container, or straight into a host object.",
     "extract": "Get images back out of anything, and print what was written.",
     "inspect": "Show hosts, containers, images and kernels, with sizes, offsets and findings.",
+    "convert": "Convert between container formats, with nothing lost.",
     "embed": "Put a finished container into a copy of an object.",
     "remove": "Take device code, or the selected images, out of an object.",
     "replace": "Exchange the device code of an object.",

@@ -13,7 +13,7 @@ from fatpack.report.text import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any, TypeVar
 
     from fatpack.io.source import View
@@ -45,16 +45,27 @@ def check_output(host: str, output: str | None, *, in_place: bool) -> None:
 
 
 def write_result(
-    host: View, path: str, pieces: Iterable[Piece], output: str | None, *, in_place: bool, force: bool, quiet: bool
+    host: View,
+    path: str,
+    pieces: Iterable[Piece],
+    output: str | None,
+    *,
+    in_place: bool,
+    force: bool,
+    quiet: bool,
+    inputs: Sequence[View] = (),
 ) -> int:
-    """Write a host, opened from ``path`` and edited, where the options say; return the exit code."""
+    """Write a host, opened from ``path`` and edited, where the options say; return the exit code.
+
+    The files of ``inputs``, what goes into the host, are never written over.
+    """
     if output == "-":
         write_pieces(1, pieces)
         return FINE
     target = path if output is None else output
     meter = Meter(len(host), f"writing {target}", quiet=quiet)
     try:
-        size = write_edited(host, pieces, target, force=force, in_place=in_place, progress=meter)
+        size = write_edited(host, pieces, target, force=force, in_place=in_place, inputs=inputs, progress=meter)
     finally:
         meter.finish()
     say(f"wrote {target}: {size_words(size)}", quiet=quiet)

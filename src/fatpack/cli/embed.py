@@ -10,6 +10,7 @@ from fatpack.cli.options import quiet_option, say
 from fatpack.errors import UsageError
 from fatpack.io.source import open_source
 from fatpack.ops import edit
+from fatpack.ops.address import find, parse_address
 
 
 @click.command()
@@ -18,19 +19,30 @@ from fatpack.ops import edit
 @output_options
 @quiet_option
 def command(host: str, container: str, output: str | None, in_place: bool, force: bool, quiet: bool) -> int:
-    """Put a finished CONTAINER into a copy of the relocatable object HOST.
+    """Put a finished CONTAINER into a copy of HOST: a relocatable object, or a member of an archive (libx.a(m.o)).
 
     Only the tables that must change differ from the host. Linking is how device code reaches a program: embedding
     into a linked file serves inspection only.
     """
     check_output(host, output, in_place=in_place)
-    with open_source(host) as into, open_source(container) as content:
+    address = parse_address(host)
+    with open_source(address.path) as into, open_source(container) as content:
+        place = find(into.view(), address)
         found = formats.sniff(content.view().head(0, 24))
         if found is None and not force:
             raise UsageError(
                 f"{container} is no container we know", hint="pack it first, or --force to embed it all the same"
             )
-        if found != "llvm-offload-binary":
+        if found is None:
             say(f"fatpack: warning: {container} is no LLVM offload binary; LLVM tools will not read it", quiet=quiet)
-        pieces = edit.embed(into.view(), [content.view()])
-        return write_result(into.view(), host, pieces, output, in_place=in_place, force=force, quiet=quiet)
+        pieces = place.around(edit.embed(place.view, [content.view()], format=found))
+        return write_result(
+            into.view(),
+            address.path,
+            pieces,
+            output,
+            in_place=in_place,
+            force=force,
+            quiet=quiet,
+            inputs=[content.view()],
+        )

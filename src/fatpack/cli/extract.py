@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import click
 
-from fatpack.cli.options import Meter, force_option, quiet_option, say, selector, selector_options
-from fatpack.errors import UsageError
+from fatpack.cli.options import Meter, deep_option, force_option, quiet_option, say, selector, selector_options
+from fatpack.errors import FormatError, Unsupported, UsageError
 from fatpack.io.sink import write_file, write_pieces
 from fatpack.io.source import open_source
 from fatpack.model import Finding
-from fatpack.ops.extract import Extract, parse_address, plan_containers, plan_images, write_plan
-from fatpack.ops.select import present_archs
+from fatpack.ops.address import find, parse_address
+from fatpack.ops.by_id import missing
+from fatpack.ops.extract import Extract, origins, plan_archive, plan_containers, plan_images, write_plan
+from fatpack.ops.select import choices, present_archs, present_ids
+from fatpack.ops.verify import Verification, verify
 from fatpack.report.problems import FINDINGS, FINE, MALFORMED
 from fatpack.report.text import printable, size_words
 from fatpack.scan import scan
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fatpack.io.source import View
+    from fatpack.ops.select import Selector
+    from fatpack.scan import Found
 
 
 @click.command()
@@ -29,6 +34,9 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", metavar="FILE", help='Write the one selected image here; "-" is stdout.')
 @click.option("-d", "--directory", metavar="DIR", help="Write the images here. Default: the current directory.")
 @click.option("--containers", is_flag=True, help="The containers as they are stored, instead of their images.")
+@click.option("--archive", is_flag=True, help="All selected images as members of one archive, which -o names.")
+@click.option("--allow-missing", is_flag=True, help="No error if there is nothing to extract; with -o an empty file.")
+@deep_option
 @force_option
 @quiet_option
 def command(
@@ -36,78 +44,138 @@ def command(
     output: str | None,
     directory: str | None,
     containers: bool,
+    archive: bool,
+    allow_missing: bool,
+    deep: bool,
     force: bool,
     quiet: bool,
     **selectors: Any,
 ) -> int:
     """Get images back out of anything, and print what was written.
 
-    FILE is an object, a library, a container, "-", or an address as `inspect -v` prints it
-    (lib.so#offset=0x1000&size=0x200). Names are STEM-TRIPLE-ARCH.NUMBER.EXTENSION with harmless characters only.
-    Nothing is written if any output exists already, unless --force is given.
+    FILE is an object, a library, a container, "-", a member of an archive (libx.a(m.o)), or an address as `inspect -v`
+    prints it (lib.so#offset=0x1000&size=0x200). Names are STEM-TRIPLE-ARCH.NUMBER.EXTENSION with harmless characters
+    only. Nothing is written if any output exists already, unless --force is given.
     """
     if output is not None and directory is not None:
         raise UsageError("-o and -d exclude each other", hint="-o names one file, -d a directory for many")
-    address = parse_address(file)
-    with open_source(address[0] if address else file) as source:
-        view = source.view()
-        if address:
+    if archive and (output is None or containers):
+        raise UsageError("--archive makes one file of images", hint="name it with -o, and leave out --containers")
+    address = parse_address(file, ranges=True)
+    with open_source(address.path) as source:
+        place = find(source.view(), address)
+        view = place.view
+        if address.offset is not None:
             if containers or directory is not None or not selector(selectors).is_empty():
                 raise UsageError("an address names its bytes already", hint="leave out selectors, --containers and -d")
-            return _extract_range(view, address[1], address[2], output, force=force)
+            return _extract_range(view, address.offset, address.size, output, force=force)
         wanted = selector(selectors)
-        items = list(scan(view))
+        items = list(scan(view, deep=deep))
         damage = [item for item in items if isinstance(item, Finding) and item.severity == "error"]
         for item in damage:
             say(f"fatpack: error {item.code}: {file} at {item.span.start:#x}: {item.text}")
-        plan = (plan_containers if containers else plan_images)(items, wanted, source.name.strip("<>"))
-        if not plan:
-            what = "containers" if containers else "images"
-            asked = f" that match {wanted.describe()}" if not wanted.is_empty() else ""
-            unread = [item.message for item in items if isinstance(item, Finding) and item.code == "FP1006"]
-            archs = present_archs(items)
-            present = f"; present are {', '.join(archs)}" if archs else ""
-            say(f"fatpack: {file}: no {what}{asked}{present}{'; '.join(['', *unread])}", quiet=quiet and not damage)
-            return MALFORMED if damage else FINDINGS
-        _write(plan, output, directory, file, force=force, quiet=quiet)
-    return MALFORMED if damage else FINE
+        is_everything = wanted.is_empty() and not containers
+        with Verification(items if is_everything else ()) as checks:
+            chosen = choices(items, wanted) if wanted.id else []
+            for choice in chosen:
+                say(choice.text, quiet=quiet)
+            lacking = missing(chosen, wanted.id)
+            plan: Sequence[Extract] = []
+            if not lacking or allow_missing:
+                plan = (plan_containers if containers else plan_images)(items, wanted, place.name.strip("<>"))
+            if not plan and allow_missing and not damage:
+                # What a build step asks for with --allow-missing has to be there afterwards, if with no content.
+                plan = [Extract("", (), "no image")] if output is not None else []
+            elif plan and archive:
+                plan = [plan_archive(items, wanted, place.name.strip("<>"))]
+            elif not plan:
+                say(f"fatpack: {file}: {_nothing(items, wanted, lacking, containers)}", quiet=quiet and not damage)
+                return MALFORMED if damage else FINDINGS
+            code = _write(plan, output, directory, source.view(), force=force, quiet=quiet)
+            # Small compressed content was checked when it was read; what was found there is told with the rest.
+            used = origins(items, plan)
+            known = [item for found in used for item in found.container.findings if item.code in ("FP1304", "FP1305")]
+            wrong = [*_doubts(items, plan), *known, *(checks.findings() if is_everything else verify(used))]
+    return _outcome(file, damage, code, wrong)
+
+
+def _doubts(items: Sequence[Found | Finding], plan: Sequence[Extract]) -> list[Finding]:
+    """Return the warnings about the very bytes that are written: several images glued together, for example."""
+    warnings = [item for item in items if isinstance(item, Finding) and item.severity == "warning"]
+    written = {view.span() for item in plan for view in item.views} if warnings else set()
+    return [item for item in warnings if item.span in written]
+
+
+def _outcome(file: str, damage: Sequence[Finding], code: int, wrong: Sequence[Finding]) -> int:
+    """Say what is wrong with images and with the content of compressed bundles, and return the exit code."""
+    wrong = [item for item in wrong if item.severity != "note"]
+    for item in wrong:
+        say(f"fatpack: {item.severity} {item.code}: {file} at {item.span.start:#x}: {item.text}")
+    if damage or any(item.severity == "error" for item in wrong):
+        return MALFORMED
+    return max(code, FINDINGS if wrong else FINE)
+
+
+def _nothing(items: Sequence[Found | Finding], wanted: Selector, lacking: Sequence[str], containers: bool) -> str:
+    """Return why nothing is written, and what there is instead."""
+    unread = [item.message for item in items if isinstance(item, Finding) and item.code == "FP1006"]
+    if lacking:
+        ids = present_ids(items)
+        what = f"no image for the bundle ID {' nor '.join(lacking)}"
+        present = f"; present are {', '.join(ids)}" if ids else ""
+    else:
+        asked = f" that match {wanted.describe()}" if not wanted.is_empty() else ""
+        what = f"no {'containers' if containers else 'images'}{asked}"
+        archs = present_archs(items)
+        present = f"; present are {', '.join(archs)}" if archs else ""
+    return f"{what}{present}{'; '.join(['', *unread])}"
 
 
 def _write(
-    plan: Sequence[Extract], output: str | None, directory: str | None, file: str, *, force: bool, quiet: bool
-) -> None:
-    meter = Meter(sum(len(item.data) for item in plan), "extracting", quiet=quiet)
+    plan: Sequence[Extract], output: str | None, directory: str | None, file: View, *, force: bool, quiet: bool
+) -> int:
+    """Write the plan; return the exit code: images may be lost to damage, or be what nobody can inflate."""
+    lost: list[tuple[Extract, FormatError | Unsupported]] = []
+    meter = Meter(sum(item.size for item in plan), "extracting", quiet=quiet)
     if output is None:
         try:
-            paths = write_plan(plan, directory or "", force=force, progress=meter)
+            paths = write_plan(plan, directory or "", force=force, inputs=[file], progress=meter, lost=lost)
         finally:
             meter.finish()
-        for path, item in zip(paths, plan, strict=True):
-            click.echo(printable(f"{path}  {item.what}, {size_words(len(item.data))}") if not quiet else path)
-        return
+        for item, error in lost:
+            if isinstance(error, Unsupported):
+                say(f"fatpack: left out: {item.what}: {error.problem}", quiet=quiet)
+            else:
+                say(f"fatpack: error FP1001: {item.what}: {error.describe()}")
+        lost_items = {id(item) for item, _ in lost}
+        written = (item for item in plan if id(item) not in lost_items)
+        for path, item in zip(paths, written, strict=True):
+            click.echo(printable(f"{path}  {item.what}, {size_words(item.size)}") if not quiet else path)
+        return max([FINE, *(MALFORMED if isinstance(error, FormatError) else FINDINGS for _, error in lost)])
     if len(plan) > 1:
         named = "; ".join(item.what for item in plan[:4])
         more = f"; and {len(plan) - 4} more" if len(plan) > 4 else ""
         raise UsageError(
-            f"{file}: {len(plan)} images match, and -o takes one: {named}{more}",
+            f"{file.chain[0]}: {len(plan)} images match, and -o takes one: {named}{more}",
             hint="select one with --arch, --container and --index, or give -d DIR",
         )
     if output == "-":
-        write_pieces(1, [plan[0].data])
-        return
+        write_pieces(1, plan[0].pieces)
+        return FINE
     try:
-        write_file(output, [plan[0].data], force=force, inputs=[plan[0].data], progress=meter)
+        write_file(output, plan[0].pieces, force=force, inputs=[file, *plan[0].views], progress=meter)
     finally:
         meter.finish()
-    say(f"wrote {output}: {plan[0].what}, {size_words(len(plan[0].data))}", quiet=quiet)
+    say(f"wrote {output}: {plan[0].what}, {size_words(plan[0].size)}", quiet=quiet)
+    return FINE
 
 
 def _extract_range(view: View, offset: int, size: int | None, output: str | None, *, force: bool) -> int:
-    if offset > len(view) or (size is not None and offset + size > len(view)):
-        raise UsageError(
-            f"{view.chain[0]}: {offset:#x} to {offset + (size or 0):#x} is outside the file ({len(view):#x} bytes)"
-        )
-    data = view.slice(offset, len(view) - offset if size is None else size)
+    end = view.end if size is None else offset + size
+    if not view.start <= offset <= end <= view.end:
+        whole = f"{view.start:#x} to {view.end:#x}" if view.start else f"{len(view):#x} bytes"
+        raise UsageError(f"{view.chain[0]}: {offset:#x} to {end:#x} is outside the file ({whole})")
+    data = view.slice(offset - view.start, end - offset)
     if output is None:
         raise UsageError("an address needs an output", hint='name it with -o; "-" is stdout')
     if output == "-":

@@ -6,11 +6,12 @@ import sys
 
 import click
 
-from fatpack.cli.show import show, write_lines
+from fatpack.cli.options import deep_option
+from fatpack.cli.show import opened, show, show_sums, write_lines
 from fatpack.errors import FatpackError, UsageError
-from fatpack.io.source import open_source
 from fatpack.report.inspection import SCHEMA
 from fatpack.report.problems import FINE, exit_code, message
+from fatpack.report.sums import KEYS
 
 
 def _offset(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
@@ -28,14 +29,31 @@ def _offset(context: click.Context, parameter: click.Parameter, value: str | Non
 @click.option("--schema", is_flag=True, help="Print the JSON schema and exit.")
 @click.option("--bytes", "as_bytes", is_flag=True, help="An annotated hexdump: what every byte is.")
 @click.option("--at", callback=_offset, metavar="OFFSET", help="What the byte at this offset is.")
+@deep_option
+@click.option("--kernels", is_flag=True, help="What each kernel needs: registers, bytes of memory, threads.")
+@click.option("--by", type=click.Choice(KEYS), help="Sums over all files instead: images, bytes stored and inflated.")
+@click.option("--verify", is_flag=True, help="Check the content of compressed bundles against their hashes too.")
 @click.option("-v", "--verbose", count=True, help="Addresses, attributes and all kernel names.")
 def command(
-    files: tuple[str, ...], *, as_json: bool, schema: bool, as_bytes: bool, at: int | None, verbose: int
+    files: tuple[str, ...],
+    *,
+    as_json: bool,
+    schema: bool,
+    as_bytes: bool,
+    at: int | None,
+    deep: bool,
+    kernels: bool,
+    by: str | None,
+    verify: bool,
+    verbose: int,
 ) -> int:
     """Show hosts, containers, images and kernels of any file, with sizes, offsets and findings.
 
     The first column is the position CONTAINER.IMAGE, which `extract --container N --index M` takes. Exit code 1 if
     there are warnings, 3 if something is damaged; what can be read is shown all the same.
+
+    The plain listing takes the images of large compressed bundles from their tables; -v, --json, --kernels and
+    --verify inflate the bundles and look at the images.
     """
     if schema:
         from fatpack.report.schema import text
@@ -48,15 +66,18 @@ def command(
         raise UsageError("--json shows no bytes", hint="leave out --json, or --bytes and --at")
     if as_bytes or at is not None:
         return max(_show_bytes(path, at) for path in files)
-    return show(files, as_json=as_json, verbose=verbose)
+    if by is not None:
+        return show_sums(files, by, as_json=as_json, deep=deep)
+    return show(files, as_json=as_json, verbose=verbose, deep=deep, kernels=kernels, verify=verify)
 
 
 def _show_bytes(path: str, at: int | None) -> int:
     from fatpack.report.bytes_text import annotated, at_offset
 
     try:
-        with open_source(path) as source:
-            write_lines(annotated(source.view()) if at is None else at_offset(source.view(), at))
+        source, view = opened(path)
+        with source:
+            write_lines(annotated(view) if at is None else at_offset(view, at))
     except BrokenPipeError:
         raise
     except (FatpackError, OSError) as error:

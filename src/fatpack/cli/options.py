@@ -30,6 +30,13 @@ def selector_options(command: Command) -> Command:
         click.option("--kernel", metavar="REGEX", help="Images with a kernel whose name matches."),
         click.option("--container", type=click.IntRange(0), metavar="N", help="The N-th container, from 0."),
         click.option("--index", type=click.IntRange(0), metavar="M", help="The M-th image of its container, from 0."),
+        click.option(
+            "--id",
+            multiple=True,
+            metavar="BUNDLE-ID",
+            help="In every container the image of this bundle ID, else the one that is compatible with it.",
+        ),
+        click.option("--hip-openmp", is_flag=True, help="With --id: HIP and OpenMP may stand for each other."),
     )
     for option in reversed(options):
         command = option(command)
@@ -41,6 +48,9 @@ def selector(selectors: dict[str, Any]) -> Selector:
     return Selector(**selectors)
 
 
+deep_option = click.option(
+    "--deep", is_flag=True, help="Look outside the sections of device code too: reads the whole file."
+)
 #: An output that already exists is refused without this.
 force_option = click.option("--force", "-f", is_flag=True, help="Overwrite outputs that exist.")
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="No talk on stderr but errors.")
@@ -55,8 +65,8 @@ def say(text: str, *, quiet: bool = False) -> None:
 def warn(findings: Iterable[Finding], *, quiet: bool = False) -> None:
     """Print findings as warnings on stderr."""
     for item in findings:
-        place = item.span.source[0] if item.span.source else ""
-        say(f"fatpack: warning {item.code}: {place}: {item.text}", quiet=quiet)
+        place = f"{item.span.source[0]}: " if item.span.source else ""
+        say(f"fatpack: warning {item.code}: {place}{item.text}", quiet=quiet)
 
 
 class Meter:

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import os
 from difflib import get_close_matches
 
 import click
 
 from fatpack.cli.options import Meter, force_option, quiet_option, say, warn
+from fatpack.cli.packing import chosen_packing, packing_options
 from fatpack.errors import UsageError
+from fatpack.formats.cir.words import FORMS as CIR_FORMS
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, parse_image_option
 from fatpack.io.names import stem
 from fatpack.io.sink import write_file, write_pieces
 from fatpack.io.source import open_source
-from fatpack.ops import edit
-from fatpack.ops.pack import open_images, pack
+from fatpack.ops import bundle, edit
+from fatpack.ops.pack import image_maker, open_images, pack_as
 from fatpack.report.text import count, size_words
 from fatpack.target import is_amdgpu, is_nvptx, nearest_names, parse_nvidia
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
 
     from fatpack.formats.offload_binary.image_option import ImageOption
     from fatpack.io.source import Source, View
     from fatpack.model import Piece
+    from fatpack.ops.pack import Packed
 
 #: Keys with a meaning of their own; a key that is nearly one of them is probably a slip.
 _KEYS = ("file", "triple", "arch", "kind", "feature")
@@ -36,67 +41,65 @@ _KEYS = ("file", "triple", "arch", "kind", "feature")
     multiple=True,
     required=True,
     metavar="file=F,triple=T[,arch=A][,kind=K][,key=value…]",
-    help="An image and what it is for; repeatable. kind is cuda, hip, openmp or sycl; other keys are stored.",
+    help="An image and what it is for; repeatable. kind is cuda, hip, openmp or sycl, in bundles also host; "
+    "in bundles id=BUNDLE-ID can stand for triple, arch and kind; other keys are stored in offload binaries. "
+    "In fat binaries nothing but file is needed, kind is elf, ptx, nvvm or tileir, and ident, cmdline, debug=yes and "
+    "host are stored; check=no stores what contradicts the image.",
 )
 @click.option("-o", "--output", metavar="FILE", help='Where to write; "-" is stdout. Default: see below.')
 @click.option("--host", metavar="OBJECT", help="Put the container into a copy of this relocatable object.")
-@click.option(
-    "--format", "format_name", type=click.Choice(["offload-binary"]), default="offload-binary", help="Container format."
-)
-@click.option(
-    "--container-version",
-    "version",
-    type=click.IntRange(1, 3),
-    default=1,
-    show_default=True,
-    help="Version of the offload binary: 1 is read by LLVM 15 to 22; 2 and 3 need LLVM main of 2026.",
-)
-@click.option("--compress", is_flag=True, help="Compress the container (version 3).")
-@click.option("--compression", type=click.Choice(["zlib", "zstd"]), help="How to compress. Default: zstd.")
-@click.option("--compression-level", "level", type=int, help="Level of the compressor. Default: zstd 5, zlib 6.")
+@packing_options
+@click.option("--form", "short_form", type=click.Choice(list(CIR_FORMS)), help="The same as --cir-form.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be packed, and what is renamed in CIR modules.")
 @force_option
 @quiet_option
 def command(
     images: tuple[str, ...],
     output: str | None,
     host: str | None,
-    format_name: str,
-    version: int,
-    compress: bool,
-    compression: str | None,
-    level: int | None,
+    short_form: str | None,
+    dry_run: bool,
     force: bool,
     quiet: bool,
+    **packing: Any,
 ) -> int:
     """Pack device images into a container, or with --host straight into a copy of an object.
 
-    The bytes equal those of llvm-offload-binary 22 for the same --image arguments. Without -o the output is named
-    after the first image, STEM.offload, or after the host, STEM.offload.o, in the current directory.
+    The bytes equal those of llvm-offload-binary 22 for the same --image arguments, and those of clang-offload-bundler
+    22 for --format=bundle with the same type and IDs. Without -o the output is named after the first image,
+    STEM.offload, STEM.bundle or STEM.cir, or after the host, STEM.offload.o, in the current directory.
     """
+    chosen = chosen_packing(packing | ({"cir_form": short_form} if short_form else {}))
     options = [parse_image_option(text) for text in images]
-    if (compression or level is not None) and not compress:
-        raise UsageError("--compression and --compression-level need --compress")
     opened: list[Source] = []
     try:
-        stored = list(open_images(options, opened))
-        for doubt in (doubt for option in options for doubt in doubts(option)):
-            say(f"fatpack: warning: {doubt}", quiet=quiet)
-        packed = pack(stored, version=version, compression=(compression or "zstd") if compress else None, level=level)
+        stored = list(open_images(options, opened, image_maker(chosen.name)))
+        if host is not None and chosen.arguments.get("type") == "o":
+            opened.append(open_source(host))
+            stored.append(bundle.host_entry(stored, opened[-1].view()))
+            host = None
+        if chosen.name == "offload-binary":
+            _tell_doubts(options, quiet=quiet)
+        packed = pack_as(chosen.name, stored, **chosen.arguments)
         warn(packed.findings, quiet=quiet)
-        first = options[0].files[0]
+        for note in packed.notes:
+            say(note, quiet=quiet)
+        if dry_run:
+            size = sum(map(len, packed.pieces))
+            say(f"would write {count(len(stored), 'image')}, {size_words(size)}", quiet=quiet)
+            return 0
         if output == "":
             raise UsageError("the output has no name", hint='name it with -o; "-" is stdout')
-        target = _default_name(first, host) if output is None else output
-        pieces: list[Piece] = packed.pieces()
-        total = sum(map(len, pieces))
-        meter = Meter(total, f"packing into {target}", quiet=quiet)
+        target = _default_name(options, host, chosen.extension) if output is None else output
+        meter = Meter(sum(map(len, packed.pieces)), f"packing into {target}", quiet=quiet)
         try:
+            inputs: list[View] = [image.data for image in stored]  # type: ignore[misc]
             if host is None:
-                inputs: list[View] = [image.data for image in stored]  # type: ignore[misc]
-                size = _write(target, pieces, force=force, inputs=inputs, meter=meter)
+                size = _write(target, packed, force=force, inputs=inputs, meter=meter)
             else:
                 opened.append(open_source(host))
-                size = _write_host(opened[-1].view(), pieces, target, force=force, meter=meter)
+                edited = edit.embed(opened[-1].view(), packed.pieces, format=chosen.format)
+                size = _write_host(opened[-1].view(), edited, target, force=force, inputs=inputs, meter=meter)
         finally:
             meter.finish()
     finally:
@@ -107,11 +110,14 @@ def command(
     return 0
 
 
-def _default_name(first: str, host: str | None) -> str:
-    """Return the documented name of an output that was not named."""
+def _default_name(options: Sequence[ImageOption], host: str | None, extension: str) -> str:
+    """Return the documented name of an output that was not named: after the host, or the first image."""
     if host is not None:
         return stem(host) + ".offload.o" if host != "-" else "stdin.offload.o"
-    return stem(first) + ".offload" if first != "-" else "stdin.offload"
+    names = [option.files[0] for option in options]
+    # The host's image of a HIP bundle is /dev/null, which is no name for anything.
+    first = next((name for name in names if name != os.devnull), names[0])
+    return f"{stem(first)}.{extension}" if first != "-" else f"stdin.{extension}"
 
 
 def doubts(option: ImageOption) -> Iterator[str]:
@@ -130,14 +136,23 @@ def doubts(option: ImageOption) -> Iterator[str]:
             yield f"{key}= is stored as a key of its own; did you mean {meant[0]}=?"
 
 
-def _write(target: str, pieces: list[Piece], *, force: bool, inputs: Sequence[View], meter: Meter) -> int:
+def _tell_doubts(options: Sequence[ImageOption], *, quiet: bool) -> None:
+    for option in options:
+        for doubt in doubts(option):
+            say(f"fatpack: warning: {doubt}", quiet=quiet)
+
+
+def _write(target: str, packed: Packed, *, force: bool, inputs: Sequence[View], meter: Meter) -> int:
     if target == "-":
-        return write_pieces(1, pieces)
-    return write_file(target, pieces, force=force, inputs=inputs, progress=meter)
+        return write_pieces(1, packed.pieces)
+    return write_file(
+        target, packed.pieces, force=force, inputs=inputs, verify=packed.verify, mode=packed.mode, progress=meter
+    )
 
 
-def _write_host(host: View, pieces: list[Piece], target: str, *, force: bool, meter: Meter) -> int:
-    edited = edit.embed(host, pieces)
+def _write_host(
+    host: View, edited: Iterable[Piece], target: str, *, force: bool, inputs: Sequence[View], meter: Meter
+) -> int:
     if target == "-":
         return write_pieces(1, edited)
-    return edit.write_edited(host, edited, target, force=force, progress=meter)
+    return edit.write_edited(host, edited, target, force=force, inputs=inputs, progress=meter)

@@ -1,4 +1,4 @@
-"""``fatpack remove``: device code taken out of an object."""
+"""``fatpack remove``: device code taken out of an object, or of the members of an archive."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import click
 from fatpack.cli.editing import check_output, output_options, write_result
 from fatpack.cli.options import quiet_option, say, selector, selector_options
 from fatpack.io.source import open_source
-from fatpack.ops import edit
+from fatpack.ops.address import find, parse_address
+from fatpack.ops.removal import NothingSelected, remove
 from fatpack.report.problems import FINDINGS, FINE
 from fatpack.report.text import count, size_words
 
@@ -25,14 +26,18 @@ if TYPE_CHECKING:
 def command(
     host: str, output: str | None, in_place: bool, force: bool, dry_run: bool, quiet: bool, **selectors: Any
 ) -> int:
-    """Take all device code, or the selected images, out of a copy of HOST."""
+    """Take all device code, or the selected images, out of a copy of HOST.
+
+    HOST is an object, an archive (all its members) or a member of one (libx.a(m.o)).
+    """
     if not dry_run:
         check_output(host, output, in_place=in_place)
-    with open_source(host) as source:
-        view = source.view()
+    address = parse_address(host)
+    with open_source(address.path) as source:
+        place = find(source.view(), address)
         try:
-            removal = edit.remove(view, selector(selectors))
-        except edit.NothingSelected as error:
+            removal = remove(place.view, selector(selectors))
+        except NothingSelected as error:
             say(f"fatpack: {error}", quiet=quiet)
             return FINDINGS
         for what in removal.removed:
@@ -40,4 +45,5 @@ def command(
         if dry_run:
             say(f"{count(len(removal.removed), 'image')}, {size_words(removal.removed_size)}", quiet=quiet)
             return FINE
-        return write_result(view, host, removal.pieces, output, in_place=in_place, force=force, quiet=quiet)
+        pieces = place.around(removal.pieces)
+        return write_result(source.view(), address.path, pieces, output, in_place=in_place, force=force, quiet=quiet)

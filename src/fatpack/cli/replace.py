@@ -8,6 +8,7 @@ from fatpack.cli.editing import check_output, output_options, write_result
 from fatpack.cli.options import quiet_option
 from fatpack.io.source import open_source
 from fatpack.ops import edit
+from fatpack.ops.address import find, parse_address
 
 
 @click.command()
@@ -19,8 +20,22 @@ from fatpack.ops import edit
 def command(
     host: str, container: str, section: str | None, output: str | None, in_place: bool, force: bool, quiet: bool
 ) -> int:
-    """Exchange the device code in a copy of HOST for CONTAINER, which must be of the format that is there."""
+    """Exchange the device code in a copy of HOST for CONTAINER, which must be of the format that is there.
+
+    HOST is an object, or a member of an archive (libx.a(m.o)): then the whole archive is written.
+    """
     check_output(host, output, in_place=in_place)
-    with open_source(host) as into, open_source(container) as content:
-        pieces = edit.replace(into.view(), content.view(), section=section, force=force)
-        return write_result(into.view(), host, pieces, output, in_place=in_place, force=force, quiet=quiet)
+    address = parse_address(host)
+    with open_source(address.path) as into, open_source(container) as content:
+        place = find(into.view(), address)
+        pieces = place.around(edit.replace(place.view, content.view(), section=section, force=force))
+        return write_result(
+            into.view(),
+            address.path,
+            pieces,
+            output,
+            in_place=in_place,
+            force=force,
+            quiet=quiet,
+            inputs=[content.view()],
+        )

@@ -16,13 +16,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
+    from fatpack.io.source import Source, View
 
-def show(files: Sequence[str], *, as_json: bool = False, verbose: int = 0) -> int:
-    """Print what is in the files and return the exit code: 1 for warnings, 3 for damage, 5 for unreadable files."""
+
+def show(
+    files: Sequence[str],
+    *,
+    as_json: bool = False,
+    verbose: int = 0,
+    deep: bool = False,
+    kernels: bool = False,
+    verify: bool = False,
+) -> int:
+    """Print what is in the files and return the exit code: 1 for warnings, 3 for damage, 5 for unreadable files.
+
+    The plain listing takes the images of large compressed bundles from their tables; all else looks into them.
+    """
+    inflate = as_json or verbose > 0 or kernels or verify
     code = FINE
     records = []
     for path in files:
-        record, problem = _inspect(path)
+        record, problem = _inspect(path, deep=deep, kernels=kernels, inflate=inflate, verify=verify)
         code = max(code, problem)
         if as_json:
             records.append(record)
@@ -38,20 +52,54 @@ def show(files: Sequence[str], *, as_json: bool = False, verbose: int = 0) -> in
     return code
 
 
-def _inspect(path: str) -> tuple[dict[str, Any], int]:
-    """Return the record of one file and the exit code it stands for."""
+def show_sums(files: Sequence[str], by: str, *, as_json: bool = False, deep: bool = False) -> int:
+    """Print what the device code of the files adds up to, and return the exit code as :func:`show` does."""
+    from fatpack.report.sums import sums, table
+
+    code, records = FINE, []
+    for path in files:
+        record, problem = _inspect(path, deep=deep, kernels=by == "kernel")
+        code = max(code, problem)
+        if record.get("error"):
+            sys.stderr.write(f"fatpack: error: {record['error']['message']}\n")
+        else:
+            records.append(record)
+    result = sums(records, by)
+    if as_json:
+        import json
+
+        write_lines([json.dumps(result, indent=1)])
+    else:
+        write_lines(table(result))
+    return code
+
+
+def _inspect(path: str, **wanted: bool) -> tuple[dict[str, Any], int]:
+    """Return the record of one file, made with the options of ``inspection``, and the exit code it stands for."""
     try:
-        with open_source(path) as source:
+        source, view = opened(path)
+        with source:
             # Records form no cycles: the collector would walk thousands of them again and again, and free nothing.
             gc.disable()
             try:
-                record = inspection(source.view())
+                record = inspection(view, **wanted)
             finally:
                 gc.enable()
     except (FatpackError, OSError) as error:
         return failure(path, error), exit_code(error)
     severities = {item["severity"] for item in record["findings"]}
     return record, MALFORMED if "error" in severities else FINDINGS if "warning" in severities else FINE
+
+
+def opened(path: str) -> tuple[Source, View]:
+    """Open what an argument names, a file or a member of an archive (libx.a(m.o)); return it with its bytes."""
+    if not path.endswith(")"):
+        source = open_source(path)
+        return source, source.view()
+    from fatpack.ops.address import open_place
+
+    source, place = open_place(path)
+    return source, place.view
 
 
 def write_lines(lines: Iterable[str]) -> None:

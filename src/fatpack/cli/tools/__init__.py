@@ -16,8 +16,12 @@ if TYPE_CHECKING:
 
 #: name on the command line → module
 TOOLS = {
+    "clang-offload-bundler": "clang_offload_bundler",
+    "cir-offload-merge": "cir_offload_merge",
     "llvm-offload-binary": "llvm_offload_binary",
     "clang-offload-packager": "llvm_offload_binary",
+    "cuobjdump": "cuobjdump",
+    "fatbinary": "fatbinary",
 }
 
 

@@ -12,16 +12,23 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 
 class Option(Record):
-    """An option: ``kind`` is ``string`` (the last one counts), ``list`` (all count) or ``flag``."""
+    """An option that takes a value, or none.
+
+    ``kind`` is ``string``, ``uint`` or ``int`` (the last one counts), ``list`` (all count), ``commas`` (all count, each
+    a list itself), ``flag``, or ``switch``: one that takes no value and ends the reading of the command line, such as
+    ``--help``. ``is_hidden`` ones are not guessed.
+    """
 
     name: str
     kind: str
     help: str
     value: str = ""
+    is_required: bool = False
+    is_hidden: bool = False
 
     @property
     def spelled(self) -> str:
@@ -30,10 +37,15 @@ class Option(Record):
 
 
 class Parsed(Record):
-    """What was given: option values by name (flags: "1"), and the positional arguments."""
+    """What was given: option values by name (flags: "1"), and the positional arguments.
+
+    ``switch`` is the switch that ended the reading, "" for none; ``complaints`` are what was wrong before it.
+    """
 
     values: dict[str, list[str]]
     positional: list[str]
+    switch: str = ""
+    complaints: tuple[str, ...] = ()
 
     def last(self, name: str) -> str:
         """Return the last value of an option, "" if it was not given."""
@@ -75,42 +87,112 @@ def _split(text: str) -> list[str]:
 
 def parse(arguments: Sequence[str], options: Sequence[Option], *, most_positional: int, program: str) -> Parsed:
     """Return the parsed command line. Raises CommandLineError with LLVM's words for everything wrong in it."""
-    known = {option.name: option for option in options}
-    values: dict[str, list[str]] = {}
-    positional: list[str] = []
-    errors: list[str] = []
-    words = iter(arguments)
-    for word in words:
-        if word == "--":
-            positional += words
-            break
-        if word in ("-", "") or not word.startswith("-"):
-            positional.append(word)
-            continue
-        name, equals, value = word[2 if word.startswith("--") else 1 :].partition("=")
-        option = known.get(name)
-        if option is None:
-            errors += _unknown(word, name, f"{equals}{value}", options, program)
-            continue
-        if option.kind == "flag":
-            if value not in (*_TRUE, *_FALSE):
-                text = f"'{value}' is invalid value for boolean argument! Try 0 or 1"
-                errors.append(f"for the {option.spelled} option: {text}")
-            values.setdefault(name, []).append("1" if value in _TRUE else "")
-            continue
-        if not equals:
-            following = next(words, None)
-            if following is None:
-                errors.append(f"for the {option.spelled} option: requires a value!")
-                continue
-            value = following
-        values.setdefault(name, []).append(value)
-    if len(positional) > most_positional:
+    reader = _Reader(options, most_positional, program)
+    reader.read(iter(arguments))
+    values, positional, errors = reader.values, reader.positional, reader.errors
+    if reader.switch:
+        return Parsed(values, positional, reader.switch, tuple(errors))
+    if len(positional) > most_positional > 0:
         errors.append("Too many positional arguments specified!")
         errors.append(f"Can specify at most {most_positional} positional arguments: See: {program} --help")
+    for option in options:
+        if option.is_required and option.name not in values:
+            errors.append(f"for the {option.spelled} option: must be specified at least once!")
     if errors and not values.get("help"):
         raise CommandLineError(errors)
     return Parsed(values, positional)
+
+
+class _Reader:
+    """Takes the words of a command line one by one, and collects values and complaints."""
+
+    def __init__(self, options: Sequence[Option], most_positional: int, program: str) -> None:
+        self._options = options
+        self._known = {option.name: option for option in options}
+        self._most_positional = most_positional
+        self._program = program
+        self.values: dict[str, list[str]] = {}
+        self.positional: list[str] = []
+        self.errors: list[str] = []
+        self.switch = ""
+
+    def read(self, words: Iterator[str]) -> None:
+        """Take all words, or those up to the first switch."""
+        for word in words:
+            if word == "--":
+                for rest in words:
+                    self._word(rest)
+            elif word in ("-", "") or not word.startswith("-"):
+                self._word(word)
+            else:
+                self._option(word, words)
+            if self.switch:
+                return
+
+    def _word(self, word: str) -> None:
+        self.positional.append(word)
+        if not self._most_positional:
+            self.errors.append(_unknown_word(word, self._program))
+
+    def _option(self, word: str, words: Iterator[str]) -> None:
+        name, equals, value = word[2 if word.startswith("--") else 1 :].partition("=")
+        option = self._known.get(name)
+        if option is None:
+            self.errors += _unknown(word, name, value, self._options, self._program)
+            return
+        if option.kind == "switch" and not equals:
+            self.switch = name
+            return
+        if option.kind not in ("switch", "flag") and not equals:
+            following = next(words, None)
+            if following is None:
+                self.errors.append(f"for the {option.spelled} option: requires a value!")
+                return
+            value = following
+        problem = _check(option, value)
+        if problem:
+            self.errors.append(f"for the {option.spelled} option: {problem}")
+        if option.kind == "switch":
+            return
+        if option.kind == "flag":
+            value = "1" if value in _TRUE else ""
+        self.values.setdefault(name, []).extend(value.split(",") if option.kind == "commas" else [value])
+
+
+def _check(option: Option, value: str) -> str:
+    """Return what LLVM says against a value, "" if it takes it."""
+    if option.kind == "switch":
+        return f"does not allow a value! '{value}' specified."
+    if option.kind == "flag" and value not in (*_TRUE, *_FALSE):
+        return f"'{value}' is invalid value for boolean argument! Try 0 or 1"
+    if option.kind == "uint" and integer(value, 0, (1 << 32) - 1) is None:
+        return f"'{value}' value invalid for uint argument!"
+    if option.kind == "int" and integer(value, -(1 << 31), (1 << 31) - 1) is None:
+        return f"'{value}' value invalid for integer argument!"
+    return ""
+
+
+def integer(text: str, least: int, most: int, base: int = 0) -> int | None:
+    """Return the number that a text spells to ``StringRef::getAsInteger``, None if it is none or out of range.
+
+    Base 0 takes the prefixes 0x, 0b, 0o and 0; there is a minus sign where ``least`` allows one, and never a plus.
+    """
+    digits = text[1:] if least < 0 and text.startswith("-") else text
+    if not base:
+        prefix = digits[:2].lower()
+        base = {"0x": 16, "0b": 2, "0o": 8}.get(prefix, 8 if prefix[:1] == "0" and prefix[1:].isdigit() else 10)
+        digits = digits[2:] if base != 10 and not prefix.isdigit() else digits
+    allowed = "0123456789abcdef"[:base]
+    # No range is wider than 64 bits, and Python refuses to convert thousands of digits.
+    if not digits or digits.lower().strip(allowed) or len(digits.lstrip("0")) > 64:
+        return None
+    number = int(digits, base)
+    number = -number if text.startswith("-") else number
+    return number if least <= number <= most else None
+
+
+def _unknown_word(word: str, program: str) -> str:
+    return f"Unknown command line argument '{word}'.  Try: '{program} --help'"
 
 
 def _unknown(word: str, name: str, value: str, options: Sequence[Option], program: str) -> list[str]:
@@ -118,10 +200,16 @@ def _unknown(word: str, name: str, value: str, options: Sequence[Option], progra
     errors = []
     letter = next((option for option in options if option.name == name[:1]), None)
     if letter is not None and not word.startswith("--"):
-        errors.append(f"for the {letter.spelled} option: may not occur within a group!")
-    best = min(options, key=lambda option: _distance(name, option.name))
-    errors.append(f"Unknown command line argument '{word}'.  Try: '{program} --help'")
-    guess = best.name + (value if best.kind != "flag" else "")
+        if letter.kind != "flag":
+            errors.append(f"for the {letter.spelled} option: may not occur within a group!")
+        else:
+            name = name[1:]  # a flag of one letter may stand in front of others
+    # A switch takes no value, so that the word is compared with it whole.
+    whole = f"{name}={value}" if value else name
+    candidates = [(option, whole if option.kind == "switch" else name) for option in options if not option.is_hidden]
+    best, _ = min(candidates, key=lambda candidate: _distance(candidate[1], candidate[0].name))
+    errors.append(_unknown_word(word, program))
+    guess = best.name + (f"={value}" if value and best.kind != "switch" else "")
     errors.append(f"Did you mean '{'-' if len(guess) == 1 else '--'}{guess}'?")
     return errors
 
@@ -136,10 +224,10 @@ def _distance(left: str, right: str) -> int:
     return row[-1]
 
 
-def report(error: CommandLineError, program: str) -> int:
-    """Print a wrong command line as LLVM does and return the exit code."""
+def report(lines: Sequence[str], program: str) -> int:
+    """Print what is wrong with a command line as LLVM does and return the exit code."""
     name = program.rpartition("/")[2]
-    for line in error.lines:
+    for line in lines:
         # QUIRK(LLVM cl): the second line about positional arguments has no prefix.
         sys.stderr.write(line if line.startswith("Can specify") else f"{name}: {line}")
         sys.stderr.write("\n")

@@ -67,7 +67,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
         words = command_line.expand_response_files(arguments)
         given = command_line.parse(words, _OPTIONS, most_positional=1, program=program)
     except command_line.CommandLineError as error:
-        return command_line.report(error, program)
+        return command_line.report(error.lines, program)
     output, inputs = given.last("o"), given.positional
     if given.last("version"):
         return _print_version()
@@ -217,8 +217,7 @@ def _write(program: str, path: str, option: ImageOption, chosen: Sequence[Image]
     name = ",".join(option.files)  # QUIRK(LLVM 22): a repeated `file` is joined with commas when extracting
     if archive:
         if chosen:
-            member = "<stdin>" if path == "-" else path
-            write_file(name, _archive([(member, image) for image in chosen]), force=True)
+            _write_archive(name, os.fsencode("<stdin>" if path == "-" else path), chosen)
         return
     if option.files:
         if len(chosen) > 1:
@@ -237,26 +236,13 @@ def _write(program: str, path: str, option: ImageOption, chosen: Sequence[Image]
         write_file(made.replace("/", "_").replace("\0", "_"), [image.data], force=True)
 
 
-def _archive(members: Sequence[tuple[str, Image]]) -> Iterator[Piece]:
-    """Yield a GNU archive without symbol table, with deterministic headers, as LLVM writes it here."""
-    names = bytearray()
-    places: dict[bytes, bytes] = {}
-    fields = []
-    for name, _ in members:
-        stored = os.fsencode(name)
-        if stored not in places:
-            if len(stored) < 16 and b"/" not in stored:
-                places[stored] = stored + b"/"
-            else:
-                places[stored] = b"/%d" % len(names)
-                names += stored + b"/\n"
-        fields.append(places[stored])
-    yield b"!<arch>\n"
-    if names:
-        names += b"\n" * (len(names) % 2)
-        yield b"%-16s%-32s%-10s`\n" % (b"//", b"", b"%d" % len(names)) + bytes(names)
-    for field, (_, image) in zip(fields, members, strict=True):
-        size = len(image.data)
-        yield b"%-16s%-12d%-6d%-6d%-8s%-10d`\n" % (field, 0, 0, 0, b"644", size)
-        yield image.data
-        yield b"\n" * (size % 2)
+def _write_archive(output: str, name: bytes, images: Sequence[Image]) -> None:
+    """Write an archive whose members all have the input's name, as it was given."""
+    from fatpack.hosts import archive
+
+    members = [(name, image.data) for image in images]
+    try:
+        pieces = archive.build(members)  # type: ignore[arg-type]  # every parsed image is a View
+    except (FormatError, Unsupported) as error:
+        raise _Failure(str(error)) from error
+    write_file(output, pieces, force=True)

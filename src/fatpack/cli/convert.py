@@ -1,0 +1,88 @@
+"""``fatpack convert``: the images of one container format → another, with nothing lost, or not at all."""
+
+from __future__ import annotations
+
+import click
+
+from fatpack.cli.options import Meter, deep_option, force_option, quiet_option, say, selector, selector_options, warn
+from fatpack.cli.packing import PACKING_KEYS, chosen_packing, packing_options
+from fatpack.io.names import stem
+from fatpack.io.sink import write_file, write_pieces
+from fatpack.io.source import open_source
+from fatpack.ops.convert import convert
+from fatpack.ops.verify import content_findings
+from fatpack.report.problems import FINDINGS, FINE, MALFORMED
+from fatpack.report.text import count, size_words
+from fatpack.scan import Found, scan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+#: lines of losses that are shown; the rest is counted
+_SHOWN = 20
+
+
+@click.command()
+@click.argument("file")
+@selector_options
+@packing_options
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    help='Where to write; "-" is stdout. Default: STEM.offload, .bundle, .cir or .fatbin.',
+)
+@click.option("--lossy", is_flag=True, help="Convert even if something is lost; what it is, is still said.")
+@deep_option
+@force_option
+@quiet_option
+def command(file: str, output: str | None, lossy: bool, deep: bool, force: bool, quiet: bool, **options: Any) -> int:
+    """Convert the images of FILE, or the selected ones, into another container.
+
+    FILE is a container, or any file with containers in it. What the other format cannot say is listed, and then
+    nothing is written and the exit code is 1, unless --lossy is given. How a container is laid out and compressed is
+    no content: say what you want with --bundle-align, --compress and so on.
+    """
+    packing = {key: options.pop(key) for key in PACKING_KEYS}
+    chosen = chosen_packing(packing)
+    with open_source(file) as source:
+        items = list(scan(source.view(), deep=deep))
+        wrong = content_findings([item for item in items if isinstance(item, Found)])
+        for item in wrong:
+            say(f"fatpack: {item.severity} {item.code}: {file} at {item.span.start:#x}: {item.text}")
+        if wrong and not lossy:
+            say(f"fatpack: {file}: nothing was written; --lossy converts all the same")
+            return MALFORMED
+        conversion = convert(items, selector(options), chosen.name, **chosen.arguments)
+        warn(conversion.packed.findings, quiet=quiet)
+        for note in conversion.packed.notes:
+            say(note, quiet=quiet)
+        for loss in conversion.losses[:_SHOWN]:
+            say(f"lost: {loss}", quiet=quiet and lossy)
+        if len(conversion.losses) > _SHOWN:
+            say(f"lost: {len(conversion.losses) - _SHOWN} more things", quiet=quiet and lossy)
+        if conversion.losses and not lossy:
+            say(f"fatpack: {file}: nothing was written; --lossy converts all the same")
+            return FINDINGS
+        name = stem(file) if file != "-" else "stdin"
+        target = output or f"{name}.{chosen.extension}"
+        pieces = conversion.packed.pieces
+        if target == "-":
+            write_pieces(1, pieces)
+            return FINE
+        meter = Meter(sum(map(len, pieces)), f"writing {target}", quiet=quiet)
+        try:
+            size = write_file(
+                target,
+                pieces,
+                force=force,
+                inputs=[source.view()],
+                verify=conversion.packed.verify,
+                mode=conversion.packed.mode,
+                progress=meter,
+            )
+        finally:
+            meter.finish()
+        say(f"wrote {target}: {count(conversion.image_count, 'image')}, {size_words(size)}", quiet=quiet)
+    return FINE

@@ -1,0 +1,72 @@
+"""``fatpack tool clang-offload-bundler``: bundles, unbundles and lists as clang-offload-bundler 22 does.
+
+========================  ====================================================================
+``options``                the table of options, the help
+``settings``               command line and environment → what to do, checks in order
+``targets``                targets → IDs; which entry serves which target
+``reading``, ``objects``   the entries of a bundle, by ``-type``; object files
+``bundling``               inputs → one file
+``unbundling``             one file → outputs, or a list of IDs
+``archive``                ``-type=a``
+========================  ====================================================================
+
+Bytes, messages, their order and exit codes are the original's. Where it loses processors, crashes, hands out wrong
+bytes or leaves half of its outputs behind, this does not; ``docs/tools.md`` lists every difference.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from fatpack.cli.tools import llvm_command_line as command_line
+from fatpack.cli.tools.clang_offload_bundler.options import OPTIONS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def main(program: str, arguments: Sequence[str]) -> int:
+    """Run the tool and return its exit code: 0 or 1."""
+    try:
+        words = command_line.expand_response_files(arguments)
+        given = command_line.parse(words, OPTIONS, most_positional=0, program=program)
+    except command_line.CommandLineError as error:
+        return command_line.report(error.lines, program)
+    command_line.report(given.complaints, program)
+    if given.switch or given.last("h"):
+        from fatpack.cli.tools.clang_offload_bundler.options import print_help, print_version
+
+        if given.switch == "version":
+            print_version()
+        else:
+            print_help(given.switch, program)
+        return 0
+    return _run(program, given)
+
+
+def _run(program: str, given: command_line.Parsed) -> int:
+    from fatpack.cli.tools.clang_offload_bundler.settings import Refusal, settings_of
+    from fatpack.report.text import printable
+
+    try:
+        settings = settings_of(given, program, os.environ)
+        if settings.mode == "list":
+            from fatpack.cli.tools.clang_offload_bundler.unbundling import list_ids as work
+        elif settings.mode == "bundle":
+            from fatpack.cli.tools.clang_offload_bundler.bundling import bundle as work
+        elif settings.type == "a":
+            from fatpack.cli.tools.clang_offload_bundler.archive import unbundle_archive as work
+        else:
+            from fatpack.cli.tools.clang_offload_bundler.unbundling import unbundle as work
+        work(settings)
+    except Refusal as error:
+        problem = str(error)
+    except OSError as error:
+        name = "" if error.filename is None else f"'{error.filename}': "
+        problem = f"{name}{error.strerror or error}"
+    else:
+        return 0
+    sys.stderr.write(printable(f"{program}: error: {problem}") + "\n")
+    return 1

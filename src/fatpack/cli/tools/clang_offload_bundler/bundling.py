@@ -1,0 +1,155 @@
+"""Bundling: the inputs, one per target, become one file."""
+
+from __future__ import annotations
+
+import sys
+
+from fatpack.cli.tools.clang_offload_bundler import objects
+from fatpack.cli.tools.clang_offload_bundler.reading import OBJECT, TEXT, is_known
+from fatpack.cli.tools.clang_offload_bundler.settings import Refusal
+from fatpack.cli.tools.clang_offload_bundler.targets import are_all_hip, is_host, stored_ids
+from fatpack.errors import UsageError
+from fatpack.formats.clang_bundle.layout import FORMAT, WRAPPERS
+from fatpack.formats.clang_bundle.write import write
+from fatpack.model import Container, Image, Span, Target
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from fatpack.cli.tools.clang_offload_bundler.settings import Settings
+    from fatpack.io.source import Source, View
+    from fatpack.model import Piece
+
+#: zstd takes higher levels for its highest, and lower ones for its lowest.
+_LEVELS = (-131072, 22)
+
+#: The section of the host's object in a fat object: LLVM reads a single NUL byte as "the object itself".
+_HOST_MARK = b"\0"
+
+
+def bundle(settings: Settings) -> None:
+    """Write the bundle that a command line asks for. Raises Refusal and OSError."""
+    from fatpack.io.sink import Batch, file_mode
+
+    ids = stored_ids(settings)
+    sources: list[Source] = []
+    with Batch() as batch:
+        try:
+            views = [_opened(name, sources) for name in settings.inputs]
+            if not is_known(settings.type):
+                raise Refusal(f"'{settings.type}': invalid file type specified")
+            host = _host_number(settings)
+            carrier = objects.carrier(views[host]) if host is not None and settings.type in OBJECT else ""
+            if host is not None and carrier:
+                pieces = _fat_object(settings, ids, views, host, carrier)
+                batch.add(settings.outputs[0], pieces, mode=file_mode(views[host]))
+            else:
+                batch.add(settings.outputs[0], _container(settings, ids, views))
+            batch.publish()
+        finally:
+            for source in sources:
+                source.close()
+
+
+def _opened(name: str, sources: list[Source]) -> View:
+    from fatpack.io.source import open_source
+
+    sources.append(open_source(name, resting=True))
+    sources[-1].rest()
+    return sources[-1].view()
+
+
+def _host_number(settings: Settings) -> int | None:
+    """Return which input is the host's; None where all are for devices.
+
+    The original then takes the first input for the host's object, and crashes if it is an object.
+    """
+    if are_all_hip(settings.targets):
+        return None
+    return next(number for number, target in enumerate(settings.targets) if is_host(target))
+
+
+def _container(settings: Settings, ids: Sequence[str], views: Sequence[View]) -> Iterable[Piece]:
+    images = tuple(
+        Image(Target(spelling=spelling), "", view, len(view), len(view), view.span(), attrs={"id": spelling})
+        for spelling, view in zip(ids, views, strict=True)
+    )
+    if settings.type in TEXT:
+        attrs = {"flavour": "text", "comment": TEXT[settings.type]}
+    else:
+        if not settings.align:
+            # The original divides by it.
+            raise Refusal("for the --bundle-align option: '0' value invalid for uint argument!")
+        attrs = {"flavour": "binary", "align": str(settings.align)}
+    container = Container(FORMAT, 0, images, Span(0, 0), attrs)
+    if settings.is_compressed:
+        return _compressed(settings, container)
+    return _written(container)
+
+
+def _written(container: Container) -> list[Piece]:
+    try:
+        return list(write(container))
+    except UsageError as error:
+        raise Refusal(str(error)) from error
+
+
+def _compressed(settings: Settings, container: Container) -> list[Piece]:
+    from time import perf_counter
+
+    level = min(max(settings.level, _LEVELS[0]), _LEVELS[1])
+    inside = container.attrs["flavour"]
+    attrs = {**container.attrs, "flavour": "compressed", "inside": inside, "compression": "zstd"}
+    start = perf_counter()
+    container = container.replace(version=settings.version, attrs={**attrs, "compression_level": str(level)})
+    try:
+        pieces = list(write(container))
+    except UsageError as error:
+        if settings.version == 2 and "exceeds" in error.problem:
+            what = "Uncompressed" if "uncompressed" in error.problem else "Total file"
+            raise Refusal(f"{what} size exceeds version 2 limit") from error
+        raise Refusal(str(error)) from error
+    if settings.is_verbose:
+        _say(settings, pieces, perf_counter() - start)
+    return pieces
+
+
+def _say(settings: Settings, pieces: Sequence[Piece], seconds: float) -> None:
+    from fatpack.cli.tools.clang_offload_bundler import verbose
+
+    header, stream = pieces
+    assert isinstance(header, bytes)
+    *_, size, inflated_size, content_hash = WRAPPERS[settings.version].struct.unpack(header)
+    measures = verbose.Measures(settings.version, "zstd", size, len(stream), inflated_size, content_hash, seconds)
+    verbose.compressed(measures, settings.level)
+
+
+def _fat_object(
+    settings: Settings, ids: Sequence[str], views: Sequence[View], host: int, carrier: str
+) -> Iterable[Piece]:
+    talk: list[Piece] = []
+    if settings.is_compressed and (settings.is_verbose or settings.prints_commands):
+        # QUIRK(LLVM 19-22): a fat object is not compressed; an empty bundle is, and then written over.
+        talk = _compressed(settings, Container(FORMAT, 0, (), Span(0, 0), {"flavour": "text", "comment": "//"}))
+    if settings.prints_commands:
+        _print_command(settings, ids, host)
+        return talk
+    additions: list[tuple[str, Sequence[Piece]]] = [
+        (objects.PREFIX + spelling, [_HOST_MARK if number == host else view])
+        for number, (spelling, view) in enumerate(zip(ids, views, strict=True))
+    ]
+    return objects.with_sections(views[host], carrier, additions)
+
+
+def _print_command(settings: Settings, ids: Sequence[str], host: int) -> None:
+    """Print the command that the original would run; its temporary file has no name here."""
+    from fatpack.cli.tools.clang_offload_bundler.settings import TEMPORARY, find_objcopy
+
+    words = [find_objcopy(settings.program)]
+    for number, (spelling, name) in enumerate(zip(ids, settings.inputs, strict=True)):
+        section = objects.PREFIX + spelling
+        words.append(f"--add-section={section}={TEMPORARY if number == host else name}")
+        words.append(f"--set-section-flags={section}=readonly,exclude")
+    words += ["--", settings.inputs[host], settings.outputs[0]]
+    sys.stderr.write(" ".join(f'"{word}"' for word in words) + "\n")

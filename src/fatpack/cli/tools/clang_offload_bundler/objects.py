@@ -1,0 +1,125 @@
+"""Object files as bundles: which files take part, their sections of bundles, and the host's object without them."""
+
+from __future__ import annotations
+
+from fatpack.cli.tools.clang_offload_bundler.settings import Refusal
+from fatpack.errors import FatpackError, FormatError
+from fatpack.formats.clang_bundle.fat_object import Part
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from fatpack.io.source import View
+    from fatpack.model import Finding, Piece
+
+#: What precedes the bundle ID in the name of a section.
+PREFIX = "__CLANG_OFFLOAD_BUNDLE__"
+
+#: First bytes of object files that LLVM reads and its objcopy cannot add bundles to → the word for them.
+_OTHERS = {
+    b"\xce\xfa\xed\xfe": "Mach-O",
+    b"\xcf\xfa\xed\xfe": "Mach-O",
+    b"\xfe\xed\xfa\xce": "Mach-O",
+    b"\xfe\xed\xfa\xcf": "Mach-O",
+    b"\0asm": "WebAssembly",
+    b"\x01\xdf\0": "XCOFF",
+    b"\x01\xf7\0": "XCOFF",
+}
+
+
+def carrier(view: View) -> str:
+    """Return ``elf``, ``coff``, ``pe`` or the word for another object file; "" for what is none, or is damaged."""
+    head = view.head(0, 4)
+    if head == b"\x7fELF":
+        from fatpack.hosts.elf.read import ElfFile
+
+        try:
+            ElfFile(view)
+        except FormatError:
+            return ""
+        return "elf"
+    for magic, word in _OTHERS.items():
+        if head.startswith(magic):
+            return word
+    if head[:2] == b"MZ":
+        from fatpack.hosts import pe
+
+        return "pe" if pe.detect(view) else ""
+    if head[1:2] in _COFF_MACHINES or head == b"\0\0\xff\xff":
+        from fatpack.hosts.coff.read import kind
+
+        return "coff" if kind(view) in ("classic", "big") else ""
+    return ""
+
+
+#: High bytes of the machine numbers of COFF objects: most files that are none need no further look.
+_COFF_MACHINES = (b"\x86", b"\xaa", b"\xa6", b"\x01", b"\x02", b"\x0e", b"\x50", b"\x51", b"\x62", b"\x90")
+
+
+def parts(view: View, carrier: str) -> tuple[list[Part], list[Finding]]:
+    """Return the sections of bundles in the order of the section table, and what is wrong with the object.
+
+    Raises FormatError for a damaged object.
+    """
+    if carrier == "elf":
+        return _in_elf(view)
+    return (_in_coff(view), []) if carrier == "coff" else ([], [])
+
+
+def _in_elf(view: View) -> tuple[list[Part], list[Finding]]:
+    from fatpack.hosts import Site
+    from fatpack.hosts.elf.sites import locate
+
+    found, findings = [], []
+    for site in locate(view):
+        if not isinstance(site, Site):
+            findings.append(site)
+        elif site.section and site.section.startswith(PREFIX):
+            found.append(Part(site.section.removeprefix(PREFIX), site.data, site.index or 0))
+    return sorted(found, key=lambda part: part.section), findings
+
+
+def _in_coff(view: View) -> list[Part]:
+    from fatpack.hosts.coff.read import CoffObject
+
+    coff = CoffObject(view)
+    strings = coff.strings()
+    found = []
+    for section in coff.sections():
+        name = coff.name(section.stored_name, strings) if section.stored_name.startswith(b"/") else b""
+        if name.startswith(PREFIX.encode()):
+            data = view.slice(section.raw_offset if section.raw_size else 0, section.raw_size)
+            spelling = name.decode("utf-8", "surrogateescape").removeprefix(PREFIX)
+            found.append(Part(spelling, data, section.number))
+    return found
+
+
+def with_sections(host: View, carrier: str, additions: Sequence[tuple[str, Sequence[Piece]]]) -> Iterable[Piece]:
+    """Return a host object with sections added, as llvm-objcopy makes it. Raises Refusal where that cannot be done."""
+    try:
+        if carrier == "elf":
+            from fatpack.hosts.elf.objcopy import add_sections as add_to_elf
+
+            return add_to_elf(host, additions)
+        if carrier == "coff":
+            from fatpack.hosts.coff.objcopy import add_sections as add_to_coff
+
+            return add_to_coff(host, additions)
+    except FatpackError as error:
+        raise Refusal(f"cannot add sections to the host object: {error}") from error
+    raise Refusal(f"cannot add sections to the host object: it is a {carrier} file, and only ELF and COFF ones can")
+
+
+def without_sections(host: View, carrier: str) -> Iterable[Piece]:
+    """Return a fat object without its sections of bundles, as llvm-objcopy makes it. Raises Refusal."""
+    try:
+        if carrier == "elf":
+            from fatpack.hosts.elf.objcopy import remove_sections as remove_from_elf
+
+            return remove_from_elf(host, PREFIX)
+        from fatpack.hosts.coff.objcopy import remove_sections as remove_from_coff
+
+        return remove_from_coff(host, PREFIX)
+    except FatpackError as error:
+        raise Refusal(f"cannot take the sections of bundles out of the object: {error}") from error

@@ -1,0 +1,114 @@
+"""The targets of a command line: checked, spelled as they are stored, and matched with the entries of a bundle.
+
+LLVM 22 loses what it does not know: it drops a target-id whose processor is new to it, and the processor of targets of
+five parts, and then takes all of them for one. Here they are kept and compared as text; for everything else the rules
+are its own (:mod:`fatpack.formats.clang_bundle.bundle_id`).
+"""
+
+from __future__ import annotations
+
+from fatpack.cli.tools.clang_offload_bundler.settings import Refusal
+from fatpack.formats.clang_bundle.bundle_id import (
+    compatible,
+    compatible_llvm22,
+    first_conflict_llvm22,
+    parse_id,
+    refusal_llvm22,
+    stored_by_llvm22,
+    stored_id,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from fatpack.cli.tools.clang_offload_bundler.settings import Settings
+
+_HIP = ("hip", "hipv4")
+
+
+def is_host(spelling: str) -> bool:
+    """Return whether an ID is of the kind ``host``."""
+    return spelling.partition("-")[0] == "host"
+
+
+def are_all_hip(targets: Iterable[str]) -> bool:
+    """Return whether a bundle for these targets needs no host."""
+    return all(target.partition("-")[0] in _HIP for target in targets)
+
+
+def stored_ids(settings: Settings) -> list[str]:
+    """Return the IDs for the targets of a command line, in its order. Raises Refusal for what cannot be bundled."""
+    targets = settings.targets
+    ids: list[str] = []
+    for number, target in enumerate(targets):
+        if target in targets[:number]:
+            raise Refusal("Duplicate targets are not allowed")
+        problem = refusal_llvm22(target)
+        if problem:
+            raise Refusal(problem)
+        ids.append(stored_id(target))
+        if ids[-1] in ids[:-1]:
+            # Two spellings of one target: the original stores two entries under one ID, and readers see one of them.
+            raise Refusal("Duplicate targets are not allowed")
+    _refuse_conflicts(targets)
+    hosts = sum(map(is_host, targets))
+    most_hosts = 1 if settings.mode == "unbundle" or not are_all_hip(targets) else 0
+    least_hosts = most_hosts if settings.mode == "bundle" else 0
+    if not least_hosts <= hosts <= most_hosts:
+        raise Refusal(f"expecting exactly one host target but got {hosts}")
+    return ids
+
+
+def _refuse_conflicts(targets: Sequence[str]) -> None:
+    groups: dict[str, set[str]] = {}
+    for target in targets:
+        parts, target_id = target.split("-", 5), stored_id(target).split("-", 5)[5]
+        if target_id and target_id != "".join(parts[5:]):
+            parts[4] = ""  # the processor stands in the place of the environment
+        groups.setdefault("-".join(parts[:5]), set()).add(target_id)
+    for group, target_ids in sorted(groups.items()):
+        pair = first_conflict_llvm22(target_ids)
+        if pair:
+            first, second = (f"{group}-{target_id}" for target_id in pair)
+            raise Refusal(f"Cannot bundle inputs with conflicting targets: '{first}' and '{second}'")
+
+
+def _is_read_whole(spelling: str) -> bool:
+    """Return whether LLVM 22 sees all there is in an ID."""
+    return spelling.count("-") >= 4 and stored_id(spelling) == stored_by_llvm22(spelling)
+
+
+class Matcher:
+    """Says which entries of one bundle serve which targets; targets are IDs as we store them."""
+
+    def __init__(self, entries: Sequence[str], targets: Sequence[str], *, hip_openmp: bool) -> None:
+        self._hip_openmp = hip_openmp
+        self._whole = {spelling: _is_read_whole(spelling) for spelling in (*entries, *targets)}
+        #: Targets for which LLVM 22 may have stored less than was asked for, and has.
+        self._cut = {
+            target
+            for target in targets
+            if not self._whole[target] and not any(self._is_for(entry, target) for entry in entries)
+        }
+
+    def serves(self, entry: str, target: str) -> bool:
+        """Return whether an entry may be handed out for a target."""
+        if target not in self._cut:
+            return self._is_for(entry, target)
+        have = parse_id(entry)
+        return not have.arch and compatible(entry, stored_by_llvm22(target), hip_openmp=self._hip_openmp)
+
+    def _is_for(self, entry: str, target: str) -> bool:
+        if entry == target:
+            return True
+        if self._whole[entry] and self._whole[target]:
+            return compatible_llvm22(entry, target, hip_openmp=self._hip_openmp)
+        if is_host(entry) and is_host(target):
+            return compatible(_without_arch(entry), _without_arch(target))  # the host's processor never counted
+        return compatible(entry, target, hip_openmp=self._hip_openmp)
+
+
+def _without_arch(spelling: str) -> str:
+    have = parse_id(spelling)
+    return f"{have.kind}-{have.triple}"

@@ -1,0 +1,124 @@
+"""Unbundling and listing: one file, the entries for the requested targets into a file each."""
+
+from __future__ import annotations
+
+import sys
+
+from fatpack.cli.tools.clang_offload_bundler import objects, reading
+from fatpack.cli.tools.clang_offload_bundler.settings import Refusal
+from fatpack.cli.tools.clang_offload_bundler.targets import Matcher, is_host, stored_ids
+from fatpack.errors import FormatError
+from fatpack.io.source import open_source
+from fatpack.report.text import printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from fatpack.cli.tools.clang_offload_bundler.reading import Entries, Entry
+    from fatpack.cli.tools.clang_offload_bundler.settings import Settings
+    from fatpack.io.source import View
+    from fatpack.model import Finding, Piece
+
+
+def list_ids(settings: Settings) -> None:
+    """Print the IDs of a bundle. Raises Refusal, after those that can be read, for a damaged one."""
+    with open_source(settings.inputs[0]) as source:
+        view = reading.inflated(source.view(), settings, "input")
+        found = reading.read(view, settings.type)
+        sys.stdout.write("".join(f"{printable(entry.id)}\n" for entry in found.entries))
+        if found.damage:
+            sys.stdout.flush()
+            raise Refusal(_words(found.damage))
+
+
+def unbundle(settings: Settings) -> None:
+    """Write the entries for the targets of a command line. Raises Refusal and OSError; nothing is written then."""
+    from fatpack.io.sink import Batch
+
+    ids = stored_ids(settings)
+    with open_source(settings.inputs[0]) as source, Batch() as batch:
+        view = reading.inflated(source.view(), settings, "input")
+        found = reading.read(view, settings.type)
+        chosen, missing = _chosen(settings, found, ids)
+        if missing and not settings.allows_missing:
+            damage = f"; the bundle is damaged: {_words(found.damage)}" if found.damage else ""
+            raise Refusal(f"Can't find bundles for {_joined(sorted(missing))}{damage}")
+        if any(entry.is_cut for _, entry in chosen):
+            raise Refusal(_words(found.damage))
+        if found.damage:
+            sys.stderr.write(printable(f"{settings.program}: warning: {_words(found.damage)}") + "\n")
+        if len({output for output, _ in chosen}) == len(chosen):
+            # The order of the outputs shows nowhere; forwards through a compressed bundle inflates it once.
+            chosen.sort(key=lambda pair: pair[1].data.start)
+        try:
+            for output, entry in chosen:
+                batch.add(output, image(settings, found, entry, view))
+        except FormatError as error:
+            raise Refusal(reading.not_inflated("input", error)) from error
+        for target, output in missing.items():
+            # Where nothing was found at all the file is taken for the host's own.
+            batch.add(output, [view] if not chosen and is_host(target) else [])
+        batch.publish()
+
+
+def _words(damage: Sequence[Finding]) -> str:
+    more = f" (and {len(damage) - 1} more)" if len(damage) > 1 else ""
+    return f"{damage[0].text}{more}"
+
+
+def _joined(names: Sequence[str]) -> str:
+    """Return names as a sentence has them: ``A``, ``A and B``, ``A, B, and C``."""
+    if len(names) < 3:
+        return " and ".join(names)
+    return f"{', '.join(names[:-1])}, and {names[-1]}"
+
+
+def _chosen(settings: Settings, found: Entries, ids: Sequence[str]) -> tuple[list[tuple[str, Entry]], dict[str, str]]:
+    """Return output and entry of the targets that have one, in the order of the entries; and target → output of others.
+
+    Every entry goes to the first target that it serves, in the order of LLVM's hash map, and a target takes the first.
+    """
+    from fatpack.formats.clang_bundle.hash_order import llvm_order
+
+    outputs = {
+        spelling.encode("utf-8", "surrogateescape"): output
+        for spelling, output in zip(ids, settings.outputs, strict=True)
+    }
+    waiting = {key.decode("utf-8", "surrogateescape"): outputs[key] for key in llvm_order(outputs)}
+    matcher = Matcher([entry.id for entry in found.entries], ids, hip_openmp=settings.treats_hip_as_openmp)
+    chosen = []
+    for entry in found.entries:
+        target = next((target for target in waiting if matcher.serves(entry.id, target)), None)
+        if target is not None:
+            chosen.append((waiting.pop(target), entry))
+        if not waiting:
+            break
+    return chosen, waiting
+
+
+def image(settings: Settings, found: Entries, entry: Entry, whole: View) -> Iterable[Piece]:
+    """Return the bytes of an entry: for the host's mark in a fat object, the object without its bundle.
+
+    Raises Refusal for images that ``ld -r`` has glued together.
+    """
+    if entry.merged_count:
+        if settings.prints_commands:
+            _print_command(settings)
+            return []
+        return objects.without_sections(whole, objects.carrier(whole))
+    if found.merged_count > 1:
+        # The original hands out all of them as one.
+        raise Refusal(
+            f"{found.merged_count} fat objects were merged by a partial link, and '{entry.id}' has an image of each; "
+            "unbundle them before the link, or use fatpack extract"
+        )
+    return [entry.data]
+
+
+def _print_command(settings: Settings) -> None:
+    from fatpack.cli.tools.clang_offload_bundler.settings import TEMPORARY, find_objcopy
+
+    name = TEMPORARY if settings.type == "a" else settings.inputs[0]
+    words = [find_objcopy(settings.program), "--regex", f"--remove-section={objects.PREFIX}.*", "--", name, TEMPORARY]
+    sys.stderr.write(" ".join(f'"{word}"' for word in words) + "\n")

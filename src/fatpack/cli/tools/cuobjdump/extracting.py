@@ -1,0 +1,64 @@
+"""Extraction: files in the current directory, under the names of the lists.
+
+An older file of the name is replaced, as the original does. QUIRK(cuobjdump 13): of two images with one name, which
+identifiers easily give, it leaves the last one only. Here the second gets a number: ``k1.2.sm_80.cubin``.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fatpack.errors import FormatError, Unsupported, UsageError
+from fatpack.io.bulk import NewFile, write_files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.cli.tools.cuobjdump.listing import Extraction
+    from fatpack.cli.tools.cuobjdump.output import Output
+    from fatpack.io.source import View
+
+
+def extract(extractions: Sequence[Extraction], file: View, used: set[str], output: Output) -> None:
+    """Write everything, and print what was written; ``used`` are names of files that were written before.
+
+    The first file that cannot be written ends it.
+    """
+    given = {extraction.name for extraction in extractions}
+    files = [
+        NewFile(_free(extraction.name, given, used), (extraction.data,))
+        for extraction in extractions
+        if extraction.data is not None
+    ]
+    names = (new.path for new in files)
+    with write_files(files, force=True, inputs=[file]) as sizes:
+        for extraction in extractions:
+            if extraction.data is None:
+                output.line(extraction.before)
+                continue
+            name = next(names)
+            try:
+                next(iter(sizes))
+            except (OSError, UsageError):
+                output.fatal(f"File '{name}' could not be opened")
+                return
+            except Unsupported:
+                output.obfuscated()
+            except FormatError as error:
+                output.damage(str(error), "Uncompress failed")
+            else:
+                output.line(f"{extraction.before}{name}{extraction.behind}")
+
+
+def _free(name: str, given: set[str], used: set[str]) -> str:
+    """Return a name, with a number if it is used already; the numbered one is nobody else's either."""
+    if name not in used:
+        used.add(name)
+        return name
+    start, extension = os.path.splitext(name)
+    number = 2
+    while (numbered := f"{start}.{number}{extension}") in used or numbered in given:
+        number += 1
+    used.add(numbered)
+    return numbered

@@ -1,0 +1,94 @@
+"""The heading that a dump prints for every entry of a fat binary."""
+
+from __future__ import annotations
+
+from fatpack.formats.cuda_fatbin.layout import (
+    COMPRESSED,
+    ELF,
+    FLAG_64_BIT,
+    FLAG_ACCELERATED,
+    FLAG_DEBUG,
+    FLAG_FAMILY,
+    GROUP,
+    HOSTS,
+    LTOIR,
+    PTX,
+    RELOCATABLE_PTX,
+    TILE_IR,
+)
+from fatpack.formats.cuda_fatbin.stored import Entry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from fatpack.formats.cuda_fatbin.stored import Group, Head
+
+_CUBIN, _INDEX = 0x04, 0x20
+
+_KINDS = {
+    0: "<invalid kind>",
+    PTX: "ptx",
+    ELF: "elf",
+    _CUBIN: "cubin",
+    LTOIR: "nvvm",
+    _INDEX: "index",
+    RELOCATABLE_PTX: "relocatable ptx",
+    TILE_IR: "tile ir",
+    GROUP: "concatenated entry",
+}
+
+_OPTIONS = {
+    PTX: "ptxasOptions",
+    RELOCATABLE_PTX: "ptxasOptions",
+    LTOIR: "nvvmOptions",
+    TILE_IR: "tileIROptions",
+}
+
+
+def variant(head: Head) -> str:
+    """Return the letter of the architecture that an entry names: of both, ``a``."""
+    return "a" if head.flags & FLAG_ACCELERATED else "f" if head.flags & FLAG_FAMILY else ""
+
+
+def heading(entry: Entry | Group) -> list[str]:
+    """Return the lines for an entry."""
+    head = entry.head
+    title = f"Fatbin {_KINDS.get(head.kind, '<unknown kind>')} code:"
+    lines = [title, "=" * len(title)]
+    if head.kind not in (_INDEX, GROUP):
+        lines.append(f"arch = sm_{head.sm}{variant(head)}")
+    lines.append(f"code version = [{head.code_major},{head.code_minor}]")
+    lines.append(f"host = {next((host for bit, host in HOSTS.items() if head.flags & bit), '<unknown>')}")
+    lines.append(f"compile_size = {64 if head.flags & FLAG_64_BIT else 32}bit")
+    if head.flags & FLAG_DEBUG:
+        lines.append("has debug info")
+    if head.flags & COMPRESSED:
+        lines.append("compressed")
+    if isinstance(entry, Entry):
+        if entry.area.identifier:
+            lines.append(f"identifier = {text_of(entry.area.identifier)}")
+        if head.kind in _OPTIONS and has_options(entry):
+            lines.append(f"{_OPTIONS[head.kind]} = {text_of(entry.area.options)}")
+    return lines
+
+
+def has_options(entry: Entry) -> bool:
+    """Return whether an entry has options, which may be empty. QUIRK(fatbinary 11): of none the descriptor is zero."""
+    place = entry.stored.head(entry.head.options_offset, 4) if entry.head.options_offset else b""
+    return place != bytes(len(place))
+
+
+def text_of(stored: bytes) -> str:
+    """Return stored bytes as text, up to the first NUL."""
+    return stored.partition(b"\0")[0].decode("utf-8", "surrogateescape")
+
+
+def text_pieces(pieces: Iterable[memoryview]) -> Iterator[memoryview]:
+    """Yield a text in pieces, up to its first NUL."""
+    for piece in pieces:
+        end = bytes(piece).find(b"\0")
+        if end >= 0:
+            yield piece[:end]
+            return
+        yield piece

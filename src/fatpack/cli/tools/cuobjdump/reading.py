@@ -1,0 +1,195 @@
+"""From a file to its entries, in the order in which cuobjdump walks them.
+
+Of an object it looks at ``.nv_fatbin``, or if there is none at ``__nv_relfatbin``; with ``-all`` at both, in this
+order, whatever their places. Of an archive it names every member that is an object. A file may be a cubin, too.
+
+The original stops at the first thing that is wrong. Here reading goes on behind it: what is wrong is noted, and the
+exit code tells in the end. Read beyond what the original reads: objects and programs of Windows, archives of BSD's
+kind, and members of archives that are cubins or fat binaries themselves.
+"""
+
+from __future__ import annotations
+
+from fatpack import hosts
+from fatpack.elf import CUDA
+from fatpack.elf import header as elf_header
+from fatpack.errors import FormatError, HostError, Unsupported
+from fatpack.formats.cuda_fatbin.faults import Faults
+from fatpack.formats.cuda_fatbin.layout import ELF, MAGIC, TEXTS
+from fatpack.formats.cuda_fatbin.parse import read_parts
+from fatpack.formats.cuda_fatbin.stored import Entry, Group
+from fatpack.model import Finding
+from fatpack.record import Record
+
+__all__ = ["Cubin", "Damage", "Entry", "Group", "Member", "Place", "is_elf", "is_ptx", "read"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import TypeAlias
+
+    from fatpack.hosts import Site
+    from fatpack.io.source import View
+    from fatpack.model import Span
+
+    Item: TypeAlias = "Member | Cubin | Entry | Group | Damage | Place"
+
+#: What the two sections are called in objects and programs of Linux, Windows and macOS.
+_EXECUTABLE = (".nv_fatbin", ".nv_fatb", "__nv_fatbin")
+_RELOCATABLE = ("__nv_relfatbin", "__nv_rel")
+
+_ARCHIVES = (b"!<arch>\n", b"!<thin>\n")
+
+#: Hosts with sections.
+_OBJECTS = ("elf", "coff", "pe", "macho")
+
+#: What is smaller than a header is damage as a file, and behind the last fat binary nothing to speak of.
+_LEAST = 16
+
+
+#: Kinds of entries that are listed as cubins. QUIRK(cuobjdump 13): of kind 0x10 a dump knows no name.
+_ELVES = (ELF, 0x10)
+
+
+def is_elf(entry: Entry) -> bool:
+    """Return whether an entry is listed as a cubin."""
+    return entry.head.kind in _ELVES
+
+
+def is_ptx(entry: Entry) -> bool:
+    """Return whether an entry is listed as PTX."""
+    return entry.head.kind in TEXTS
+
+
+class Member(Record):
+    """A member of an archive, before what is in it."""
+
+    title: str
+
+
+class Cubin(Record):
+    """A cubin that is a file of its own; ``number`` is not 0 if it is a member of an archive."""
+
+    data: View
+    is_member: bool = False
+
+
+class Damage(Record):
+    """Something that cannot be read, in words if there is more to say than so, and what it is a part of."""
+
+    text: str = ""
+    what: str = "fatbin header"
+
+
+class Place(Record):
+    """A place for device code, before what is in it; it may hold none."""
+
+
+def read(view: View, *, wants_all: bool) -> Iterator[Item]:
+    """Yield what is in a file; members of a group follow it."""
+    if len(view) < _LEAST:
+        yield Damage()
+    elif view.head(0, 8) in _ARCHIVES:
+        yield from _archive(view, wants_all)
+    else:
+        yield from _file(view, wants_all, is_member=False)
+
+
+def _archive(view: View, wants_all: bool) -> Iterator[Item]:
+    try:
+        for site in hosts.room("archive").locate(view):
+            if isinstance(site, Finding):
+                if site.severity == "error":
+                    yield Damage(_words(site), "ELF")
+                continue
+            title = Member(site.member or "")
+            is_named = False
+            for item in _file(site.data, wants_all, is_member=True):
+                if not is_named:
+                    yield title
+                    is_named = True
+                yield item
+            if not is_named and site.data.head(0, 4) == b"\x7fELF":
+                yield title
+    except (FormatError, Unsupported, HostError) as error:
+        yield Damage(str(error), "ELF")
+
+
+def _file(view: View, wants_all: bool, *, is_member: bool) -> Iterator[Item]:
+    head = view.head(0, 64)
+    if head.startswith(MAGIC):
+        yield Place()
+        yield from _fatbins(view)
+        return
+    elf = elf_header(view, head)
+    if elf is not None and elf.machine == CUDA:
+        yield Place()
+        yield Cubin(view, is_member)
+        return
+    host = next((name for name in _OBJECTS if name in hosts.ROOMS and hosts.room(name).detect(view)), None)
+    if host is not None:
+        yield from _object(view, host, wants_all)
+
+
+def _object(view: View, host: str, wants_all: bool) -> Iterator[Item]:
+    sites: list[Site] = []
+    try:
+        for site in hosts.room(host).locate(view):
+            if isinstance(site, Finding):
+                if site.severity == "error":
+                    yield Damage(_words(site), "ELF")
+            elif _is_named(site, _EXECUTABLE + _RELOCATABLE):
+                sites.append(site)
+    except (FormatError, Unsupported, HostError) as error:
+        yield Damage(str(error), "ELF")
+    executable = [site for site in sites if _is_named(site, _EXECUTABLE)]
+    relocatable = [site for site in sites if _is_named(site, _RELOCATABLE)]
+    for site in executable + relocatable if wants_all else executable or relocatable:
+        yield Place()
+        yield from _fatbins(site.data)
+
+
+def _is_named(site: Site, names: tuple[str, ...]) -> bool:
+    return (site.section or "").rpartition(",")[2] in names
+
+
+def _fatbins(view: View) -> Iterator[Item]:
+    """Yield the entries of the fat binaries that follow each other, with zeros between them."""
+    at = 0
+    while at < len(view):
+        if view.head(at, 4) != MAGIC:
+            following = view.skip_zeros(at)
+            if view.head(following, 4) != MAGIC and following < len(view):
+                following = view.find(MAGIC, following)
+                following = len(view) if following < 0 else following
+                if following - at >= _LEAST:
+                    yield Damage(f"{following - at} bytes at {view.offset(at):#x} are no fat binary")
+            at = following
+            continue
+        faults = Faults()
+        try:
+            _, stored, parts, unknown = read_parts(view, at, faults)
+        except FormatError as error:
+            yield Damage(str(error))
+            following = view.find(MAGIC, at + 4)
+            at = len(view) if following < 0 else following
+            continue
+        yield from parts
+        for finding in faults.findings:
+            if finding.severity == "error":
+                yield Damage(_words(finding))
+        at = _end(view, stored, unknown)
+
+
+def _end(view: View, stored: View, unknown: Sequence[Span]) -> int:
+    """Return where the walk goes on: behind a fat binary, or at one that a too large size of it has swallowed."""
+    end = stored.end - view.start
+    if unknown and unknown[-1].end == stored.end:
+        start = max(unknown[-1].start, stored.start + len(MAGIC)) - view.start
+        swallowed = view.slice(0, end).find(MAGIC, start)
+        return end if swallowed < 0 else swallowed
+    return end
+
+
+def _words(finding: Finding) -> str:
+    return f"{finding.code} at {finding.span.start:#x}: {finding.text}"

@@ -1,0 +1,138 @@
+"""``fatpack tool fatbinary``: writes fat binaries, and C files that embed them, as fatbinary of CUDA 13.0 does.
+
+It is what nvcc and clang call. ``options`` has the table of options, ``images`` the checks of every image, ``embedded``
+the C file. Bytes, messages, their order and exit codes are the original's; ``docs/tools.md`` lists every difference.
+"""
+
+from __future__ import annotations
+
+import errno
+import sys
+
+from fatpack.cli.tools import nvidia_command_line as command_line
+from fatpack.cli.tools.fatbinary.options import OPTIONS, REFUSED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.cli.tools.nvidia_command_line import Given
+    from fatpack.io.source import Source
+    from fatpack.model import Piece
+
+_MODES = ("default", "size", "speed", "balance", "none")
+_HOSTS = ("linux", "mac", "windows")
+
+#: What a file that was opened fails with when it is written.
+_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+
+
+def main(program: str, arguments: Sequence[str]) -> int:
+    """Run the tool and return its exit code: 0 or 1."""
+    name = program.rpartition("/")[2]
+    try:
+        given = command_line.parse(arguments, OPTIONS, lambda text: _print(f"{name} warning : {text}"))
+    except command_line.CommandLineError as error:
+        _print(f"{name} fatal   : {error}")
+        return 1
+    name = given.last("tool-name") or name
+    if given.last("help") or given.last("version") or given.positional or not arguments:
+        from fatpack.cli.tools.fatbinary.options import print_help, print_version
+
+        if given.last("version") and not given.last("help"):
+            print_version(name)
+        else:
+            print_help(name)
+        return 0
+    return _run(name, given)
+
+
+def _print(text: str) -> None:
+    from fatpack.report.text import printable
+
+    sys.stderr.write(printable(text) + "\n")
+
+
+def _run(name: str, given: Given) -> int:
+    from fatpack.cli.tools.fatbinary.images import Fatal, Refusal
+
+    opened: list[Source] = []
+    try:
+        _write(given, _pack(given, opened))
+    except Fatal as error:
+        _print(f"{name} fatal   : {error}")
+    except Refusal as error:
+        sys.stderr.write("\n")
+        _print(f"nvFatbin error: {error}")
+    else:
+        return 0
+    finally:
+        for source in opened:
+            source.close()
+    return 1
+
+
+def _pack(given: Given, opened: list[Source]) -> list[Piece]:
+    from fatpack.cli.tools.fatbinary.images import Fatal, Refusal, images_of
+    from fatpack.errors import FatpackError
+    from fatpack.formats import cuda_fatbin
+    from fatpack.model import Container, Span
+
+    for option in REFUSED:
+        if option in given.values:
+            raise Fatal(f"the option '{option}' is not among those that fatpack knows")
+    mode = given.last("compress-mode") if "compress-mode" in given.values else "default"
+    host = given.last("host") if "host" in given.values else "linux"
+    is_contradictory = any(given.last(one) and given.last(other) for one, other in (("32", "64"), ("cuda", "opencl")))
+    if is_contradictory or mode not in _MODES or host not in _HOSTS:
+        raise Refusal("unknown option")
+    if given.last("compress") == "false":
+        mode = "none"
+    attrs = {"compress_mode": mode, "ptx": "minified"}
+    if given.last("compress-all") or given.last("device-c"):
+        attrs["compress_all"] = "yes"
+    images = tuple(images_of(given, opened))
+    try:
+        return list(cuda_fatbin.write(Container(cuda_fatbin.DOC.name, 1, images, Span(0, 0), attrs=attrs)))
+    except OSError as error:
+        raise Fatal(f"Could not read file '{error.filename or ''}'") from error
+    except FatpackError as error:
+        raise Refusal(str(error)) from error
+
+
+def _write(given: Given, pieces: list[Piece]) -> None:
+    from fatpack.cli.tools.fatbinary.embedded import c_file
+    from fatpack.cli.tools.fatbinary.images import Fatal
+    from fatpack.errors import UsageError
+    from fatpack.io.sink import Batch
+
+    with Batch() as batch:
+        for option in ("create", "embedded-fatbin"):
+            if option not in given.values:
+                continue
+            path = given.last(option)
+            content = pieces
+            if option == "embedded-fatbin":
+                content = c_file(  # type: ignore[assignment]
+                    pieces,
+                    relocatable=bool(given.last("device-c")),
+                    linked=bool(given.last("link")),
+                    as_array=bool(given.last("no-asm")),
+                )
+            try:
+                batch.add("./-" if path == "-" else path, content)
+            except UsageError:
+                raise Fatal(f"Could not open output file '{path}'") from None
+            except OSError as error:
+                raise _not_written(error, path) from error
+        try:
+            batch.publish()
+        except OSError as error:
+            raise _not_written(error, error.filename or "") from error
+
+
+def _not_written(error: OSError, path: str) -> Exception:
+    from fatpack.cli.tools.fatbinary.images import Fatal
+
+    what = "write" if error.errno in _WRITING else "open output"
+    return Fatal(f"Could not {what} file '{path}'")
