@@ -16,7 +16,7 @@ from fatpack.report.inspection import SCHEMA, inspection
 FIXTURES = Path(__file__).parents[1] / "tests" / "fixtures"
 
 #: Folders whose files are recorded; sources and hostile inputs are not.
-FOLDERS = ("offload_binary", "clang_bundle", "elf", "archive", "coff", "pe", "bitcode", "demo")
+FOLDERS = ("offload_binary", "clang_bundle", "cir", "elf", "archive", "coff", "pe", "bitcode", "cuda_fatbin", "demo")
 SOURCES = {".json", ".c", ".h", ".s", ".S", ".cu", ".hip", ".sh", ".md", ".toml", ".txt"}
 
 

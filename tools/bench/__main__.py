@@ -26,6 +26,8 @@ SUBJECTS = {
     "pack": "tools.bench.packing",
     "inspect": "tools.bench.inspecting",
     "embed": "tools.bench.embedding",
+    "bundles": "tools.bench.bundle_library",
+    "bundle": "tools.bench.bundling",
     "linearity": "tools.bench.linearity",
 }
 

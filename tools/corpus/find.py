@@ -12,7 +12,8 @@ from fatpack import formats, hosts
 from fatpack.hosts import Site
 from fatpack.hosts.coff.read import CoffObject
 from fatpack.hosts.elf.read import ElfFile
-from fatpack.scan import Found, host_of
+from fatpack.hosts.pe.read import UNINITIALIZED, Image
+from fatpack.scan import Found, host_of, scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     import fatpack
     from fatpack.io.source import View
     from fatpack.model import Finding
+
+
+#: What precedes the bundle ID in the names of sections.
+BUNDLE_PREFIX = "__CLANG_OFFLOAD_BUNDLE__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +53,20 @@ def _coff_sections(view: View) -> Iterator[Section]:
         yield Section(name, view.offset(section.raw_offset), section.raw_size)
 
 
+def _pe_sections(view: View) -> Iterator[Section]:
+    image = Image(view)
+    for _, row in image.rows():
+        stored, virtual_size, _, raw_size, raw_offset, *_, flags = row
+        size = 0 if flags & UNINITIALIZED else min(raw_size, virtual_size)
+        yield Section(image.name(stored).decode("utf-8", "backslashreplace"), view.offset(raw_offset), size)
+
+
 #: host → its table of sections
-TABLES: Mapping[str, Callable[[View], Iterator[Section]]] = {"elf": _elf_sections, "coff": _coff_sections}
+TABLES: Mapping[str, Callable[[View], Iterator[Section]]] = {
+    "elf": _elf_sections,
+    "coff": _coff_sections,
+    "pe": _pe_sections,
+}
 
 
 class Opened:
@@ -70,7 +87,7 @@ class Opened:
         if host == "raw":
             return
         sites = [place for place in hosts.room(host).locate(view) if isinstance(place, Site)]
-        device = [site for site in sites if site.expects != "member"]
+        device = [site for site in sites if site.expects not in ("member", "table")]
         self.sites += device
         if host in TABLES:
             self.sections += TABLES[host](view)
@@ -86,6 +103,24 @@ class Opened:
         """Return the containers of a format in file order; those inside images too if ``nested``."""
         found = _nested(self.file.containers) if nested else self.file.containers
         return [item for item in found if item.container.format == format]
+
+    def bundle_sections(self) -> list[tuple[str, View]]:
+        """Return name and bytes of every section that clang-offload-bundler or a linker wrapper named after a bundle.
+
+        They come from what was read of them: the images of fat objects, and the sections of linked images as a whole.
+        """
+        found: list[tuple[str, View]] = []
+        for item in self.containers("clang-offload-bundle"):
+            if item.container.attrs.get("flavour") == "object":
+                images = item.container.images
+                found += [(f"{BUNDLE_PREFIX}{image.attrs['id']}", image.data) for image in images]  # type: ignore[misc]
+            elif item.container.attrs.get("flavour") == "linked" and (item.section or "").startswith(BUNDLE_PREFIX):
+                found.append((str(item.section), item.view))
+        return found
+
+    def anywhere(self, format: str) -> int:
+        """Return how many containers of a format there are, also outside the places for them: reads the whole file."""
+        return sum(found.container.format == format for found in _nested(scan(self.file.view, deep=True)))
 
     def bare_format(self) -> str | None:
         """Return the format a file that is no host starts with, None if it is none that is known by its magic."""

@@ -42,12 +42,13 @@ def format_page(name: str) -> str:
     """Return the page of a format: its card, and one table per layout."""
     room = formats.room(name)
     lines = _card(room.DOC)
-    lines += [
-        "## Layouts",
-        "",
-        "Offsets and sizes in bytes, integers little-endian unless the page says otherwise.",
-        "",
-    ]
+    if room.LAYOUTS:
+        lines += [
+            "## Layouts",
+            "",
+            "Offsets and sizes in bytes, integers little-endian unless the page says otherwise.",
+            "",
+        ]
     for layout in room.LAYOUTS:
         lines += [f"### {layout.name}, {layout.size} bytes", ""]
         lines += table(["offset", "size", "type", "field", "meaning"], [list(row) for row in layout.rows()])
