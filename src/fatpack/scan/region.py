@@ -1,0 +1,86 @@
+"""The containers of one region of bytes, which follow each other, with padding or rubbish between."""
+
+from __future__ import annotations
+
+from fatpack import formats
+from fatpack.deep import NextMagic
+from fatpack.errors import FormatError, Unsupported
+from fatpack.findings import finding
+from fatpack.scan.found import Found, as_finding, recognise_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.hosts import Site
+    from fatpack.io.source import View
+    from fatpack.model import Container, Finding
+
+
+def containers(site: Site, host: str, member: str | None, depth: int) -> Iterator[Found | Finding]:
+    """Yield the containers of a region, with their images recognised, and a finding for everything wrong.
+
+    ``host`` and ``member`` say where the region is; ``depth`` more levels of containers are entered.
+    """
+    view = site.data
+    magics = NextMagic(view)
+    unread: set[str] = set()
+    at, last = 0, ""
+    while at < len(view):
+        name = formats.sniff(view.head(at, 24)) or (formats.sniff_text(view) if at == 0 else None)
+        if name is None:
+            # Zeros start no container: most containers are found behind them, without a search for every magic.
+            following = view.skip_zeros(at)
+            if following < len(view) and formats.sniff(view.head(following, 24)) is None:
+                following = magics.after(following)
+            if site.expects != "mixed":
+                yield from _gap(view, at, following, last, host)
+            at = following
+            continue
+        if name not in formats.ROOMS:
+            if name not in unread:
+                unread.add(name)
+                yield finding("FP1006", view.span(at), f"{name}: this version does not read these")
+            # How far it reaches is unknown too, so the next magic behind its own is where the walk goes on.
+            at = magics.after(at + 4)
+            continue
+        room = formats.room(name)
+        try:
+            container = room.parse(view, at)
+        except (FormatError, Unsupported) as error:
+            extent = room.extent(view, at)
+            yield as_finding(error, view.span(at, min(extent or 4, len(view) - at)))
+            at = at + extent if extent else magics.after(at + 4)
+            continue
+        stored = view.slice(at, container.span.size)
+        inside = recognise_all(container.images, depth)
+        yield Found(container, stored, host, site.section, member, site.index, inside)
+        yield from container.findings
+        last = container.format
+        at = _end(view, container)
+
+
+def _end(view: View, container: Container) -> int:
+    """Return where the walk goes on: behind the container, or at a magic that a too large size has swallowed."""
+    start, end = container.span.start - view.start, container.span.end - view.start
+    unknown = container.unknown[-1] if container.unknown else None
+    if unknown is not None and unknown.end == container.span.end:
+        # A damaged size that is too large ends in bytes no field describes, and in them the next container starts.
+        used = unknown.start - container.span.start
+        following = start + used + -used % 8
+        if following > start and formats.sniff(view.head(following, 24)):
+            return following
+    return end
+
+
+def _gap(view: View, start: int, end: int, last: str, host: str) -> Iterator[Finding]:
+    """Yield what is odd about bytes that no container starts with; ``last`` is the format before them."""
+    gap = view.slice(start, end - start)
+    if not gap.is_zero():
+        yield finding("FP1002", gap.span(), f"{len(gap)} bytes that are no container")
+    elif end == len(view) and len(gap) >= 8 and last == "llvm-offload-binary":
+        # Behind other containers zeros are usual; fewer than 8 round a compressed binary, whose size leaves them out.
+        yield finding("FP1003", gap.span(), f"{len(gap)} zero bytes at the end")
+    elif end == len(view) and len(gap) >= 16 and last == "cuda-fatbin" and host == "raw":
+        # cuobjdump takes what is as long as a header for one; in sections it skips zeros.
+        yield finding("FP1410", gap.span(), f"{len(gap)} zero bytes behind the last fat binary of the file")

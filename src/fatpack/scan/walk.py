@@ -1,0 +1,153 @@
+"""The walk over files: what hosts name, what lies in members and modules, and what sections make together."""
+
+from __future__ import annotations
+
+from fatpack import formats, hosts, images
+from fatpack.errors import FormatError, HostError, Unsupported
+from fatpack.findings import finding
+from fatpack.model import Finding
+from fatpack.scan import region
+from fatpack.scan.found import Found, as_finding, recognise_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.hosts import Site
+    from fatpack.io.source import View
+
+
+def host_of(view: View) -> str:
+    """Return the JSON name of the host the bytes are: ``raw`` when they are no host we know."""
+    if formats.sniff(view.head(0, 24)):
+        return "raw"
+    return next((name for name in hosts.ROOMS if hosts.room(name).detect(view)), "raw")
+
+
+def file(view: View, member: str | None, depth: int, deep: bool = False) -> Iterator[Found | Finding]:
+    """Yield the containers of a file or member, and a finding for everything wrong; ``depth`` more levels are entered.
+
+    ``member`` is what the file is called in the archive around it.
+    """
+    host = host_of(view)
+    if host == "raw":
+        yield from _raw(view, member, depth, deep)
+        return
+    room = hosts.room(host)
+    aside: list[Site] = []
+    bundles: list[int] = []
+    known: list[tuple[int, int]] = []
+    try:
+        for site in room.locate(view):
+            if isinstance(site, Finding):
+                yield site
+                continue
+            yield from site.findings
+            if site.data.source is view.source:
+                known.append((site.data.start - view.start, site.data.end - view.start))
+            if site.expects == "member":
+                yield from _member(site, member, depth, deep)
+            elif site.expects in ("image", "images", "table") or _may_be_raw(site):
+                aside.append(site)
+            else:
+                for item in region.containers(site, host, member, depth):
+                    if isinstance(item, Found) and item.container.format == "clang-offload-bundle":
+                        bundles.append(item.view.start)
+                    yield item
+        if aside:
+            yield from _together(view, host, aside, bundles, member, depth)
+    except (FormatError, Unsupported, HostError) as error:
+        yield as_finding(error, view.span())
+    if deep and host != "archive":
+        yield from _deep(view, known, host, member, depth)
+
+
+def _raw(view: View, member: str | None, depth: int, deep: bool) -> Iterator[Found | Finding]:
+    """Walk a file that is itself a container; any other file simply has none, unless it is searched."""
+    if formats.sniff_text(view) or formats.sniff(view.head(0, 24)):
+        yield from region.containers(hosts.Site(view), "raw", member, depth)
+        return
+    found = False
+    for item in in_module(view, member, depth):
+        found = True
+        yield item
+    if deep and not found:
+        yield from _deep(view, [], "raw", member, depth)
+
+
+#: What a host module of ClangIR holds somewhere if a finished GPU binary is in it, before and after lowering.
+_BINARY_MARKS = (b"cir.cu.device_binary", b"_fatbin_str")
+
+
+def in_module(view: View, member: str | None, depth: int) -> Iterator[Found | Finding]:
+    """Yield the containers that an MLIR module holds as strings, if the bytes are one."""
+    if images.recognise(view).form != "cir" or all(view.find(mark) < 0 for mark in _BINARY_MARKS):
+        return
+    from fatpack.formats.cir.device_binary import device_binaries
+    from fatpack.formats.cir.outline import Outliner
+
+    if depth <= 0:
+        yield finding("FP1004", view.span(), "containers nested deeper than the limit")
+        return
+    try:
+        for binary in device_binaries(Outliner(view).outline()):
+            for item in file(binary.data, member, depth - 1):
+                yield item if isinstance(item, Finding) else item.replace(host="text", section=binary.holder)
+    except (FormatError, Unsupported) as error:
+        yield as_finding(error, view.span())
+
+
+def _may_be_raw(site: Site) -> bool:
+    """Return whether a section of LLVM's may hold what its SYCL programs have there: images without a container."""
+    return (site.section or "").startswith(".llvm.offloading") and formats.sniff(site.data.head(0, 24)) is None
+
+
+def _together(
+    view: View, host: str, sites: Sequence[Site], bundles: Sequence[int], member: str | None, depth: int
+) -> Iterator[Found | Finding]:
+    """Yield what several sections make together; what turns out to stand alone is walked as all others."""
+    from fatpack.runtime import sections
+
+    for item in sections.read(view, host, sites, frozenset(bundles)):
+        if isinstance(item, Finding):
+            yield item
+        elif isinstance(item, hosts.Site):
+            yield from region.containers(item, host, member, depth)
+        else:
+            inside = recognise_all(item.container.images, depth)
+            yield Found(item.container, item.data, host, item.section, member, item.index, inside)
+            yield from item.container.findings
+
+
+def _deep(
+    view: View, known: Sequence[tuple[int, int]], host: str, member: str | None, depth: int
+) -> Iterator[Found | Finding]:
+    """Yield the containers outside the places that the host named, each with the section it lies in."""
+    from fatpack.deep import Sections, search
+
+    sections = None
+    for item in search(view, known):
+        if isinstance(item, Finding):
+            yield item
+            continue
+        container, stored = item
+        if sections is None:
+            sections = Sections(hosts.sections(host, view))
+        name, index = sections.at(stored.start - view.start)
+        yield Found(container, stored, host, name, member, index, recognise_all(container.images, depth))
+        yield from container.findings
+
+
+def _member(site: Site, archive: str | None, depth: int, deep: bool) -> Iterator[Found | Finding]:
+    """Yield what is in a member; one of an archive that is a member itself is called ``inner.a(a.o)``."""
+    if depth <= 0:
+        yield finding("FP1004", site.data.span(), f"{site.member or 'member'} is nested too deeply")
+        return
+    if not len(site.data):
+        return
+    title = site.member if archive is None else f"{archive}({site.member})"
+    for item in file(site.data, title, depth - 1, deep):
+        if isinstance(item, Found) and site.index is not None:
+            yield item.replace(member_numbers=(site.index, *item.member_numbers))
+        else:
+            yield item
