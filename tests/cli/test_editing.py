@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Ran
+from tests.laws.rooms import FIXTURES
 
 Fatpack = Callable[..., Ran]
 A = "--image=file=a.cubin,triple=nvptx64-nvidia-cuda,arch=sm_80,kind=cuda"
@@ -51,6 +53,23 @@ def test_a_dry_run_only_talks(fatpack: Fatpack, folder: Path) -> None:
     assert ran.code == 0
     assert "would remove 0.0 cuda nvptx64-nvidia-cuda sm_80 cubin" in ran.err
     assert sorted(os.listdir(folder)) == before
+
+
+def test_a_dry_run_tells_the_size_that_the_result_has(fatpack: Fatpack, folder: Path) -> None:
+    shutil.copy(FIXTURES / "clang_bundle" / "llvm-22-v3-zstd.bundle", "packed.hipfb")
+    ran = fatpack("remove", "packed.hipfb", "--dry-run", "--arch=gfx*")
+    note, sizes = ran.err.splitlines()[2:]
+    assert note.startswith("fatpack: note: container 0 has no device code left, only the image for its host (host-")
+    assert fatpack("remove", "packed.hipfb", "--in-place", "--arch=gfx*", "-q") == (0, "", "")
+    assert sizes == f"2 images; packed.hipfb: 298 B → {(folder / 'packed.hipfb').stat().st_size} B"
+
+
+def test_a_container_does_not_lose_all_its_images(fatpack: Fatpack, folder: Path) -> None:
+    before = (folder / "both.bin").read_bytes()
+    ran = fatpack("remove", "both.bin", "--in-place")
+    assert (ran.code, ran.out) == (2, "")
+    assert "both.bin: all images are meant, and nothing would be left of the file" in ran.err
+    assert (folder / "both.bin").read_bytes() == before
 
 
 def test_replace_exchanges_the_content(fatpack: Fatpack) -> None:

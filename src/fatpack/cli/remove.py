@@ -1,4 +1,4 @@
-"""``fatpack remove``: device code taken out of an object, or of the members of an archive."""
+"""``fatpack remove``: device code taken out of an object, a container, or the members of an archive."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import click
 
 from fatpack.cli.editing import check_output, output_options, write_result
 from fatpack.cli.options import quiet_option, say, selector, selector_options
+from fatpack.io.pieces import PiecesSource
 from fatpack.io.source import open_source
 from fatpack.ops.address import find, parse_address
+from fatpack.ops.edit import verify
 from fatpack.ops.removal import NothingSelected, remove
 from fatpack.report.problems import FINDINGS, FINE
 from fatpack.report.text import count, size_words
@@ -21,14 +23,15 @@ if TYPE_CHECKING:
 @click.argument("host")
 @selector_options
 @output_options
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("--dry-run", is_flag=True, help="Only say what would go, and how large the result would be.")
 @quiet_option
 def command(
     host: str, output: str | None, in_place: bool, force: bool, dry_run: bool, quiet: bool, **selectors: Any
 ) -> int:
     """Take all device code, or the selected images, out of a copy of HOST.
 
-    HOST is an object, an archive (all its members) or a member of one (libx.a(m.o)).
+    HOST is an object, an archive (all its members), a member of one (libx.a(m.o)), or a container that is a file of its
+    own: that is written again with the other images, and must keep one.
     """
     if not dry_run:
         check_output(host, output, in_place=in_place)
@@ -42,8 +45,13 @@ def command(
             return FINDINGS
         for what in removal.removed:
             say(f"{'would remove' if dry_run else 'remove'} {what}", quiet=quiet)
+        for note in removal.notes:
+            say(f"fatpack: note: {note}", quiet=quiet)
+        pieces = list(place.around(removal.pieces))
         if dry_run:
-            say(f"{count(len(removal.removed), 'image')}, {size_words(removal.removed_size)}", quiet=quiet)
+            after = PiecesSource(pieces, address.path).view()
+            verify(source.view(), after)
+            sizes = f"{size_words(len(source.view()))} → {size_words(len(after))}"
+            say(f"{count(len(removal.removed), 'image')}; {address.path}: {sizes}", quiet=quiet)
             return FINE
-        pieces = place.around(removal.pieces)
         return write_result(source.view(), address.path, pieces, output, in_place=in_place, force=force, quiet=quiet)

@@ -10,9 +10,9 @@ import os
 from fatpack import formats, hosts, images
 from fatpack.errors import HostError
 from fatpack.hosts import archive
-from fatpack.io import limits
 from fatpack.io.sink import file_mode, write_file
 from fatpack.model import Finding
+from fatpack.ops import bare
 from fatpack.scan import host_of
 
 TYPE_CHECKING = False
@@ -127,22 +127,19 @@ def write_edited(
 def verify(before: View, after: View) -> None:
     """Raise HostError unless ``after`` is a sound edit of ``before``: by the host's own rules.
 
-    Of an archive, every member must be as it was, to the byte, or a sound edit of itself.
+    Of a bare container, every image afterwards must be one from before. Of an archive, every member must be as it was,
+    to the byte, or a sound edit of itself.
     """
-    if host_of(before) != "archive":
+    name = host_of(before)
+    if name == "raw":
+        bare.verify(before, after)
+        return
+    if name != "archive":
         editor(before).verify(before, after)
         return
     archive.verify(before, after)
     for old, new in zip(archive.locate(before), archive.locate(after), strict=True):
         if isinstance(old, Finding) or isinstance(new, Finding):
             raise HostError("the members of the rewritten archive cannot be read", chain=after.chain)
-        if not _same(old.data, new.data):
+        if not bare.is_same(old.data, new.data):
             verify(old.data, new.data)
-
-
-def _same(first: View, second: View) -> bool:
-    """Return whether two views hold the same bytes, block by block."""
-    if len(first) != len(second):
-        return False
-    blocks = range(0, len(first), limits.CHUNK)
-    return all(first.head(at, limits.CHUNK) == second.head(at, limits.CHUNK) for at in blocks)

@@ -1,12 +1,13 @@
-"""Taking device code out: selected images, or all, of an object or of the members of an archive."""
+"""Taking device code out: selected images, or all, of an object, a bare container, or the members of an archive."""
 
 from __future__ import annotations
 
-from fatpack.errors import FormatError, HostError, LimitExceeded
+from fatpack.errors import FormatError, HostError, LimitExceeded, Unsupported, UsageError
 from fatpack.formats.clang_bundle.stored import SectionEntry
 from fatpack.hosts import archive
 from fatpack.io import limits
 from fatpack.model import Finding
+from fatpack.ops import bare
 from fatpack.ops.edit import editor
 from fatpack.ops.select import describe, present_archs, select
 from fatpack.ops.verify import content_findings
@@ -34,11 +35,11 @@ class NothingSelected(HostError):
 
 
 class Removal(Record):
-    """A plan to take images out: the pieces of the new host, and what goes, in words."""
+    """A plan to take images out: the pieces of the new host, and in words what goes and what is odd about the rest."""
 
-    pieces: Iterable[Piece]
+    pieces: tuple[Piece, ...]
     removed: tuple[str, ...]
-    removed_size: int
+    notes: tuple[str, ...] = ()
 
 
 class _Part(Record):
@@ -57,10 +58,12 @@ def remove(host: View, selector: Selector) -> Removal:
     """Return the host without the selected images (all by default); of an archive, without those of all its members.
 
     A section that loses everything in it goes. One that keeps something is written again: containers that lose some
-    images are rewritten, all other bytes stay as they are, known or not. A damaged container refuses the whole edit:
-    what cannot be read cannot be kept safely. Raises HostError when nothing can be removed, with what is there.
+    images are rewritten, all other bytes stay as they are, known or not. So it is with the host if it is a container
+    itself, and then some image must stay. A damaged container refuses the whole edit: what cannot be read cannot be
+    kept safely. Raises HostError when nothing can be removed, with what is there.
     """
-    if host_of(host) != "archive":
+    name = host_of(host)
+    if name not in ("archive", "raw"):
         editor(host)
     whole = _part(host, "", limits.NESTING)
     parts = list(_parts(whole))
@@ -70,6 +73,12 @@ def remove(host: View, selector: Selector) -> Removal:
             raise FormatError(
                 item.message, offset=item.span.start, hint="nothing was removed", chain=item.span.source or host.chain
             )
+    if name == "raw" and not items:
+        raise HostError(
+            "this is no container, no object file and no archive, so there is nothing to take out",
+            hint="fatpack inspect FILE says what it is",
+            chain=host.chain,
+        )
     chosen = list(select(items, selector))
     meant = {id(image): image for position, _, image in chosen if "/" not in position}
     if not meant:
@@ -84,8 +93,22 @@ def remove(host: View, selector: Selector) -> Removal:
         )
     titles = {id(item): f"{part.title}: " if part.title else "" for part in parts for item in part.items}
     removed = [titles[id(found)] + describe(where, image) for where, found, image in chosen if id(image) in meant]
-    size = sum(image.image.stored_size or 0 for image in meant.values())
-    return Removal(_without_meant(whole, meant) or (), tuple(removed), size)
+    notes = [titles[id(found)] + text for found, text in _hosts_alone(chosen, meant)]
+    return Removal(tuple(_without_meant(whole, meant) or ()), tuple(removed), tuple(notes))
+
+
+def _hosts_alone(
+    chosen: Sequence[tuple[str, Found, FoundImage]], meant: Collection[int]
+) -> Iterator[tuple[Found, str]]:
+    """Yield the containers that keep an image for their host and nothing else, each once, with words about it."""
+    for position, found in {
+        id(found): (position, found) for position, found, _ in chosen if "/" not in position
+    }.values():
+        left = [image.image for image in found.images if id(image) not in meant]
+        if left and all(image.target.offload == "host" for image in left):
+            number = position.partition(".")[0]
+            ids = ", ".join(image.attrs.get("id") or image.target.triple for image in left)
+            yield found, f"container {number} has no device code left, only the image for its host ({ids})"
 
 
 def _part(view: View, title: str, depth: int) -> _Part:
@@ -122,11 +145,13 @@ def _without_meant(part: _Part, meant: Collection[int]) -> Iterable[Piece] | Non
     if not any(id(image) in meant for item in found for image in item.images):
         return None
     if host_of(part.view) == "raw":
-        raise HostError(
-            "images are not taken out of a bare container",
-            hint="extract those to keep, and pack them again",
-            chain=part.view.chain,
-        )
+        try:
+            return bare.without(part.view, found, _kept(found, meant))
+        except (UsageError, Unsupported) as error:
+            if error.chain:
+                raise
+            problem = f"what would be left cannot be written: {error.problem}"
+            raise type(error)(problem, hint=error.hint, chain=part.view.chain) from error
     room = editor(part.view)
     changes: dict[int, Sequence[Piece] | None] = {}
     containers, images = _by_section(found)
@@ -160,8 +185,20 @@ def _nothing(
 def _without(site: Site, inside: Sequence[Found], meant: Collection[int]) -> list[Piece] | None:
     """Return what stays of a section as pieces, None if nothing but padding does."""
     data, at = site.data, 0
-    kept: list[Piece] = []
+    pieces: list[Piece] = []
     has_content = False
+    for found, content in zip(inside, _kept(inside, meant), strict=True):
+        start, end = found.view.start - data.start, found.view.end - data.start
+        gap = data.slice(at, start - at)
+        pieces += [gap, *(content or ())]
+        has_content = has_content or content is not None or not gap.is_zero()
+        at = end
+    tail = data.slice(at, len(data) - at)
+    return [*pieces, tail] if has_content or not tail.is_zero() else None
+
+
+def _kept(inside: Sequence[Found], meant: Collection[int]) -> list[Sequence[Piece] | None]:
+    """Return the bytes of every container without the images that are meant; None for one that has no others."""
     lefts = [tuple(image.image for image in found.images if id(image) not in meant) for found in inside]
     changed = [
         found.container.replace(images=left)
@@ -169,19 +206,13 @@ def _without(site: Site, inside: Sequence[Found], meant: Collection[int]) -> lis
         if left and len(left) < len(found.images)
     ]
     written = iter(write_all(changed))
+    kept: list[Sequence[Piece] | None] = []
     for found, left in zip(inside, lefts, strict=True):
-        start, end = found.view.start - data.start, found.view.end - data.start
-        gap = data.slice(at, start - at)
-        kept.append(gap)
-        has_content = has_content or bool(left) or not gap.is_zero()
         if len(left) == len(found.images):
-            kept.append(found.view)
-            has_content = True
-        elif left:
-            kept += next(written)
-        at = end
-    tail = data.slice(at, len(data) - at)
-    return [*kept, tail] if has_content or not tail.is_zero() else None
+            kept.append([found.view])
+        else:
+            kept.append(next(written) if left else None)
+    return kept
 
 
 def _by_section(found: Sequence[Found]) -> tuple[dict[int, list[Found]], dict[int, list[FoundImage]]]:
