@@ -35,6 +35,16 @@ def library(name: str) -> str:
     return next((str(folder / name) for folder in folders if (folder / name).exists()), None) or _missing(name)
 
 
+def nvvm_library() -> str:
+    """Return the path of libnvvm, with which nvlink compiles LTO-IR; skip or fail the running test when it is missing.
+
+    A toolkit has it in ``nvvm/lib64``, the packages of PyPI in ``lib``.
+    """
+    folder = Path(tool("nvlink")).resolve().parents[1]
+    paths = [*folder.glob("nvvm/lib64/libnvvm.so*"), *folder.glob("lib/libnvvm.so*")]
+    return str(paths[0]) if paths else _missing("libnvvm.so")
+
+
 def tool(name: str) -> str:
     """Return the path of a reference tool; skip or fail the running test when it is missing."""
     for folder in filter(None, FOLDERS):

@@ -6,12 +6,11 @@ Any fatbinary of CUDA 13 will do: the tests choose the producer that writes as i
 from __future__ import annotations
 
 import random
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from tests import reference
+from tests import cuobjdump, reference
 from tests.laws.rooms import image, joined, view_of
 
 from fatpack.errors import UsageError
@@ -168,57 +167,11 @@ def test_texts_without_a_version_are_refused_as_fatbinary_does(text: str, tmp_pa
         written([ptx("80", text.encode())])
 
 
-def _dumped(folder: Path, data: bytes) -> list[dict[str, str]]:
-    """Return what cuobjdump says of every image, as a table with its heading as ``code``."""
-    folder.mkdir(exist_ok=True)
-    (folder / "a.fatbin").write_bytes(data)
-    rows: list[dict[str, str]] = []
-    text = reference.run("cuobjdump", folder / "a.fatbin").stdout.decode("utf-8", "surrogateescape")
-    for line in text.replace("\n\t", "\n").splitlines():  # members of a group are indented
-        if line.startswith("Fatbin "):
-            rows.append({"code": line.removeprefix("Fatbin ").removesuffix(" code:")})
-        elif " = " in line:
-            key, _, value = line.partition(" = ")
-            rows[-1][key] = value
-        elif line in ("compressed", "has debug info"):
-            rows[-1][line] = "yes"
-    # QUIRK(cuobjdump 13): empty options are shown, unless the entry was written by CUDA 11.
-    kept = [{key: value for key, value in row.items() if value or "Options" not in key} for row in rows]
-    return [row for row in kept if row["code"] != "concatenated entry"]
-
-
-_CODES = {"cubin": "elf", "ptx": "ptx", "ltoir": "nvvm", "tileir": "tile ir", "": "index"}
-_OPTIONS = {"ptx": "ptxasOptions", "ltoir": "nvvmOptions", "tileir": "tileIROptions"}
-
-
-def _told(item: Image) -> dict[str, str]:
-    """Return what cuobjdump should say of an image."""
-    relocatable = "relocatable " if item.attrs.get("kind") == "relocatable-ptx" else ""
-    row = {"code": relocatable + _CODES[item.form], "arch": item.target.arch}
-    row["host"] = item.attrs.get("host", "linux")
-    row["compile_size"] = "64bit" if item.target.triple.startswith("nvptx64") else "32bit"
-    row |= {"compressed": "yes"} if item.compression and item.stored_size is not None else {}
-    row |= {"has debug info": "yes"} if "debug" in item.attrs else {}
-    row |= {"identifier": item.attrs["identifier"]} if "identifier" in item.attrs else {}
-    row |= {_OPTIONS[item.form]: item.attrs["options"]} if "options" in item.attrs else {}
-    return row
-
-
 def _agrees(folder: Path, data: bytes) -> None:
     """Check that cuobjdump says the same of every entry as fatpack, and extracts the same bytes."""
-    container = parse(view_of(data))
-    assert [finding for finding in container.findings if finding.severity != "note"] == []
-    rows = [{key: row[key] for key in row if key != "code version"} for row in _dumped(folder, data)]
-    assert rows == [_told(item) for item in container.images]
-    if any("identifier" in item.attrs for item in container.images):
-        return
-    for option, form in (("-xelf", "cubin"), ("-xptx", "ptx")):
-        images = [item for item in container.images if item.form == form]
-        out = folder / option
-        out.mkdir()
-        subprocess.run([reference.tool("cuobjdump"), option, "all", folder / "a.fatbin"], cwd=out, check=True)
-        paths = sorted(out.iterdir(), key=lambda path: int(path.name.split(".")[1]))
-        assert [path.read_bytes() for path in paths] == [item.data.tobytes() for item in images]
+    folder.mkdir(exist_ok=True)
+    (folder / "a.fatbin").write_bytes(data)
+    cuobjdump.check(folder / "a.fatbin", folder / "extracted")
 
 
 @pytest.mark.parametrize("mode", ["default", "speed", "balance", "size", "none"])
