@@ -332,7 +332,7 @@ def remove(
 ) -> int:
     """Write a copy of an object or archive without device code, or without the selected images; return its size.
 
-    Raises HostError when nothing is selected, FormatError when something there is damaged.
+    Raises UsageError when nothing is selected, FormatError when something there is damaged.
     """
     from fatpack.ops.removal import remove
     from fatpack.ops.select import Selector

@@ -170,7 +170,7 @@ def test_an_image_inside_an_image_is_not_removed_but_named(fatpack: Fatpack) -> 
 
 def test_what_is_missing_is_said_with_what_is_there(fatpack: Fatpack) -> None:
     ran = fatpack("remove", "fat.o", "--arch=sm_70", "-o", "x.o")
-    assert "no image to remove that matches --arch=sm_70; present are sm_80, sm_90" in ran.err
+    assert "no image to remove that matches --arch=sm_70; architectures present: sm_80, sm_90" in ran.err
 
 
 def test_a_device_image_is_no_host(fatpack: Fatpack) -> None:

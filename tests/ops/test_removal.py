@@ -76,7 +76,7 @@ def test_archives_in_archives_are_edited_too() -> None:
 
 
 def test_nothing_selected_says_what_is_there() -> None:
-    with pytest.raises(NothingSelected, match="matches --arch=sm_1; present are "):
+    with pytest.raises(NothingSelected, match="matches --arch=sm_1; architectures present: "):
         remove(library((b"a.o", fat())), Selector(arch="sm_1"))
     with pytest.raises(NothingSelected, match="no image to remove"):
         remove(view(GNU), Selector())

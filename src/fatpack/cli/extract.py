@@ -12,7 +12,8 @@ from fatpack.model import Finding
 from fatpack.ops.address import find, parse_address
 from fatpack.ops.by_id import missing
 from fatpack.ops.extract import Extract, origins, plan_archive, plan_containers, plan_images, write_plan
-from fatpack.ops.select import choices, present_archs, present_ids
+from fatpack.ops.presence import instead
+from fatpack.ops.select import choices, present_ids
 from fatpack.ops.verify import Verification, verify
 from fatpack.report.problems import FINDINGS, FINE, MALFORMED
 from fatpack.report.text import printable, size_words
@@ -126,8 +127,8 @@ def _nothing(items: Sequence[Found | Finding], wanted: Selector, lacking: Sequen
     else:
         asked = f" that match {wanted.describe()}" if not wanted.is_empty() else ""
         what = f"no {'containers' if containers else 'images'}{asked}"
-        archs = present_archs(items)
-        present = f"; present are {', '.join(archs)}" if archs else ""
+        words = instead(items, wanted)
+        present = f"; {words}" if words else ""
     return f"{what}{present}{'; '.join(['', *unread])}"
 
 

@@ -10,7 +10,8 @@ from fatpack.io.pieces import PiecesSource
 from fatpack.io.source import open_source
 from fatpack.ops.address import find, parse_address
 from fatpack.ops.edit import verify
-from fatpack.ops.removal import NothingSelected, remove
+from fatpack.ops.presence import NothingSelected
+from fatpack.ops.removal import remove
 from fatpack.report.problems import FINDINGS, FINE
 from fatpack.report.text import count, size_words
 

@@ -24,6 +24,7 @@ from fatpack.ops.by_id import bundle_id
 from fatpack.ops.extract import pieces_of
 from fatpack.ops.fatbin_conversion import fatbins, keys_of, wants_recompression
 from fatpack.ops.pack import Packed, pack_as
+from fatpack.ops.presence import NothingSelected, instead
 from fatpack.ops.select import describe, select
 from fatpack.ops.writing import apart
 from fatpack.parallel import Tasks
@@ -60,7 +61,8 @@ def convert(items: Sequence[Found | Finding], selector: Selector, format: str, *
     fat object that was merged of several, the n-th images for all IDs make one bundle, and the object itself is in the
     first of them.
 
-    Raises UsageError if there are no images, or for one that the format cannot name; FormatError for damage.
+    Raises NothingSelected if there are no images, UsageError for one that the format cannot name; FormatError for
+    damage.
     """
     chosen, losses = _chosen(items, selector)
     if format == "cir":
@@ -165,9 +167,8 @@ def _chosen(items: Sequence[Found | Finding], selector: Selector) -> tuple[list[
                 number = position.partition(".")[0]
                 losses.append(f"container {number}: {unknown} bytes that no field of the format describes")
     if not chosen:
-        raise UsageError(
-            "no images to convert", hint=f"none match {selector.describe()}" if selector.describe() else ""
-        )
+        asked = f" that match {selector.describe()}" if not selector.is_empty() else ""
+        raise NothingSelected(f"no images to convert{asked}", hint=instead(items, selector))
     return chosen, losses
 
 

@@ -9,7 +9,8 @@ from fatpack.io import limits
 from fatpack.model import Finding
 from fatpack.ops import bare
 from fatpack.ops.edit import editor
-from fatpack.ops.select import describe, present_archs, select
+from fatpack.ops.presence import NothingSelected, instead
+from fatpack.ops.select import describe, select
 from fatpack.ops.verify import content_findings
 from fatpack.ops.writing import write_all
 from fatpack.record import Record
@@ -28,10 +29,6 @@ if TYPE_CHECKING:
 
 #: formats whose compressed containers store a hash of their content
 _HASHED = ("clang-offload-bundle",)
-
-
-class NothingSelected(HostError):
-    """The host is fine, but no image of it was meant; the message says what is there."""
 
 
 class Removal(Record):
@@ -60,7 +57,7 @@ def remove(host: View, selector: Selector) -> Removal:
     A section that loses everything in it goes. One that keeps something is written again: containers that lose some
     images are rewritten, all other bytes stay as they are, known or not. So it is with the host if it is a container
     itself, and then some image must stay. A damaged container refuses the whole edit: what cannot be read cannot be
-    kept safely. Raises HostError when nothing can be removed, with what is there.
+    kept safely. Raises NothingSelected, with what is there, and HostError when it cannot be removed.
     """
     name = host_of(host)
     if name not in ("archive", "raw"):
@@ -177,8 +174,7 @@ def _nothing(
         )
     asked = f" that matches {selector.describe()}" if not selector.is_empty() else ""
     unread = next((item.message for item in items if isinstance(item, Finding) and item.code == "FP1006"), "")
-    archs = present_archs(items)
-    hint = f"present are {', '.join(archs)}" if archs else unread
+    hint = instead(items, selector) or unread
     return NothingSelected(f"no image to remove{asked}", hint=hint, chain=host.chain)
 
 

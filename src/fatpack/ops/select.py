@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack import images
-from fatpack.errors import FormatError, UsageError
+from fatpack.errors import FormatError, Unsupported, UsageError
 from fatpack.record import Record
 from fatpack.scan import Found
 
@@ -84,7 +84,7 @@ class Selector(Record):
             raise UsageError(f"--kernel {self.kernel!r} is no regular expression: {error}") from error
         try:
             names = images.kernels(found.image.data, found.form)  # type: ignore[arg-type]
-        except FormatError:  # a damaged symbol table: `inspect` reports it
+        except (FormatError, Unsupported):  # a damaged symbol table: `inspect` reports it
             return False
         return any(expression.search(name) for name in names)
 
@@ -169,8 +169,3 @@ def present_ids(items: Sequence[Found | Finding]) -> list[str]:
     from fatpack.ops.by_id import bundle_id
 
     return list(dict.fromkeys(filter(None, (bundle_id(image.image) for _, _, image in positions(items)))))
-
-
-def present_archs(items: Sequence[Found | Finding]) -> list[str]:
-    """Return the architectures of all images, each once, in order: what to choose from when nothing matched."""
-    return list(dict.fromkeys(image.image.target.arch or "(no arch)" for _, _, image in positions(items)))

@@ -1,0 +1,97 @@
+"""What there is instead, for a selection that means nothing: of the key that was asked for, the values that exist."""
+
+from __future__ import annotations
+
+from fatpack import images
+from fatpack.errors import FormatError, Unsupported, UsageError
+from fatpack.ops.by_id import bundle_id
+from fatpack.ops.select import Selector, positions, select
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from fatpack.model import Finding
+    from fatpack.scan import Found, FoundImage
+
+#: values that are listed; the rest is counted
+_SHOWN = 12
+
+#: condition → what its values are called; containers and images are positions, which are counted
+_KEYS = {
+    "arch": "architectures",
+    "triple": "triples",
+    "offload": "offload models",
+    "form": "forms",
+    "container": "containers",
+    "index": "images",
+    "kernel": "kernels",
+    "id": "bundle IDs",
+}
+
+
+class NothingSelected(UsageError):
+    """The file is fine, but no image of it was meant; the message says what is there."""
+
+    exit_code = 1
+
+
+def instead(items: Sequence[Found | Finding], selector: Selector) -> str:
+    """Return what images there are, in the terms of the condition that none fulfils; "" if there are none at all.
+
+    Conditions are tried one after the other. Where all can be fulfilled, but not by the same image, the values of the
+    first one are listed that does not hold for those left.
+    """
+    left = [(position, image) for position, _, image in positions(items)]
+    if not left:
+        return ""
+    before = Selector()
+    for key, title in _KEYS.items():
+        value = getattr(selector, key)
+        if value in ((), None):
+            continue
+        tried = before.replace(**{key: value, "hip_openmp": selector.hip_openmp and key == "id"})
+        meant = {id(image) for _, _, image in select(items, tried)}
+        if not meant:
+            context = "" if before.is_empty() else f" with {before.describe()}"
+            return f"{title} present{context}: {_listed(_values(key, left))}"
+        before = tried
+        left = [(position, image) for position, image in left if id(image) in meant]
+    return f"{_KEYS['arch']} present: {_listed(_values('arch', left))}"
+
+
+def _values(key: str, rows: Iterable[tuple[str, FoundImage]]) -> Iterator[str]:
+    """Yield the values of a condition that would have meant images, as they come."""
+    for position, image in rows:
+        target = image.image.target
+        if key in ("container", "index"):
+            # Images inside images are not meant by position.
+            if "/" not in position:
+                container, _, index = position.partition(".")
+                yield container if key == "container" else index
+        elif key == "kernel":
+            yield from _kernels(image)
+        elif key == "form":
+            yield image.form or "unknown"
+        elif key == "id":
+            yield from filter(None, [bundle_id(image.image)])
+        else:
+            yield {"arch": target.arch, "triple": target.triple, "offload": target.offload}[key] or f"(no {key})"
+
+
+def _kernels(image: FoundImage) -> Iterator[str]:
+    try:
+        yield from images.kernels(image.image.data, image.form)  # type: ignore[arg-type]  # every parsed image is a View
+    except (FormatError, Unsupported):
+        return
+
+
+def _listed(values: Iterable[str]) -> str:
+    """Return the different values in words: the first ones, and how many more there are."""
+    known = list(dict.fromkeys(values))
+    if not known:
+        return "none"
+    if len(known) > _SHOWN and all(value.isdigit() for value in known):
+        return f"{known[0]} to {known[-1]}"
+    more = [f"… {len(known) - _SHOWN} more"] if len(known) > _SHOWN else []
+    return ", ".join([*known[:_SHOWN], *more])
