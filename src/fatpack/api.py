@@ -268,7 +268,7 @@ def extract(
     files are refused unless ``force``, before anything is written, and so is a selector with a bundle ID that no image
     serves. Raises UsageError, FormatError, ``OSError``.
     """
-    from fatpack.ops.by_id import missing
+    from fatpack.ops.by_id import missing, reason
     from fatpack.ops.extract import plan_images, write_plan
     from fatpack.ops.select import Selector, choices, present_ids
 
@@ -278,7 +278,7 @@ def extract(
         lacking = missing(choices(items, selector), selector.ids) if selector.ids else []
         if lacking:
             hint = f"present are {', '.join(present_ids(items)) or 'none'}"
-            raise UsageError(f"no image for the bundle ID {' nor '.join(lacking)}", hint=hint)
+            raise UsageError(f"no image for the bundle ID {' nor '.join(lacking)}{reason(lacking)}", hint=hint)
         plan = plan_images(items, selector, file.path or "image")
         return write_plan(plan, os.fspath(directory), force=force, inputs=[file.view])
 

@@ -166,6 +166,35 @@ def test_unknown_processors_are_told_apart(images: Path, fatpack: Fatpack) -> No
     assert fatpack("extract", "b", "--id", ids[2], "-o", "y").code == 1
 
 
+@pytest.mark.parametrize(
+    ("features", "why"),
+    [
+        (":bogus+", "gfx90a has no feature 'bogus' that a target ID could set; it has sramecc and xnack"),
+        (":bogus-:xnack+", "gfx90a has no feature 'bogus' that a target ID could set; it has sramecc and xnack"),
+    ],
+)
+def test_features_that_a_processor_does_not_have_find_their_very_id_only(
+    images: Path, fatpack: Fatpack, features: str, why: str
+) -> None:
+    plain = "hipv4-amdgcn-amd-amdhsa--gfx90a"
+    ran = fatpack("pack", "--format=bundle", image("one.bin", plain), "-o", "b")
+    assert (ran.code, "warning" in ran.err) == (0, False)
+    ran = fatpack("extract", "b", "--id", plain + features, "-o", "x")
+    assert (ran.code, (images / "x").exists()) == (1, False)
+    assert f"no image for the bundle ID {plain}{features} ({why}); present are {plain}" in ran.err
+    ran = fatpack("pack", "--format=bundle", image("one.bin", plain + features), "-o", "odd")
+    assert (ran.code, f"warning: {why}" in ran.err) == (0, True)
+    assert fatpack("extract", "odd", "--id", plain + features, "-o", "x").code == 0
+
+
+def test_features_are_for_amd_gpus_known_or_not(images: Path, fatpack: Fatpack) -> None:
+    ids = ["openmp-nvptx64-nvidia-cuda-unknown-sm_70", "hip-amdgcn-amd-amdhsa--gfx9999"]
+    fatpack("pack", "--format=bundle", *(image("one.bin", id) for id in ids), "-o", "b")
+    ran = fatpack("extract", "b", "--id", f"{ids[0]}:xnack+", "-o", "x")
+    assert (ran.code, "features are for AMD GPUs, and nvptx64-nvidia-cuda-unknown has none" in ran.err) == (1, True)
+    assert fatpack("extract", "b", "--id", f"{ids[1]}:any+", "-o", "x").code == 0
+
+
 def test_a_missing_id_writes_nothing_and_says_what_there_is(bundle: Path, fatpack: Fatpack) -> None:
     ran = fatpack("extract", "b", "--id", GFX90A, "--id", "hip-amdgcn-amd-amdhsa--gfx1100", "-d", "out")
     assert ran.code == 1

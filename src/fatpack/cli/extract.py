@@ -10,7 +10,7 @@ from fatpack.io.sink import write_file, write_pieces
 from fatpack.io.source import open_source
 from fatpack.model import Finding
 from fatpack.ops.address import find, parse_address
-from fatpack.ops.by_id import missing
+from fatpack.ops.by_id import missing, reason
 from fatpack.ops.extract import Extract, origins, plan_archive, plan_containers, plan_images, write_plan
 from fatpack.ops.presence import instead
 from fatpack.ops.select import choices, present_ids
@@ -119,10 +119,10 @@ def _outcome(file: str, damage: Sequence[Finding], code: int, wrong: Sequence[Fi
 
 def _nothing(items: Sequence[Found | Finding], wanted: Selector, lacking: Sequence[str], containers: bool) -> str:
     """Return why nothing is written, and what there is instead."""
-    unread = [item.message for item in items if isinstance(item, Finding) and item.code == "FP1006"]
+    unread = [item.text for item in items if isinstance(item, Finding) and item.code == "FP1006"]
     if lacking:
         ids = present_ids(items)
-        what = f"no image for the bundle ID {' nor '.join(lacking)}"
+        what = f"no image for the bundle ID {' nor '.join(lacking)}{reason(lacking)}"
         present = f"; present are {', '.join(ids)}" if ids else ""
     else:
         asked = f" that match {wanted.describe()}" if not wanted.is_empty() else ""

@@ -16,6 +16,7 @@ from fatpack.io.names import stem
 from fatpack.io.sink import write_file, write_pieces
 from fatpack.io.source import open_source
 from fatpack.ops import bundle, edit
+from fatpack.ops.by_id import feature_problem
 from fatpack.ops.pack import image_maker, open_images, pack_as
 from fatpack.report.text import count, size_words
 from fatpack.target import is_amdgpu, is_nvptx, nearest_names, parse_nvidia
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from fatpack.formats.offload_binary.image_option import ImageOption
     from fatpack.io.source import Source, View
-    from fatpack.model import Piece
+    from fatpack.model import Image, Piece
     from fatpack.ops.pack import Packed
 
 #: Keys with a meaning of their own; a key that is nearly one of them is probably a slip.
@@ -78,8 +79,7 @@ def command(
             opened.append(open_source(host))
             stored.append(bundle.host_entry(stored, opened[-1].view()))
             host = None
-        if chosen.name == "offload-binary":
-            _tell_doubts(options, quiet=quiet)
+        _tell_doubts(options if chosen.name == "offload-binary" else [], stored, quiet=quiet)
         packed = pack_as(chosen.name, stored, **chosen.arguments)
         warn(packed.findings, quiet=quiet)
         for note in packed.notes:
@@ -136,9 +136,10 @@ def doubts(option: ImageOption) -> Iterator[str]:
             yield f"{key}= is stored as a key of its own; did you mean {meant[0]}=?"
 
 
-def _tell_doubts(options: Sequence[ImageOption], *, quiet: bool) -> None:
-    for option in options:
-        for doubt in doubts(option):
+def _tell_doubts(options: Sequence[ImageOption], stored: Sequence[Image], *, quiet: bool) -> None:
+    found = [doubt for option in options for doubt in doubts(option)]
+    for doubt in dict.fromkeys([*found, *(feature_problem(image.target) for image in stored)]):
+        if doubt:
             say(f"fatpack: warning: {doubt}", quiet=quiet)
 
 

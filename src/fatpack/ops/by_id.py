@@ -7,15 +7,17 @@ very ID wins, then one whose normal form is the same, then of the compatible one
 
 from __future__ import annotations
 
-from fatpack.errors import UsageError
+from fatpack.errors import TargetError, UsageError
 from fatpack.formats.clang_bundle.bundle_id import compatible, id_for, parse_id, stored_id
 from fatpack.record import Record
+from fatpack.target import check_target_id, is_amdgpu
+from fatpack.target.vocabulary import vocabulary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fatpack.model import Image
+    from fatpack.model import Image, Target
     from fatpack.scan import FoundImage
 
 
@@ -60,7 +62,7 @@ def choose(images: Iterable[FoundImage], request: str, *, hip_openmp: bool = Fal
     if same:
         return [Choice(request, image, f"the same ID in normal form ({normal})") for image in same]
     fitting = [pair for pair in candidates if compatible(pair[0], request, hip_openmp=hip_openmp)]
-    if not fitting:
+    if not fitting or impossible(request):
         return []
     spelling, image = max(fitting, key=lambda pair: len(parse_id(pair[0]).target.features))
     others = tuple(dict.fromkeys(other for other, _ in fitting if other != spelling))
@@ -77,6 +79,29 @@ def _check(request: str) -> None:
         if name in names:
             raise UsageError(f"bundle ID {request}: feature {name!r} is given twice")
         names.add(name)
+
+
+def impossible(request: str) -> str:
+    """Return why no image can be compatible with a bundle ID: its processor has no such feature; "" if it may be.
+
+    clang-offload-bundler does not hand out anything for such an ID either, but for an entry of that very ID. Of
+    processors that are not known, any feature may be.
+    """
+    return feature_problem(parse_id(request).target)
+
+
+def feature_problem(target: Target) -> str:
+    """Return what is wrong with the features of a target ID; "" for none, and for those of unknown processors."""
+    if not target.features:
+        return ""
+    if not is_amdgpu(target.triple):
+        return f"features are for AMD GPUs, and {target.triple} has none"
+    try:
+        check_target_id(target.arch)
+    except TargetError as error:
+        is_known = target.processor in vocabulary().amd
+        return f"{error.problem}; {error.hint}" if is_known else ""
+    return ""
 
 
 def _why(spelling: str, request: str) -> str:
@@ -96,3 +121,9 @@ def missing(choices: Sequence[Choice], requests: Sequence[str]) -> list[str]:
     """Return the requested IDs for which nothing was chosen, in order."""
     found = {choice.request for choice in choices}
     return [request for request in dict.fromkeys(requests) if request not in found]
+
+
+def reason(requests: Iterable[str]) -> str:
+    """Return why nothing can serve some of the IDs, in words that go behind them; "" if something could."""
+    words = dict.fromkeys(filter(None, map(impossible, requests)))
+    return f" ({'; '.join(words)})" if words else ""
