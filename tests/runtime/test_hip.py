@@ -159,13 +159,13 @@ def test_a_host_without_records_is_not_judged() -> None:
 
 
 def test_no_more_records_are_read_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fatpack.runtime.hip._MOST", 2)
+    monkeypatch.setattr("fatpack.runtime.wrapper._MOST", 2)
     codes = [code for code, _ in told(library([], records=record(0x10000) + record(0x11000) + record(1)))]
     assert codes == ["FP3001"]
 
 
 def test_no_more_tables_are_read_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fatpack.runtime.hip._MOST_TABLES", 1)
+    monkeypatch.setattr("fatpack.runtime.wrapper._MOST_TABLES", 1)
     elf = build.Elf(type=build.SHARED)
     elf.add(".hip_fatbin", bundle(), flags=build.ALLOC, align=4096, addr=0x10000)
     for _ in range(3):

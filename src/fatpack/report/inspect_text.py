@@ -117,6 +117,7 @@ def _places(
         yield f"{indent}{_heading(group, repeated)}"
         if verbose:
             yield from _symbol_lines(group, indent + "  ")
+            yield from _unit_lines(group, start, indent + "  ", prefix)
         yield from _group(group, start, indent + "  ", path, verbose, prefix)
         if first["format"] == "cir-offload-container":
             from fatpack.report.launches import launch_table
@@ -181,6 +182,14 @@ def _symbols(group: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
 def _symbol_lines(group: Sequence[dict[str, Any]], indent: str) -> Iterator[str]:
     for id, names in _symbols(group).items():
         yield from (printable(f"{indent}{id} defines {name}") for name in names)
+
+
+def _unit_lines(group: Sequence[dict[str, Any]], start: int, indent: str, prefix: str) -> Iterator[str]:
+    """Yield a line for each container whose host names the unit of code it is from, or those it was linked from."""
+    for number, container in enumerate(group, start):
+        for key in ("module_id", "linked_module_ids"):
+            if key in container["attrs"]:
+                yield printable(f"{indent}{prefix}{number} {key} = {container['attrs'][key]}")
 
 
 def _group(

@@ -141,7 +141,7 @@ class _Inspection:
             **({"member_numbers": list(found.member_numbers)} if found.member_numbers else {}),
             "offset": self._offset(container.span, found.view),
             "size": container.span.size,
-            "attrs": dict(container.attrs),
+            "attrs": {**container.attrs, **dict(found.host_attrs)},
             "stored": dict(formats.room(container.format).describe(container)),
             **({"is_inflated": False} if is_late else {}),
             "images": [self._image(index, image) for index, image in enumerate(images)],

@@ -1,10 +1,10 @@
-"""What takes more than one section of a host to read: fat objects, the images of SYCL programs, HIP's records."""
+"""What takes more than one section of a host to read: fat objects, SYCL's images, the records of CUDA and HIP."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from fatpack.hosts import Site
     from fatpack.io.source import View
@@ -13,12 +13,17 @@ if TYPE_CHECKING:
 
 
 def read(
-    view: View, host: str, sites: Sequence[Site], bundles: Collection[int]
+    view: View,
+    host: str,
+    sites: Sequence[Site],
+    starts: Mapping[str, Collection[int]],
+    known: Sequence[tuple[int, int]],
 ) -> Iterator[Assembled | Site | Finding]:
     """Yield the containers that sections of a host make together, and what is wrong with them.
 
     ``sites`` are all sections of images and tables, and such as may hold images without a container: those that hold
-    none are yielded again. ``bundles`` are the absolute offsets at which bundles start elsewhere in the host.
+    none are yielded again, and so are places of containers that only tables lead to. ``starts`` are, by format, the
+    absolute offsets at which containers start elsewhere in the host; ``known`` the ranges of the view looked through.
     """
     parts = [site for site in sites if site.expects == "image"]
     tables = [site for site in sites if site.expects == "table"]
@@ -32,6 +37,7 @@ def read(
 
         yield from linked.containers(view, host, others, tables)
     if tables:
-        from fatpack.runtime import hip
+        from fatpack.runtime import cuda, hip
 
-        yield from hip.check(view, host, tables, bundles)
+        yield from cuda.check(view, host, tables, starts.get("cuda-fatbin", ()), known)
+        yield from hip.check(view, host, tables, starts.get("clang-offload-bundle", ()))

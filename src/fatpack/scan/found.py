@@ -28,7 +28,8 @@ class Found(Record):
     ``member`` the place in that host, ``index`` the section's number there (None outside sections). ``images`` are
     its images, recognised and with what they hold in turn; those of a container that is compressed as a whole are
     recognised when the first is looked at, which takes inflating it. ``member_numbers`` lead to the member, outermost
-    archive first: names may occur twice.
+    archive first: names may occur twice. ``host_attrs`` are names and values of what the host says
+    of the container.
     """
 
     container: Container
@@ -39,6 +40,7 @@ class Found(Record):
     index: int | None
     images: tuple[FoundImage, ...] | LateImages
     member_numbers: tuple[int, ...] = ()
+    host_attrs: tuple[tuple[str, str], ...] = ()
 
 
 class FoundImage(Record):

@@ -11,10 +11,11 @@ from fatpack.scan.found import Found, as_finding, recognise_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from fatpack.hosts import Site
     from fatpack.io.source import View
+    from fatpack.runtime.module_id import ModuleIds
 
 
 def host_of(view: View) -> str:
@@ -33,12 +34,13 @@ def file(view: View, member: str | None, depth: int, deep: bool = False) -> Iter
     if host == "raw":
         yield from _raw(view, member, depth, deep)
         return
-    room = hosts.room(host)
     aside: list[Site] = []
-    bundles: list[int] = []
+    starts: dict[str, set[int]] = {}
     known: list[tuple[int, int]] = []
+    names: ModuleIds | None = None
+    are_named = False
     try:
-        for site in room.locate(view):
+        for site in _places(view, host):
             if isinstance(site, Finding):
                 yield site
                 continue
@@ -50,16 +52,59 @@ def file(view: View, member: str | None, depth: int, deep: bool = False) -> Iter
             elif site.expects in ("image", "images", "table") or _may_be_raw(site):
                 aside.append(site)
             else:
-                for item in region.containers(site, host, member, depth):
-                    if isinstance(item, Found) and item.container.format == "clang-offload-bundle":
-                        bundles.append(item.view.start)
-                    yield item
+                if not are_named:
+                    names, are_named = _module_ids(aside), True
+                yield from _named(site, host, member, depth, names, starts)
         if aside:
-            yield from _together(view, host, aside, bundles, member, depth)
+            yield from _together(view, host, aside, starts, known, member, depth)
     except (FormatError, Unsupported, HostError) as error:
         yield as_finding(error, view.span())
     if deep and host != "archive":
         yield from _deep(view, known, host, member, depth)
+
+
+def _named(
+    site: Site, host: str, member: str | None, depth: int, names: ModuleIds | None, starts: dict[str, set[int]]
+) -> Iterator[Found | Finding]:
+    """Yield the containers of a place with what the host says of them; where they start is added to ``starts``."""
+    said = iter(names.of(site) if names is not None else ())
+    for item in region.containers(site, host, member, depth):
+        if isinstance(item, Finding):
+            yield item
+            continue
+        starts.setdefault(item.container.format, set()).add(item.view.start)
+        attribute = next(said, None)
+        yield item if attribute is None else item.replace(host_attrs=(attribute,))
+
+
+def _places(view: View, host: str) -> Iterator[Site | Finding]:
+    """Yield what a host locates; of one with sections, first those that say something about the others."""
+    places = hosts.room(host).locate(view)
+    if host not in ("elf", "coff", "pe"):
+        yield from places
+        return
+    held: list[Site | Finding] = []
+    damage: FormatError | None = None
+    try:
+        for place in places:
+            if isinstance(place, Finding) or place.expects != "table":
+                held.append(place)
+            else:
+                yield place
+    except FormatError as error:
+        damage = error
+    yield from held
+    if damage is not None:
+        raise damage
+
+
+def _module_ids(tables: Sequence[Site]) -> ModuleIds | None:
+    """Return what the tables of a host call the units of CUDA code, None if they do not."""
+    if not any((site.section or "").startswith("__nv_mod") for site in tables):
+        return None
+    from fatpack.runtime import module_id
+
+    return module_id.read(tables)
 
 
 def _raw(view: View, member: str | None, depth: int, deep: bool) -> Iterator[Found | Finding]:
@@ -103,15 +148,25 @@ def _may_be_raw(site: Site) -> bool:
 
 
 def _together(
-    view: View, host: str, sites: Sequence[Site], bundles: Sequence[int], member: str | None, depth: int
+    view: View,
+    host: str,
+    sites: Sequence[Site],
+    starts: Mapping[str, Collection[int]],
+    known: list[tuple[int, int]],
+    member: str | None,
+    depth: int,
 ) -> Iterator[Found | Finding]:
-    """Yield what several sections make together; what turns out to stand alone is walked as all others."""
+    """Yield what several sections make together; what turns out to stand alone is walked as all others.
+
+    Places that only records lead to are added to ``known``.
+    """
     from fatpack.runtime import sections
 
-    for item in sections.read(view, host, sites, frozenset(bundles)):
+    for item in sections.read(view, host, sites, starts, tuple(known)):
         if isinstance(item, Finding):
             yield item
         elif isinstance(item, hosts.Site):
+            known.append((item.data.start - view.start, item.data.end - view.start))
             yield from region.containers(item, host, member, depth)
         else:
             inside = recognise_all(item.container.images, depth)

@@ -67,7 +67,7 @@ def test_names_of_device_code(name: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [b".llvm.of", b".nv_fatbinary", b".hipFatB", b".nvFatBinSegment", b".hip_fat", b".tgtsyms"]
+    "name", [b".llvm.of", b".nv_fatbinary", b".hipFatB", b".nvFatBi", b".hip_fat", b".tgtsyms"]
 )
 def test_names_of_something_else(name: bytes) -> None:
     assert sections(build([TEXT, Section(name, b"1")])) == []

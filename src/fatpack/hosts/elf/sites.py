@@ -5,9 +5,9 @@ of type 0x6FFF4C0B is found whatever its name. Names are what is left for everyt
 objcopy could not set, bundles, and the sections of CUDA and HIP.
 
 Beside them lie sections that say something about device code and hold none: ``.hipFatBinSegment`` points to HIP's
-bundles, ``.tgtimg`` to SYCL's images, ``.tgtsym`` names their symbols, ``__CLANG_OFFLOAD_BUNDLE_SIZE__<ID>`` sizes. Not
-listed: ``.nvFatBinSegment``, and ``.llvm.lto``, which holds the host's bitcode with a second copy of what
-``.llvm.offloading`` has.
+bundles, ``.nvFatBinSegment`` to CUDA's fat binaries, ``__nv_module_id`` names their units, ``.tgtimg`` points to SYCL's
+images, ``.tgtsym`` names their symbols, ``__CLANG_OFFLOAD_BUNDLE_SIZE__<ID>`` sizes. Not listed: ``.llvm.lto``, which
+holds the host's bitcode with a second copy of what ``.llvm.offloading`` has.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ BUNDLE_PREFIX = "__CLANG_OFFLOAD_BUNDLE__"
 
 #: Sections that say where device code is, how much of it, or what is in it. DPC++ of 2019 and 2020 made one of sizes
 #: per target, named ``<prefix><bundle ID>``.
-TABLES = (".hipFatBinSegment", ".tgtimg", ".tgtsym")
+TABLES = (".hipFatBinSegment", ".nvFatBinSegment", "__nv_module_id", ".tgtimg", ".tgtsym")
 SIZES_PREFIX = "__CLANG_OFFLOAD_BUNDLE_SIZE__"
 
 #: QUIRK(LLVM 14, -fopenmp-new-driver): one section per image, ``.llvm.offloading.<triple>.<arch>.<extension>``, which
@@ -55,6 +55,8 @@ _NEEDLES = (
     b"__nv_relfatbin\0",
     b"OFFLOAD_DEVICE_CODE\0",
     b".hipFatBinSegment\0",
+    b".nvFatBinSegment\0",
+    b"__nv_module_id\0",
     b".tgt",
 )
 _LONGEST = max(map(len, _NEEDLES))

@@ -32,6 +32,10 @@ _NAMES = {
     b"OFFLOAD_DEVICE_CODE": "images",
     b".hipFatB": "table",
     b".hipFatBinSegment": "table",
+    b".nvFatBi": "table",
+    b".nvFatBinSegment": "table",
+    b"__nv_mod": "table",
+    b"__nv_module_id": "table",
     b".tgtimg": "table",
     b".tgtsym": "table",
 }
