@@ -101,7 +101,7 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "FP1403": (
         "error",
-        "An image in a fat binary cannot be inflated as its entry says. It is listed, and copied as it is.",
+        "An image in a fat binary is empty, or not compressed as its entry says. It is listed, and copied as it is.",
     ),
     "FP1404": (
         "note",
@@ -168,6 +168,12 @@ CODES: dict[str, tuple[str, str]] = {
         "warning",
         "Device code is kept in two ways in one file: in sections of clang-offload-bundler, and in .llvm.offloading.",
     ),
+    "FP3031": (
+        "warning",
+        "A record by which CUDA code registers its fat binary is wrong: its magic, its version, or it is cut short.",
+    ),
+    "FP3032": ("warning", "No record registers a CUDA fat binary, so the CUDA runtime does not load it."),
+    "FP3033": ("warning", "A record by which CUDA code registers its fat binary does not lead to one."),
 }
 
 
