@@ -11,6 +11,9 @@ import pytest
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 CONTAINER = str(FIXTURES / "offload_binary" / "llvm-22-four.bin")
 
+FATBIN = str(FIXTURES / "cuda_fatbin" / "recorded" / "v130_none.fatbin")
+CUBIN = str(FIXTURES / "cuda" / "cubin" / "k1.cuda13.0.sm_80.cubin")
+
 BUNDLER = ["tool", "clang-offload-bundler", "-type=o"]
 BUNDLER += ["-targets=host-x86_64-unknown-linux-gnu,hipv4-amdgcn-amd-amdhsa--gfx90a"]
 
@@ -84,6 +87,8 @@ def test_click_commands_load_no_heavy_module(arguments: list[str], tmp_path: Pat
         ["tool", "clang-offload-bundler", "-type=o", "-list", f"-input={CONTAINER}"],
         [*BUNDLER, "-input=/dev/null", f"-input={CONTAINER}", "-output=y", "-bundle-align=4096"],
         [*BUNDLER, "-unbundle", f"-input={CONTAINER}", "-output=y", "-output=z", "-allow-missing-bundles"],
+        ["tool", "cuobjdump", "-lelf", str(FIXTURES / "cuda_fatbin" / "hosts" / "single.o")],
+        ["tool", "cuobjdump", "-res-usage", "-symbols", FATBIN],
     ],
     ids=[
         "version",
@@ -94,10 +99,29 @@ def test_click_commands_load_no_heavy_module(arguments: list[str], tmp_path: Pat
         "tool-list",
         "tool-bundle",
         "tool-unbundle",
+        "tool-list-fatbin",
+        "tool-dump-fatbin",
     ],
 )
 def test_commands_without_click_load_next_to_nothing(arguments: list[str], tmp_path: Path) -> None:
     assert not _loaded(*arguments, cwd=tmp_path) & (HEAVY | TOOL_HEAVY)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["tool", "cuobjdump", "-lelf", FATBIN],
+        ["tool", "cuobjdump", FATBIN],
+        ["tool", "cuobjdump", "-xelf", "all", CUBIN],
+        ["tool", "fatbinary", "--create=y", f"--image3=kind=elf,sm=80,file={CUBIN}"],
+    ],
+    ids=["list", "dump", "extract", "write"],
+)
+def test_the_stand_ins_for_nvidia_load_next_to_nothing_of_the_standard_library(
+    arguments: list[str], tmp_path: Path
+) -> None:
+    loaded = {name.partition(".")[0] for name in _loaded(*arguments, cwd=tmp_path)}
+    assert loaded <= {"__future__", "fatpack", "struct", "_struct", "errno", "gc", "importlib", "itertools", "warnings"}
 
 
 def test_importing_the_package_loads_only_the_package() -> None:

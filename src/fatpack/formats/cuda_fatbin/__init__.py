@@ -22,7 +22,6 @@ QUIRK(LTO-IR since CUDA 12.4): compressed, then obfuscated with a key. It is nam
 from __future__ import annotations
 
 from fatpack.doc import Doc
-from fatpack.formats.cuda_fatbin import places
 from fatpack.formats.cuda_fatbin.layout import (
     DESCRIPTOR,
     ENTRY,
@@ -35,14 +34,13 @@ from fatpack.formats.cuda_fatbin.layout import (
 from fatpack.formats.cuda_fatbin.parse import detect, extent, parse
 from fatpack.formats.cuda_fatbin.stored import Entry, Fatbin, Group
 from fatpack.formats.cuda_fatbin.write import write
-from fatpack.model import Label
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from fatpack.io.source import View
-    from fatpack.model import Container
+    from fatpack.model import Container, Label
 
 __all__ = [
     "DOC",
@@ -92,6 +90,8 @@ LAYOUTS = (HEADER, ENTRY, DESCRIPTOR, GROUP_TABLE, MEMBER)
 
 def labels(view: View, container: Container) -> Iterator[Label]:
     """Yield a label for every byte of a parsed container; compressed images are one label each."""
+    from fatpack.formats.cuda_fatbin import places
+
     record = container.record
     assert isinstance(record, Fatbin)
     return places.labels(record)

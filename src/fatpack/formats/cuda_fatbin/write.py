@@ -2,25 +2,23 @@
 
 Images of other fat binaries are copied as they are stored: compressed or obfuscated, with their flags. One whose target
 or attributes were changed keeps its compressed bytes under a new header.
+
+What makes new entries is imported when there are some to be made: readers import this face of the room, too.
 """
 
 from __future__ import annotations
 
-from functools import partial
-
 from fatpack.errors import UsageError
 from fatpack.formats.cuda_fatbin.entry import image_of
 from fatpack.formats.cuda_fatbin.layout import HEADER, MAGIC, VERSION
-from fatpack.formats.cuda_fatbin.new_entry import Draft, draft_of, finished
-from fatpack.formats.cuda_fatbin.new_group import grouped
 from fatpack.formats.cuda_fatbin.stored import Entry, Fatbin
-from fatpack.formats.cuda_fatbin.styles import Style, style_of
-from fatpack.parallel import Tasks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from fatpack.formats.cuda_fatbin.new_entry import Draft
+    from fatpack.formats.cuda_fatbin.styles import Style
     from fatpack.model import Container, Image, Piece
 
 
@@ -42,6 +40,8 @@ def write(container: Container) -> Iterator[Piece]:
         return
     if container.version != VERSION:
         raise UsageError(f"fat binary of version {container.version}", hint=f"{VERSION} is the only one")
+    from fatpack.formats.cuda_fatbin.styles import style_of
+
     parts = _parts(container.images, style_of(container))
     size = sum(sum(map(len, part)) for part in parts)
     yield HEADER.pack(MAGIC, VERSION, HEADER.size, size)
@@ -54,6 +54,9 @@ def _parts(images: Sequence[Image], style: Style) -> list[Sequence[Piece]]:
 
     What is to be compressed is compressed on all cores, so that one image for each of them is in memory.
     """
+    from fatpack.formats.cuda_fatbin.new_entry import draft_of, finished
+    from fatpack.parallel import Tasks
+
     parts: list[Sequence[Piece]] = []
     work: dict[int, Callable[[], Sequence[Piece]]] = {}
     drafts: list[Draft] = []
@@ -69,18 +72,27 @@ def _parts(images: Sequence[Image], style: Style) -> list[Sequence[Piece]]:
         if style.groups and draft.is_new:
             drafts.append(draft)
         elif draft.is_new and style.compresses(draft.kind, draft.is_debug):
-            work[len(parts)] = partial(finished, draft, style)
+            work[len(parts)] = _task(finished, draft, style)
             parts.append(())
         else:
             parts.append(finished(draft, style))
         number += 1
-    for task in grouped(drafts, style):
-        work[len(parts)] = task
-        parts.append(())
+    if drafts:
+        from fatpack.formats.cuda_fatbin.new_group import grouped
+
+        for task in grouped(drafts, style):
+            work[len(parts)] = task
+            parts.append(())
     with Tasks(list(work.values())) as tasks:
         for place, part in zip(work, tasks, strict=True):
             parts[place] = part
     return parts
+
+
+def _task(
+    finish: Callable[[Draft, Style], Sequence[Piece]], draft: Draft, style: Style
+) -> Callable[[], Sequence[Piece]]:
+    return lambda: finish(draft, style)
 
 
 def is_as_stored(image: Image) -> bool:

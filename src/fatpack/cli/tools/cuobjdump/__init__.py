@@ -25,6 +25,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fatpack.cli.tools.cuobjdump.dumping import Dump
+    from fatpack.cli.tools.cuobjdump.listing import Listing
     from fatpack.cli.tools.cuobjdump.options import Request
     from fatpack.cli.tools.cuobjdump.output import Output
     from fatpack.io.source import View
@@ -61,7 +63,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
 
 
 def _run(name: str, request: Request) -> int:
-    from fatpack.cli.tools.cuobjdump.output import Output
+    from fatpack.cli.tools.cuobjdump.output import Ended, Output
     from fatpack.errors import UsageError
     from fatpack.io.source import open_source
 
@@ -81,6 +83,8 @@ def _run(name: str, request: Request) -> int:
         with source:
             _walk(source.view(), request, output)
             return output.finish()
+    except Ended:
+        return output.code
     finally:
         if is_collecting:
             gc.enable()
@@ -89,12 +93,14 @@ def _run(name: str, request: Request) -> int:
 def _walk(view: View, request: Request, output: Output) -> None:
     """Go through the file once."""
     from fatpack.cli.tools.cuobjdump import reading
-    from fatpack.cli.tools.cuobjdump.dumping import Dump
-    from fatpack.cli.tools.cuobjdump.listing import Listing
 
     if request.extracts or request.lists:
+        from fatpack.cli.tools.cuobjdump.listing import Listing
+
         visitor: Listing | Dump = Listing(request, output, view)
     else:
+        from fatpack.cli.tools.cuobjdump.dumping import Dump
+
         visitor = Dump(request, output)
     found = False
     for item in reading.read(view, wants_all=request.wants_all):
