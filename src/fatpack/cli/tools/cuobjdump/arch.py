@@ -61,7 +61,7 @@ def _of_entry(entry: Entry, more: Callable[[View], bytes | None]) -> str:
     """Return the architecture of an entry's cubin, "" if that takes ``more`` of it."""
 
     def compat() -> bytes | None:
-        if entry.area.compat:
+        if _accelerator(entry.area.compat) is not None:
             return entry.area.compat
         return _stored_compat(entry.data) if entry.data.source.is_at_hand else more(entry.data)
 

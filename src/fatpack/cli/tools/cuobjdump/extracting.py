@@ -6,8 +6,7 @@ identifiers easily give, it leaves the last one only. Here the second gets a num
 
 from __future__ import annotations
 
-import os
-
+from fatpack.cli.tools.cuobjdump.output import Ended
 from fatpack.errors import FormatError, Unsupported, UsageError
 from fatpack.io.bulk import NewFile, write_files
 
@@ -20,10 +19,11 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 
-def extract(extractions: Sequence[Extraction], file: View, used: set[str], output: Output) -> None:
-    """Write everything, and print what was written; ``used`` are names of files that were written before.
+def extract(extractions: Sequence[Extraction], file: View, used: dict[str, int], output: Output) -> None:
+    """Write everything, and print what was written.
 
-    The first file that cannot be written ends it.
+    ``used`` holds the names of files that were written before, with how many of them share each.
+    Raises Ended for the first file that cannot be written.
     """
     given = {extraction.name for extraction in extractions}
     files = [
@@ -42,7 +42,7 @@ def extract(extractions: Sequence[Extraction], file: View, used: set[str], outpu
                 next(iter(sizes))
             except (OSError, UsageError):
                 output.fatal(f"File '{name}' could not be opened")
-                return
+                raise Ended from None
             except Unsupported:
                 output.obfuscated()
             except FormatError as error:
@@ -51,14 +51,15 @@ def extract(extractions: Sequence[Extraction], file: View, used: set[str], outpu
                 output.line(f"{extraction.before}{name}{extraction.behind}")
 
 
-def _free(name: str, given: set[str], used: set[str]) -> str:
-    """Return a name, with a number if it is used already; the numbered one is nobody else's either."""
+def _free(name: str, given: set[str], used: dict[str, int]) -> str:
+    """Return a name, with a number ahead of its architecture if it is used already; that is nobody else's either."""
     if name not in used:
-        used.add(name)
+        used[name] = 1
         return name
-    start, extension = os.path.splitext(name)
-    number = 2
-    while (numbered := f"{start}.{number}{extension}") in used or numbered in given:
-        number += 1
-    used.add(numbered)
+    start, mark, end = name.rpartition(".sm_")
+    numbered = name
+    while numbered in used or numbered in given:
+        used[name] += 1
+        numbered = f"{start}.{used[name]}{mark}{end}"
+    used[numbered] = 1
     return numbered

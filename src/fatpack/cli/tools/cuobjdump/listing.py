@@ -6,7 +6,7 @@ from fatpack.cli.tools.cuobjdump import arch
 from fatpack.cli.tools.cuobjdump.headings import has_options, text_of, variant
 from fatpack.cli.tools.cuobjdump.names import NO_IDENTIFIER, function_stem, matches, stem
 from fatpack.cli.tools.cuobjdump.reading import is_elf, is_ptx
-from fatpack.errors import FormatError, Unsupported
+from fatpack.errors import BadValue, FormatError, Unsupported
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -44,7 +44,7 @@ class Listing:
         self._elf_count = self._ptx_count = self._text_count = 0
         self._waiting: list[tuple[Entry | None, Callable[[str], None]]] = []
         self._extractions: list[Extraction] = []
-        self._used: set[str] = set()
+        self._used: dict[str, int] = {}
         self._file = file
         self._request = request
         self._output = output
@@ -162,10 +162,18 @@ class Listing:
 
 
 def _functions(data: View) -> Iterator[tuple[str, View]]:
-    """Yield the functions of a cubin with their code. Raises FormatError for a damaged table."""
+    """Yield the functions of a cubin with their code. Raises FormatError for a damaged table.
+
+    Code that overlaps is damage, too: a small file could be made to fill a disk.
+    """
     from fatpack.cli.tools.cuobjdump.resources import functions
     from fatpack.images.elf_section import Sections
 
     sections = Sections(data)
+    left = len(data)
     for number, name in functions(sections).items():
-        yield name, sections.content(sections.rows[number])
+        code = sections.content(sections.rows[number])
+        left -= len(code)
+        if left < 0:
+            raise BadValue("overlaps that of other functions", format="elf", offset=code.offset(0), field=name)
+        yield name, code

@@ -12,7 +12,7 @@ _NAMES = "<partial file name>,..."
 
 def is_arch(text: str) -> bool:
     """Return whether a word is an architecture: ``sm_90``, ``sm_90a``. The original knows a list of them."""
-    number = text[3:].removesuffix("a").removesuffix("f") if text[-1:] in "af" else text[3:]
+    number = text[3:-1] if text.endswith(("a", "f")) else text[3:]
     return text.startswith("sm_") and number.isascii() and number.isdecimal() and len(number) < 9
 
 
@@ -54,7 +54,7 @@ OPTIONS = (
 _WIDTH = 44
 
 #: option → what does it
-_REFUSED = {"dump-sass": "nvdisasm on what -xelf writes", "dump-elf": "cuobjdump of the CUDA toolkit"}
+_REFUSED = {"dump-sass": "nvdisasm on what -xelf writes", "dump-elf": "the toolkit's cuobjdump"}
 
 
 class Request(Record):
@@ -131,10 +131,7 @@ def request_of(given: Given) -> Request:
         has("sort-functions"),
     )
     if not request.extracts and not request.lists:
-        for option, instead in (
-            ("dump-sass", "nvdisasm on what -xelf writes"),
-            ("dump-elf", "the toolkit's cuobjdump"),
-        ):
+        for option, instead in _REFUSED.items():
             if has(option):
                 raise CommandLineError(f"Option '{option}' is not offered by fatpack: use {instead}")
     return request

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 16
 
 
+class Ended(Exception):
+    """The last thing is said, and nothing more is to be done."""
+
+
 class Output:
     """Lines for standard output, and messages about a file; control characters in names become escapes.
 
