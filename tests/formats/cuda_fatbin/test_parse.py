@@ -202,7 +202,7 @@ DAMAGED = {
     "size past the end": (entry(CUBIN, padded_size=1 << 20), ["FP1401"]),
     "size of 2**63": (entry(CUBIN, padded_size=1 << 63), ["FP1401"]),
     "size odd": (entry(CUBIN, padded_size=len(CUBIN) + 1), ["FP1401"]),
-    "no image": (entry(b""), ["FP1401"]),
+    "no image": (entry(b""), ["FP1403"]),
     "zeros": (bytes(256), ["FP1404"]),
     "compressed size 0": (entry(zlib.compress(CUBIN), flags=0x1011, compressed=0, inflated=9), ["FP1403"]),
     "compressed size too large": (entry(zlib.compress(CUBIN), flags=0x1011, compressed=999, inflated=9), ["FP1403"]),
@@ -216,7 +216,7 @@ DAMAGED = {
         entry(lz4.frame.compress(CUBIN, content_checksum=True), flags=0x4011, inflated=7),
         ["FP1403"],
     ),
-    "no flag": (entry(zstandard.compress(CUBIN), flags=0x11, inflated=len(CUBIN)), ["FP1405"]),
+    "no flag": (entry(zstandard.compress(CUBIN), flags=0x11, inflated=len(CUBIN)), ["FP1403"]),
     "identifier outside": (entry(CUBIN, identifier=b"name", identifier_offset=0x1000), ["FP1406"]),
     "identifier in the numbers": (entry(CUBIN, identifier=b"name", identifier_offset=8), ["FP1406"]),
     "identifier too long": (entry(CUBIN, identifier=b"name", identifier_size=9), ["FP1406"]),
@@ -345,6 +345,7 @@ def test_members_of_a_group_are_images() -> None:
 #: what is wrong → the group, how many of its two images can be read, the codes
 GROUPS = {
     "a group inside": (_group(TEXT_MEMBER, member(0, 8, GROUP), CUBIN_MEMBER), 2, ["FP1409"]),
+    "a member without an image": (_group(TEXT_MEMBER, member(0, 0), CUBIN_MEMBER), 2, ["FP1409"]),
     "a group that holds itself": (_group(*[member(0, 8, GROUP)] * 3), 0, ["FP1409"] * 3),
     "an image past the end": (_group(TEXT_MEMBER, member(8, 1 << 40), CUBIN_MEMBER), 2, ["FP1409"]),
     "fewer than it says": (_group(TEXT_MEMBER, CUBIN_MEMBER, count=3), 2, ["FP1409"]),

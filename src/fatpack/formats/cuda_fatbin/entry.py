@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fatpack.formats.cuda_fatbin.area import NO_AREA, read_area
-from fatpack.formats.cuda_fatbin.faults import fault
 from fatpack.formats.cuda_fatbin.inflate import data_of, problem_of, refused
 from fatpack.formats.cuda_fatbin.layout import (
     ALIGN,
@@ -61,9 +60,9 @@ def check(entry: View, head: Head, faults: Faults) -> None:
         what = f"kind {head.kind:#x}" if head.kind not in KINDS else f"version {head.version:#x}"
         faults.odd("FP1407", entry.span(0, ENTRY.size), f"an entry of {what}", "it is listed, and copied as it is")
     if not flags & COMPRESSED:
-        if head.compressed_size or head.inflated_size:
-            sizes = f"{head.compressed_size} bytes that inflate to {head.inflated_size}"
-            faults.odd("FP1405", entry.span(0, ENTRY.size), f"the flags say not compressed, the sizes {sizes}")
+        if head.inflated_size and not head.compressed_size:
+            text = f"not compressed, and it inflates to {head.inflated_size} bytes"
+            faults.odd("FP1405", entry.span(0, ENTRY.size), text)
     elif flags & COMPRESSED not in METHODS:
         text = f"more than one method of compression ({flags & COMPRESSED:#x}); taken for {method_of(flags)}"
         faults.odd("FP1405", entry.span(0, ENTRY.size), text)
@@ -71,9 +70,6 @@ def check(entry: View, head: Head, faults: Faults) -> None:
     elif head.compressed_size and padded(head.compressed_size) + ALIGN < head.padded_size:
         text = f"{head.compressed_size} compressed bytes are padded to {head.padded_size}"
         faults.odd("FP1405", entry.span(0, ENTRY.size), text)
-    if not head.padded_size:
-        error = fault(entry, ENTRY.field_offset("padded_size"), "padded_size", "there is no image")
-        faults.lost("FP1401", error, entry.span(0, ENTRY.size))
 
 
 def target_of(head: Head, known: dict[tuple[int, int], Target] | None = None) -> Target:

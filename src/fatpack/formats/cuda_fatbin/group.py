@@ -119,6 +119,8 @@ def _misplaced(row: View, member: Head, inside: View) -> FormatError | None:
     """Return why a member has no image in the inflated bytes of its group."""
     if member.kind == GROUP:
         return fault(row, 0, "kind", "a group in a group")
+    if not member.padded_size:
+        return fault(row, ENTRY.field_offset("padded_size"), "padded_size", "there is no image")
     if member.place + member.padded_size <= len(inside):
         return None
     where = f"{hexadecimal(member.place)} + {hexadecimal(member.padded_size)}"

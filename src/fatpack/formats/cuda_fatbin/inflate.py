@@ -31,10 +31,20 @@ _SIZE_AT = ENTRY.field_offset("inflated_size")
 
 
 def problem_of(entry: View, packed: View, head: Head) -> FormatError | None:
-    """Return why the compressed image of an entry cannot be inflated, as far as that shows without inflating it."""
+    """Return why the image of an entry cannot be had, as far as that shows without inflating it."""
+    if not head.padded_size:
+        return fault(entry, ENTRY.field_offset("padded_size"), "padded_size", "there is no image")
     method = method_of(head.flags)
-    if method is None:
+    if method is not None:
+        return _problem_of_sizes(entry, packed, head) or _problem_of_stream(entry, packed, head, method)
+    if not head.compressed_size:
         return None
+    sizes = f"{head.compressed_size} compressed bytes that inflate to {head.inflated_size}"
+    text = f"they say not compressed, and the sizes {sizes}"
+    return fault(entry, ENTRY.field_offset("flags"), "flags", text)
+
+
+def _problem_of_sizes(entry: View, packed: View, head: Head) -> FormatError | None:
     if not head.compressed_size or head.compressed_size > head.padded_size:
         where, room = ENTRY.field_offset("compressed_size"), f"1 to {hexadecimal(head.padded_size)}"
         return fault(entry, where, "compressed_size", f"it is {hexadecimal(head.compressed_size)}", room)
@@ -51,10 +61,12 @@ def problem_of(entry: View, packed: View, head: Head) -> FormatError | None:
             hint="raise fatpack.io.limits.INFLATED_SIZE and INFLATED_RATIO if you trust the file",
             chain=entry.chain,
         )
-    return None if head.flags & FLAG_OBFUSCATED else _problem_of_stream(entry, packed, head, method)
+    return None
 
 
 def _problem_of_stream(entry: View, packed: View, head: Head, method: str) -> FormatError | None:
+    if head.flags & FLAG_OBFUSCATED:
+        return None
     start = packed.head(0, HEAD_SIZE)
     if not is_of(method, start):
         return fault(packed, 0, "compressed data", f"the flags say {method}, and it starts with {start[:4].hex(' ')}")

@@ -1,0 +1,60 @@
+"""Every fault of a fat binary is told for the entry that has it, and extracting that entry fails alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+from tests.builders.fatbin import PTX, cubin, entry, fatbin
+from tests.cli.conftest import Ran
+from tests.formats.cuda_fatbin.test_parse import DAMAGED, GOOD, GROUPS, TEXT
+
+Fatpack = Callable[..., Ran]
+
+#: what only inflating shows: more or less than the header says, and a stream that is cut
+_STREAM = zstandard.ZstdCompressor(write_content_size=False).compress(TEXT + b"\0")
+_LIES = {"more inside": (_STREAM, -1), "less inside": (_STREAM, 1), "a cut stream": (_STREAM[:-4], 0)}
+
+#: faults that leave nothing to extract, or no more to say than a note or a warning
+_FINE = {"zeros", "identifier outside", "identifier in the numbers", "identifier too long", "options outside"}
+
+
+def _lie(packed: bytes, more: int) -> bytes:
+    return entry(packed, PTX, flags=0x8011, inflated=len(TEXT) + 1 + more, options=b"")
+
+
+CASES = {
+    **{name: damaged for name, (damaged, _) in DAMAGED.items() if name not in _FINE},
+    **{f"group: {name}": damaged for name, (damaged, _, _) in GROUPS.items()},
+    **{name: _lie(*lie) for name, lie in _LIES.items()},
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_everything_else_is_listed_and_extracted(folder: Path, fatpack: Fatpack, name: str) -> None:
+    (folder / "x").write_bytes(fatbin(entry(cubin(75), sm=75), CASES[name], GOOD))
+    listed = fatpack("inspect", "x", "--json")
+    assert listed.code == 3
+    (file,) = json.loads(listed.out)["files"]
+    errors = [finding for finding in file["findings"] if finding["severity"] == "error"]
+    assert errors
+    assert {finding["code"] for finding in errors} <= {"FP1001", "FP1104", "FP1401", "FP1403", "FP1409"}
+    images = [image for container in file["containers"] for image in container["images"]]
+    assert (images[0]["arch"], images[-1]["arch"]) == ("sm_75", "sm_90")
+    ran = fatpack("extract", "x", "-d", "out")
+    assert ran.code == 3
+    written = {path.name.split(".")[0]: path.read_bytes() for path in (folder / "out").iterdir()}
+    assert written["x-nvptx64-nvidia-cuda-sm_75"] == cubin(75)
+    assert written["x-nvptx64-nvidia-cuda-sm_90"] == cubin(90)
+    assert b"" not in written.values()
+
+
+def test_one_damaged_entry_is_named_and_its_neighbours_are_not_touched(folder: Path, fatpack: Fatpack) -> None:
+    (folder / "x").write_bytes(fatbin(entry(cubin(75), sm=75), CASES["more inside"], GOOD))
+    for number, code in enumerate((0, 3, 0)):
+        ran = fatpack("extract", "x", f"--index={number}", "-o", f"{number}.out")
+        assert (ran.code, (folder / f"{number}.out").exists()) == (code, code == 0)
+    assert "inflates to another size" in fatpack("extract", "x", "--index=1", "-o", "1.out").err
