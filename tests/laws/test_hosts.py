@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Iterable
+from itertools import cycle, product
 from pathlib import Path
 
 import pytest
+from tests.laws.damage import HUGE, ends, places, starts
 from tests.laws.rooms import FIXTURES, HOSTS, host_fixtures, joined, view_of
 
 from fatpack import hosts
 from fatpack.errors import FatpackError
 from fatpack.io.source import BytesSource, View
-from fatpack.model import Finding
+from fatpack.model import Finding, Label
 from fatpack.report.bytes_text import labels
 from fatpack.scan import Found, host_of, scan
 
@@ -27,9 +30,6 @@ each_editable = pytest.mark.parametrize(
     ids=[f"{name}-{path.name}" for name, path in host_fixtures() if name in EDITORS],
 )
 CONTAINER = (FIXTURES / "offload_binary" / "llvm-22-four.bin").read_bytes()
-
-#: Damage is tried at every byte of a small file, and at this many places of a larger one.
-PLACES = 600
 
 
 def test_every_room_has_fixtures() -> None:
@@ -114,54 +114,74 @@ def _rewrite(name: str, view: View) -> None:
             list(scan(view_of(joined(pieces))))
 
 
-def _places(size: int) -> list[int]:
-    """Return the offsets to damage: all of a small file; of a large one its head, its tail and some between."""
-    if size <= PLACES:
-        return list(range(size))
-    step = max(1, (size - PLACES) // (PLACES // 2))
-    return [*range(PLACES // 2), *range(PLACES // 2, size - PLACES // 4, step), *range(size - PLACES // 4, size)]
+def _labels(data: bytes) -> list[Label]:
+    return list(labels(view_of(data)))
+
+
+def _flipped(data: bytes, at: int, change: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ change]) + data[at + 1 :]
 
 
 @each_fixture
 def test_truncations_give_a_result_or_an_error_of_ours(name: str, path: Path) -> None:
     data = path.read_bytes()
-    for size in _places(len(data)):
+    for size in ends(_labels(data), 100, last=False):
         _use(data[:size])
 
 
 @each_fixture
-@pytest.mark.slow
-def test_every_single_byte_may_be_damaged_or_be_the_last(name: str, path: Path) -> None:
-    """The full sweep: each byte in turn inverted, and each the last one of the file."""
+def test_flipped_bytes_give_a_result_or_an_error_of_ours(name: str, path: Path) -> None:
+    """Of two numbers one becomes odd or even, the other negative or huge: the fixtures are little-endian files."""
     data = path.read_bytes()
-    for at in range(len(data)):
-        _use(data[:at])
-        _use(data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :])
+    table = _labels(data)
+    for at in ends(table, 80, last=False)[::2]:
+        _use(_flipped(data, at, 0x01))
+    for at in ends(table, 80, last=True)[1::2]:
+        _use(_flipped(data, at, 0xFF))
 
 
 @each_fixture
-@pytest.mark.parametrize("change", [0x01, 0xFF])
-def test_flipped_bytes_give_a_result_or_an_error_of_ours(name: str, path: Path, change: int) -> None:
+@pytest.mark.slow
+def test_bytes_may_be_damaged_or_be_the_last(name: str, path: Path) -> None:
+    """The full sweep: each byte that says something in turn inverted, and each the last one of the file."""
     data = path.read_bytes()
-    for at in _places(len(data)):
-        damaged = bytearray(data)
-        damaged[at] ^= change
-        _use(bytes(damaged))
+    for at in places(_labels(data), 1500 if name != "bitcode" else len(data)):
+        _use(data[:at])
+        _use(_flipped(data, at, 0xFF))
+
+
+@each_fixture
+@pytest.mark.slow
+def test_the_lowest_bit_of_any_number_may_be_wrong(name: str, path: Path) -> None:
+    data = path.read_bytes()
+    for at in ends(_labels(data), 300, last=False):
+        _use(_flipped(data, at, 0x01))
+
+
+def _memory_with_huge_numbers(data: bytes, cases: Iterable[tuple[int, int]]) -> None:
+    """Put numbers at places; nothing may be allocated for them."""
+    list(scan(view_of(data)))  # imports and caches are not the file's fault
+    tracemalloc.start()
+    try:
+        for start, value in cases:
+            list(scan(view_of(data[:start] + value.to_bytes(8, "little") + data[start + 8 :])))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < (8 << 20) + 64 * len(data)
 
 
 @each_fixture
 def test_memory_is_bounded_by_the_bytes_present(name: str, path: Path) -> None:
     data = path.read_bytes()
-    list(scan(view_of(data)))  # imports and caches are not the file's fault
-    tracemalloc.start()
-    try:
-        for at in [*range(0, min(len(data) - 8, 256), 4), *range(max(0, len(data) - 256), len(data) - 8, 8)]:
-            for value in (2**63, 2**40, 2**32 - 1):
-                list(scan(view_of(data[:at] + value.to_bytes(8, "little") + data[at + 8 :])))
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < (8 << 20) + 64 * len(data)
+    _memory_with_huge_numbers(data, zip(starts(_labels(data), len(data), 20), cycle(HUGE)))
+
+
+@each_fixture
+@pytest.mark.slow
+def test_memory_is_bounded_whatever_number_is_huge(name: str, path: Path) -> None:
+    data = path.read_bytes()
+    _memory_with_huge_numbers(data, product(starts(_labels(data), len(data), 200), HUGE))
 
 
 @each_editable
