@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from fatpack.errors import FormatError, HostError, LimitExceeded, Unsupported, UsageError
-from fatpack.formats.clang_bundle.stored import SectionEntry
 from fatpack.hosts import archive
 from fatpack.io import limits
 from fatpack.model import Finding
-from fatpack.ops import bare
+from fatpack.ops import bare, object_removal, writing
 from fatpack.ops.edit import editor
 from fatpack.ops.presence import NothingSelected, instead
 from fatpack.ops.select import describe, select
 from fatpack.ops.verify import content_findings
-from fatpack.ops.writing import write_all
 from fatpack.record import Record
 from fatpack.scan import Found, host_of, scan
 
@@ -20,7 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from fatpack.hosts import Site
     from fatpack.io.source import View
     from fatpack.model import Piece
     from fatpack.ops.select import Selector
@@ -143,23 +140,13 @@ def _without_meant(part: _Part, meant: Collection[int]) -> Iterable[Piece] | Non
         return None
     if host_of(part.view) == "raw":
         try:
-            return bare.without(part.view, found, _kept(found, meant))
+            return bare.without(part.view, found, writing.without(found, meant))
         except (UsageError, Unsupported) as error:
             if error.chain:
                 raise
             problem = f"what would be left cannot be written: {error.problem}"
             raise type(error)(problem, hint=error.hint, chain=part.view.chain) from error
-    room = editor(part.view)
-    changes: dict[int, Sequence[Piece] | None] = {}
-    containers, images = _by_section(found)
-    for site in room.locate(part.view):
-        if not isinstance(site, Finding) and site.index is not None:
-            inside = containers.get(site.index, [])
-            if site.expects == "image":
-                changes |= _without_images(site.index, images.get(site.index, []), meant)
-            elif any(id(image) in meant for item in inside for image in item.images):
-                changes[site.index] = _without(site, inside, meant)
-    return room.edit(part.view, changes)
+    return object_removal.without(part.view, found, meant)
 
 
 def _nothing(
@@ -176,60 +163,3 @@ def _nothing(
     unread = next((item.message for item in items if isinstance(item, Finding) and item.code == "FP1006"), "")
     hint = instead(items, selector) or unread
     return NothingSelected(f"no image to remove{asked}", hint=hint, chain=host.chain)
-
-
-def _without(site: Site, inside: Sequence[Found], meant: Collection[int]) -> list[Piece] | None:
-    """Return what stays of a section as pieces, None if nothing but padding does."""
-    data, at = site.data, 0
-    pieces: list[Piece] = []
-    has_content = False
-    for found, content in zip(inside, _kept(inside, meant), strict=True):
-        start, end = found.view.start - data.start, found.view.end - data.start
-        gap = data.slice(at, start - at)
-        pieces += [gap, *(content or ())]
-        has_content = has_content or content is not None or not gap.is_zero()
-        at = end
-    tail = data.slice(at, len(data) - at)
-    return [*pieces, tail] if has_content or not tail.is_zero() else None
-
-
-def _kept(inside: Sequence[Found], meant: Collection[int]) -> list[Sequence[Piece] | None]:
-    """Return the bytes of every container without the images that are meant; None for one that has no others."""
-    lefts = [tuple(image.image for image in found.images if id(image) not in meant) for found in inside]
-    changed = [
-        found.container.replace(images=left)
-        for found, left in zip(inside, lefts, strict=True)
-        if left and len(left) < len(found.images)
-    ]
-    written = iter(write_all(changed))
-    kept: list[Sequence[Piece] | None] = []
-    for found, left in zip(inside, lefts, strict=True):
-        if len(left) == len(found.images):
-            kept.append([found.view])
-        else:
-            kept.append(next(written) if left else None)
-    return kept
-
-
-def _by_section(found: Sequence[Found]) -> tuple[dict[int, list[Found]], dict[int, list[FoundImage]]]:
-    """Return the containers that lie in each section, and the images of a fat object that each section is."""
-    containers: dict[int, list[Found]] = {}
-    images: dict[int, list[FoundImage]] = {}
-    for item in found:
-        if item.index is not None:
-            containers.setdefault(item.index, []).append(item)
-        elif item.container.attrs.get("flavour") == "object":
-            for image in item.images:
-                if isinstance(image.image.record, SectionEntry):
-                    images.setdefault(image.image.record.section, []).append(image)
-    return containers, images
-
-
-def _without_images(
-    number: int, inside: Sequence[FoundImage], meant: Collection[int]
-) -> dict[int, Sequence[Piece] | None]:
-    """Return the change to a section of a fat object, which holds one image, or several after ``ld -r``."""
-    kept = [image.image.data for image in inside if id(image) not in meant]
-    if len(kept) == len(inside):
-        return {}
-    return {number: kept or None}

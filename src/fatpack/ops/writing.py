@@ -8,10 +8,11 @@ from fatpack.parallel import Tasks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from fatpack.io.source import View
     from fatpack.model import Container, Image, Piece
+    from fatpack.scan import Found
 
 
 def write_all(containers: Sequence[Container]) -> list[list[Piece]]:
@@ -46,3 +47,24 @@ def apart(images: Iterable[Image]) -> tuple[Image, ...]:
         else:
             found.append(image)
     return tuple(found)
+
+
+def without(found: Sequence[Found], meant: Collection[int]) -> list[Sequence[Piece] | None]:
+    """Return the bytes of every container without the images that are meant; None for one that has no others.
+
+    ``meant`` are the ``id()`` of images as they were found. What does not change comes out as it is stored.
+    """
+    lefts = [tuple(image.image for image in item.images if id(image) not in meant) for item in found]
+    changed = [
+        item.container.replace(images=left)
+        for item, left in zip(found, lefts, strict=True)
+        if left and len(left) < len(item.images)
+    ]
+    written = iter(write_all(changed))
+    kept: list[Sequence[Piece] | None] = []
+    for item, left in zip(found, lefts, strict=True):
+        if len(left) == len(item.images):
+            kept.append([item.view])
+        else:
+            kept.append(next(written) if left else None)
+    return kept

@@ -11,6 +11,8 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from fatpack.io.source import View
 
 #: LIMIT: bytes and symbols of one section that are read. That of a library with 5204 images has 1.2 MB and 5366.
@@ -54,3 +56,14 @@ def read(data: View, ids: tuple[str, ...] = ()) -> dict[str, list[str]]:
             id, symbol = (id, line[len(id) + 1 :]) if id else line.partition(".")[::2]
             found.setdefault(id if symbol else "", []).append(symbol or line)
     return found
+
+
+def without(data: View, gone: Collection[str]) -> bytes | None:
+    """Return a section without the symbols of some bundle IDs; None if it has none of them, or is too large to read."""
+    if len(data) > _LARGEST:
+        return None
+    prefixes = tuple(f"{id}.".encode("utf-8", "surrogateescape") for id in gone)
+    stored = data.tobytes()
+    lines = stored.split(b"\0")
+    kept = [line for line in lines if not line.startswith(prefixes)]
+    return b"\0".join(kept) if len(kept) < len(lines) else None

@@ -7,7 +7,7 @@ end. Only such objects are edited. A cut object fails these checks too: without 
 from __future__ import annotations
 
 from fatpack.errors import BadValue, HostError
-from fatpack.hosts.coff.layout import FORMAT, RELOCATION, STATIC, is_device_name
+from fatpack.hosts.coff.layout import FORMAT, RELOCATION, SIZES_PREFIX, STATIC, is_device_name
 from fatpack.hosts.coff.read import CoffObject, Section, kind
 from fatpack.hosts.coff_records import UNINITIALIZED
 from fatpack.record import Record
@@ -58,6 +58,10 @@ class DefinedSymbol(Record):
         return self.storage_class == STATIC and self.value == 0 and self.aux_count > 0
 
 
+#: where DPC++ notes the symbols of a fat object's images
+_SYMBOLS = b".tgtsym"
+
+
 class EditableObject(CoffObject):
     """A COFF object that passed the checks. Raises HostError when it must not be edited, FormatError when damaged."""
 
@@ -103,9 +107,15 @@ class EditableObject(CoffObject):
         return f"section {number} ({self.section_name(number).decode('utf-8', 'backslashreplace')})"
 
     def is_device(self, number: int) -> bool:
-        """Say whether a section is named as device code."""
-        # Every such name is longer than the 8 bytes of a short one.
-        return self.headers[number - 1][0].startswith(b"/") and is_device_name(self.section_name(number))
+        """Say whether a section is named as device code, or as what a fat object notes about it."""
+        stored = self.headers[number - 1][0]
+        if stored.rstrip(b"\0") == _SYMBOLS:
+            return True
+        # All other such names are longer than the 8 bytes of a short one.
+        if not stored.startswith(b"/"):
+            return False
+        name = self.section_name(number)
+        return is_device_name(name) or name.startswith(SIZES_PREFIX)
 
     def section(self, number: int, *, goes: bool = False) -> Section:
         """Return the section of that number, if it holds device code that can be exchanged. Raises HostError.
