@@ -336,3 +336,18 @@ def test_an_edited_import_library_links_to_the_same_program(fatpack: Fatpack, fo
         run("lld-link", "main.obj", library, *options, cwd=folder)
     plain, fat, slim = ((folder / f"{library}.exe").read_bytes() for library in ("plain.lib", "fat.lib", "slim.lib"))
     assert plain == fat == slim
+
+
+def test_members_that_are_not_looked_at_are_told_of(folder: Path, fatpack: Fatpack) -> None:
+    """Thin archives name files, and those outside of their folder are not opened."""
+    (folder / "in").mkdir()
+    (folder / "in" / "fat.o").write_bytes((folder / "fat.o").read_bytes())
+    run("llvm-ar", "rcT", "thin.a", "fat.o", "../fat.o", cwd=folder / "in")
+    warning = "fatpack: warning FP2104: in/thin.a: member ../fat.o: an absolute path"
+    for command in (["extract", "-d", "out"], ["convert", "-o", "x"]):
+        ran = fatpack(command[0], "in/thin.a", *command[1:])
+        assert (ran.code, ran.err.count(warning)) == (0, 1)
+        assert warning not in fatpack(command[0], "in/thin.a", *command[1:], "-q", "-f").err
+    run("llvm-ar", "rcT", "elsewhere.a", "../fat.o", cwd=folder / "in")
+    ran = fatpack("remove", "in/elsewhere.a", "-o", "y")
+    assert (ran.code, "no image to remove; member ../fat.o: an absolute path" in ran.err) == (1, True)

@@ -212,7 +212,7 @@ def test_obfuscated_images_stay_as_they_are_and_go_nowhere_else(folder: Path, fa
     assert fatpack("convert", path, "--format=fatbin", "--compress-mode=none", "-o", "x").code == 0
     assert Path("x").read_bytes() == path.read_bytes()
     ran = fatpack("convert", path, "--format=offload-binary", "-o", "y")
-    assert ran.code == 2
+    assert ran.code == 4
     assert "is obfuscated by its producer; only a fat binary can hold it" in ran.err
 
 
@@ -243,8 +243,8 @@ def test_losses_and_foreign_images_keep_the_output_from_being_written(folder: Pa
     assert said("x") == [("sm_80", "cubin", None)]
     assert fatpack("pack", "--image=file=host.o,triple=x86_64-unknown-linux-gnu", "-o", "cpu").code == 0
     ran = fatpack("convert", "cpu", "--format=fatbin", "-o", "y")
-    assert ran.code == 2
-    assert "is no image for NVIDIA GPUs" in ran.err
+    assert ran.code == 4
+    assert "cpu: image 0.0 x86_64-unknown-linux-gnu object is no image for NVIDIA GPUs" in ran.err
 
 
 def test_a_fat_binary_in_an_offload_binary_comes_out_with_its_entries(folder: Path, fatpack: Fatpack) -> None:

@@ -6,10 +6,12 @@ import click
 
 from fatpack.cli.options import Meter, deep_option, force_option, quiet_option, say, selector, selector_options, warn
 from fatpack.cli.packing import PACKING_KEYS, chosen_packing, packing_options
+from fatpack.errors import FatpackError
 from fatpack.io.names import stem
 from fatpack.io.sink import write_file, write_pieces
 from fatpack.io.source import open_source
 from fatpack.ops.convert import convert
+from fatpack.ops.presence import unseen
 from fatpack.ops.verify import content_findings
 from fatpack.report.problems import FINDINGS, FINE, MALFORMED
 from fatpack.report.text import count, size_words
@@ -48,13 +50,18 @@ def command(file: str, output: str | None, lossy: bool, deep: bool, force: bool,
     chosen = chosen_packing(packing)
     with open_source(file) as source:
         items = list(scan(source.view(), deep=deep))
+        warn(unseen(items), quiet=quiet)
         wrong = content_findings([item for item in items if isinstance(item, Found)])
         for item in wrong:
             say(f"fatpack: {item.severity} {item.code}: {file} at {item.span.start:#x}: {item.text}")
         if wrong and not lossy:
             say(f"fatpack: {file}: nothing was written; --lossy converts all the same")
             return MALFORMED
-        conversion = convert(items, selector(options), chosen.name, **chosen.arguments)
+        try:
+            conversion = convert(items, selector(options), chosen.name, **chosen.arguments)
+        except FatpackError as error:
+            error.chain = error.chain or (file,)
+            raise
         warn(conversion.packed.findings, quiet=quiet)
         for note in conversion.packed.notes:
             say(note, quiet=quiet)

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import click
 
-from fatpack.cli.options import Meter, deep_option, force_option, quiet_option, say, selector, selector_options
+from fatpack.cli.options import (
+    Meter,
+    deep_option,
+    force_option,
+    quiet_option,
+    say,
+    selector,
+    selector_options,
+    warn,
+)
 from fatpack.errors import FormatError, Unsupported, UsageError
 from fatpack.io.sink import write_file, write_pieces
 from fatpack.io.source import open_source
@@ -12,7 +21,7 @@ from fatpack.model import Finding
 from fatpack.ops.address import find, parse_address
 from fatpack.ops.by_id import missing, reason
 from fatpack.ops.extract import Extract, origins, plan_archive, plan_containers, plan_images, write_plan
-from fatpack.ops.presence import instead
+from fatpack.ops.presence import instead, unseen
 from fatpack.ops.select import choices, present_ids
 from fatpack.ops.verify import Verification, verify
 from fatpack.report.problems import FINDINGS, FINE, MALFORMED
@@ -75,6 +84,7 @@ def command(
         damage = [item for item in items if isinstance(item, Finding) and item.severity == "error"]
         for item in damage:
             say(f"fatpack: error {item.code}: {file} at {item.span.start:#x}: {item.text}")
+        warn(unseen(items), quiet=quiet)
         is_everything = wanted.is_empty() and not containers
         with Verification(items if is_everything else ()) as checks:
             chosen = choices(items, wanted) if wanted.id else []
@@ -119,7 +129,6 @@ def _outcome(file: str, damage: Sequence[Finding], code: int, wrong: Sequence[Fi
 
 def _nothing(items: Sequence[Found | Finding], wanted: Selector, lacking: Sequence[str], containers: bool) -> str:
     """Return why nothing is written, and what there is instead."""
-    unread = [item.text for item in items if isinstance(item, Finding) and item.code == "FP1006"]
     if lacking:
         ids = present_ids(items)
         what = f"no image for the bundle ID {' nor '.join(lacking)}{reason(lacking)}"
@@ -129,7 +138,7 @@ def _nothing(items: Sequence[Found | Finding], wanted: Selector, lacking: Sequen
         what = f"no {'containers' if containers else 'images'}{asked}"
         words = instead(items, wanted)
         present = f"; {words}" if words else ""
-    return f"{what}{present}{'; '.join(['', *unread])}"
+    return f"{what}{present}"
 
 
 def _write(

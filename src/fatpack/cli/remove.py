@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from fatpack.cli.editing import check_output, output_options, write_result
-from fatpack.cli.options import quiet_option, say, selector, selector_options
+from fatpack.cli.options import quiet_option, say, selector, selector_options, warn
 from fatpack.io.pieces import PiecesSource
 from fatpack.io.source import open_source
 from fatpack.ops.address import find, parse_address
@@ -44,6 +44,7 @@ def command(
         except NothingSelected as error:
             say(f"fatpack: {error}", quiet=quiet)
             return FINDINGS
+        warn(removal.unseen, quiet=quiet)
         for what in removal.removed:
             say(f"{'would remove' if dry_run else 'remove'} {what}", quiet=quiet)
         for note in removal.notes:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from fatpack.errors import FormatError, UsageError
+from fatpack.errors import FormatError, Unsupported, UsageError
 from fatpack.formats.clang_bundle.bundle_id import id_for, parse_id
 from fatpack.formats.cuda_fatbin.stored import Entry as FatbinEntry
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, ImageOption, image_from
@@ -34,11 +34,13 @@ from fatpack.scan import Found
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Any
+    from typing import Any, TypeVar
 
     from fatpack.model import Piece
     from fatpack.ops.select import Selector
     from fatpack.scan import FoundImage
+
+    Made = TypeVar("Made")
 
 #: image form → image kind of offload binaries
 _KINDS = {form: kind for kind, form in FORMS.items()} | {"code-object": 1}
@@ -61,17 +63,17 @@ def convert(items: Sequence[Found | Finding], selector: Selector, format: str, *
     fat object that was merged of several, the n-th images for all IDs make one bundle, and the object itself is in the
     first of them.
 
-    Raises NothingSelected if there are no images, UsageError for one that the format cannot name; FormatError for
-    damage.
+    Raises NothingSelected if there are no images, Unsupported for one that the format cannot hold, UsageError for
+    options that do not fit the images, FormatError for damage.
     """
     chosen, losses = _chosen(items, selector)
     if format == "cir":
-        modules = [_for_cir(item) for item in chosen]
+        modules = [_made(item, _for_cir) for item in chosen]
         return Conversion(pack_as(format, modules, **packing), len(modules), tuple(losses))
     if format == "fatbin":
         return _fatbins(chosen, losses, packing)
     if format != "bundle":
-        images = [_for_offload_binary(item, losses) for item in chosen]
+        images = [_made(item, lambda item: _for_offload_binary(item, losses)) for item in chosen]
         return Conversion(pack_as(format, images, **packing), len(images), tuple(losses))
     groups = _bundles(chosen, losses)
     # Only compressing is worth threads; everything else is packed without reading the images.
@@ -91,12 +93,24 @@ def convert(items: Sequence[Found | Finding], selector: Selector, format: str, *
 
 
 def _fatbins(chosen: Sequence[_Chosen], losses: list[str], packing: dict[str, Any]) -> Conversion:
-    groups = fatbins([(item.position, item.container, item.found, item.data) for item in chosen], losses)
+    rows = [(item.position, item.container, item.found, item.data) for item in chosen]
+    groups = _made(chosen[0], lambda _: fatbins(rows, losses))
     recompress = wants_recompression(packing)
     parts = [pack_as("fatbin", group, **packing, recompress=recompress) for group in groups]
     pieces = tuple(piece for part in parts for piece in part.pieces)
     findings = tuple(item for part in parts for item in part.findings)
     return Conversion(Packed(pieces, findings), sum(map(len, groups)), tuple(losses))
+
+
+def _made(item: _Chosen, make: Callable[[_Chosen], Made]) -> Made:
+    """Return what is made of an image. Raises Unsupported, with file and image, where the format cannot hold it."""
+    try:
+        return make(item)
+    except UsageError as error:
+        problem, hint = error.problem, error.hint
+        if not problem.startswith("image "):
+            problem, hint = f"{item.title}: {problem}", "select the others, with --offload, --form or --arch"
+        raise Unsupported(problem, hint=hint, chain=item.container.view.chain) from error
 
 
 def _bundle(format: str, images: Iterable[Image], packing: dict[str, Any]) -> Callable[[], Packed]:
@@ -108,7 +122,7 @@ def _bundles(chosen: Sequence[_Chosen], losses: list[str]) -> list[dict[str, Ima
     groups: list[dict[str, Image]] = []
     first, counts, last = 0, Counter[str](), None
     for item in chosen:
-        image = _for_bundle(item, losses)
+        image = _made(item, lambda item: _for_bundle(item, losses))
         id = image.attrs["id"]
         flavour, before = (found and found.container.attrs.get("flavour") for found in (item.container, last))
         if item.container is not last and (flavour or before):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fatpack import images
 from fatpack.errors import FormatError, Unsupported, UsageError
+from fatpack.model import Finding
 from fatpack.ops.by_id import bundle_id
 from fatpack.ops.select import Selector, positions, select
 
@@ -11,7 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from fatpack.model import Finding
     from fatpack.scan import Found, FoundImage
 
 #: values that are listed; the rest is counted
@@ -30,10 +30,19 @@ _KEYS = {
 }
 
 
+#: findings that say that something was not looked at, so that there may be more images
+_UNSEEN = ("FP1004", "FP1005", "FP1006", "FP1107", "FP2104", "FP2105", "FP2106")
+
+
 class NothingSelected(UsageError):
     """The file is fine, but no image of it was meant; the message says what is there."""
 
     exit_code = 1
+
+
+def unseen(items: Iterable[Found | Finding]) -> list[Finding]:
+    """Return the findings that say that there may be images which were not looked at; errors are not among them."""
+    return [item for item in items if isinstance(item, Finding) and item.code in _UNSEEN]
 
 
 def instead(items: Sequence[Found | Finding], selector: Selector) -> str:

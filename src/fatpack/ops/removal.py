@@ -8,7 +8,7 @@ from fatpack.io import limits
 from fatpack.model import Finding
 from fatpack.ops import bare, object_removal, writing
 from fatpack.ops.edit import editor
-from fatpack.ops.presence import NothingSelected, instead
+from fatpack.ops.presence import NothingSelected, instead, unseen
 from fatpack.ops.select import describe, select
 from fatpack.ops.verify import content_findings
 from fatpack.record import Record
@@ -29,11 +29,15 @@ _HASHED = ("clang-offload-bundle",)
 
 
 class Removal(Record):
-    """A plan to take images out: the pieces of the new host, and in words what goes and what is odd about the rest."""
+    """A plan to take images out: the pieces of the new host, and in words what goes and what is odd about the rest.
+
+    ``unseen`` are findings about what was not looked at, and stays as it is.
+    """
 
     pieces: tuple[Piece, ...]
     removed: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    unseen: tuple[Finding, ...] = ()
 
 
 class _Part(Record):
@@ -88,7 +92,7 @@ def remove(host: View, selector: Selector) -> Removal:
     titles = {id(item): f"{part.title}: " if part.title else "" for part in parts for item in part.items}
     removed = [titles[id(found)] + describe(where, image) for where, found, image in chosen if id(image) in meant]
     notes = [titles[id(found)] + text for found, text in _hosts_alone(chosen, meant)]
-    return Removal(tuple(_without_meant(whole, meant) or ()), tuple(removed), tuple(notes))
+    return Removal(tuple(_without_meant(whole, meant) or ()), tuple(removed), tuple(notes), tuple(unseen(items)))
 
 
 def _hosts_alone(
@@ -160,6 +164,5 @@ def _nothing(
             chain=host.chain,
         )
     asked = f" that matches {selector.describe()}" if not selector.is_empty() else ""
-    unread = next((item.message for item in items if isinstance(item, Finding) and item.code == "FP1006"), "")
-    hint = instead(items, selector) or unread
+    hint = "; ".join(filter(None, [instead(items, selector), *(item.message for item in unseen(items)[:1])]))
     return NothingSelected(f"no image to remove{asked}", hint=hint, chain=host.chain)
