@@ -72,6 +72,20 @@ def test_a_container_does_not_lose_all_its_images(fatpack: Fatpack, folder: Path
     assert (folder / "both.bin").read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("options", "runtime"), [(["--format=fatbin"], "CUDA"), (["--format=bundle"], "HIP"), ([], "")]
+)
+def test_a_container_that_no_code_registers_is_told_of_once(fatpack: Fatpack, options: list[str], runtime: str) -> None:
+    image = "--image=file=a.cubin" + (",id=hip-amdgcn-amd-amdhsa--gfx90a" if runtime == "HIP" else "")
+    assert fatpack("pack", image, *options, "-o", "c", "-q").code == 0
+    for command in (["pack", image, *options, "--host=host.o"], ["embed", "host.o", "c"]):
+        ran = fatpack(*command, "-o", "out.o", "-f")
+        assert ran.code == 0
+        assert ran.err.count("no code registers it") == bool(runtime)
+        assert f"so the {runtime} runtime will not find it" in ran.err or not runtime
+        assert "registers" not in fatpack(*command, "-o", "out.o", "-f", "-q").err
+
+
 def test_replace_exchanges_the_content(fatpack: Fatpack) -> None:
     assert fatpack("pack", A, "-o", "one.bin", "-q").code == 0
     assert fatpack("replace", "fat.o", "one.bin", "-o", "x.o").code == 0
@@ -110,7 +124,7 @@ def test_embedding_something_else_needs_force_and_warns(fatpack: Fatpack) -> Non
     assert "k.ptx is no container we know; pack it first, or --force" in ran.err
     ran = fatpack("embed", "host.o", "k.ptx", "-o", "x.o", "--force")
     assert ran.code == 0
-    assert "k.ptx is no LLVM offload binary; LLVM tools will not read it" in ran.err
+    assert "k.ptx is no container we know; no tool will find it" in ran.err
 
 
 def test_a_damaged_container_refuses_a_partial_removal(fatpack: Fatpack, folder: Path, fat: Path) -> None:

@@ -34,8 +34,10 @@ def command(host: str, container: str, output: str | None, in_place: bool, force
                 f"{container} is no container we know", hint="pack it first, or --force to embed it all the same"
             )
         if found is None:
-            say(f"fatpack: warning: {container} is no LLVM offload binary; LLVM tools will not read it", quiet=quiet)
+            say(f"fatpack: warning: {container} is no container we know; no tool will find it", quiet=quiet)
         pieces = place.around(edit.embed(place.view, [content.view()], format=found))
+        if note := edit.embedding_note(found):
+            say(f"fatpack: note: {note}", quiet=quiet)
         return write_result(
             into.view(),
             address.path,

@@ -98,6 +98,8 @@ def command(
                 size = _write(target, packed, force=force, inputs=inputs, meter=meter)
             else:
                 opened.append(open_source(host))
+                if note := edit.embedding_note(chosen.format):
+                    say(f"fatpack: note: {note}", quiet=quiet)
                 edited = edit.embed(opened[-1].view(), packed.pieces, format=chosen.format)
                 size = _write_host(opened[-1].view(), edited, target, force=force, inputs=inputs, meter=meter)
         finally:

@@ -61,6 +61,22 @@ SECTIONS = {
     "cuda-fatbin": ".nv_fatbin",
 }
 
+#: format → the runtime that loads it from programs, if their code registers it
+_RUNTIMES = {"clang-offload-bundle": "HIP", "cuda-fatbin": "CUDA"}
+
+
+def embedding_note(format: str | None) -> str:
+    """Return what to know about a container of this format that was embedded; "" for nothing.
+
+    Offload binaries are found and registered by clang-linker-wrapper, whatever put them there.
+    """
+    if format not in _RUNTIMES:
+        return ""
+    return (
+        f"{SECTIONS[format]} is for tools to read: linkers drop it, and no code registers it, so the "
+        f"{_RUNTIMES[format]} runtime will not find it in a program; embed an offload binary for clang-linker-wrapper"
+    )
+
 
 def embed(host: View, content: Sequence[Piece], *, format: str | None = None) -> Iterable[Piece]:
     """Return the pieces of the host with a section of device code added; ``format`` is that of the content.
