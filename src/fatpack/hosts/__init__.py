@@ -65,7 +65,8 @@ class Site(Record):
     ``expects`` says how sure the host is: ``container`` (nothing but containers belongs here), ``mixed`` (other data
     lies between them), ``image`` (the section is one image of a fat object, for the target in the section's name),
     ``images`` (a linked program's images back to back, whose table is elsewhere), ``member`` (a file of its own, to be
-    looked at from its first byte as a host or container), or ``table`` (no device code: what is said about it there).
+    looked at from its first byte as a host or container), ``table`` (no device code: what is said about it there), or
+    ``records`` (a program's data, somewhere in which may be records that lead to containers).
     ``findings`` are oddities of the place itself.
     """
 

@@ -10,7 +10,11 @@ will be found. This room follows their pointers, through relocations where a lin
 ``elf_program``,   how the carriers resolve pointers: relocations of ELF objects and programs, addresses of PE images,
 ``pe_program``,    relocations of COFF objects
 ``coff_program``
-``hip``            the records of ``.hipFatBinSegment``, held against the bundles that were found
+``wrapper``        the records by which CUDA and HIP register containers, of one shape for both
+``hip``            those of ``.hipFatBinSegment``, held against the bundles that were found
+``cuda``           those of ``.nvFatBinSegment``, held against the fat binaries that were found, and followed to others
+``segments``       those of both in programs without sections
+``module_id``      what ``__nv_module_id`` calls the units of CUDA code
 ``image_table``    the (address, size) pairs of ``.tgtimg``, which say where SYCL's images are
 ``image_record``   the records that register SYCL's images, which say what they are for
 ``linked``         the containers of a SYCL program, made of its sections and what these say

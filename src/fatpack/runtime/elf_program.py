@@ -58,11 +58,17 @@ class _Relocation(Record):
 
 
 class ElfProgram:
-    """Reads pointers of an ELF file. Raises FormatError for a damaged header or section table."""
+    """Reads pointers of an ELF file. Raises FormatError for a damaged header.
+
+    Of a file whose section table is gone or damaged the program headers tell what is where.
+    """
 
     def __init__(self, view: View) -> None:
         self.view = view
-        self._elf = ElfFile(view)
+        try:
+            self._elf = ElfFile(view)
+        except FormatError:
+            self._elf = ElfFile(view, sections=False)
         self.word = self._elf.layouts.word
         self.order = self._elf.layouts.order
         relative, narrow, wide = _TYPES.get(self._elf.header.machine, (-1, -1, -1))
@@ -128,10 +134,19 @@ class ElfProgram:
 
     def at(self, address: int) -> Pointer:
         """Return what an address of a program leads to."""
-        if not address:
-            return NULL
+        return self._ranges().at(address) if address else NULL
+
+    def address_of(self, position: int) -> int:
+        """Return the address at which a program has the byte at a position of the view, 0 if it is not loaded."""
+        rows = self._ranges().rows
+        return next((start + position - at for start, size, at, _ in rows if at <= position < at + size), 0)
+
+    def _ranges(self) -> Loaded:
         if self._loaded is None:
             elf = self._elf
+            if not elf.section_count:
+                self._loaded = Loaded(self._segment_rows(), len(self.view))
+                return self._loaded
             columns = elf.columns("address", "size", "offset", "type", "flags")
             rows = [
                 (address, size, offset, index)
@@ -139,7 +154,16 @@ class ElfProgram:
                 if flags & constants.ALLOC and type not in (constants.NOBITS, constants.NULL)
             ]
             self._loaded = Loaded(rows, len(self.view))
-        return self._loaded.at(address)
+        return self._loaded
+
+    def _segment_rows(self) -> list[tuple[int, int, int, int]]:
+        from fatpack.hosts.elf import segments
+
+        try:
+            found = segments.loaded(self._elf)
+        except FormatError:
+            return []  # the host has told it
+        return [(each.address, each.size, each.offset, each.number) for each in found]
 
     def _in_program(self, relocation: _Relocation, stored: int) -> Pointer:
         addend = stored if relocation.addend is None else relocation.addend
@@ -205,6 +229,11 @@ class ElfProgram:
         return found
 
     def _relocation_sections(self, target: int | None) -> Iterator[Section]:
+        if not self._elf.section_count:
+            from fatpack.hosts.elf import segments
+
+            yield from segments.relocation_tables(self._elf)
+            return
         # Only hostile files have more of them than bytes: thousands of sections over the same ones.
         left = len(self.view)
         types, infos, flags = self._elf.columns("type", "info", "flags")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 #: What linkers call the section: cut to 8 bytes in PE images.
 NAMES = (".hipFatBinSegment", ".hipFatB")
 
-_MAGIC, _KPACK = 0x48495046, 0x4B504948
+MAGIC, _KPACK = 0x48495046, 0x4B504948
 _VERSION = 1
 
 
@@ -51,7 +51,7 @@ def check(view: View, host: str, tables: Sequence[Site], bundles: Collection[int
     registered = unresolved = 0
     is_kpack = False
     for site in segments:
-        found, problems = wrapper.read(site, reader, {_MAGIC: (_VERSION,), _KPACK: ()}, "FP3001")
+        found, problems = wrapper.read(site, reader, {MAGIC: (_VERSION,), _KPACK: ()}, "FP3001")
         yield from problems
         kpacks = [record for record in found if record.magic == _KPACK]
         is_kpack = is_kpack or bool(kpacks)

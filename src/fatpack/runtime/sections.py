@@ -21,13 +21,15 @@ def read(
 ) -> Iterator[Assembled | Site | Finding]:
     """Yield the containers that sections of a host make together, and what is wrong with them.
 
-    ``sites`` are all sections of images and tables, and such as may hold images without a container: those that hold
-    none are yielded again, and so are places of containers that only tables lead to. ``starts`` are, by format, the
-    absolute offsets at which containers start elsewhere in the host; ``known`` the ranges of the view looked through.
+    ``sites`` are all sections of images and tables, those with records somewhere, and such as may hold images without a
+    container: those that hold none are yielded again, and so are places of containers that only records lead to.
+    ``starts`` are, by format, the absolute offsets at which containers start elsewhere in the host; ``known`` the
+    ranges of the view that were looked through.
     """
     parts = [site for site in sites if site.expects == "image"]
     tables = [site for site in sites if site.expects == "table"]
-    others = [site for site in sites if site.expects not in ("image", "table")]
+    records = [site for site in sites if site.expects == "records"]
+    others = [site for site in sites if site.expects not in ("image", "table", "records")]
     if parts:
         from fatpack.runtime import fat_object
 
@@ -41,3 +43,7 @@ def read(
 
         yield from cuda.check(view, host, tables, starts.get("cuda-fatbin", ()), known)
         yield from hip.check(view, host, tables, starts.get("clang-offload-bundle", ()))
+    if records:
+        from fatpack.runtime import segments
+
+        yield from segments.containers(view, records)

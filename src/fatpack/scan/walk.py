@@ -45,11 +45,11 @@ def file(view: View, member: str | None, depth: int, deep: bool = False) -> Iter
                 yield site
                 continue
             yield from site.findings
-            if site.data.source is view.source:
+            if site.data.source is view.source and site.expects != "records":
                 known.append((site.data.start - view.start, site.data.end - view.start))
             if site.expects == "member":
                 yield from _member(site, member, depth, deep)
-            elif site.expects in ("image", "images", "table") or _may_be_raw(site):
+            elif site.expects in ("image", "images", "table", "records") or _may_be_raw(site):
                 aside.append(site)
             else:
                 if not are_named:
@@ -78,24 +78,21 @@ def _named(
 
 
 def _places(view: View, host: str) -> Iterator[Site | Finding]:
-    """Yield what a host locates; of one with sections, first those that say something about the others."""
-    places = hosts.room(host).locate(view)
-    if host not in ("elf", "coff", "pe"):
-        yield from places
-        return
+    """Yield what a host locates; of one with sections, first those that say something about the others.
+
+    A host that is damaged ends with the finding that it is.
+    """
+    has_sections = host in ("elf", "coff", "pe")
     held: list[Site | Finding] = []
-    damage: FormatError | None = None
     try:
-        for place in places:
-            if isinstance(place, Finding) or place.expects != "table":
+        for place in hosts.room(host).locate(view):
+            if has_sections and (isinstance(place, Finding) or place.expects != "table"):
                 held.append(place)
             else:
                 yield place
-    except FormatError as error:
-        damage = error
+    except (FormatError, Unsupported, HostError) as error:
+        held.append(as_finding(error, view.span()))
     yield from held
-    if damage is not None:
-        raise damage
 
 
 def _module_ids(tables: Sequence[Site]) -> ModuleIds | None:

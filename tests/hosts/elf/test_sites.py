@@ -50,7 +50,7 @@ def test_sections_of_cuda_hip_and_the_bundler_are_found_by_name(name: str) -> No
 
 @pytest.mark.parametrize(
     "name",
-    [".llvm.lto", ".nvFatBinSegment", "my.hip_fatbin", ".nv_fatbin2", ".llvm.offloadings", ""],
+    [".llvm.lto", ".nvFatBinSegments", "my.hip_fatbin", ".nv_fatbin2", ".llvm.offloadings", ""],
 )
 def test_other_names_are_no_device_code(name: str) -> None:
     elf = build.Elf()

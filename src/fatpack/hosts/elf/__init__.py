@@ -66,7 +66,8 @@ DOC = Doc(
         "A section added to a linked file is not loaded at run time: it is a label for tools. Linking is how device "
         "code reaches a program.",
         "Sections that are loaded at run time are neither removed nor, in linked files, replaced.",
-        "Files without a section table are not searched, and not edited.",
+        "Where the section table is gone or damaged, only device code is found that records of CUDA and HIP lead to, "
+        "unless all of the file is searched; such files are not edited.",
         "Core files and files with data behind the ELF image (signatures, AppImages) are not edited; adding can be "
         "forced for the latter.",
         "Removing leaves an empty section header and the section's name behind, so that no section index changes.",

@@ -88,10 +88,11 @@ class ElfFile:
     """An ELF file, of either word size and byte order, in a view of any source.
 
     Making one reads the header and the first section header. Positions are relative to the view. Raises BadMagic,
-    Truncated, BadValue or LimitExceeded when the header contradicts itself or the bytes present.
+    Truncated, BadValue or LimitExceeded when the header contradicts itself or the bytes present. Without ``sections``
+    the file is read as if it had no section table.
     """
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, *, sections: bool = True) -> None:
         ident = view.head(0, 16)
         if ident[:4] != constants.MAGIC:
             raise BadMagic(
@@ -113,7 +114,9 @@ class ElfFile:
             raise self.bad("the byte order is neither little nor big", 5, "byte order", "1 or 2", str(ident[5]))
         self.layouts = layouts(constants.CLASSES[ident[4]], constants.ORDERS[ident[5]])
         self.header = Header(*self.layouts.header.read(view, 0))
-        self.section_count, self.names_index, self.program_count = self._counts()
+        self.section_count, self.names_index, self.program_count = (
+            self._counts() if sections else (0, 0, self.header.program_count)
+        )
 
     def bad(self, problem: str, at: int, field: str, expected: str = "", found: str = "") -> BadValue:
         """Return the error for a wrong field at a position of the view."""

@@ -63,6 +63,12 @@ _LONGEST = max(map(len, _NEEDLES))
 
 _BLOCK = 1 << 20
 
+#: LIMIT: writable segments that are looked through. Linkers make one to three.
+_MOST_SEGMENTS = 64
+
+#: What helps where there are no sections.
+_DEEPER = "only what records of CUDA and HIP lead to is listed; --deep looks for device code in all of the file"
+
 
 def is_device_name(name: str) -> bool:
     """Return whether a section of this name is expected to hold device code."""
@@ -78,17 +84,22 @@ def locate(view: View) -> Iterator[Site | Finding]:
     """Yield the sections of an ELF file that hold containers, in the order of their bytes.
 
     The sites do not overlap: of sections that claim the same bytes the first is listed, the others are findings. A
-    section that lies outside the file, or that cannot be read as it is, is a finding too. Raises FormatError for a
-    damaged header or section table, and, after everything that could be found without them, for damaged section
-    names.
+    section that lies outside the file, or that cannot be read as it is, is a finding too. Of a program without a
+    section table the writable segments are listed, somewhere in which are the records that lead to device code.
+
+    Raises FormatError for a damaged header or section table, and, after everything that could be found without them,
+    for damaged section names.
     """
-    elf = ElfFile(view)
+    try:
+        elf = ElfFile(view)
+    except FormatError as damage:
+        yield from _segments(ElfFile(view, sections=False))
+        damage.hint = f"{damage.hint}; {_DEEPER}" if damage.hint else _DEEPER
+        raise
     if not elf.section_count:
-        yield finding(
-            "FP1006",
-            view.span(0, elf.layouts.header.size),
-            "the file has no section table, by which device code is found",
-        )
+        text = "the file has no section table, by which device code is found"
+        yield finding("FP1006", view.span(0, elf.layouts.header.size), text, _DEEPER)
+        yield from _segments(elf)
         return
     chosen, names_error = _choose(elf)
     is_fat = any(name.startswith(f"{BUNDLE_PREFIX}host-") for _, name in chosen)
@@ -115,6 +126,18 @@ def locate(view: View) -> Iterator[Site | Finding]:
         yield place
     if names_error is not None:
         raise names_error
+
+
+def _segments(elf: ElfFile) -> Iterator[Site]:
+    """Yield the parts of a program that have the records of CUDA and HIP in them, for lack of sections."""
+    from fatpack.hosts.elf import segments
+
+    writable = [segment for segment in segments.loaded(elf) if segment.is_writable][:_MOST_SEGMENTS]
+    reached = 0
+    for segment in sorted(writable, key=lambda segment: segment.offset):
+        if segment.offset >= reached:
+            reached = segment.offset + segment.size
+            yield Site(elf.view.slice(segment.offset, segment.size), expects="records")
 
 
 def sections(view: View) -> list[tuple[int, int, str, int]]:
