@@ -4,17 +4,21 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-all lint docs golden bench corpus clean
+.PHONY: demo test test-all test-gpu lint docs golden bench corpus clean
 
 demo: .venv/.runtime
 	@$(BIN)/python -I tools/demo/run.py
 
 test: .venv/.dev
-	@$(BIN)/python -m pytest -q -n auto -m "not slow" $(ARGS)
+	@$(BIN)/python -m pytest -q -n auto -m "not slow and not gpu" $(ARGS)
 
 # Everything, the long sweeps too: what CI and a nightly run.
 test-all: .venv/.dev
-	@$(BIN)/python -m pytest -q -n auto $(ARGS)
+	@$(BIN)/python -m pytest -q -n auto -m "not gpu" $(ARGS)
+
+# What needs an NVIDIA GPU and its driver; nothing else runs it.
+test-gpu: .venv/.dev
+	@FATPACK_REQUIRE_GPU=1 $(BIN)/python -m pytest -q -m gpu tests/gpu $(ARGS)
 
 lint: .venv/.dev
 	@$(BIN)/ruff check .
