@@ -6,6 +6,8 @@ identifiers easily give, it leaves the last one only. Here the second gets a num
 
 from __future__ import annotations
 
+import os
+
 from fatpack.cli.tools.cuobjdump.output import Ended
 from fatpack.errors import FormatError, Unsupported, UsageError
 from fatpack.io.bulk import NewFile, write_files
@@ -26,12 +28,9 @@ def extract(extractions: Sequence[Extraction], file: View, used: dict[str, int],
     Raises Ended for the first file that cannot be written.
     """
     given = {extraction.name for extraction in extractions}
-    files = [
-        NewFile(_free(extraction.name, given, used), (extraction.data,))
-        for extraction in extractions
-        if extraction.data is not None
-    ]
-    names = (new.path for new in files)
+    new = [(_free(each.name, given, used), each.data) for each in extractions if each.data is not None]
+    files = [NewFile(_path(name), (data,)) for name, data in new]
+    names = (name for name, _ in new)
     with write_files(files, force=True, inputs=[file]) as sizes:
         for extraction in extractions:
             if extraction.data is None:
@@ -49,6 +48,11 @@ def extract(extractions: Sequence[Extraction], file: View, used: dict[str, int],
                 output.damage(str(error), "Uncompress failed")
             else:
                 output.line(f"{extraction.before}{name}{extraction.behind}")
+
+
+def _path(name: str) -> str:
+    """Return a name, which is bytes read as UTF-8, as the path of a file with these bytes in any locale."""
+    return os.fsdecode(name.encode("utf-8", "surrogateescape"))
 
 
 def _free(name: str, given: set[str], used: dict[str, int]) -> str:

@@ -53,10 +53,11 @@ class Output:
             sys.stdout.buffer.write(piece)
 
     def flush(self) -> None:
-        """Print what was held back, so that messages come behind it."""
+        """Print what was held back, so that messages come behind it; in UTF-8, in any locale, as names are."""
         if self._held:
             self._held.append("")
-            sys.stdout.write("\n".join(self._held))
+            sys.stdout.flush()
+            sys.stdout.buffer.write("\n".join(self._held).encode())
             self._held.clear()
             self._size = 0
 
