@@ -91,6 +91,11 @@ CODES: dict[str, tuple[str, str]] = {
         "A bundle ID names a processor in the place of the environment, so that cir-offload-merge sees none.",
     ),
     "FP1512": ("warning", "A host module launches a kernel that a device module does not have."),
+    "FP1513": ("warning", "A lowered host module has lost the registration of its GPU binary, or of its kernels."),
+    "FP1514": (
+        "note",
+        "A host module launches kernels and knows no GPU binary yet, as before the step that brings it in.",
+    ),
     "FP1401": (
         "error",
         "An entry of a fat binary is damaged, so that its end is not known. Those before and behind it are listed.",
@@ -121,7 +126,7 @@ CODES: dict[str, tuple[str, str]] = {
     "FP1410": ("warning", "Zero bytes follow the last fat binary of a file; cuobjdump 13 refuses the file for them."),
     "FP1420": (
         "warning",
-        "Source files whose images go into one fat binary are built for different architectures, or in other forms.",
+        "Parts of one program (sources, objects, members) are built for different architectures, or in other forms.",
     ),
     "FP1316": ("warning", "The sizes that a fat object records for merged images do not add up to what is there."),
     "FP2001": (

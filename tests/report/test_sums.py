@@ -79,3 +79,19 @@ def test_the_command_prints_a_table_and_json(run: Run) -> None:
     assert {Path(row["key"]) for row in result["rows"]} == {PLAIN, COMPRESSED}
     assert result["total"]["images"] == sum(row["images"] for row in result["rows"])
     assert list(table(result))[-1].endswith("total")
+
+
+def test_the_table_by_kernel_has_the_bytes_of_the_images_that_hold_each(run: Run) -> None:
+    path = FIXTURES / "cuda_fatbin" / "v130_size.fatbin"
+    heading, *rows = run("inspect", path, "--by", "kernel").splitlines()
+    assert heading.split() == ["images", "code", "stored", "inflated", "kernel"]
+    record = json.loads(run("inspect", path, "--by", "kernel", "--json"))
+    images = json.loads(run("inspect", path, "--json"))["files"][0]["containers"][0]["images"]
+    assert [row.split()[-1] for row in rows] == [row["key"] for row in record["rows"]]
+    for row in record["rows"]:
+        holding = [image for image in images if row["key"] in image["kernels"]]
+        assert (row["images"], row["stored_size"], row["size"]) == (
+            len(holding),
+            sum(image["stored_size"] for image in holding),
+            sum(image["size"] for image in holding),
+        )

@@ -33,6 +33,7 @@ def _offset(context: click.Context, parameter: click.Parameter, value: str | Non
 @click.option("--kernels", is_flag=True, help="What each kernel needs: registers, bytes of memory, threads.")
 @click.option("--by", type=click.Choice(KEYS), help="Sums over all files instead: images, bytes stored and inflated.")
 @click.option("--verify", is_flag=True, help="Check the content of compressed bundles against their hashes too.")
+@click.option("--one-program", is_flag=True, help="Warn if the files are not all for the same architectures.")
 @click.option("-v", "--verbose", count=True, help="Addresses, attributes and all kernel names.")
 def command(
     files: tuple[str, ...],
@@ -45,6 +46,7 @@ def command(
     kernels: bool,
     by: str | None,
     verify: bool,
+    one_program: bool,
     verbose: int,
 ) -> int:
     """Show hosts, containers, images and kernels of any file, with sizes, offsets and findings.
@@ -54,6 +56,9 @@ def command(
 
     The plain listing takes the images of large compressed bundles from their tables; -v, --json, --kernels and
     --verify inflate the bundles and look at the images.
+
+    With --one-program the files are parts of one program, objects and archives that are to be linked: whichever has
+    device code for other architectures, or in other forms (PTX, cubin, LTO-IR), than the first is told.
     """
     if schema:
         from fatpack.report.schema import text
@@ -68,7 +73,9 @@ def command(
         return max(_show_bytes(path, at) for path in files)
     if by is not None:
         return show_sums(files, by, as_json=as_json, deep=deep)
-    return show(files, as_json=as_json, verbose=verbose, deep=deep, kernels=kernels, verify=verify)
+    return show(
+        files, as_json=as_json, verbose=verbose, deep=deep, kernels=kernels, verify=verify, one_program=one_program
+    )
 
 
 def _show_bytes(path: str, at: int | None) -> int:

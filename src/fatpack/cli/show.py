@@ -27,29 +27,42 @@ def show(
     deep: bool = False,
     kernels: bool = False,
     verify: bool = False,
+    one_program: bool = False,
 ) -> int:
     """Print what is in the files and return the exit code: 1 for warnings, 3 for damage, 5 for unreadable files.
 
     The plain listing takes the images of large compressed bundles from their tables; all else looks into them.
+    ``one_program`` compares the files too.
     """
-    inflate = as_json or verbose > 0 or kernels or verify
+    inflate = as_json or verbose > 0 or kernels or verify or one_program
     code = FINE
     records = []
     for path in files:
         record, problem = _inspect(path, deep=deep, kernels=kernels, inflate=inflate, verify=verify)
         code = max(code, problem)
-        if as_json:
+        if as_json or one_program:
             records.append(record)
-        elif record.get("error"):
-            sys.stdout.flush()
-            sys.stderr.write(f"fatpack: error: {record['error']['message']}\n")
         else:
-            write_lines(render(record, verbose=verbose))
+            _write(record, verbose)
+    if one_program:
+        from fatpack.report.program import add_differences
+
+        code = max(code, FINDINGS if add_differences(records) else FINE)
+    for record in () if as_json else records:
+        _write(record, verbose)
     if as_json:
         import json
 
         write_lines([json.dumps({"schema": SCHEMA, "files": records}, indent=1)])
     return code
+
+
+def _write(record: dict[str, Any], verbose: int) -> None:
+    if record.get("error"):
+        sys.stdout.flush()
+        sys.stderr.write(f"fatpack: error: {record['error']['message']}\n")
+    else:
+        write_lines(render(record, verbose=verbose))
 
 
 def show_sums(files: Sequence[str], by: str, *, as_json: bool = False, deep: bool = False) -> int:

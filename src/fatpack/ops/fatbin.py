@@ -13,6 +13,7 @@ from fatpack.formats.cuda_fatbin.layout import FORMAT
 from fatpack.images.agreement import disagreements
 from fatpack.model import Container, Image, Span, Target
 from fatpack.ops.pack import Packed
+from fatpack.ops.program import HINT, differences
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -242,24 +243,10 @@ def uneven(stored: Sequence[Image]) -> Iterator[Finding]:
     A program whose parts are built for different GPUs fails on those that not all parts are for: kernels are missing,
     or the link of relocatable code does.
     """
-    groups: dict[str, list[str]] = {}
+    parts: dict[str, list[str]] = {}
     for image in stored:
         identifier = image.attrs.get("identifier")
         if identifier:
-            groups.setdefault(identifier, []).append(f"{image.target.arch} ({image.form or image.attrs.get('kind')})")
-    first: tuple[str, set[str]] | None = None
-    for identifier, found in groups.items():
-        if first is None:
-            first = identifier, set(found)
-        elif set(found) != first[1]:
-            yield finding("FP1420", Span(0, 0), _difference(identifier, set(found), first), _HINT)
-
-
-_HINT = "build all parts of a program for the same architectures"
-
-
-def _difference(identifier: str, found: set[str], first: tuple[str, set[str]]) -> str:
-    missing, more = sorted(first[1] - found), sorted(found - first[1])
-    words = [f"lacks {', '.join(missing)}"] if missing else []
-    words += [f"has {', '.join(more)} besides"] if more else []
-    return f"{identifier!r} {' and '.join(words)}, compared with {first[0]!r}"
+            parts.setdefault(identifier, []).append(f"{image.target.arch} ({image.form or image.attrs.get('kind')})")
+    for _, text in differences(parts):
+        yield finding("FP1420", Span(0, 0), text, HINT)

@@ -76,7 +76,7 @@ class _Inspection:
             "image": image,
             "containers": containers,
             **({"member_images": members} if members else {}),
-            "findings": [_finding(item) for item in self.findings],
+            "findings": [finding_record(item) for item in self.findings],
         }
 
     def _read(self, items: Sequence[Found | Finding]) -> list[dict[str, Any]]:
@@ -235,7 +235,8 @@ def _kernel(kernel: Kernel) -> dict[str, Any]:
     return record
 
 
-def _finding(item: Finding) -> dict[str, Any]:
+def finding_record(item: Finding) -> dict[str, Any]:
+    """Return a finding as plain data."""
     return {
         "code": item.code,
         "severity": item.severity,

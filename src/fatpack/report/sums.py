@@ -87,8 +87,7 @@ def table(record: dict[str, Any]) -> Iterator[str]:
     fields: list[tuple[str, str, Callable[[int], str]]] = [("images", "images", str)]
     if by == "kernel":
         fields.append(("code_size", "code", size_words))
-    else:
-        fields += [("stored_size", "stored", size_words), ("size", "inflated", size_words)]
+    fields += [("stored_size", "stored", size_words), ("size", "inflated", size_words)]
     rows = [[*(heading for _, heading, _ in fields), by]]
     for row in record["rows"]:
         rows.append([*(words(row[field]) for field, _, words in fields), printable(row["key"])])

@@ -82,8 +82,8 @@ DOC = Doc(
         "A fat binary of which images were added, removed or exchanged loses bytes that belonged to no entry. Members "
         "of a group that is no longer whole become entries of their own.",
         "There is no checksum: a changed byte of code is not noticed.",
-        "No CUDA driver has loaded what is written here yet: it is compared with fatbinary, read by cuobjdump and linked "
-        "by nvlink. `make test-gpu` runs it on a machine with a device.",
+        "No CUDA driver has loaded what is written here yet: it is compared with fatbinary, read by cuobjdump and "
+        "linked by nvlink. `make test-gpu` runs it on a machine with a device.",
     ),
 )
 
