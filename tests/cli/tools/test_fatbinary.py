@@ -117,12 +117,29 @@ def test_options_that_only_the_original_knows_are_refused(folder: Path, fatpack:
     refused(ran, "fatbinary fatal   : the option 'compress-level' is not among those that fatpack knows\n")
 
 
-@pytest.mark.parametrize("arguments", [[], ["--help"], ["a-file"], ["-h", "-V"]])
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["a-file"], ["-h", "-V"], ["a-file", CUBIN]])
 def test_the_help_is_printed(folder: Path, fatpack: Fatpack, arguments: list[str]) -> None:
     ran = fatpack("tool", "fatbinary", *arguments)
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith("\nUsage  : fatbinary [options]\n")
     assert "--embedded-fatbin <file name>                      (-fatbin)\n" in ran.out
+
+
+def test_a_deprecated_option_asks_for_the_help(folder: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("tool", "fatbinary", "-dir", "x", "--create=fatbinary.out", CUBIN)
+    assert (ran.code, ran.err) == (0, "fatbinary warning : option 'export-dir' has been deprecated\n")
+    assert ran.out.startswith("\nUsage  : fatbinary [options]\n")
+    assert not Path("fatbinary.out").exists()
+
+
+def test_objects_with_relocatable_ptx_are_refused(folder: Path, fatpack: Fatpack) -> None:
+    image = "--image2=kind=reloc,file=k1.cuda13.0.sm_90.cubin"
+    message = "fatbinary fatal   : taking relocatable PTX out of objects is not offered by fatpack\n"
+    refused(fatpack("tool", "fatbinary", "--create=fatbinary.out", image), message)
+    refused(fatpack("tool", "fatbinary", image.replace("k1.cuda13.0.sm_90.cubin", "more")), _INTERNAL)
+
+
+_INTERNAL = "\nnvFatbin error: internal error\n"
 
 
 def test_the_version_says_what_this_is(folder: Path, fatpack: Fatpack) -> None:

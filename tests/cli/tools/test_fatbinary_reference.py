@@ -101,7 +101,7 @@ def _option(rng: random.Random) -> list[str]:
     choices += [["-32"], ["-optf", rng.choice(["more", "none"])], ["--create"], ["-64=1"]]
     choices += [["--image2=" + rng.choice(["kind=index,file=more", "kind=elf,file=more", "sm=1", "kind=reloc"])]]
     choices += [["-elf", "k1.cuda13.0.sm_90.cubin"], ["-ptx", "k1.compute_80.ptx"], ["-arch", "90"]]
-    choices += [["-host", rng.choice(["linux", "windows", "mac", "x"])]]
+    choices += [["-host", rng.choice(["linux", "windows", "mac", "x"])], ["-dir", "."]]
     return rng.choice(choices)
 
 

@@ -36,7 +36,9 @@ def main(program: str, arguments: Sequence[str]) -> int:
         _print(f"{name} fatal   : {error}")
         return 1
     name = given.last("tool-name") or name
-    if given.last("help") or given.last("version") or given.positional or not arguments:
+    # QUIRK(fatbinary 13): the deprecated export-dir does nothing but ask for the help.
+    asks_for_help = bool(given.last("help") or given.positional or "export-dir" in given.values or not arguments)
+    if asks_for_help or given.last("version"):
         from fatpack.cli.tools.fatbinary.options import print_help, print_version
 
         if given.last("version") and not given.last("help"):

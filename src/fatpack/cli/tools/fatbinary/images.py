@@ -103,6 +103,8 @@ def _check(kind: str, data: View, target: Target) -> None:
     if not len(data):
         raise Refusal("empty input")
     if kind == "reloc":
+        if data.head(0, 4) == b"\x7fELF" or data.head(0, 8) == b"!<arch>\n":
+            raise Fatal("taking relocatable PTX out of objects is not offered by fatpack")
         raise Refusal("internal error")
     if kind == "elf":
         _check_cubin(data, target)
