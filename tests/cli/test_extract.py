@@ -139,7 +139,7 @@ def test_containers_come_out_as_stored(folder: Path, fatpack: Fatpack) -> None:
     assert fatpack("extract", "fat.o", "--containers", "--arch=sm_90", "-o", "one.bin").code == 0
     assert "1 image" in fatpack("inspect", "one.bin").out
     assert fatpack("extract", "fat.o", "--containers", "-d", "all").code == 0
-    assert sorted(os.listdir("all")) == [f"fat.{number}.llvm-offload-binary" for number in range(3)]
+    assert sorted(os.listdir("all")) == [f"fat.{number}.offload" for number in range(3)]
 
 
 def test_intact_images_of_a_damaged_file_are_extracted(folder: Path, fatpack: Fatpack) -> None:

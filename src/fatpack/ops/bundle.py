@@ -135,7 +135,7 @@ def bundle(
 def check_ids(spellings: Sequence[str]) -> None:
     """Raise UsageError for target IDs that exclude each other, and for two hosts."""
     for conflict in conflicts(spellings):
-        raise UsageError(conflict.message, hint="for one processor, a feature is set in all target IDs or in none")
+        raise UsageError(conflict.message)
     found = [spelling for spelling in spellings if parse_id(spelling).kind == "host"]
     if len(found) > 1:
         raise UsageError(f"{len(found)} images for a host: {', '.join(found)}", hint="a bundle has one host at most")

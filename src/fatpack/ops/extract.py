@@ -36,6 +36,15 @@ if TYPE_CHECKING:
     from fatpack.scan import FoundImage
 
 
+#: format → extension of a container as a file of its own; they are those that packing gives
+_EXTENSIONS = {
+    "llvm-offload-binary": "offload",
+    "clang-offload-bundle": "bundle",
+    "cuda-fatbin": "fatbin",
+    "cir-offload-container": "cir",
+}
+
+
 class Extract(Record):
     """One thing to write: its proposed file name, its bytes in pieces, and a phrase that says what it is.
 
@@ -123,8 +132,12 @@ def plan_containers(items: Sequence[Found | Finding], selector: Selector, source
             True for _ in select([found], selector.replace(container=None))
         ):
             continue
-        name = f"{safe_word(stem(found.member or source)) or 'container'}.{number}.{found.container.format}"
-        plan.append(Extract(name, (found.view,), f"{number} {found.container.format} v{found.container.version}"))
+        container = found.container
+        is_object = container.attrs.get("flavour") == "object"
+        extension = "o" if is_object else _EXTENSIONS.get(container.format, container.format)
+        name = f"{safe_word(stem(found.member or source)) or 'container'}.{number}.{extension}"
+        version = f" v{container.version}" if container.version else ""
+        plan.append(Extract(name, (found.view,), f"{number} {container.format}{version}"))
     return plan
 
 

@@ -282,3 +282,14 @@ def test_extent_and_parse_agree_on_damaged_bundles(at: int, patch: bytes) -> Non
 def test_records_tell_where_each_descriptor_is() -> None:
     records = [item.record for item in clang_bundle.parse(view_of(HIP)).images]
     assert [record.at for record in records if isinstance(record, Entry)] == PLACES
+
+
+def test_a_bundle_that_is_cut_short_is_said_to_be_cut_and_nothing_else() -> None:
+    """No rest of its table is taken for bytes of another kind, and no offset for a habit of old producers."""
+    for size in range(33, len(HIP)):
+        found = [item.code for item in scan(view_of(HIP[:size])) if isinstance(item, Finding)]
+        is_table_cut = size < PLACES[2] + DESCRIPTOR.size + len(GFX90A)
+        assert found.count("FP1302") == is_table_cut, size
+        # What is there of an image that is cut is not told from other bytes.
+        assert {*found} <= {"FP1301", "FP1302"} | ({"FP1002"} if not is_table_cut else set())
+        assert found, size

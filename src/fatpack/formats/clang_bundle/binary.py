@@ -130,6 +130,8 @@ def _remarks(record: Bundle, rest: View, faults: Faults) -> None:
     """Note what is odd about the entries without being damage."""
     seen: dict[bytes, int] = {}
     size = len(record.stored)
+    # Of what is cut short, offsets past the end are no quirk of an old producer.
+    is_whole = not any(item.severity == "error" for item in faults.findings)
     for number, image in enumerate(record.images):
         entry = image.record
         assert isinstance(entry, Entry)
@@ -137,7 +139,7 @@ def _remarks(record: Bundle, rest: View, faults: Faults) -> None:
             message = f"entries {seen[entry.id]} and {number} both are {text(entry.id)!r}"
             faults.odd("FP1307", _place(rest, entry), message, "LLVM sees the last one only")
         seen[entry.id] = number
-        if entry.offset > size:
+        if entry.offset > size and is_whole:
             span = _place(rest, entry)
             faults.odd("FP1309", span, f"the empty entry {number} lies at {entry.offset:#x}, past the bundle's end")
 

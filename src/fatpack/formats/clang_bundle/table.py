@@ -65,11 +65,19 @@ def read_table(rest: View, faults: Faults) -> Table:
             break
         if at + DESCRIPTOR.size > total:
             _end_of_table(rest, at, number, f"the descriptor is past the end, {count} entries are stored", faults)
+            # What is left of it belongs to the table all the same, unless it is the end of an image.
+            at = total if lowest == total else at
             break
         offset, size, id_size = DESCRIPTOR.read(rest, at)
         end = at + DESCRIPTOR.size + id_size
         is_outside = size > 0 and (offset < end or offset + size > total)
         is_doubtful = is_outside or end > lowest
+        if lowest == total < end <= total + LONGEST_ID and _is_text(
+            rest.read(at + DESCRIPTOR.size, total - at - DESCRIPTOR.size)
+        ):
+            _end_of_table(rest, at, number, f"the ID is past the end, {count} entries are stored", faults)
+            at = total
+            break
         if _is_garbage(rest, at, offset, id_size, is_doubtful):
             _end_of_table(rest, at, number, f"no descriptor is here, {count} entries are stored", faults)
             break
@@ -100,7 +108,11 @@ def _is_garbage(rest: View, at: int, offset: int, id_size: int, is_doubtful: boo
         return True
     if not id_size:
         return is_doubtful or not offset
-    return is_doubtful and not all(0x20 <= byte < 0x7F for byte in rest.head(id_at, id_size))
+    return is_doubtful and not _is_text(rest.head(id_at, id_size))
+
+
+def _is_text(stored: bytes) -> bool:
+    return all(0x20 <= byte < 0x7F for byte in stored)
 
 
 def _end_of_table(rest: View, at: int, number: int, problem: str, faults: Faults) -> None:
