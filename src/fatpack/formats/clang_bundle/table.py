@@ -72,8 +72,10 @@ def read_table(rest: View, faults: Faults) -> Table:
         end = at + DESCRIPTOR.size + id_size
         is_outside = size > 0 and (offset < end or offset + size > total)
         is_doubtful = is_outside or end > lowest
-        if lowest == total < end <= total + LONGEST_ID and _is_text(
-            rest.read(at + DESCRIPTOR.size, total - at - DESCRIPTOR.size)
+        if (
+            lowest == total < end
+            and id_size <= LONGEST_ID
+            and _is_text(rest.read(at + DESCRIPTOR.size, total - at - DESCRIPTOR.size))
         ):
             _end_of_table(rest, at, number, f"the ID is past the end, {count} entries are stored", faults)
             at = total
