@@ -130,3 +130,16 @@ def test_a_linked_program_keeps_its_own_advice() -> None:
     elf.add(".nv_fatbin", (FIXTURES / "cuda_fatbin" / "v130_size.fatbin").read_bytes(), flags=build.ALLOC, addr=0x1000)
     with pytest.raises(HostError, match="edit the object and link again"):
         remove(BytesSource(elf.build(), "c.so").view(), Selector())
+
+
+def test_what_only_a_record_leads_to_is_not_taken_out_and_says_so() -> None:
+    fatbin = (FIXTURES / "cuda_fatbin" / "v130_ptx32.fatbin").read_bytes()
+    elf = build.Elf()
+    constants = elf.add(".rodata", bytes(8) + fatbin, flags=build.ALLOC, align=8)
+    segment = elf.add(".nvFatBinSegment", struct.pack("<IIQQ", 0x466243B1, 1, 0, 0), flags=build.ALLOC | build.WRITE)
+    elf.relocations(segment, (8, elf.symbol("", constants, info=build.SECTION_SYMBOL), 1, 8))
+    view = BytesSource(elf.build(), "x.o").view()
+    (found,) = scan(view)
+    assert isinstance(found, Found)
+    with pytest.raises(HostError, match=r"the cuda-fatbin at 0x48 in \.rodata lies among the object's own data"):
+        remove(view, Selector())

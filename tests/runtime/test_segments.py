@@ -12,6 +12,7 @@ from tests.runtime.test_cuda import FATBIN, record
 from tests.runtime.test_hip import bundle
 from tests.runtime.test_hip import record as hip_record
 
+from fatpack.cli.tools.llvm_offload_binary import llvm_images
 from fatpack.io.source import BytesSource
 from fatpack.model import Finding
 from fatpack.scan import Found, scan
@@ -162,3 +163,8 @@ def test_many_records_and_segments_are_bounded(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("fatpack.runtime.segments._MOST", 1)
     data = program(Segment(FATBIN * 2), Segment(record(at(0)) + record(at(0) + len(FATBIN)), WRITE))
     assert len(found(data)) == 1
+
+
+def test_the_stand_in_for_llvms_extractor_finds_nothing_as_llvm_does() -> None:
+    data = program(Segment(FATBIN), Segment(record(at(0)), WRITE))
+    assert list(llvm_images(BytesSource(data).view())) == []

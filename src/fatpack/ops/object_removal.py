@@ -39,6 +39,7 @@ def without(view: View, found: Sequence[Found], meant: Collection[int]) -> Itera
     for item in found:
         by_section.setdefault(item.index, []).append(item)
     changes: Changes = {}
+    _refuse_others(view, found, {site.index for site in sites}, meant)
     for site in sites:
         inside = by_section.get(site.index, [])
         if any(id(image) in meant for item in inside for image in item.images):
@@ -53,6 +54,20 @@ def without(view: View, found: Sequence[Found], meant: Collection[int]) -> Itera
         if not advice:
             raise
         raise HostError(error.problem, hint=advice, chain=error.chain) from error
+
+
+def _refuse_others(view: View, found: Sequence[Found], known: Collection[int | None], meant: Collection[int]) -> None:
+    """Raise HostError if an image lies among a program's own data, where only a record that registers it leads."""
+    for item in found:
+        if item.index is None or item.index in known:
+            continue
+        if any(id(image) in meant for image in item.images):
+            place = f"{item.container.format} at {item.container.span.start:#x} in {item.section or 'a section'}"
+            raise HostError(
+                f"the {place} lies among the object's own data, which is not edited",
+                hint="code refers to it when the program starts; build the object without it",
+                chain=view.chain,
+            )
 
 
 def _section(site: Site, inside: Sequence[Found], meant: Collection[int]) -> list[Piece] | None:

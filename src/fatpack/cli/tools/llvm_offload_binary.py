@@ -184,7 +184,7 @@ def llvm_images(view: View) -> Iterator[Image]:
             yield from llvm_reader.read_all(view)
         return
     for site in hosts.room(host).locate(view):
-        if isinstance(site, Finding):
+        if isinstance(site, Finding) or site.expects == "records":
             continue
         if site.expects == "member":
             yield from llvm_images(site.data)
