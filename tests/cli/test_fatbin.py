@@ -247,6 +247,22 @@ def test_losses_and_foreign_images_keep_the_output_from_being_written(folder: Pa
     assert "cpu: image 0.0 x86_64-unknown-linux-gnu object is no image for NVIDIA GPUs" in ran.err
 
 
+def test_a_bundle_says_openmp_of_cuda_if_it_may_and_gives_the_images_back(folder: Path, fatpack: Fatpack) -> None:
+    path = stored("recorded/v130_all.fatbin")
+    ran = fatpack("convert", path, "--format=bundle", "-o", "x")
+    assert ran.code == 1
+    assert "lost: image 0.1 cuda nvptx64-nvidia-cuda sm_90a cubin: the programming model 'cuda', in place of" in ran.err
+    assert not Path("x").exists()
+    assert fatpack("convert", path, "--format=bundle", "--lossy", "-o", "x").code == 0
+    with library.open("x") as file:
+        ids = [found.image.attrs["id"] for found in file.images()]
+    assert ids == [f"openmp-nvptx64-nvidia-cuda-unknown-{arch}" for arch in ("sm_80", "sm_90a", "sm_90a")]
+    assert fatpack("convert", "x", "--format=fatbin", "--lossy", "-o", "back").code == 0
+    keys = ("target", "form", "data")
+    before, after = ([[getattr(image, key) for key in keys] for image in images(file)] for file in (path, "back"))
+    assert after == before
+
+
 def test_a_fat_binary_in_an_offload_binary_comes_out_with_its_entries(folder: Path, fatpack: Fatpack) -> None:
     path = stored("v130_size.fatbin")
     shutil.copy(path, "in.fatbin")
