@@ -92,3 +92,24 @@ def test_an_address_outside_the_file_is_refused(folder: Path, fatpack: Fatpack) 
     assert ran.code == 2
     assert "outside the file" in ran.err
     assert not Path("got").exists()
+
+
+def test_inspect_takes_the_addresses_that_it_prints(folder: Path, fatpack: Fatpack) -> None:
+    Path("hip object.o").write_bytes(HIP)
+    printed = [line.strip() for line in fatpack("inspect", "-v", "hip object.o").out.splitlines() if "#offset=" in line]
+    assert len(printed) == 3
+    for address, claimed in zip(printed[1:], ("gfx1100", "gfx90a"), strict=True):
+        ran = fatpack("inspect", address)
+        assert (ran.code, ran.err) == (0, "")
+        assert ran.out.startswith(f"{address}: code-object {claimed}, ")
+        assert fatpack("inspect", "--at", int(address.split("=")[1].split("&")[0], 0), address).code == 0
+
+
+def test_addresses_inside_an_address_are_those_of_the_file(folder: Path, fatpack: Fatpack) -> None:
+    Path("hip.o").write_bytes(HIP)
+    ran = fatpack("inspect", "-v", "hip.o#offset=0x1000&size=0x3210")
+    assert ran.code == 0
+    printed = [line.strip() for line in ran.out.splitlines()[1:] if "#offset=" in line]
+    assert printed == [f"hip.o#offset={at}" for at in ("0x2000&size=0x0", "0x2000&size=0xef8", "0x3000&size=0x1210")]
+    ran = fatpack("inspect", f"hip.o#offset={len(HIP)}&size=1")
+    assert (ran.code, "outside the file" in ran.err) == (2, True)

@@ -18,7 +18,7 @@ from fatpack.errors import FormatError, Unsupported, UsageError
 from fatpack.io.sink import write_file, write_pieces
 from fatpack.io.source import open_source
 from fatpack.model import Finding
-from fatpack.ops.address import find, parse_address
+from fatpack.ops.address import find, named_bytes, parse_address
 from fatpack.ops.by_id import missing, reason
 from fatpack.ops.extract import Extract, origins, plan_archive, plan_containers, plan_images, write_plan
 from fatpack.ops.presence import instead, unseen
@@ -78,7 +78,7 @@ def command(
         if address.offset is not None:
             if containers or directory is not None or not selector(selectors).is_empty():
                 raise UsageError("an address names its bytes already", hint="leave out selectors, --containers and -d")
-            return _extract_range(view, address.offset, address.size, output, force=force)
+            return _extract_range(named_bytes(view, address), output, force=force)
         wanted = selector(selectors)
         items = list(scan(view, deep=deep))
         damage = [item for item in items if isinstance(item, Finding) and item.severity == "error"]
@@ -180,12 +180,7 @@ def _write(
     return FINE
 
 
-def _extract_range(view: View, offset: int, size: int | None, output: str | None, *, force: bool) -> int:
-    end = view.end if size is None else offset + size
-    if not view.start <= offset <= end <= view.end:
-        whole = f"{view.start:#x} to {view.end:#x}" if view.start else f"{len(view):#x} bytes"
-        raise UsageError(f"{view.chain[0]}: {offset:#x} to {end:#x} is outside the file ({whole})")
-    data = view.slice(offset - view.start, end - offset)
+def _extract_range(data: View, output: str | None, *, force: bool) -> int:
     if output is None:
         raise UsageError("an address needs an output", hint='name it with -o; "-" is stdout')
     if output == "-":

@@ -105,13 +105,16 @@ def _inspect(path: str, **wanted: bool) -> tuple[dict[str, Any], int]:
 
 
 def opened(path: str) -> tuple[Source, View]:
-    """Open what an argument names, a file or a member of an archive (libx.a(m.o)); return it with its bytes."""
-    if not path.endswith(")"):
+    """Open what an argument names, and return it with its bytes.
+
+    That is a file, a member of an archive (libx.a(m.o)), or an address as reports print it (F#offset=0x10&size=0x20).
+    """
+    if not path.endswith(")") and "offset=" not in path:
         source = open_source(path)
         return source, source.view()
     from fatpack.ops.address import open_place
 
-    source, place = open_place(path)
+    source, place = open_place(path, ranges=True)
     return source, place.view
 
 

@@ -113,9 +113,13 @@ def _unquoted(path: str) -> str:
 def format_range(path: str, offset: int, size: int) -> str:
     """Return the address of bytes in a file, as :func:`parse_address` reads it.
 
-    A path that could be misread, by us, a shell or a terminal, is percent-encoded behind ``file://``, which is how ROCm
-    writes all addresses of code objects.
+    A path that is such an address itself gives way to its file, in which offsets count. One that could be misread, by
+    us, a shell or a terminal, is percent-encoded behind ``file://``, which is how ROCm writes all addresses of code
+    objects.
     """
+    if _offset_at(path) >= 0:
+        address = parse_address(path, ranges=True)
+        path = f"{address.path}({address.members})" if address.members else address.path
     if not path.isprintable() or any(char in " #?%&\"'$`\\*;|<>!" for char in path) or path.startswith("file:"):
         from urllib.parse import quote_from_bytes
 
@@ -148,12 +152,19 @@ def _number(text: str, value: str) -> int:
     return number
 
 
-def open_place(text: str) -> tuple[Source, Place]:
-    """Open the file of an address and find the place in it. Raises UsageError, ``OSError``."""
-    address = parse_address(text)
+def open_place(text: str, *, ranges: bool = False) -> tuple[Source, Place]:
+    """Open the file of an address and find the place in it: with ``ranges``, its bytes. Raises UsageError, ``OSError``.
+
+    Bytes that are named by their offset are called by the whole address.
+    """
+    address = parse_address(text, ranges=ranges)
     source = open_source(address.path)
     try:
-        return source, find(source.view(), address)
+        place = find(source.view(), address)
+        if address.offset is not None:
+            view = named_bytes(place.view, address).replace(chain=(text,))
+            place = Place(view, text)
+        return source, place
     except BaseException:
         source.close()
         raise
@@ -169,6 +180,16 @@ def find(view: View, address: Address) -> Place:
         archives.append((view, site.index))
         view, name = site.data, site.member or name
     return Place(view, name, tuple(archives))
+
+
+def named_bytes(view: View, address: Address) -> View:
+    """Return the bytes at the offset of an address, in the file or member it names. Raises UsageError if outside."""
+    offset = address.offset or 0
+    end = view.end if address.size is None else offset + address.size
+    if not view.start <= offset <= end <= view.end:
+        whole = f"{view.start:#x} to {view.end:#x}" if view.start else f"{len(view):#x} bytes"
+        raise UsageError(f"{view.chain[0]}: {offset:#x} to {end:#x} is outside the file ({whole})")
+    return view.slice(offset - view.start, end - offset)
 
 
 def _enter(view: View, text: str) -> tuple[Site, str]:
