@@ -59,6 +59,35 @@ def places(data: bytes, *, deep: bool = False) -> list[tuple[str | None, int]]:
     return [(item.section, item.container.span.start) for item in found]
 
 
+HOSTS = FIXTURES / "cuda_fatbin" / "hosts"
+MADE = sorted(path.name for path in HOSTS.iterdir() if path.suffix != ".json")
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_real_files_register_all_that_they_have(name: str) -> None:
+    data = (HOSTS / name).read_bytes()
+    is_read_by_sections = name not in ("librel.bare.so", "mac.o")
+    assert [code for code, _ in told(data)] == ([] if is_read_by_sections else ["FP1006"])
+    assert len(places(data)) == data.count(FATBIN[:8]) - (name == "mac.o")
+
+
+def test_a_program_without_sections_has_the_same_fat_binaries() -> None:
+    whole, bare = ((HOSTS / name).read_bytes() for name in ("librel.so", "librel.bare.so"))
+    assert [at for _, at in places(bare)] == [at for _, at in places(whole)]
+    assert {section for section, _ in places(bare)} == {None}
+
+
+def test_mach_o_is_named_and_searched_if_asked_to() -> None:
+    data = (HOSTS / "mac.o").read_bytes()
+    ((_, message),) = told(data)
+    assert message == "Mach-O with device code in segment __NV_CUDA: this version does not read these"
+    assert places(data, deep=True) == [(None, data.index(FATBIN[:8]))]
+    assert [item for item in items(data, deep=True) if isinstance(item, Finding)] == []
+    # Without device code there is nothing to say, nor where the header ends early.
+    assert told(data.replace(b"__NV_CUDA", b"__NV_TEXT")) == []
+    assert told(data[:22]) == []
+
+
 def test_a_record_for_every_fat_binary_is_nothing_to_tell() -> None:
     data = library([0x10000, 0x10000 + STEP])
     assert len(places(data)) == 2

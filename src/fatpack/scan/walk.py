@@ -104,35 +104,54 @@ def _module_ids(tables: Sequence[Site]) -> ModuleIds | None:
     return module_id.read(tables)
 
 
+#: what all magics of little-endian Mach-O have in common
+_MACH_O = b"\xfa\xed\xfe"
+
+
 def _raw(view: View, member: str | None, depth: int, deep: bool) -> Iterator[Found | Finding]:
     """Walk a file that is itself a container; any other file simply has none, unless it is searched."""
     if formats.sniff_text(view) or formats.sniff(view.head(0, 24)):
         yield from region.containers(hosts.Site(view), "raw", member, depth)
         return
     found = False
-    for item in in_module(view, member, depth):
-        found = True
+    for item in in_module(view, member, depth, is_file=True):
+        found = found or isinstance(item, Found)
         yield item
     if deep and not found:
         yield from _deep(view, [], "raw", member, depth)
+    elif not found and view.head(1, 3) == _MACH_O:
+        from fatpack.scan import foreign
+
+        refused = foreign.refusal(view)
+        if refused is not None:
+            yield refused
 
 
 #: What a host module of ClangIR holds somewhere if a finished GPU binary is in it, before and after lowering.
 _BINARY_MARKS = (b"cir.cu.device_binary", b"_fatbin_str")
+#: What tells that it needs one, or registers it.
+_LAUNCH_MARKS = (b"cu.kernel_name", b"_module_ctor")
 
 
-def in_module(view: View, member: str | None, depth: int) -> Iterator[Found | Finding]:
-    """Yield the containers that an MLIR module holds as strings, if the bytes are one."""
-    if images.recognise(view).form != "cir" or all(view.find(mark) < 0 for mark in _BINARY_MARKS):
+def in_module(view: View, member: str | None, depth: int, *, is_file: bool = False) -> Iterator[Found | Finding]:
+    """Yield the containers that an MLIR module holds as strings, if the bytes are one.
+
+    Of a file that is nothing else, findings say too whether it registers what it launches.
+    """
+    marks = _BINARY_MARKS + _LAUNCH_MARKS if is_file else _BINARY_MARKS
+    if images.recognise(view).form != "cir" or all(view.find(mark) < 0 for mark in marks):
         return
-    from fatpack.formats.cir.device_binary import device_binaries
-    from fatpack.formats.cir.outline import Outliner
+    from fatpack.formats.cir.device_binary import binaries_in
 
     if depth <= 0:
         yield finding("FP1004", view.span(), "containers nested deeper than the limit")
         return
     try:
-        for binary in device_binaries(Outliner(view).outline()):
+        for binary in binaries_in(view):
+            if isinstance(binary, Finding):
+                if is_file:
+                    yield binary
+                continue
             for item in file(binary.data, member, depth - 1):
                 yield item if isinstance(item, Finding) else item.replace(host="text", section=binary.holder)
     except (FormatError, Unsupported) as error:
