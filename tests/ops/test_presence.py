@@ -30,7 +30,8 @@ KERNELS = "_Z5scaleIdEvPT_S0_i, _Z5scaleIfEvPT_S0_i, add_one"
         (FOUR, Selector(arch="sm_70", form="cubin"), "forms present with --arch=sm_70: object"),
         (FOUR, Selector(arch="sm_80", container=0), "containers present with --arch=sm_80: 1"),
         (FOUR, Selector(arch="none"), "architectures present: sm_70, sm_80, gfx90a:xnack+, (no arch)"),
-        (FOUR, Selector(kernel="x"), "kernels present: none"),
+        (FOUR, Selector(kernel="x"), "kernels present: none (kernels in bitcode have no names here)"),
+        (FOUR, Selector(kernel="x", form="cubin"), "kernels present with --form=cubin: none"),
         (
             FOUR,
             Selector(offload=("hip", "openmp"), id="hip-amdgcn-amd-amdhsa--gfx906"),

@@ -30,6 +30,9 @@ _KEYS = {
 }
 
 
+#: forms that hold kernels, whose names are not read
+_NAMELESS = frozenset(("bitcode", "ltoir", "tileir"))
+
 #: findings that say that something was not looked at, so that there may be more images
 _UNSEEN = ("FP1004", "FP1005", "FP1006", "FP1107", "FP2104", "FP2105", "FP2106")
 
@@ -63,7 +66,9 @@ def instead(items: Sequence[Found | Finding], selector: Selector) -> str:
         meant = {id(image) for _, _, image in select(items, tried)}
         if not meant:
             context = "" if before.is_empty() else f" with {before.describe()}"
-            return f"{title} present{context}: {_listed(_values(key, left))}"
+            nameless = sorted({image.form for _, image in left} & _NAMELESS) if key == "kernel" else []
+            but = f" (kernels in {' and '.join(nameless)} have no names here)" if nameless else ""
+            return f"{title} present{context}: {_listed(_values(key, left))}{but}"
         before = tried
         left = [(position, image) for position, image in left if id(image) in meant]
     return f"{_KEYS['arch']} present: {_listed(_values('arch', left))}"

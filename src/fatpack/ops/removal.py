@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fatpack.errors import FormatError, HostError, LimitExceeded, Unsupported, UsageError
+from fatpack.formats.clang_bundle.fat_object import stands_for_host
 from fatpack.hosts import archive
 from fatpack.io import limits
 from fatpack.model import Finding
@@ -90,9 +91,15 @@ def remove(host: View, selector: Selector) -> Removal:
             wrong.message, offset=wrong.span.start, hint="nothing was removed", chain=wrong.span.source or host.chain
         )
     titles = {id(item): f"{part.title}: " if part.title else "" for part in parts for item in part.items}
-    removed = [titles[id(found)] + describe(where, image) for where, found, image in chosen if id(image) in meant]
+    removed = [titles[id(found)] + _words(where, image) for where, found, image in chosen if id(image) in meant]
     notes = [titles[id(found)] + text for found, text in _hosts_alone(chosen, meant)]
     return Removal(tuple(_without_meant(whole, meant) or ()), tuple(removed), tuple(notes), tuple(unseen(items)))
+
+
+def _words(position: str, image: FoundImage) -> str:
+    """Return what goes, in words; of a fat object's host that is not the object, but a byte that stands for it."""
+    is_mark = stands_for_host(image.image)
+    return f"{position} the mark of the host, which stays" if is_mark else describe(position, image)
 
 
 def _hosts_alone(

@@ -93,7 +93,8 @@ DOC = Doc(
         "lost, and images that shared bytes no longer do.",
         "Compressed bytes equal those of clang-offload-bundler only where both use the same version of zstd.",
         "Of a compressed bundle over 64 kB the table is inflated when it is read, the rest when its images are; its "
-        "hash is checked when it is extracted, or on request. A stream that does not say its size is inflated at once.",
+        "hash is checked by `fatpack extract`, `convert` and `remove`, by `inspect --verify` and by `File.verify()`. A "
+        "stream that does not say its size is inflated at once.",
         "Of a linked SYCL program's compressed images no more than the beginning is inflated to list them; archives of "
         "device binaries among them are not looked into.",
         "Where images of a linked program end is a guess when its table (.tgtimg) and its records are gone.",
