@@ -63,7 +63,7 @@ DOC = Doc(
     description=(
         "The container in which NVIDIA's compilers keep device code for several GPUs: cubins, PTX, LTO-IR and Tile IR. "
         "Written by fatbinary (of nvcc and clang) and by the library nvFatbin; in programs it lies in sections named "
-        ".nv_fatbin and __nv_relfatbin."
+        ".nv_fatbin and __nv_relfatbin, and wherever else the records in .nvFatBinSegment lead."
     ),
     references=(
         "fatbinary --help and cuobjdump --help, CUDA 13.0",

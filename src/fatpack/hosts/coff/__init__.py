@@ -47,7 +47,8 @@ DOC = Doc(
     title="COFF object",
     description=(
         "The object files of compilers for Windows and UEFI. Written by cl, clang, clang-cl, MinGW and rustc; big "
-        "objects (/bigobj) hold more than 65279 sections."
+        "objects (/bigobj) hold more than 65279 sections. The records by which CUDA and HIP code registers its "
+        "containers are followed, and held against what is there."
     ),
     references=(
         "Microsoft PE and COFF specification",

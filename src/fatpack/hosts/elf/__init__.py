@@ -49,7 +49,8 @@ DOC = Doc(
     title="ELF object, executable or shared object",
     description=(
         "The object and program files of Linux, the BSDs and most embedded systems. Compilers put containers of device "
-        "code into sections of objects; a link with device code turns them into loaded sections of programs."
+        "code into sections of objects; a link with device code turns them into loaded sections of programs. "
+        "The records by which CUDA and HIP code registers its containers are followed to them, and held against them."
     ),
     references=(
         "System V ABI, generic part (gABI), https://gabi.xinuos.com, read in 2026",

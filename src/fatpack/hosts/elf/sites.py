@@ -67,7 +67,7 @@ _BLOCK = 1 << 20
 _MOST_SEGMENTS = 64
 
 #: What helps where there are no sections.
-_DEEPER = "only what records of CUDA and HIP lead to is listed; --deep looks for device code in all of the file"
+_DEEPER = "without --deep only device code is listed that records of CUDA and HIP lead to"
 
 
 def is_device_name(name: str) -> bool:

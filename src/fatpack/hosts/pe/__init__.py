@@ -55,8 +55,9 @@ DOC = Doc(
     limitations=(
         "Images are never edited: no tool reads device code that was added to one, and addresses, checksums and "
         "signatures depend on what is there.",
-        "Device code is looked for in sections that linkers name after it, and containers only from the first magic "
-        "on. Images of SYCL are listed where DPC++ puts them; those that LLVM puts into .llvm.offloading are not.",
+        "Device code is looked for in sections that linkers name after it, containers only from the first magic on, "
+        "and where the records of .nvFatBi lead. Images of SYCL are listed where DPC++ puts them; those that LLVM puts "
+        "into .llvm.offloading are not.",
         "LLVM's own tools find nothing in linked images.",
     ),
 )
