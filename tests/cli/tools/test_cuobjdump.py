@@ -203,11 +203,17 @@ def test_a_cut_file_is_told(dump: Fatpack, size: int) -> None:
 
 
 def test_bytes_behind_the_last_fat_binary_are_told(dump: Fatpack) -> None:
-    whole = fatbin(LAST)
-    for more, code in ((bytes(64), 0), (b"x" * 15, 0), (b"x" * 16, 1)):
-        Path("a.fatbin").write_bytes(whole + more)
+    for more, is_told in ((bytes(15), False), (bytes(16), True), (b"x" * 15, False), (b"x" * 16, True)):
+        Path("a.fatbin").write_bytes(fatbin(LAST) + more)
         ran = dump("-lelf", "a.fatbin")
-        assert (ran.code, ran.out) == (code, "ELF file    1: last.sm_80.cubin\n")
+        assert (ran.code, ran.out) == (is_told, "ELF file    1: last.sm_80.cubin\n")
+        assert ran.err.startswith("cuobjdump warning : 16 bytes at ") == is_told
+
+
+@pytest.mark.parametrize("gap", [bytes(8), bytes(12), bytes(64), b"x", b"x" * 24], ids=repr)
+def test_a_fat_binary_is_found_behind_any_gap(dump: Fatpack, gap: bytes) -> None:
+    Path("a.fatbin").write_bytes(fatbin(entry(CUBIN, identifier=b"first")) + gap + fatbin(LAST))
+    assert dump("-lelf", "a.fatbin").out == "ELF file    1: first.sm_80.cubin\nELF file    2: last.sm_80.cubin\n"
 
 
 def _rows(data: bytes, prefix: bytes) -> list[int]:

@@ -119,7 +119,7 @@ def _file(view: View, wants_all: bool, *, is_member: bool) -> Iterator[Item]:
     head = view.head(0, 64)
     if head.startswith(MAGIC):
         yield Place()
-        yield from _fatbins(view)
+        yield from _fatbins(view, is_file=True)
         return
     elf = elf_header(view, head)
     if elf is not None and elf.machine == CUDA:
@@ -153,17 +153,20 @@ def _is_named(site: Site, names: tuple[str, ...]) -> bool:
     return (site.section or "").rpartition(",")[2] in names
 
 
-def _fatbins(view: View) -> Iterator[Item]:
-    """Yield the entries of the fat binaries that follow each other, with zeros between them."""
+def _fatbins(view: View, *, is_file: bool = False) -> Iterator[Item]:
+    """Yield the entries of the fat binaries that follow each other, with zeros between them.
+
+    QUIRK(cuobjdump 13): behind the last one a section may have zeros, too, and a file may not.
+    """
     at = 0
     while at < len(view):
         if view.head(at, 4) != MAGIC:
-            following = view.skip_zeros(at)
-            if view.head(following, 4) != MAGIC and following < len(view):
-                following = view.find(MAGIC, following)
-                following = len(view) if following < 0 else following
-                if following - at >= _LEAST:
-                    yield Damage(f"{following - at} bytes at {view.offset(at):#x} are no fat binary")
+            zeros_end = view.skip_zeros(at)
+            following = view.find(MAGIC, zeros_end)
+            following = len(view) if following < 0 else following
+            is_padding = following == zeros_end and not (is_file and following == len(view))
+            if following - at >= _LEAST and not is_padding:
+                yield Damage(f"{following - at} bytes at {view.offset(at):#x} are no fat binary")
             at = following
             continue
         faults = Faults()
