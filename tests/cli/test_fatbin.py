@@ -286,3 +286,9 @@ def test_the_library_does_the_same(folder: Path, fatpack: Fatpack) -> None:
         library.pack([library.ImageFile("a.cubin", offload="hip")], "u", format="fatbin")
     with pytest.raises(library.UsageError, match="no version"):
         library.pack(files, "u", format="fatbin", version=1)
+
+
+def test_the_listing_says_what_ptx_itself_is_for(folder: Path, fatpack: Fatpack) -> None:
+    for arch, words in (("compute_90", "PTX 9.0, 64-bit, for sm_80\n"), ("compute_80", "PTX 9.0, 64-bit\n")):
+        assert fatpack("pack", "--format=fatbin", f"--image=file=k.ptx,arch={arch},check=no", "-o", arch).code == 0
+        assert words in fatpack("inspect", "-v", arch).out

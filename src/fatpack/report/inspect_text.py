@@ -266,7 +266,9 @@ def _details(image: dict[str, Any], indent: str, path: str, position: str, is_ma
     What is not in the file as such has no address; outermost images can be taken by their position then.
     """
     if image["detail"]:
-        yield printable(f"{indent}{image['detail']}")
+        own = image["claims"]["arch"]
+        target = f", for {own}" if own and own != image["arch"] else ""
+        yield printable(f"{indent}{image['detail']}{target}")
     if image["offset"] is not None and image["compression"] is None and not is_mark:
         yield f"{indent}{_address(path, image)}"
     elif "/" not in position:
