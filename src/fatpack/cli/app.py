@@ -22,7 +22,7 @@ COMMANDS = {
     "inspect": "Show hosts, containers, images and kernels, with sizes, offsets and findings.",
     "convert": "Convert between container formats, with nothing lost.",
     "embed": "Put a finished container into a copy of an object.",
-    "remove": "Take device code, or the selected images, out of an object.",
+    "remove": "Take device code, or the selected images, out of an object, archive or container.",
     "replace": "Exchange the device code of an object.",
     "targets": "Explain a triple, architecture or device name, or list what is known.",
 }

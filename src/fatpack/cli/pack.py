@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
+    from fatpack.cli.packing import Packing
     from fatpack.formats.offload_binary.image_option import ImageOption
     from fatpack.io.source import Source, View
     from fatpack.model import Image, Piece
@@ -98,9 +99,8 @@ def command(
                 size = _write(target, packed, force=force, inputs=inputs, meter=meter)
             else:
                 opened.append(open_source(host))
-                if note := edit.embedding_note(chosen.format):
-                    say(f"fatpack: note: {note}", quiet=quiet)
                 edited = edit.embed(opened[-1].view(), packed.pieces, format=chosen.format)
+                _tell_what_links(options, chosen, quiet=quiet)
                 size = _write_host(opened[-1].view(), edited, target, force=force, inputs=inputs, meter=meter)
         finally:
             meter.finish()
@@ -143,6 +143,15 @@ def _tell_doubts(options: Sequence[ImageOption], stored: Sequence[Image], *, qui
     for doubt in dict.fromkeys([*found, *(feature_problem(image.target) for image in stored)]):
         if doubt:
             say(f"fatpack: warning: {doubt}", quiet=quiet)
+
+
+def _tell_what_links(options: Sequence[ImageOption], chosen: Packing, *, quiet: bool) -> None:
+    """Say what of a host's new container does not come into programs."""
+    note = edit.embedding_note(chosen.format)
+    if chosen.name == "offload-binary" and not all(option.get("kind") for option in options):
+        note = "clang-linker-wrapper puts no image without a kind into programs; add kind=cuda, hip, openmp or sycl"
+    if note:
+        say(f"fatpack: note: {note}", quiet=quiet)
 
 
 def _write(target: str, packed: Packed, *, force: bool, inputs: Sequence[View], meter: Meter) -> int:
