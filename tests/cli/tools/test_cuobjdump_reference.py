@@ -258,6 +258,27 @@ def test_what_fatbinary_writes_is_read_alike(both: Both, options: str) -> None:
         both.agree(*more, "../a.fatbin")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-lelf ../a.fatbin",
+        '"-lelf"\n-lptx\t../a.fatbin',
+        "-xelf=all -arch sm_80 ../a.fatbin",
+        "-optf ../more",
+        "",
+        '"',
+        "-h",
+    ],
+)
+def test_options_files_are_read_alike(both: Both, text: str) -> None:
+    (both.folder / "a.fatbin").write_bytes(fatbin.fatbin(fatbin.entry(CUBINS["k1.cuda13.0.sm_80.cubin"].read_bytes())))
+    (both.folder / "options").write_text(text)
+    (both.folder / "more").write_text("--list-elf ../a.fatbin")
+    both.agree("-optf", "../options")
+    both.agree("--options-file=../options,../none", "-ltext")
+    both.agree("--options-file", "../options", "../a.fatbin")
+
+
 @pytest.mark.parametrize("path", ["", "none", "../none", "/none/x", "-", "--", "-x"])
 def test_files_that_are_none(both: Both, path: str) -> None:
     both.agree("-lelf", path)
