@@ -76,7 +76,7 @@ def test_version_3_is_compressed(folder: Path, fatpack: Fatpack, how: list[str])
 
 def test_a_host_gets_the_container_and_keeps_the_rest(folder: Path, fatpack: Fatpack) -> None:
     before = (folder / "host.o").read_bytes()
-    ran = fatpack("pack", f"{A},kind=cuda", f"{B},kind=cuda", "--host=host.o")
+    ran = fatpack("pack", f"{A},kind=cuda", B, "--host=host.o")
     assert (ran.code, ran.err) == (0, f"wrote host.offload.o: 2 images, {_words(folder / 'host.offload.o')}\n")
     assert (folder / "host.o").read_bytes() == before
     assert fatpack("extract", "host.offload.o", "-d", "out", "-q").code == 0
@@ -85,10 +85,10 @@ def test_a_host_gets_the_container_and_keeps_the_rest(folder: Path, fatpack: Fat
     ).read_bytes()
 
 
-def test_an_image_without_a_kind_in_a_host_is_told_of(fatpack: Fatpack) -> None:
+def test_an_image_without_a_kind_in_a_host_is_told_of(folder: Path, fatpack: Fatpack) -> None:
     """clang-linker-wrapper 22 links such images, and registers none of them."""
     note = "fatpack: note: clang-linker-wrapper puts no image without a kind into programs; add kind=cuda, "
-    assert note in fatpack("pack", A, f"{B},kind=cuda", "--host=host.o", "-o", "x.o").err
+    assert note in fatpack("pack", A, B, "--host=host.o", "-o", "x.o").err
     assert note not in fatpack("pack", A, "-o", "x").err
 
 
