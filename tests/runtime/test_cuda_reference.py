@@ -103,6 +103,20 @@ def test_records_for_windows_lead_to_their_fat_binary(tmp_path: Path, target: st
     assert codes(data[:at] + bytes(24) + data[at + 24 :]) == ["FP3032"]
 
 
+@pytest.mark.parametrize("target", ["x86_64-linux-gnu", "x86_64-pc-windows-msvc"])
+def test_relocatable_code_of_clang_names_its_units(tmp_path: Path, target: str) -> None:
+    names = objects(tmp_path, target, "-fgpu-rdc", "--no-offload-new-driver", *(["-fPIC"] if "linux" in target else []))
+    said = [units(tmp_path / name) for name in names]
+    assert [[list(unit) for unit in each] for each in said] == [[["module_id"]]] * 2
+    assert said[0] != said[1]
+    if "linux" in target:
+        reference.run("ld.lld", "-shared", *names, "-o", "program", cwd=tmp_path)
+    else:
+        reference.run("lld-link", "/dll", "/noentry", "/force:unresolved", *names, "/out:program", cwd=tmp_path)
+    assert listed(tmp_path / "program") == [FATBIN.read_bytes()] * 2
+    assert units(tmp_path / "program") == said[0] + said[1]
+
+
 def test_a_fat_binary_among_constants_is_found_by_its_record(tmp_path: Path) -> None:
     (tmp_path / "constants.s").write_text(
         f"""

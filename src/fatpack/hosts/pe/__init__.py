@@ -18,12 +18,13 @@ section in objects  by lld-link  by GNU ld
 .llvm.offloading    .llvm        .llvm.of
 .hip_fatbin         .hip_fat     .hip_fat
 .nv_fatbin          .nv_fatb     .nv_fatb
-.nvFatBinSegment    .nvFatBi     .nvFatBi
+__nv_relfatbin      __nv_rel
+.nvFatBinSegment    .nvFatBi
+__nv_module_id      __nv_mod
 ==================  ===========  ===============
 
 How we know: Microsoft's PE/COFF specification; the names were seen in what lld-link 22 and GNU ld 2.40 wrote. What
-Microsoft's linker does with long names was not checked, nor were ``__nv_rel`` and ``__nv_mod`` (for ``__nv_relfatbin``
-and ``__nv_module_id``) ever seen.
+Microsoft's linker does with long names was not checked.
 """
 
 from __future__ import annotations
