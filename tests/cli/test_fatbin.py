@@ -130,7 +130,20 @@ def test_ptx_is_included_as_the_policy_says(folder: Path, fatpack: Fatpack, poli
     ran = fatpack("pack", "--format=fatbin", *given, f"--include-ptx={policy}", "-o", "x")
     assert ran.code == 0, ran.err
     assert [arch for arch, form, _ in said("x") if form == "ptx"] == [f"sm_{arch}" for arch in kept]
+    left_out = [f"sm_{arch}" for arch in ("80", "90a", "100f") if arch not in kept]
+    assert (f"left out: PTX for {', '.join(left_out)}\n" in ran.err) == bool(left_out)
+    assert f"wrote x: {len(kept) + 1} image" in ran.err
     assert ("sm_80", "cubin", None) in said("x")
+
+
+@pytest.mark.parametrize(("policy", "kept"), [("newest", "sm_90a"), ("oldest", "sm_80")])
+def test_every_source_file_keeps_its_own_ptx(folder: Path, fatpack: Fatpack, policy: str, kept: str) -> None:
+    shutil.copy(FIXTURES / "cuda" / "ptx" / "k1.compute_90a.ptx", "n.ptx")
+    given = [f"--image=file={name},ident={source}" for source in ("x.cu", "y.cu") for name in ("k.ptx", "n.ptx")]
+    assert fatpack("pack", "--format=fatbin", *given, "-o", "all").code == 0
+    ran = fatpack("convert", "all", "--format=fatbin", f"--include-ptx={policy}", "-o", "x")
+    assert (ran.code, "wrote x: 2 images" in ran.err) == (0, True)
+    assert [(image.target.arch, image.attrs["identifier"]) for image in images("x")] == [(kept, "x.cu"), (kept, "y.cu")]
 
 
 @pytest.mark.parametrize(

@@ -82,12 +82,13 @@ def command(
             host = None
         _tell_doubts(options if chosen.name == "offload-binary" else [], stored, quiet=quiet)
         packed = pack_as(chosen.name, stored, **chosen.arguments)
+        images_words = count(len(stored) - packed.left_out, "image")
         warn(packed.findings, quiet=quiet)
         for note in packed.notes:
             say(note, quiet=quiet)
         if dry_run:
             size = sum(map(len, packed.pieces))
-            say(f"would write {count(len(stored), 'image')}, {size_words(size)}", quiet=quiet)
+            say(f"would write {images_words}, {size_words(size)}", quiet=quiet)
             return 0
         if output == "":
             raise UsageError("the output has no name", hint='name it with -o; "-" is stdout')
@@ -108,7 +109,7 @@ def command(
         for source in opened:
             source.close()
     if target != "-":
-        say(f"wrote {target}: {count(len(stored), 'image')}, {size_words(size)}", quiet=quiet)
+        say(f"wrote {target}: {images_words}, {size_words(size)}", quiet=quiet)
     return 0
 
 

@@ -99,7 +99,9 @@ def _fatbins(chosen: Sequence[_Chosen], losses: list[str], packing: dict[str, An
     parts = [pack_as("fatbin", group, **packing, recompress=recompress) for group in groups]
     pieces = tuple(piece for part in parts for piece in part.pieces)
     findings = tuple(item for part in parts for item in part.findings)
-    return Conversion(Packed(pieces, findings), sum(map(len, groups)), tuple(losses))
+    notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
+    kept = sum(map(len, groups)) - sum(part.left_out for part in parts)
+    return Conversion(Packed(pieces, findings, notes=notes), kept, tuple(losses))
 
 
 def _made(item: _Chosen, make: Callable[[_Chosen], Made]) -> Made:

@@ -180,7 +180,11 @@ def pack_fatbin(
     }
     container = Container(FORMAT, 1, tuple(chosen), Span(0, 0), attrs=attrs)
     pieces = tuple(formats.room(FORMAT).write(container))
-    return Packed(pieces, (*_doubts(chosen), *uneven(chosen)))
+    kept = set(map(id, chosen))
+    left_out = [image for image in stored if id(image) not in kept]
+    archs = ", ".join(dict.fromkeys(image.target.arch for image in left_out))
+    notes = (f"left out: PTX for {archs}",) if left_out else ()
+    return Packed(pieces, (*_doubts(chosen), *uneven(chosen)), notes=notes, left_out=len(left_out))
 
 
 def _doubts(stored: Sequence[Image]) -> Iterator[Finding]:
@@ -196,17 +200,17 @@ def with_ptx(stored: Sequence[Image], policy: str) -> list[Image]:
     """Return the images with the PTX that a policy includes, and everything that is no PTX.
 
     ``all``, ``none``, ``newest`` or ``oldest`` (of those for the highest or lowest architecture: the one that is for
-    all later GPUs, if there is one), or architectures, ``sm_80,sm_90a``. Raises UsageError for one that no PTX is for,
-    and if no image is left.
+    all later GPUs, if there is one; for each source file, by identifier), or architectures, ``sm_80,sm_90a``. Raises
+    UsageError for one that no PTX is for, and if no image is left.
     """
     texts = [image for image in stored if image.form == "ptx"]
     if policy == "all":
         return list(stored)
     if policy in ("newest", "oldest"):
-        kept = [sorted(texts, key=_age)[-1 if policy == "newest" else 0]] if texts else []
-        if policy == "oldest":
-            lowest = [image for image in texts if _number(image) == _number(kept[0])]
-            kept = [max(lowest, key=_age)]
+        sources: dict[str, list[Image]] = {}
+        for image in texts:
+            sources.setdefault(image.attrs.get("identifier", ""), []).append(image)
+        kept = [_extreme(of_one, newest=policy == "newest") for of_one in sources.values()]
     elif policy == "none":
         kept = []
     else:
@@ -217,10 +221,17 @@ def with_ptx(stored: Sequence[Image], policy: str) -> list[Image]:
             what = f"no PTX for {', '.join(missing)}" if missing else "no architecture to include PTX for"
             raise UsageError(what, hint=f"there is PTX for: {have}; or write {'|'.join(_PTX_WORDS)}")
         kept = [image for image in texts if image.target.arch in wanted]
-    left = [image for image in stored if image.form != "ptx" or any(image is one for one in kept)]
+    chosen = set(map(id, kept))
+    left = [image for image in stored if image.form != "ptx" or id(image) in chosen]
     if stored and not left:
         raise UsageError("all images are PTX, and none of it is to be included", hint="use --include-ptx=newest")
     return left
+
+
+def _extreme(texts: Sequence[Image], *, newest: bool) -> Image:
+    """Return the text for the highest or the lowest architecture, and of one number that for most GPUs."""
+    number = (max if newest else min)(map(_number, texts))
+    return max((image for image in texts if _number(image) == number), key=_age)
 
 
 def _bare(arch: str) -> str:

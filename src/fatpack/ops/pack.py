@@ -35,7 +35,8 @@ class Packed(Record):
 
     ``pieces`` are the bytes in order; those of images are views of their files. ``is_text`` says that nothing can
     follow the container, since it reaches to the end of its file. ``mode`` are the mode bits of a copy of a host, and
-    ``verify`` raises HostError unless what was written holds the images. ``notes`` say in words what was decided.
+    ``verify`` raises HostError unless what was written holds the images. ``notes`` say in words what was decided, and
+    ``left_out`` is how many of the images that were given are not in it.
     """
 
     pieces: tuple[Piece, ...]
@@ -44,6 +45,7 @@ class Packed(Record):
     mode: int | None = None
     verify: Callable[[View], None] | None = None
     notes: tuple[str, ...] = ()
+    left_out: int = 0
 
 
 def open_images(
