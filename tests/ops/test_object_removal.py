@@ -71,6 +71,7 @@ def test_sizes_and_symbols_go_with_their_target(whole: View) -> None:
     assert left[".tgtsym"] == f"{CPU}._Z1fv\0{CPU}._Z1gv\0".encode()
     assert found is not None
     assert clang_bundle.describe(found.container)["symbols"] == {CPU: ["_Z1fv", "_Z1gv"]}
+    assert [image.image.attrs["id"] for image in found.images] == [CPU, CPU, HOST]
 
 
 @pytest.mark.parametrize("whole", [elf_object(), elf_object(order="big"), coff_object()])
@@ -85,7 +86,7 @@ def test_one_of_several_merged_images_takes_its_size_with_it(whole: View) -> Non
 
 def test_nothing_is_left_when_all_images_go() -> None:
     assert without(elf_object(), Selector()) == ({}, None)
-    assert without(coff_object(), Selector())[0] == {".tgtsym": b"\0"}
+    assert without(coff_object(), Selector()) == ({".tgtsym": b"\0"}, None)
 
 
 def test_sizes_that_do_not_fit_stay_as_long_as_their_image() -> None:

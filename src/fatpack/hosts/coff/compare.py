@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.errors import FormatError, HostError
 from fatpack.hosts.coff.editable import EditableObject
-from fatpack.hosts.coff.layout import SECTION_DEFINITION
+from fatpack.hosts.coff.layout import REMOVED_NAME, SECTION_DEFINITION
 from fatpack.hosts.coff.locate import locate
 from fatpack.io import limits
 from fatpack.model import Finding
@@ -43,7 +43,8 @@ def _problem(old: EditableObject, new: EditableObject) -> str | None:
                 return f"{longer.title(number)} is in one of the two only"
     edited = set(range(common + 1, old.section_count + 1))
     for number, (ours, theirs) in enumerate(zip(old.headers, new.headers), 1):  # noqa: B905  (the rest is looked at above)
-        if old.is_device(number) and _fixed(ours) == _fixed(theirs):
+        is_gone = theirs[0] == REMOVED_NAME and not theirs[3]
+        if old.is_device(number) and _fixed(ours)[is_gone:] == _fixed(theirs)[is_gone:]:
             edited.add(number)
         elif (_fixed(ours), ours[1], ours[3]) != (_fixed(theirs), theirs[1], theirs[3]):
             return old.title(number)

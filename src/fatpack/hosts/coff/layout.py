@@ -96,6 +96,9 @@ NAMES = (b".hip_fatbin", b".nv_fatbin", b"__nv_relfatbin")
 TABLES = (b".hipFatBinSegment", b".nvFatBinSegment", b"__nv_module_id", b".tgtimg", b".tgtsym")
 SIZES_PREFIX = b"__CLANG_OFFLOAD_BUNDLE_SIZE__"
 
+#: what the section of an image is called when nothing but its header is left: numbers of sections must not change
+REMOVED_NAME = b".removed"
+
 
 def is_device_name(name: bytes) -> bool:
     """Return whether a section of this name is expected to hold device code; ``$`` and what follows only sort."""

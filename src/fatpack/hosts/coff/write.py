@@ -20,10 +20,12 @@ from fatpack.errors import HostError, UsageError
 from fatpack.hosts.coff.editable import EditableObject
 from fatpack.hosts.coff.layout import (
     BIG_HEADER,
+    BUNDLE_PREFIX,
     HEADER,
     MOST_SECTIONS,
     OFFLOADING_FLAGS,
     OFFLOADING_NAME,
+    REMOVED_NAME,
     SECTION,
     SECTION_DEFINITION,
 )
@@ -127,7 +129,10 @@ def edit(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> list[Piec
         # An object without any section is none, so the last one stays.
         is_last = section.number == coff.section_count - dropped > 1
         dropped += is_last and section.number not in with_symbol
-    return _assemble(coff, parts, sizes=sizes, dropped=dropped)
+    # An image of a fat object may be empty, so that its section must not be left with its name.
+    images = (number for number in changes if coff.section_name(number).startswith(BUNDLE_PREFIX))
+    left = frozenset(number for number in images if changes[number] is None)
+    return _assemble(coff, parts, sizes=sizes, dropped=dropped, nameless=left)
 
 
 def _check_replaced(coff: EditableObject, symbols: Sequence[DefinedSymbol]) -> None:
@@ -250,10 +255,12 @@ def _assemble(
     dropped: int = 0,
     symbol_offset: int | None = None,
     sizes: Mapping[int, int] = {},
+    nameless: frozenset[int] = frozenset(),
 ) -> list[Piece]:
     """Return the object with changes made, section headers added or dropped, and every pointer moved.
 
-    ``free`` bytes behind the section table give way to added headers; ``sizes`` are new sizes of contents by number;
+    ``free`` bytes behind the section table give way to added headers; ``sizes`` are new sizes of contents by number,
+    ``nameless`` sections that no longer are what their name says.
     ``symbol_offset`` is where the symbols start then (default: behind the contents as they are now).
     """
     view = coff.view
@@ -264,7 +271,10 @@ def _assemble(
     if move.behind(len(view)) > _LARGEST:
         raise HostError("the object would outgrow 32-bit offsets", chain=view.chain)
     kept = enumerate(coff.headers[: coff.section_count - dropped], 1)
-    rows = [_moved(row, move, sizes.get(number, row[3])) for number, row in kept]
+    rows = [
+        _moved((REMOVED_NAME, *row[1:]) if number in nameless else row, move, sizes.get(number, row[3]))
+        for number, row in kept
+    ]
     table = b"".join(SECTION.pack(*row) for row in [*rows, *added])
     symbols_at = move.behind(coff.body_end) if symbol_offset is None else symbol_offset
     pieces: list[Piece] = [_header(coff, count, symbols_at), table]
