@@ -56,6 +56,7 @@ MAGICS = {
     b"__CLANG_OFFLOAD_BUNDLE__": "clang-offload-bundle",
     b"CCOB": "clang-offload-bundle",
     b"\x50\xed\x55\xba": "cuda-fatbin",
+    b"\x01\x5a\xe5\x1e": "cuda-fatbin-old",  # the number 0x1EE55A01, in public headers of before CUDA 4
 }
 
 

@@ -309,6 +309,14 @@ def test_an_entry_is_found_again_only_where_all_of_it_holds() -> None:
     assert codes(container) == ["FP1401"]
 
 
+def test_the_container_of_long_ago_is_recognised_and_refused() -> None:
+    items = list(scan(view_of(b"\x01\x5a\xe5\x1e" + bytes(100))))
+    assert [(item.code, item.message) for item in items if not isinstance(item, Found)] == [
+        ("FP1006", "cuda-fatbin-old: this version does not read these")
+    ]
+    assert len(items) == 1
+
+
 def test_the_search_for_the_next_entry_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fatpack.formats.cuda_fatbin.resume._FALSE_HITS", 10)
     container = parsed(entry(b"\2\0\1\1\0\0\0\0" * 20, header_size=0), GOOD)
