@@ -79,7 +79,7 @@ def test_what_is_said_about_device_code_is_listed_as_a_table(name: bytes) -> Non
     assert sites(data) == [(name.decode(), 1, b"facts", "table")]
 
 
-@pytest.mark.parametrize("name", [b".rdata", b".nvFatBi", b".llvm.xx", b".tgtsyms"])
+@pytest.mark.parametrize("name", [b".rdata", b".nvFatB", b".llvm.xx", b".tgtsyms"])
 def test_other_sections_are_not_looked_into(name: bytes) -> None:
     assert sites(build([Section(name, CONTAINER)])) == []
 
