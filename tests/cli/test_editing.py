@@ -191,3 +191,8 @@ def test_a_device_image_is_no_host(fatpack: Fatpack) -> None:
     ran = fatpack("embed", "a.cubin", "both.bin", "-o", "x.o")
     assert ran.code == 4
     assert "this is a device image itself (cubin), no host" in ran.err
+
+
+def test_arguments_of_embed_in_the_wrong_order_are_noticed(fatpack: Fatpack) -> None:
+    ran = fatpack("embed", "both.bin", "host.o", "-o", "x.o")
+    assert (ran.code, "host.o is no container we know; the host comes first" in ran.err) == (2, True)

@@ -113,7 +113,7 @@ def test_an_unknown_kind_is_named(folder: Path, fatpack: Fatpack) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["pack"], 2, "Missing option '--image'"),
+        (["pack"], 2, "there is nothing to pack; name images with --image=file=PATH,triple=TRIPLE"),
         (["pack", "--image=triple=t"], 2, "--image=triple=t has no file"),
         (["pack", "--image=file=none.cubin"], 5, "none.cubin: No such file or directory"),
         (["pack", "--image=file=."], 5, ".: Is a directory"),

@@ -30,9 +30,9 @@ def command(host: str, container: str, output: str | None, in_place: bool, force
         place = find(into.view(), address)
         found = formats.sniff(content.view().head(0, 24))
         if found is None and not force:
-            raise UsageError(
-                f"{container} is no container we know", hint="pack it first, or --force to embed it all the same"
-            )
+            is_swapped = formats.sniff(place.view.head(0, 24)) is not None
+            hint = "the host comes first" if is_swapped else "pack it first, or --force to embed it all the same"
+            raise UsageError(f"{container} is no container we know", hint=hint)
         if found is None:
             say(f"fatpack: warning: {container} is no container we know; no tool will find it", quiet=quiet)
         pieces = place.around(edit.embed(place.view, [content.view()], format=found))

@@ -41,7 +41,6 @@ _KEYS = ("file", "triple", "arch", "kind", "feature")
     "--image",
     "images",
     multiple=True,
-    required=True,
     metavar="file=F,triple=T[,arch=A][,kind=K][,key=value…]",
     help="An image and what it is for; repeatable. kind is cuda, hip, openmp or sycl, in bundles also host; "
     "in bundles id=BUNDLE-ID can stand for triple, arch and kind; other keys are stored in offload binaries. "
@@ -71,6 +70,9 @@ def command(
     22 for --format=bundle with the same type and IDs. Without -o the output is named after the first image,
     STEM.offload, STEM.bundle or STEM.cir, or after the host, STEM.offload.o, in the current directory.
     """
+    if not images:
+        hint = "name images with --image=file=PATH,triple=TRIPLE,arch=ARCH,kind=KIND"
+        raise UsageError("there is nothing to pack", hint=hint)
     chosen = chosen_packing(packing | ({"cir_form": short_form} if short_form else {}))
     options = [parse_image_option(text) for text in images]
     opened: list[Source] = []

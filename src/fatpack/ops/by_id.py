@@ -87,7 +87,10 @@ def impossible(request: str) -> str:
     clang-offload-bundler does not hand out anything for such an ID either, but for an entry of that very ID. Of
     processors that are not known, any feature may be.
     """
-    return feature_problem(parse_id(request).target)
+    target = parse_id(request).target
+    if not target.triple:
+        return "a bundle ID is KIND-TRIPLE or KIND-TRIPLE-ARCH; an architecture alone is what --arch takes"
+    return feature_problem(target)
 
 
 def feature_problem(target: Target) -> str:

@@ -106,7 +106,7 @@ def replace(host: View, content: View, *, section: str | None = None, force: boo
     old, new = (formats.sniff(view.head(0, 24)) for view in (site.data, content))
     if old != new and not force:
         raise HostError(
-            f"{site.section} holds {old or 'no container we know'}, the new content is {new or 'none either'}",
+            f"{site.section} holds {old or 'no container we know'}, the new content is {new or 'none that we know'}",
             hint="only a container of the same format is put in its place; --force does it all the same",
             chain=host.chain,
         )
