@@ -66,15 +66,21 @@ def test_names_of_device_code(name: bytes) -> None:
     assert sections(build([TEXT, Section(name, b"1")])) == [(name.decode(), 2, b"1")]
 
 
-@pytest.mark.parametrize(
-    "name", [b".llvm.of", b".nv_fatbinary", b".hipFatB", b".nvFatBi", b".hip_fat", b".tgtsyms"]
-)
+@pytest.mark.parametrize("name", [b".llvm.of", b".nv_fatbinary", b".hipFatB", b".nvFatBi", b".hip_fat", b".tgtsyms"])
 def test_names_of_something_else(name: bytes) -> None:
     assert sections(build([TEXT, Section(name, b"1")])) == []
 
 
 @pytest.mark.parametrize(
-    "name", [b".hipFatBinSegment", b".tgtimg", b".tgtsym", b"__CLANG_OFFLOAD_BUNDLE_SIZE__sycl-spir64-unknown-unknown"]
+    "name",
+    [
+        b".hipFatBinSegment",
+        b".nvFatBinSegment",
+        b"__nv_module_id",
+        b".tgtimg",
+        b".tgtsym",
+        b"__CLANG_OFFLOAD_BUNDLE_SIZE__sycl-spir64-unknown-unknown",
+    ],
 )
 def test_what_is_said_about_device_code_is_listed_as_a_table(name: bytes) -> None:
     (site,) = coff.locate(view(build([TEXT, Section(name, b"facts")])))

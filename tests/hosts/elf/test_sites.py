@@ -60,7 +60,15 @@ def test_other_names_are_no_device_code(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [".hipFatBinSegment", ".tgtimg", ".tgtsym", "__CLANG_OFFLOAD_BUNDLE_SIZE__sycl-spir64-unknown-unknown"]
+    "name",
+    [
+        ".hipFatBinSegment",
+        ".nvFatBinSegment",
+        "__nv_module_id",
+        ".tgtimg",
+        ".tgtsym",
+        "__CLANG_OFFLOAD_BUNDLE_SIZE__sycl-spir64-unknown-unknown",
+    ],
 )
 def test_what_is_said_about_device_code_is_listed_as_a_table(name: str) -> None:
     elf = build.Elf()

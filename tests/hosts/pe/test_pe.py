@@ -73,7 +73,9 @@ def test_images_of_sycl_are_listed_whole(name: bytes) -> None:
     assert sites(data) == [(name.decode(), 1, b"images", "images")]
 
 
-@pytest.mark.parametrize("name", [b".hipFatB", b".hipFatBinSegment", b".tgtimg", b".tgtsym"])
+@pytest.mark.parametrize(
+    "name", [b".hipFatB", b".hipFatBinSegment", b".nvFatBi", b".nvFatBinSegment", b"__nv_mod", b".tgtimg", b".tgtsym"]
+)
 def test_what_is_said_about_device_code_is_listed_as_a_table(name: bytes) -> None:
     data = build([Section(name if len(name) < 9 else b"/4", b"facts")], strings=name + b"\0")
     assert sites(data) == [(name.decode(), 1, b"facts", "table")]
