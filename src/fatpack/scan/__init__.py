@@ -40,7 +40,8 @@ def scan(view: View, *, deep: bool = False) -> Iterator[Found | Finding]:
     ``deep`` looks for containers outside the places known for them too, which reads the whole file
     (:mod:`fatpack.deep`); those come behind the others of their host.
 
-    Order is that of the bytes within a host. Nothing is read but headers, unless something is compressed; of a large
+    Order is that of the bytes within a host; containers that only records lead to (:mod:`fatpack.runtime`) come behind
+    those of its sections. Nothing is read but headers, unless something is compressed; of a large
     compressed bundle its table is inflated, and the rest when its images are looked at. Never raises for damaged input:
     an unreadable host is a finding as well. Raises ``OSError`` when reading fails.
     """
