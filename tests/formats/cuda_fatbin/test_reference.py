@@ -156,6 +156,12 @@ def test_random_texts_are_minified_as_fatbinary_does(tmp_path: Path) -> None:
     assert sum(minified(item.data.tobytes()) != item.data.tobytes() for item in images) > 200
 
 
+def test_texts_that_end_in_a_nul_are_stored_as_fatbinary_stores_them(tmp_path: Path) -> None:
+    text = ptx("80").data.tobytes()
+    images = [ptx("80", text + bytes(count)) for count in (0, 1, 3)]
+    assert written(images, ptx="minified", compress_mode="none") == made(tmp_path, images, "-compress=false")
+
+
 @pytest.mark.parametrize(
     "text", ["", ".target sm_80", ".version 9", ".version x.1", ".version 9.a", "//.version 3\n.version 9.0"]
 )

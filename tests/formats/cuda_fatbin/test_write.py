@@ -96,6 +96,15 @@ def test_recompressing_keeps_all_but_the_compression() -> None:
     assert {item.compression for item in read(written(again, recompress="yes", compress_mode="none")).images} == {None}
 
 
+def test_nuls_at_the_end_of_ptx_are_not_stored() -> None:
+    text = ptx("// the end\n")
+    assert written([new(text + b"\0\0", "ptx")]) == written([new(text, "ptx")])
+    more = fatbin(entry(zstandard.compress(text + b"\0\0"), PTX, flags=0x8011, inflated=len(text) + 2, options=b""))
+    (before,) = read(more).images
+    (after,) = read(written([before], recompress="yes", compress_mode="none")).images
+    assert (before.data.tobytes(), after.data.tobytes()) == (text + b"\0", text)
+
+
 def test_recompressing_copies_what_cannot_be_inflated() -> None:
     data = fatbin(entry(b"no frame", flags=0x8011, inflated=99), *ENTRIES)
     images = read(data).images
@@ -161,7 +170,7 @@ REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
     "triple": (lambda: written([image(ptx(), form="ptx", target=target(triple="amdgcn-amd-amdhsa"))]), "amdgcn"),
     "offload": (lambda: written([image(ptx(), form="ptx", target=target(offload="hip"))]), "offload model 'hip'"),
     "PTX without version": (lambda: written([new(b".target sm_80", "ptx")]), "says no version"),
-    "PTX with NUL": (lambda: written([new(ptx("\0"), "ptx")]), "NUL byte"),
+    "PTX with NUL": (lambda: written([new(ptx("\0;"), "ptx")]), "NUL byte"),
     "LTO-IR": (lambda: written([new(b"x" * 20, "ltoir")]), "no LTO-IR"),
     "Tile IR": (lambda: written([new(b"\x7fTileIR\0", "tileir")]), "no Tile IR"),
     "options of a cubin": (lambda: written([new(cubin(80), options="-O1")]), "options '-O1' of an entry of kind elf"),

@@ -79,6 +79,8 @@ DOC = Doc(
         "CUDA 13; LZ4 1.9 for CUDA 12.8 and older and for the mode speed of 13.5, LZ4 1.10 for speed of 13.0.",
         "The size of LTO-IR, Tile IR and images of unknown kinds that are not compressed, and of cubins in groups, is "
         "only stored with its padding: up to 7 zero bytes belong to the image.",
+        "Of a compressed text that ends in several NULs, as fatbinary makes it of a file with a NUL of its own, only "
+        "the last is taken off; cuobjdump takes off all.",
         "A fat binary of which images were added, removed or exchanged loses bytes that belonged to no entry. Members "
         "of a group that is no longer whole become entries of their own.",
         "There is no checksum: a changed byte of code is not noticed.",

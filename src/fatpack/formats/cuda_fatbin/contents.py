@@ -30,7 +30,8 @@ def contents_of(image: Image, kind: int, sm: int, *, is_64_bit: bool, minifies: 
     """Return what a new entry of that kind takes from its image. Raises UsageError if the image is something else."""
     data: View = image.data  # type: ignore[assignment]
     if kind in TEXTS:
-        text = data.tobytes()
+        # What NVRTC hands out ends in a NUL, and fatbinary compresses that of a file along with its own.
+        text = data.tobytes().rstrip(b"\0")
         if b"\0" in text:
             raise UsageError("this PTX contains a NUL byte, where readers would end it", chain=data.chain)
         major, minor = version_of(text)
