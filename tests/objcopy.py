@@ -90,12 +90,17 @@ def _compared(path: Path, options: Sequence[str], ours: Callable[[], list[Piece]
     return result
 
 
-def fat_and_slim(path: Path) -> None:
-    """Compare a file made fat, made slim again, and made fat twice; all may refuse, in the same words."""
+def fat_and_slim(path: Path) -> bytes:
+    """Compare a file made fat, made slim again, and made fat twice; all may refuse, in the same words.
+
+    Returns the file made fat.
+    """
     fat = path.with_name(f"{path.name}.fat")
-    fat.write_bytes(added(path))
+    data = added(path)
+    fat.write_bytes(data)
     removed(fat)
     added(fat, [*BUNDLES[:2], (f"{PREFIX}sycl-spir64", b"other")])
+    return data
 
 
 def every_name(path: Path, names: Iterable[str]) -> int:

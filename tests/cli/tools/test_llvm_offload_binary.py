@@ -87,7 +87,7 @@ def _same_bytes(count: int, seed: int, inputs: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.reference
 def test_packing_gives_the_same_bytes_as_llvm(inputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _same_bytes(600, 20, inputs, monkeypatch)
+    _same_bytes(150, 20, inputs, monkeypatch)
 
 
 @pytest.mark.reference

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import struct
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -90,9 +91,23 @@ def header(data: bytes) -> CoffObject:
     return CoffObject(BytesSource(data).view())
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_objects_of_clang(target: str, tmp_path: Path) -> None:
-    for number, (options, language) in enumerate(itertools.product(OPTIONS, SOURCES)):
+#: Options and languages in two halves: a target is tried with one, and with the other in the sweep.
+HALVES = [[(options, [*SOURCES][(n + half) % 2]) for n, options in enumerate(OPTIONS)] for half in (0, 1)]
+
+
+@pytest.mark.parametrize(("target", "half"), [(target, number % 2) for number, target in enumerate(TARGETS)])
+def test_objects_of_clang(target: str, half: int, tmp_path: Path) -> None:
+    _objects_of_clang(target, HALVES[half], tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("target", "half"), [(target, 1 - number % 2) for number, target in enumerate(TARGETS)])
+def test_more_objects_of_clang(target: str, half: int, tmp_path: Path) -> None:
+    _objects_of_clang(target, HALVES[half], tmp_path)
+
+
+def _objects_of_clang(target: str, cases: Iterable[tuple[str, str]], tmp_path: Path) -> None:
+    for number, (options, language) in enumerate(cases):
         if language == "c++" and target.startswith(("thumb", "x86_64-unknown-uefi")):
             continue  # clang 22 does not compile exceptions for them
         path = compiled(tmp_path, target, options, language, f"{number}.obj")
@@ -125,19 +140,16 @@ def test_big_objects_become_classic_when_they_fit(tmp_path: Path) -> None:
     sections.append(Section(PREFIX.encode() + b"a", b"x", 0x40000800))
     path = written(tmp_path, build(sections, symbols, big=True))
     assert header(path.read_bytes()).is_big
-    assert not header(added(path)).is_big
-    fat_and_slim(path)
+    assert not header(fat_and_slim(path)).is_big
     every_name(path, names(path))
 
 
-@pytest.mark.parametrize("count", [65276, 65277, 65279])
+@pytest.mark.parametrize("count", [65276, 65277, pytest.param(65279, marks=pytest.mark.slow)])
 def test_classic_objects_become_big_when_they_do_not_fit(count: int, tmp_path: Path) -> None:
     sections = [Section(b".d%d" % (number % 40), b"d") for number in range(count - 1)]
     sections.append(Section(b".last", b"l" * 4))
     path = _high(tmp_path, sections)
-    fat = added(path)
-    assert header(fat).is_big == (count + len(BUNDLES) > 65279)
-    fat_and_slim(path)
+    assert header(fat_and_slim(path)).is_big == (count + len(BUNDLES) > 65279)
 
 
 def _high(folder: Path, sections: list[Section]) -> Path:
@@ -148,10 +160,27 @@ def _high(folder: Path, sections: list[Section]) -> Path:
     return written(folder, build(sections, symbols))
 
 
-def test_many_sections_of_a_big_object(tmp_path: Path) -> None:
-    lines = [f'.section .text$f{n},"xr"\n.globl f{n}\nf{n}: call e{n % 9}' for n in range(66000)]
-    path = assembled(tmp_path, "\n".join(lines) + "\n")
+def _of_many_functions(folder: Path, every: int) -> Path:
+    """Return an object of many sections; of ``every`` one holds a function that calls another."""
+    lines = []
+    for number in range(65_300):
+        lines.append(f'.section .text$f{number},"xr"')
+        if number % every == 0:
+            lines.append(f".globl f{number}\nf{number}: call e{number % 9}")
+    path = assembled(folder, "\n".join(lines) + "\n")
     assert header(path.read_bytes()).is_big
+    return path
+
+
+def test_many_sections_of_a_big_object(tmp_path: Path) -> None:
+    path = _of_many_functions(tmp_path, 50)
+    added(path)
+    assert not header(removed(path, ".text$f6")).is_big
+
+
+@pytest.mark.slow
+def test_many_functions_of_a_big_object(tmp_path: Path) -> None:
+    path = _of_many_functions(tmp_path, 1)
     fat_and_slim(path)
     assert not header(removed(path, ".text$f6")).is_big
 

@@ -112,9 +112,16 @@ def test_every_truncation_gives_a_result_or_an_error(bits: int, order: str) -> N
 
 
 @each_kind
-@pytest.mark.parametrize(
-    "mask", [0xFF, pytest.param(0x01, marks=pytest.mark.slow), pytest.param(0x80, marks=pytest.mark.slow)]
-)
+def test_flipped_bytes_give_a_result_or_an_error(bits: int, order: str) -> None:
+    """Each kind of file with other bytes changed; the sweep tries all of them in all kinds."""
+    data = small(bits, order)
+    for at in range(KINDS.index((bits, order)), len(data), len(KINDS)):
+        drop(data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :])
+
+
+@pytest.mark.slow
+@each_kind
+@pytest.mark.parametrize("mask", [0xFF, 0x01, 0x80])
 def test_every_flipped_byte_gives_a_result_or_an_error(bits: int, order: str, mask: int) -> None:
     data = small(bits, order)
     for at in range(len(data)):
@@ -197,7 +204,7 @@ def test_memory_does_not_follow_the_numbers_in_the_file() -> None:
 
 def test_thousands_of_sections_over_the_same_bytes_cost_no_more_than_one() -> None:
     file = build.Elf()
-    for _ in range(5000):
+    for _ in range(1500):
         file.add(".hip_fatbin")
     last = file.add(".llvm.offloading", b"c" * 500_000, type=build.OFFLOADING)
     data = file.build()
@@ -207,7 +214,7 @@ def test_thousands_of_sections_over_the_same_bytes_cost_no_more_than_one() -> No
     for index in range(1, last):
         rows[table + 64 * index + 24 : table + 64 * index + 40] = file.pack("QQ", at, 400_000)
     data = bytes(rows)
-    assert _bounded(lambda view: list(elf.locate(view)), data, 20 << 20) < 64 << 20  # a block for each name
+    assert _bounded(lambda view: list(elf.locate(view)), data, 20 << 20) < 20 << 20  # a block for each name
     _bounded(lambda view: drop(view.tobytes()), data, 40 << 20)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -95,9 +96,20 @@ def _combinations(options: dict[str, str]) -> list[tuple[str, str]]:
     return [(option, language) for option, languages in options.items() for language in languages.split()]
 
 
-@pytest.mark.parametrize("target", [*TARGETS, *(pytest.param(each, marks=pytest.mark.slow) for each in MORE_TARGETS)])
-def test_objects_of_clang(target: str, tmp_path: Path) -> None:
-    for number, (options, language) in enumerate(_combinations(OPTIONS)):
+@pytest.mark.parametrize(("number", "target"), enumerate(TARGETS))
+def test_objects_of_clang(number: int, target: str, tmp_path: Path) -> None:
+    """Each target with every third of the options, from another one on: the sweep tries all."""
+    _objects_of_clang(target, _combinations(OPTIONS)[number % 3 :: 3], tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", [*TARGETS, *MORE_TARGETS])
+def test_objects_of_clang_with_all_options(target: str, tmp_path: Path) -> None:
+    _objects_of_clang(target, _combinations(OPTIONS), tmp_path)
+
+
+def _objects_of_clang(target: str, cases: Iterable[tuple[str, str]], tmp_path: Path) -> None:
+    for number, (options, language) in enumerate(cases):
         path = compiled(tmp_path, f"--target={target} -fexceptions {options}", language, name=f"{number}.o")
         fat_and_slim(path)
         # Removing what others refer to is refused, what nobody needs is not; from the middle, numbers change.
@@ -184,7 +196,7 @@ def test_files_of_debug_information(tmp_path: Path) -> None:
 
 
 #: around 0xff00, where section numbers no longer fit into symbols
-@pytest.mark.parametrize("count", [65270, 65276, 65290])
+@pytest.mark.parametrize("count", [pytest.param(65270, marks=pytest.mark.slow), 65276, 65290])
 def test_section_numbers_that_do_not_fit_into_symbols(count: int, tmp_path: Path) -> None:
     lines = [f'.section {PREFIX}a,"e",@progbits\n.byte 1']
     lines += [f'.section .d{number % 50},"aw",@progbits,unique,{number}\n.byte 5' for number in range(count)]
@@ -197,12 +209,23 @@ def test_section_numbers_that_do_not_fit_into_symbols(count: int, tmp_path: Path
     removed(path, ".d3")
 
 
-def test_more_sections_of_either_byte_order_than_a_header_counts(tmp_path: Path) -> None:
+def _of_many_functions(folder: Path, triple: str) -> Path:
+    # Each with its relocations makes two sections.
     lines = [f'.section .text.f{n},"ax",@progbits\n.globl f{n}\nf{n}: .long e{n % 7}' for n in range(32700)]
-    for triple in ("x86_64-linux-gnu", "powerpc-linux-gnu"):
-        path = assembled(tmp_path, f"{triple}.o", "\n".join(lines), f"-triple={triple}")
-        fat_and_slim(path)
-        removed(path, ".text.f32")
+    return assembled(folder, f"{triple}.o", "\n".join(lines), f"-triple={triple}")
+
+
+def test_more_sections_of_either_byte_order_than_a_header_counts(tmp_path: Path) -> None:
+    added(_of_many_functions(tmp_path, "x86_64-linux-gnu"))
+    removed(_of_many_functions(tmp_path, "powerpc-linux-gnu"), ".text.f32")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("triple", ["x86_64-linux-gnu", "powerpc-linux-gnu"])
+def test_so_many_sections_come_and_go(triple: str, tmp_path: Path) -> None:
+    path = _of_many_functions(tmp_path, triple)
+    fat_and_slim(path)
+    removed(path, ".text.f32")
 
 
 def test_names_that_end_or_repeat_each_other(tmp_path: Path) -> None:
