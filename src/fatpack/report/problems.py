@@ -15,6 +15,7 @@ def message(error: FatpackError | OSError) -> str:
         name = error.filename
         place = f"{name}: " if name not in (None, "") else ""
         hint = "; give another name, or --force to overwrite it" if isinstance(error, FileExistsError) else ""
+        hint = "; name a file in it" if isinstance(error, IsADirectoryError) else hint
         return printable(f"{place}{error.strerror or error}{hint}")
     return printable(str(error))
 

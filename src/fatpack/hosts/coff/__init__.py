@@ -65,7 +65,8 @@ DOC = Doc(
         "Objects that hold the compiler's intermediate code (/GL) are recognised and left alone.",
         "Objects with COFF line numbers, with bytes behind the string table, or laid out in another order than every "
         "compiler uses, are not edited.",
-        "Removing leaves the section's header and its name in the string table, as an empty section.",
+        "Removing leaves the section's header and its name in the string table, as an empty section; where that would "
+        "be an empty image of a fat object, it is called .removed.",
         "Only sections that the linker drops can be removed; contents can only be exchanged where nothing refers to "
         "their inside.",
         "A classic object with 65279 sections cannot take another; it is not turned into a big one.",
