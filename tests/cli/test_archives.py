@@ -351,3 +351,5 @@ def test_members_that_are_not_looked_at_are_told_of(folder: Path, fatpack: Fatpa
     run("llvm-ar", "rcT", "elsewhere.a", "../fat.o", cwd=folder / "in")
     ran = fatpack("remove", "in/elsewhere.a", "-o", "y")
     assert (ran.code, "no image to remove; member ../fat.o: an absolute path" in ran.err) == (1, True)
+    ran = fatpack("remove", "in/thin.a", "-o", "y")
+    assert (ran.code, "edit the files it names, then run ranlib on it" in ran.err) == (4, True)

@@ -82,6 +82,9 @@ def remove(host: View, selector: Selector) -> Removal:
     meant = {id(image): image for position, _, image in chosen if "/" not in position}
     if not meant:
         raise _nothing(host, items, selector, [position for position, _, _ in chosen])
+    if name == "archive":
+        # Whether it can be written at all is said first: members of a thin archive are files to edit by themselves.
+        archive.rewrite(host, {})
     # What keeps some images is written anew with a hash of its own, which would make damaged code look right.
     kept = [
         found for found in {id(found): found for _, found, _ in chosen}.values() if found.container.format in _HASHED
