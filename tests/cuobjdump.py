@@ -88,6 +88,24 @@ def files(stem: str, found: Sequence[Image]) -> list[tuple[str, bytes]]:
     return rows
 
 
+def check_resources(path: Path, found: Sequence[Image]) -> int:
+    """Check that what the kernels of a file's linked cubins need is what ``-res-usage`` says; return their number."""
+    text = reference.run("cuobjdump", "-all", "-res-usage", path).stdout.decode()
+    blocks = text.split("Fatbin elf code:\n")[1:]
+    count = 0
+    for block, item in zip(blocks, (item for item in found if item.form == "cubin"), strict=True):
+        usage = {
+            name: {key: int(number) for key, number in re.findall(r"(\S+):(\d+)", row)}
+            for name, row in re.findall(r" Function (\S+):\n +(.*)", block)
+        }
+        for kernel in images.kernel_facts(item.data, "cubin"):  # type: ignore[arg-type]
+            want = usage[kernel.name]
+            numbers = (want["REG"], want["SHARED"], want["STACK"] + want["LOCAL"], {0: want["CONSTANT[0]"]})
+            assert (kernel.registers, kernel.shared, kernel.local, dict(kernel.constants or ())) == numbers, kernel.name
+            count += 1
+    return count
+
+
 def check(path: Path, folder: Path) -> list[Image]:
     """Check that cuobjdump says the same of every entry, lists it under its name, and extracts the same bytes.
 

@@ -71,6 +71,7 @@ def test_one_source_for_many_architectures(nvcc: Made, tmp_path: Path) -> None:
     codes = {"80": "[sm_80,compute_80]", "90a": "sm_90a", "100f": "[sm_100f,compute_100f]"}
     options = [f"-gencode=arch=compute_{arch},code={code}" for arch, code in codes.items()]
     path = nvcc("multi.o", *options, "-c", "one.cu")
+    assert cuobjdump.check_resources(path, cuobjdump.device_images(path)) == 3
     assert archs_and_forms(path, tmp_path) == [
         ("sm_80", "cubin"),
         ("sm_80", "ptx"),
@@ -122,6 +123,8 @@ LINKED = [("sm_80", "cubin"), ("sm_90", "cubin")]
 def test_relocatable_and_linked_device_code(relocatable: Path, tmp_path: Path) -> None:
     for number, (name, expected) in enumerate([("helper.o", UNIT), ("user.o", UNIT), ("dlink.o", LINKED)]):
         assert archs_and_forms(relocatable / name, tmp_path / str(number)) == expected
+    linked = relocatable / "dlink.o"
+    assert cuobjdump.check_resources(linked, cuobjdump.device_images(linked)) == 2
 
 
 def test_an_archive_of_relocatable_code(nvcc: Made, relocatable: Path, tmp_path: Path) -> None:
