@@ -12,6 +12,7 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 CONTAINER = str(FIXTURES / "offload_binary" / "llvm-22-four.bin")
 
 FATBIN = str(FIXTURES / "cuda_fatbin" / "recorded" / "v130_none.fatbin")
+OBJECT = str(FIXTURES / "cuda_fatbin" / "hosts" / "single.o")
 CUBIN = str(FIXTURES / "cuda" / "cubin" / "k1.cuda13.0.sm_80.cubin")
 
 BUNDLER = ["tool", "clang-offload-bundler", "-type=o"]
@@ -87,7 +88,7 @@ def test_click_commands_load_no_heavy_module(arguments: list[str], tmp_path: Pat
         ["tool", "clang-offload-bundler", "-type=o", "-list", f"-input={CONTAINER}"],
         [*BUNDLER, "-input=/dev/null", f"-input={CONTAINER}", "-output=y", "-bundle-align=4096"],
         [*BUNDLER, "-unbundle", f"-input={CONTAINER}", "-output=y", "-output=z", "-allow-missing-bundles"],
-        ["tool", "cuobjdump", "-lelf", str(FIXTURES / "cuda_fatbin" / "hosts" / "single.o")],
+        ["tool", "cuobjdump", "-lelf", OBJECT],
         ["tool", "cuobjdump", "-res-usage", "-symbols", FATBIN],
     ],
     ids=[
@@ -112,10 +113,11 @@ def test_commands_without_click_load_next_to_nothing(arguments: list[str], tmp_p
     [
         ["tool", "cuobjdump", "-lelf", FATBIN],
         ["tool", "cuobjdump", FATBIN],
+        ["tool", "cuobjdump", "-lelf", OBJECT],
         ["tool", "cuobjdump", "-xelf", "all", CUBIN],
         ["tool", "fatbinary", "--create=y", f"--image3=kind=elf,sm=80,file={CUBIN}"],
     ],
-    ids=["list", "dump", "extract", "write"],
+    ids=["list", "dump", "list-object", "extract", "write"],
 )
 def test_the_stand_ins_for_nvidia_load_next_to_nothing_of_the_standard_library(
     arguments: list[str], tmp_path: Path

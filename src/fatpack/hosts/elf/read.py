@@ -12,7 +12,6 @@ its info field.
 from __future__ import annotations
 
 import sys
-from array import array
 
 from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated
 from fatpack.hosts.elf import constants
@@ -210,17 +209,25 @@ class ElfFile:
         types = {field.name: field.type for field in table.fields}
         columns: list[list[int]] = [[] for _ in fields]
         for block in self.table_blocks():
-            words = {"u32": array("I", block)}
-            # An array of 64-bit words needs whole ones, which 32-bit headers of 40 bytes need not have.
-            words |= {"u64": array("Q", block)} if self.layouts.bits == 64 else {}
-            if self.layouts.order != sys.byteorder:
-                for word in words.values():
-                    word.byteswap()
+            words = {"u32": self._words(block, "I")}
+            # 64-bit words need whole ones, which 32-bit headers of 40 bytes need not have.
+            words |= {"u64": self._words(block, "Q")} if self.layouts.bits == 64 else {}
             for column, field in zip(columns, fields, strict=True):
                 column_words = words[types[field]]
                 start, step = table.field_offset(field), table.size
-                column.extend(column_words[start // column_words.itemsize :: step // column_words.itemsize])
+                column.extend(column_words[start // column_words.itemsize :: step // column_words.itemsize].tolist())
         return columns
+
+    def _words(self, block: bytes, code: str) -> memoryview:
+        """Return a block as words, in the byte order of the file."""
+        if self.layouts.order == sys.byteorder:
+            return memoryview(block).cast(code)  # type: ignore[call-overload, no-any-return]
+        # Swapping takes an array, whose import loads half of collections.
+        from array import array
+
+        swapped = array(code, block)
+        swapped.byteswap()
+        return memoryview(swapped)
 
     def table_blocks(self) -> Iterator[bytes]:
         """Yield the section table in blocks of whole headers, of the same number in every file of this class."""
