@@ -1,38 +1,16 @@
-"""Damage inside a fat binary whose other parts can be read: a finding, or an error for those who want none."""
+"""Damage inside a fat binary: the errors for its fields, and what collects them."""
 
 from __future__ import annotations
 
-from fatpack.errors import BadValue, FormatError
-from fatpack.findings import finding
+from fatpack.errors import BadValue
 from fatpack.formats.cuda_fatbin.layout import FORMAT
-from fatpack.io import limits
+from fatpack.formats.faults import Faults
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
-    from fatpack.model import Finding, Span
 
-
-class Faults:
-    """Collects findings; with ``strict`` the first error is raised instead.
-
-    LIMIT: no more than ``limits.FINDINGS`` are kept, which is what a whole file may have.
-    """
-
-    def __init__(self, strict: bool = False) -> None:
-        self.findings: list[Finding] = []
-        self._strict = strict
-
-    def lost(self, code: str, error: FormatError, span: Span) -> None:
-        """Note that something cannot be read; raises the error if that is wanted."""
-        if self._strict:
-            raise error
-        self.odd(code, span, error.describe(), error.hint)
-
-    def odd(self, code: str, span: Span, message: str, hint: str = "") -> None:
-        """Note something that does not keep anything from being read."""
-        if len(self.findings) < limits.FINDINGS:
-            self.findings.append(finding(code, span, message, hint))
+__all__ = ["Faults", "fault"]
 
 
 def fault(view: View, at: int, field: str, problem: str, expected: str = "", hint: str = "") -> BadValue:

@@ -13,11 +13,11 @@ How we know: ``llvm/lib/ObjCopy/COFF``, LLVM 22.1; the reference tests compare e
 
 from __future__ import annotations
 
-from fatpack.errors import UsageError
 from fatpack.hosts.coff.objcopy.model import Model
 from fatpack.hosts.coff.objcopy.pe import PeImage
 from fatpack.hosts.coff.objcopy.write import pieces
 from fatpack.hosts.coff.read import CoffObject
+from fatpack.hosts.section_name import encoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def add_sections(view: View, additions: Sequence[tuple[str, Sequence[Piece]]]) -
     of the names already get the flags too. Raises HostError for an object that llvm-objcopy refuses or would damage,
     FormatError for a damaged one, UsageError for an impossible name.
     """
-    named = [(_stored(name), content) for name, content in additions]
+    named = [(encoded(name), content) for name, content in additions]
     model = _read(view)
     model.exclude({name for name, _ in named})
     for name, content in named:
@@ -61,13 +61,3 @@ def _read(view: View) -> Model:
     if view.head(0, 2) == b"MZ":
         return Model(PeImage(view))
     return Model(CoffObject(view))
-
-
-def _stored(name: str) -> bytes:
-    try:
-        stored = name.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        stored = b""
-    if not stored or b"\0" in stored:
-        raise UsageError(f"{name!r} cannot be the name of a section", hint="give a name in UTF-8 without NUL")
-    return stored

@@ -16,10 +16,10 @@ How we know: ``llvm/lib/ObjCopy/ELF``, LLVM 22.1; the reference tests compare ev
 
 from __future__ import annotations
 
-from fatpack.errors import UsageError
 from fatpack.hosts.elf.objcopy.model import Model
 from fatpack.hosts.elf.objcopy.write import pieces
 from fatpack.hosts.elf.read import ElfFile
+from fatpack.hosts.section_name import encoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def add_sections(view: View, additions: Sequence[tuple[str, Sequence[Piece]]]) -
     of the names already get the flags too. Raises HostError for a file that llvm-objcopy refuses or would damage,
     FormatError for a damaged one, UsageError for an impossible name.
     """
-    named = [(_stored(name), content) for name, content in additions]
+    named = [(encoded(name), content) for name, content in additions]
     model = Model(ElfFile(view))
     model.remove(lambda _: False)
     _sort_symbols(model)
@@ -64,13 +64,3 @@ def remove_sections(view: View, prefix: str) -> list[Piece]:
 def _sort_symbols(model: Model) -> None:
     if model.symbols is not None and model.symbol_table is not None:
         model.symbols.sort()
-
-
-def _stored(name: str) -> bytes:
-    try:
-        stored = name.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        stored = b""
-    if not stored or b"\0" in stored:
-        raise UsageError(f"{name!r} cannot be the name of a section", hint="give a name in UTF-8 without NUL")
-    return stored

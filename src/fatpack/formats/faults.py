@@ -1,0 +1,33 @@
+"""Damage inside a container whose other parts can be read: a finding, or an error for those who want none."""
+
+from __future__ import annotations
+
+from fatpack.findings import finding
+from fatpack.io import limits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.errors import FormatError
+    from fatpack.model import Finding, Span
+
+
+class Faults:
+    """Collects findings; with ``strict`` the first loss of data is raised instead.
+
+    LIMIT: no more than ``limits.FINDINGS`` are kept, which is what a whole file may have.
+    """
+
+    def __init__(self, strict: bool = False) -> None:
+        self.findings: list[Finding] = []
+        self._strict = strict
+
+    def lost(self, code: str, error: FormatError, span: Span) -> None:
+        """Note that something cannot be read; raises the error if that is wanted."""
+        if self._strict:
+            raise error
+        self.odd(code, span, error.describe(), error.hint)
+
+    def odd(self, code: str, span: Span, message: str, hint: str = "") -> None:
+        """Note something that does not keep anything from being read."""
+        if len(self.findings) < limits.FINDINGS:
+            self.findings.append(finding(code, span, message, hint))
