@@ -70,11 +70,17 @@ def test_clang_accepts_two_intel_names() -> None:
     assert error_of(clang_says(SYCL, *accepted)) == ""
 
 
-def test_clang_refuses_every_name_that_the_vocabulary_says_it_refuses() -> None:
+#: One process for each name: some are enough to see that the words of the test are right, the sweep takes all.
+SOME = pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)])
+
+
+@SOME
+def test_clang_refuses_every_name_that_the_vocabulary_says_it_refuses(step: int) -> None:
     tool("clang-22")
     words = vocabulary()
     refused = [name for name in words.names() if not getattr(words, words.vendor(name))[name].clang22]
     assert len(refused) > 140
+    refused = refused[::step]
     says = in_parallel(lambda name: error_of(clang_says(SYCL, name)), refused)
     assert says == {name: f"unsupported offload gpu architecture: {name}" for name in refused}
 
@@ -89,7 +95,8 @@ def test_clang_accepts_every_feature_that_the_vocabulary_gives_a_processor(sign:
     assert error_of(clang_says(HIP, *given_ids)) == ""
 
 
-def test_clang_refuses_every_feature_that_the_vocabulary_does_not_give_a_processor() -> None:
+@SOME
+def test_clang_refuses_every_feature_that_the_vocabulary_does_not_give_a_processor(step: int) -> None:
     tool("clang-22")
     refused = [
         f"{line.name}:{feature}+"
@@ -97,9 +104,9 @@ def test_clang_refuses_every_feature_that_the_vocabulary_does_not_give_a_process
         for feature in ("xnack", "sramecc", "wavefrontsize64")
         if line.clang22 and name == line.name and line.kind != "portable" and feature not in line.features
     ]
-    says = in_parallel(lambda name: error_of(clang_says(HIP, name)), refused)
-    accepted = [name for name, error in says.items() if not error.startswith(f"invalid target ID '{name}'")]
     assert len(refused) > 100
+    says = in_parallel(lambda name: error_of(clang_says(HIP, name)), refused[::step])
+    accepted = [name for name, error in says.items() if not error.startswith(f"invalid target ID '{name}'")]
     assert accepted == []
 
 
@@ -222,7 +229,7 @@ ARCHES = st.builds(
 )
 
 
-@settings(max_examples=2000)
+@settings(max_examples=500)
 @given(
     triples=st.tuples(st.sampled_from(TRIPLES), st.sampled_from(TRIPLES)),
     archs=st.tuples(ARCHES, ARCHES),
