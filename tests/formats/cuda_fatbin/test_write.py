@@ -149,6 +149,12 @@ def test_a_whole_group_is_copied_and_a_part_of_it_becomes_entries() -> None:
         assert None not in [item.stored_size for item in again]
 
 
+def test_what_is_left_of_a_group_stays_compressed() -> None:
+    _, code = read(fatbin(GROUP)).images
+    assert [item.compression for item in read(written([code])).images] == ["zstd"]
+    assert [item.compression for item in read(written([code], recompress="yes")).images] == [None]
+
+
 def test_members_of_a_damaged_group_are_copied_with_it_or_refused() -> None:
     damaged = group(b"no frame", 99, [member(0, 8, PTX), member(8, 8)])
     images = read(fatbin(damaged)).images

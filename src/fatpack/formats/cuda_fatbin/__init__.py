@@ -82,7 +82,7 @@ DOC = Doc(
         "Of a compressed text that ends in several NULs, as fatbinary makes it of a file with a NUL of its own, only "
         "the last is taken off; cuobjdump takes off all.",
         "A fat binary of which images were added, removed or exchanged loses bytes that belonged to no entry. Members "
-        "of a group that is no longer whole become entries of their own.",
+        "of a group that is no longer whole become entries of their own, each compressed.",
         "There is no checksum: a changed byte of code is not noticed.",
         "No CUDA driver has loaded what is written here yet: it is compared with fatbinary, read by cuobjdump and "
         "linked by nvlink. `make test-gpu` runs it on a machine with a device.",

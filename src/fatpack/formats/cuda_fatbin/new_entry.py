@@ -55,7 +55,8 @@ class Draft(Record):
     """An entry that is not laid out yet.
 
     ``copied`` are all bytes of an entry that is taken over, ``packed`` the compressed ones of an image that gets a new
-    header, with the sizes and the key of the old; else ``data`` is the image.
+    header, with the sizes and the key of the old; else ``data`` is the image. ``was_grouped`` says that it was a member
+    of a group, where it was compressed, so that files do not grow when other members are taken out.
     """
 
     kind: int = 0
@@ -68,6 +69,7 @@ class Draft(Record):
     sizes: tuple[int, int] = (0, 0)
     key: int = 0
     copied: View | None = None
+    was_grouped: bool = False
 
     @property
     def is_new(self) -> bool:
@@ -78,6 +80,10 @@ class Draft(Record):
     def is_debug(self) -> bool:
         """Whether it is of a debug compile."""
         return bool(self.flags & FLAG_DEBUG)
+
+    def is_compressed(self, style: Style) -> bool:
+        """Return whether a new image is compressed in a style."""
+        return style.method is not None and (self.was_grouped or style.compresses(self.kind, self.is_debug))
 
     @property
     def size(self) -> int:
@@ -116,7 +122,9 @@ def draft_of(image: Image, style: Style) -> Draft:
     if source.is_file:
         source.rest()
     area = area.replace(compat=contents.compat)
-    return Draft(kind, flags | contents.flags, contents.code_version or version, sm, area, contents.data)
+    was_grouped = old is not None and old.group is not None and not style.recompresses
+    version, flags = contents.code_version or version, flags | contents.flags
+    return Draft(kind, flags, version, sm, area, contents.data, was_grouped=was_grouped)
 
 
 def _kind(image: Image) -> int:
@@ -179,7 +187,7 @@ def finished(draft: Draft, style: Style) -> Sequence[Piece]:
         return [draft.copied]
     if draft.packed is not None:
         return _laid_out(draft, draft.flags, [draft.packed], draft.sizes)
-    if not style.compresses(draft.kind, draft.is_debug):
+    if not draft.is_compressed(style):
         return _laid_out(draft, draft.flags, draft.data, (0, 0))
     stream = compressed(draft.data, style)
     flags = draft.flags | METHOD_BITS[style.method or ""]

@@ -71,7 +71,7 @@ def _parts(images: Sequence[Image], style: Style) -> list[Sequence[Piece]]:
         draft = draft_of(images[number], style)
         if style.groups and draft.is_new:
             drafts.append(draft)
-        elif draft.is_new and style.compresses(draft.kind, draft.is_debug):
+        elif draft.is_new and draft.is_compressed(style):
             work[len(parts)] = _task(finished, draft, style)
             parts.append(())
         else:
