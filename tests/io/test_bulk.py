@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -23,21 +22,28 @@ class Peak:
     def __init__(self) -> None:
         self.now = self.most = self.running = self.most_running = 0
         self.lock = threading.Lock()
+        #: set once two were inflated at the same time
+        self.met = threading.Event()
 
     def change(self, size: int) -> None:
         with self.lock:
             self.now += size
             self.running += 1 if size > 0 else -1
             self.most, self.most_running = max(self.most, self.now), max(self.most_running, self.running)
+            if self.running > 1:
+                self.met.set()
 
 
 def inflated(content: bytes, peak: Peak, delay: float = 0.002) -> View:
-    """An image that takes its size in memory from when it is inflated until it is written."""
+    """An image that takes its size in memory from when it is inflated until it is written.
+
+    That takes ``delay`` seconds, unless two of them have been in memory at once.
+    """
     origin = BytesSource(zstandard.compress(content))
 
     def stream():  # type: ignore[no-untyped-def]
         peak.change(len(content))
-        time.sleep(delay)
+        peak.met.wait(delay)
         yield zstandard.decompress(origin.read(0, origin.size))
         peak.change(-len(content))
 
@@ -66,7 +72,7 @@ def test_files_are_written_and_sizes_come_in_order(tmp_path: Path, threads: int)
 def test_no_more_is_inflated_at_a_time_than_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk, "WINDOW", 3 * SIZE + 100)
     peak = Peak()
-    files = [NewFile(str(tmp_path / f"{n}"), (inflated(data, peak),)) for n, data in enumerate(contents(24))]
+    files = [NewFile(str(tmp_path / f"{n}"), (inflated(data, peak, 30),)) for n, data in enumerate(contents(24))]
     with write_files(files, threads=8) as sizes:
         list(sizes)
     assert SIZE < peak.most <= 3 * SIZE + 100

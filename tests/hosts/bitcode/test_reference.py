@@ -134,24 +134,20 @@ def test_every_form_in_which_llvm_stores_bytes(folder: Path) -> None:
     assert len(items) == 5
 
 
-def test_reading_is_linear_and_needs_little_memory(folder: Path) -> None:
-    """60 MB of device code behind 2 MB of numbers: located in well under a second, read in bounded pieces."""
-    import time
+def test_reading_needs_little_memory(folder: Path) -> None:
+    """60 MB of device code: located without reading it, read in bounded pieces."""
     import tracemalloc
 
     (folder / "large").write_bytes(b"\x10\xff\x10\xad" + bytes(range(1, 251)) * 240_000)
     path = compiled(folder, "-emit-llvm", "-Xclang", f"-fembed-offload-object={folder / 'large'}", containers=())
     tracemalloc.start()
-    start = time.monotonic()
     with open_source(path) as source:
         (site,) = bitcode.locate(source.view())
         assert isinstance(site, Site)
         size = sum(map(len, site.data.pieces()))
         head = site.data.read(0, 100)
-    seconds = time.monotonic() - start
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert size == (folder / "large").stat().st_size
     assert BytesSource(head).read(0, 4) == b"\x10\xff\x10\xad"
     assert peak < 16 << 20
-    assert seconds < 30
