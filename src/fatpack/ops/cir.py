@@ -46,9 +46,15 @@ def image_from(option: ImageOption, _name: str, data: View) -> Image:
 def pack_cir(stored: Sequence[Image], *, form: str | None = None) -> Packed:
     """Return the container of the modules, host first, devices in their order; ``form`` as ``fatpack.formats.cir`` has.
 
-    Raises UsageError where the modules make no container, FormatError for one that is no valid text, Unsupported for
-    bytecode; all of that before the first byte is written.
+    Raises UsageError where the modules make no container, or are for CUDA and for HIP; FormatError for one that is no
+    valid text, Unsupported for bytecode; all of that before the first byte is written.
     """
+    models = {image.target.offload for image in stored}
+    if {"cuda", "hip"} <= models:
+        raise UsageError(
+            "device modules for CUDA and for HIP in one container",
+            hint="one compilation is for one of them, and a host registers the code of one; make a container for each",
+        )
     combination = combine(stored, form=form)
     return Packed(tuple(combination.pieces()), notes=tuple(report_lines(combination)))
 

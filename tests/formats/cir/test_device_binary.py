@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
+import pytest
+from tests.reference import run
+
+import fatpack
 from fatpack.errors import FormatError
-from fatpack.formats.cir.device_binary import device_binaries
+from fatpack.formats.cir.device_binary import DeviceBinary, binaries_in, device_binaries
 from fatpack.formats.cir.outline import Outliner
 from fatpack.formats.cir.strings import escaped
 from fatpack.io.source import BytesSource
@@ -52,3 +56,22 @@ def test_a_size_that_the_text_cannot_hold_is_refused_at_once() -> None:
 
 def test_a_module_without_one_has_none() -> None:
     assert binaries(b'module attributes {cir.cu.device_binary} {\n  cir.global @x = "__cuda_fatbin_str"\n}\n') == []
+
+
+@pytest.mark.parametrize("version", [0, 4, 6])
+def test_the_attribute_of_a_module_in_bytecode(version: int, tmp_path: Path) -> None:
+    offload = b"\x10\xff\x10\xad" + bytes(60)
+    literal = escaped(offload).decode("latin-1")
+    text = (
+        f"module attributes {{cir.cu.device_binary = {literal} : !cir.array<!cir.int<u, 8> x {len(offload)}>}} {{\n}}\n"
+    )
+    path = tmp_path / "in.mlir"
+    path.write_text(text)
+    options = ["--allow-unregistered-dialect", "--emit-bytecode", f"--emit-bytecode-version={version}"]
+    run("mlir-opt", *options, path, "-o", tmp_path / "in.mlirbc")
+    data = (tmp_path / "in.mlirbc").read_bytes()
+    found = [item for item in binaries_in(BytesSource(data, "x").view()) if isinstance(item, DeviceBinary)]
+    assert [(item.holder, item.data.tobytes()) for item in found] == [("cir.cu.device_binary", offload)]
+    assert data[found[0].span.start : found[0].span.end] == offload
+    # The scan looks into it, as into that of the text.
+    assert [item.code for item in fatpack.scan(data)] == [item.code for item in fatpack.scan(text.encode())] != []  # type: ignore[union-attr]

@@ -8,6 +8,7 @@ from tests.builders.cir import HOST, SM_80, SM_90, combined, joined, parsed
 from fatpack.errors import FormatError, Unsupported, UsageError
 from fatpack.formats import cir, sniff_text
 from fatpack.formats.cir.stored import Nested
+from fatpack.formats.cir.words import FORMS
 from fatpack.io.source import BytesSource
 
 MODULES = {
@@ -105,10 +106,29 @@ def test_attributes_around_the_modules_are_kept() -> None:
     )
 
 
-@pytest.mark.parametrize("form", ["prototype", "nested in a hat", "bytecode"])
+@pytest.mark.parametrize("form", ["nested in a hat", "bytecode", "offload-module"])
 def test_a_form_that_is_not_written_is_refused(form: str) -> None:
-    with pytest.raises(UsageError, match="not written in the form"):
+    with pytest.raises(UsageError, match="not written"):
         joined(cir.write(parsed(FILES["attribute"]).replace(attrs={"form": form})))
+
+
+def test_the_prototype_has_one_device() -> None:
+    made = parsed(combined(*(("module {\n}\n", target) for target in (HOST, SM_80, SM_90))))
+    with pytest.raises(UsageError, match="no place for 2 device modules"):
+        joined(cir.write(made.replace(attrs={"form": "prototype"})))
+
+
+@pytest.mark.parametrize("through", FORMS)
+def test_every_form_leads_back_to_the_same_container(through: str) -> None:
+    """The order of attributes, the names and the IDs come back, whatever is between."""
+    module = 'module attributes {cir.triple = "x"} {\n  "cir.x"() {a = "}"} : () -> ()\n} loc(unknown)\n'
+    made = combined((module, HOST), (module, SM_80))
+    other = joined(cir.write(parsed(made).replace(attrs={"form": through})))
+    assert parsed(other).attrs["form"] == through
+    assert not [finding for finding in parsed(other, strict=True).findings if finding.severity == "error"]
+    indents = {line[: len(line) - len(line.lstrip())] for line in other.splitlines() if b"@host" in line}
+    back = joined(cir.write(parsed(other).replace(attrs={"form": "attribute"})))
+    assert (back == made) if indents == {b"  "} else (b" ".join(back.split()) == b" ".join(made.split()))
 
 
 def test_the_kind_may_be_an_alias() -> None:

@@ -74,7 +74,7 @@ DOC = Doc(
         "text in the forms attribute, attribute-draft, nested, op, op-string and prototype, MLIR bytecode of versions "
         "0 to 6, and AMD's device modules inside a host module (offload-module), which are only listed"
     ),
-    writes="text in the forms attribute, attribute-draft, op and op-string",
+    writes="text in the forms attribute, attribute-draft, nested, op, op-string and prototype",
     limitations=(
         "Nothing is optimised: cir-offload-merge runs passes over what it combines, so its output equals ours only for "
         "modules in which those passes change nothing.",

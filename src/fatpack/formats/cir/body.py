@@ -1,10 +1,15 @@
-"""The inside of modules: where a region ends, and which operations are in it, in one pass of one expression.
+"""The inside of modules: where a region ends, and which operations are in it, at the speed of compiled expressions.
 
 Operations of a dialect that nobody has registered here cannot be parsed, and need not be: only braces end a region,
-and strings and comments are all that can hide them. On the way every place is noted where an operation starts:
+and strings and comments are all that can hide them. Three steps, none of which makes an object per token:
 
-* a bare identifier at the start of a line or of a region, perhaps behind ``%0 =`` (the form that dialects print);
-* a string before ``(`` (the generic form), wherever it stands.
+1. One expression (``patterns.run``) steps over everything up to the next place that somebody has to look at: a brace
+   without its partner in the window, a comment that might be none, or an operation that the sink wants to know.
+2. What was stepped over is counted by another (``patterns.LINES``) in one call per window.
+3. Only what stopped the first is looked at one by one.
+
+An operation is a bare identifier at the start of a line or behind a brace, perhaps behind ``%0 =`` (the form that
+dialects print), or a string before ``(`` (the generic form), wherever it stands.
 
 LIMIT: of several operations in one line, only the first is noticed unless they are in generic form; and lines end in a
 line feed. Printers write nothing else.
@@ -12,15 +17,14 @@ line feed. Printers write nothing else.
 
 from __future__ import annotations
 
-import re
-
+from fatpack.formats.cir import patterns
 from fatpack.formats.cir.comments import Comments
 from fatpack.formats.cir.faults import fault, place
+from fatpack.formats.cir.patterns import NOTHING, OPERATION
 from fatpack.formats.cir.text import MARGIN, Text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from re import Match
     from typing import Protocol
 
     class Sink(Protocol):
@@ -29,6 +33,9 @@ if TYPE_CHECKING:
         @property
         def counts(self) -> dict[bytes, int]:
             """How often each operation occurs; the region adds to it."""
+
+        def wants(self, window: bytes, start: int, end: int) -> int:
+            """Return which operations directly in the region to tell of, by what is in a part of a window."""
 
         def child(self, name: bytes, start: int, name_end: int) -> int | None:
             """Take note of an operation directly in the region; return where to go on if it was read to its end."""
@@ -40,24 +47,10 @@ if TYPE_CHECKING:
             """Take note that a region of the latest operation is closed behind ``at``."""
 
 
-_RESULTS = rb"(?:%[\w$.:,# %-]{1,2000}=[ \t]*)?"
-_OPERATION = rb'(?:([A-Za-z_][\w$.]*)|"([\w$.]+)"[ \t]*\()'
-OPERATION = re.compile(_RESULTS + _OPERATION)
-#: Lines that start an operation, block labels with a comment behind them, and whatever can hide or end a region. (Every
-#: alternative starts with one byte, not a set: the search is a third faster for it.)
-_TOKEN = re.compile(
-    rb'\n[ \t]*(?:\^[^\r\n"{}/]*:[ \t]*//[^\r\n]*|' + _RESULTS + _OPERATION + rb")"
-    rb'|"(?:([\w$.]+)"[ \t]*\(|[^"\\\n\v\f]*"|)|[{}]|//'
-)
-#: What follows a brace: something that only dictionaries and types hold, a lone word, or an operation in its line.
-_BRACE = re.compile(
-    rb'\{(?:\s*(?:(?:"[^"\\\r\n]*"|[A-Za-z_][\w$.]*)\s*[=,]|"[^"\\\r\n]*"\s*\}|[}!#(<\[0-9-])()'
-    rb"|[ \t]*([A-Za-z_][\w$.]*)[ \t]*\}|[ \t]*" + _RESULTS + rb"([A-Za-z_][\w$]*\.[\w$.]+))"
-)
-#: Operations that may stand alone in a region; any other lone word in braces is an attribute without a value.
-_ALONE = (b"return", b"yield", b"break", b"continue", b"unreachable", b"trap", b"resume", b"terminator")
-#: Bytes before a string and ``(`` that make it something else than an operation: ``loc("x"(#y))``.
-_NO_OPERATION_BEHIND = b"([,<=@"
+#: Bytes before a position that expressions look back at.
+_BACK = 64
+
+_CLOSE, _OPEN, _QUOTE, _SLASH = b'}{"/'
 
 
 def region_end(text: Text, start: int, sink: Sink) -> int:
@@ -77,90 +70,129 @@ def region_end(text: Text, start: int, sink: Sink) -> int:
 
 
 class _Region:
-    """A region on the way to its end; ``_stack`` has for each brace open in it whether that is a region."""
+    """A region on the way to its end; ``_depth`` braces are open in it."""
 
     def __init__(self, text: Text, start: int, sink: Sink) -> None:
         self._text = text
         self._sink = sink
-        self._stack = bytearray()
-        self._is_region = True
+        self._depth = 0
+        self._is_noted = False
+        self._base = 0  # of the window that is gone through: the sink may move the text's own
         self._comments = Comments(text, start)
-        self._done = start
 
     def window(self, at: int) -> tuple[int, bool]:
         """Go through what the window shows; return where to go on, or where the region is closed and that it is."""
         text = self._text
-        index = text.seek(at, 2 * MARGIN)  # or the first token could lie at the limit forever
+        index = at - text.base
+        if index < min(_BACK, at) or (index + 2 * MARGIN > len(text.window) and not text.is_last):
+            text.load(max(at - _BACK, 0))
+            index = at - text.base
         window, base = text.window, text.base
-        limit = len(window) if text.is_last else len(window) - MARGIN
+        self._base = base
+        limit = len(window) if text.is_last else _limit(window, index)
+        counted = begin = index
+        wanted = self._sink.wants(window, index, limit)
         while True:
-            token = self._next(window, index, limit)
-            if token is None:
-                return max(base + limit, base + index), False
-            begin, found = token.start(), token[0]
-            if begin >= limit:
-                return base + begin, False
-            if token.lastindex:
-                return self._done, False
-            if found == b"}":
-                return base + begin, True
-            if found == b'"':
-                index = text.string_end(base + begin) - base
+            run = patterns.run(NOTHING if self._depth else wanted).match(window, index, limit)
+            assert run is not None  # it matches nothing at least
+            index = run.end()
+            if index >= limit:
+                self._count(window, counted, limit)
+                return base + limit, False
+            code = window[index]
+            if code == _CLOSE:
+                if not self._depth:
+                    self._count(window, counted, index)
+                    return base + index, True
+                index = self._closed(window, index, limit)
+            elif code == _OPEN:
+                index = self._opened(window, index, limit)
+            elif code == _QUOTE and (self._depth or not patterns.WANTED_STRING.match(window, index)):
+                # The end of the window may cut it: then it is looked at again with more behind it.
+                self._count(window, counted, index)
+                return base + index if index > begin else text.string_end(base + index), False
+            elif code == _SLASH:
+                index = self._comments.end(base + index) - base
+                if index > limit:
+                    self._count(window, counted, limit)
+                    return base + index, False
             else:
-                index = self._comments.end(base + begin) - base
-            if index > limit or text.base != base:
-                return base + index, False
+                done, index = self._child(window, index, counted)
+                if done is not None:
+                    return done, False
+                wanted = self._sink.wants(window, index, limit)
 
-    def _next(self, window: bytes, index: int, limit: int) -> Match[bytes] | None:
-        """Return the next token behind which the search cannot simply go on: the end, a comment, a long string."""
-        counts, stack = self._sink.counts, self._stack
-        for token in _TOKEN.finditer(window, index):
-            begin = token.start()
-            if begin >= limit:
-                return token
-            group = token.lastindex
-            if group:
-                if not self._is_region or (group == 3 and not _is_operation(window, begin)):
-                    continue
-                name = token[group]
-                if group > 1 and b"." not in name:
-                    name = b'"' + name  # a keyword is spelled like that too, without the quotes
-                counts[name] = counts.get(name, 0) + 1
-                if not stack and self._child(token, name):
-                    return token
-                continue
-            found = token[0]
-            if found == b"{":
-                self._open(window, begin)
-            elif found == b"}":
-                if not stack:
-                    return token
-                self._close(begin)
-            elif found in (b'"', b"//"):
-                return token
-        return None
+    def _count(self, window: bytes, start: int, end: int) -> None:
+        if start < end:
+            patterns.count(window, start, end, self._sink.counts)
 
-    def _child(self, token: Match[bytes], name: bytes) -> bool:
-        """Tell of an operation directly in the region; return whether it was read to its end, which is noted."""
-        found, group, base = token[0], token.lastindex or 1, self._text.base
-        first = base + token.start() + len(found) - len(found.lstrip())
-        done = self._sink.child(name, first, base + token.end(group) + (group > 1))
+    def _child(self, window: bytes, index: int, counted: int) -> tuple[int | None, int]:
+        """Tell of the operation at a line end or string; return where it was read to, and the index behind its name.
+
+        What is read to its end counts itself, so that what stands before it, and its name, are counted now.
+        """
+        base = self._base
+        first = index
+        while window[first] in b" \t\r\n":
+            first += 1
+        found = OPERATION.match(window, first)
+        if found is None or not found.lastindex:  # a blank line, or a line of values that are no results
+            return None, first
+        group = found.lastindex
+        name, name_end = found[group], found.end(group) + (group > 1)
+        done = self._sink.child(name, base + first, base + name_end)
         if done is None:
-            return False
-        self._done = _directly(self._text, done, self._sink)
-        return True
+            return None, name_end
+        self._count(window, counted, index)
+        self._sink.counts[name] = self._sink.counts.get(name, 0) + 1
+        return _directly(self._text, done, self._sink), name_end
 
-    def _open(self, window: bytes, at: int) -> None:
-        self._is_region = _is_region(window, at, self._sink.counts)
-        if self._is_region and not self._stack:
-            self._sink.opened(self._text.base + at)
-        self._stack.append(self._is_region)
+    def _opened(self, window: bytes, index: int, limit: int) -> int:
+        """Step over a brace, and what it encloses if that is all in the window; return the index behind."""
+        base = self._base
+        is_noted = not self._depth and patterns.is_region(window, index)
+        if is_noted:
+            self._sink.opened(base + index)
+        group = patterns.GROUP.match(window, index, limit)
+        if group:
+            if is_noted:
+                self._sink.closed(base + group.end())
+            return group.end()
+        if not self._depth:
+            self._is_noted = is_noted
+        many = patterns.OPENERS.match(window, index, limit)
+        if many is None:
+            self._depth += 1
+            return index + 1
+        self._depth += window.count(b"{", index, many.end())
+        return many.end()
 
-    def _close(self, at: int) -> None:
-        was_region = self._stack.pop()
-        self._is_region = bool(self._stack[-1]) if self._stack else True
-        if was_region and not self._stack:
-            self._sink.closed(self._text.base + at + 1)
+    def _closed(self, window: bytes, index: int, limit: int) -> int:
+        """Step over closing braces, as many as are open; return the index behind."""
+        run = patterns.CLOSERS.match(window, index, limit)
+        assert run is not None
+        if window.count(b"}", index, run.end()) < self._depth:
+            self._depth -= window.count(b"}", index, run.end())
+            return run.end()
+        while self._depth:
+            index = window.index(b"}", index) + 1
+            self._depth -= 1
+        if self._is_noted:
+            self._is_noted = False
+            self._sink.closed(self._base + index)
+        return index
+
+
+def _limit(window: bytes, index: int) -> int:
+    """Return up to where a window is looked at that is not the last: up to a line end, or some other safe place."""
+    limit = window.rfind(b"\n", index + 1)
+    if limit > index:
+        return limit
+    limit = max(len(window) - MARGIN, index + 1)
+    for safe in range(limit, max(limit - _BACK, index + 1), -1):
+        if window[safe - 1] not in b'" \t/{\\':
+            return safe
+    return limit
 
 
 def _directly(text: Text, at: int, sink: Sink) -> int:
@@ -177,22 +209,3 @@ def _directly(text: Text, at: int, sink: Sink) -> int:
         if done is None:
             return name_end
         at = done
-
-
-def _is_operation(window: bytes, at: int) -> bool:
-    before = window[max(at - 64, 0) : at].rstrip()
-    return not before or before[-1] not in _NO_OPERATION_BEHIND
-
-
-def _is_region(window: bytes, at: int, counts: dict[bytes, int]) -> bool:
-    """Return whether a brace opens a region; an operation right behind it is counted."""
-    if window[at - 1 : at] == b"<":
-        return False
-    found = _BRACE.match(window, at)
-    if found is None:
-        return True
-    if found.lastindex == 1 or (found.lastindex == 2 and not found[2].endswith(_ALONE)):
-        return False
-    name = found[found.lastindex or 0]
-    counts[name] = counts.get(name, 0) + 1
-    return True

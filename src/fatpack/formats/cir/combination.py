@@ -20,7 +20,7 @@ from fatpack.formats.cir.aliases import LONGEST, AliasTable, needs
 from fatpack.formats.cir.parts import Part
 from fatpack.formats.cir.records import Interner, record_definitions, to_rename
 from fatpack.formats.cir.strings import unescaped
-from fatpack.formats.cir.words import CONTAINER, FORMS
+from fatpack.formats.cir.words import CONTAINER, FORMS, PROTOTYPE, PROTOTYPE_MAP
 from fatpack.io import limits
 from fatpack.record import Record
 
@@ -30,6 +30,20 @@ if TYPE_CHECKING:
 
     from fatpack.formats.cir.records import Key
     from fatpack.model import Piece
+
+
+#: form → the attributes that mark the outermost module as a container
+_MARKERS: Mapping[str, Mapping[bytes, bytes | None]] = {
+    "attribute": {CONTAINER: None},
+    "attribute-draft": {CONTAINER: None},
+    "prototype": {PROTOTYPE: b"{device = @device, host = @host}", PROTOTYPE_MAP: b"[]"},
+}
+#: form → what opens and closes the container where it lies in that module
+_INSIDE = {
+    "nested": (b"  module attributes {cir.offload.container} {\n", b"  }\n"),
+    "op": (b"  cir.offload.container {\n", b"  }\n"),
+    "op-string": (b"  cir.offload.container {\n", b"  }\n"),
+}
 
 
 class RecordRename(Record):
@@ -60,7 +74,14 @@ class Combination:
             raise UsageError(
                 f"CIR containers are not written in the form {form!r}", hint=f"known are {', '.join(FORMS)}"
             )
+        if form == "prototype" and len(parts) > 2:
+            raise UsageError(
+                f"a CIR container of the form 'prototype' has no place for {len(parts) - 1} device modules",
+                hint="it names one module @device; choose another form, or one device",
+            )
         self.parts = tuple(parts)
+        if form == "prototype":
+            self.parts[1].name = "device"
         self.form = form
         self._why: list[tuple[RecordRename, ...]] = []
         self._owned: list[list[int]] = []
@@ -158,12 +179,13 @@ class Combination:
         """Yield the bytes of the container."""
         yield from self._definitions()
         form = FORMS[self.form]
+        opener, closer = _INSIDE.get(self.form, (b"", b""))
         yield b"module"
-        yield from self.parts[0].around_pieces(None if form.is_op else CONTAINER)
-        yield b" {\n  cir.offload.container {\n" if form.is_op else b" {\n"
+        yield from self.parts[0].around_pieces(_MARKERS.get(self.form, {}))
+        yield b" {\n" + opener
         for number, part in enumerate(self.parts):
             yield from part.pieces(form, "device" if number else "host")
-        yield b"  }\n}\n\n" if form.is_op else b"}\n\n"
+        yield closer + b"}\n\n"
         yield from metadata.write(self._resources)
 
     def _definitions(self) -> Iterator[Piece]:

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import re
 
-from fatpack.formats.cir.text import BLANKS, PLAIN_BODY, STRING, Text
+from fatpack.formats.cir.text import BLANKS, MARGIN, STRING, Text, body_expression
 
-#: What the exact look needs: strings, comments, and the bodies of dialects' attributes and types.
-_OPAQUE = re.compile(rb'"|//|[#!][A-Za-z$._-][A-Za-z0-9$._-]*<')
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from re import Pattern
+
 #: Bytes that can end an operation or open its region: a comment on a line of its own behind one of them is one.
 _ENDS = frozenset(b"{})>]" + bytes(range(48, 58)) + bytes(range(65, 91)) + bytes(range(97, 123)) + b"_")
 _LINE = re.compile(rb"[^\r\n]*")
-#: Text in which every such body is closed again, as far as it is plain: what stands before most comments.
-_CLOSED = re.compile(
-    rb'(?:[^"/#!]+|/(?:/[^\r\n]*|(?!/))|'
-    + STRING
-    + rb"|[#!][A-Za-z0-9$._-]+(?:"
-    + PLAIN_BODY
-    + rb"|(?![A-Za-z0-9$._<-])))*"
-)
-#: How far a comment may lie behind the last known place for that.
-_NEAR = 1 << 16
+_NAME = re.compile(rb"[#!][A-Za-z$._-][A-Za-z0-9$._-]*(?=<)")
+_outside: list[Pattern[bytes]] = []
+
+
+def _outside_bodies() -> Pattern[bytes]:
+    """Return the expression for text outside of dialects' attributes and types, and for those as far as they are plain.
+
+    Strings and comments hide them. What they hold is read as MLIR does where it does not know the dialect: a slash
+    means nothing. Compiled when the first is needed, which few files do.
+    """
+    if not _outside:
+        body = body_expression(rb'[^<>(){}\[\]"-]+(?![^<>(){}\[\]"-])')
+        text = rb'[^"/#!]+(?![^"/#!])|/(?:/[^\r\n]*|(?!/))|' + STRING
+        name = rb"[#!](?:[A-Za-z$._-][A-Za-z0-9$._-]*(?![A-Za-z0-9$._-])(?:(?!<)|" + body + rb")|(?![A-Za-z$._-]))"
+        _outside.extend((re.compile(rb"(?:" + text + b"|" + name + rb")*"), re.compile(body)))
+    return _outside[0]
 
 
 class Comments:
@@ -37,7 +45,7 @@ class Comments:
 
     def end(self, at: int) -> int:
         """Return where to go on behind a ``//``: behind the comment, or behind the two bytes if it is none."""
-        if not self._is_near(at) and not self._is_plain(at) and not self.is_outside(at):
+        if not self._is_plain(at) and not self.is_outside(at):
             return at + 2
         window, base = self._text.window, self._text.base
         line = window.find(b"\n", at - base)
@@ -65,35 +73,41 @@ class Comments:
 
     def is_outside(self, at: int) -> bool:
         """Return whether a position lies in no body of a dialect's attribute or type; positions may only grow."""
-        if self._is_near(at):
-            self._outside = at
-            return True
         text, position = self._exact, self._outside
         while position < at:
-            found = text.search(_OPAQUE, position)
-            if found is None or text.start(found) >= at:
-                position = at
-                break
-            start = text.start(found)
-            if found[0] == b'"':
-                position = text.string_end(start)
-            elif found[0] == b"//":
-                position = _line_end(text, start)
+            window, base = self._text.window, self._text.base
+            limit = at - base
+            if position < base or limit > len(window):
+                text.seek(position, 2 * MARGIN)
+                window, base = text.window, text.base
+                limit = at - base
+                if limit > len(window):
+                    limit = window.rfind(b"\n", position - base + 1)  # no comment lies across that
+                    limit = limit if limit > position - base else len(window) - MARGIN
+            index = position - base
+            found = _outside_bodies().match(window, index, limit)
+            assert found is not None
+            end = found.end()
+            if end >= limit:
+                position = base + end
+            elif window[end] == 0x22:
+                position = text.string_end(base + end)
+            elif window[end] == 0x2F:
+                position = base + end + 1  # a comment that the window cuts starts here, or a slash
             else:
-                position = text.balanced_end(text.end(found) - 1)
+                position = self._body_end(base + end)
         self._outside = position
         return position == at
 
-    def _is_near(self, at: int) -> bool:
-        """Return whether nothing but plain text lies between the last known place and a position close to it."""
-        start, size = self._outside, at - self._outside
-        if not 0 <= size <= _NEAR:
-            return False
-        window, index = self._text.window, start - self._text.base
-        if not 0 <= index <= index + size <= len(window):
-            window, index = self._text.view.read(start, size), 0
-        found = _CLOSED.match(window, index, index + size)
-        return found is not None and found.end() == index + size
+    def _body_end(self, at: int) -> int:
+        """Return the position behind the name at ``at``, and behind its body."""
+        text = self._exact
+        name = text.match(_NAME, at)
+        if name is None:
+            return at + 1
+        at = text.end(name)
+        body = text.match(_outside[1], at)
+        return text.end(body) if body else text.balanced_end(at)
 
 
 def _line_end(text: Text, at: int) -> int:

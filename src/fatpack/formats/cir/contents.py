@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from fatpack.formats.cir.patterns import ALL, FUNCTIONS, MATTERS, MODULES
 from fatpack.formats.cir.stored import Contents, OffloadModule, Stub
 from fatpack.formats.cir.strings import unescaped
 from fatpack.formats.cir.words import OFFLOAD_MODULE
@@ -49,11 +50,27 @@ class Tracker:
         self._start = 0
         self._opened = self._closed = -1
 
+    def wants(self, window: bytes, start: int, end: int) -> int:
+        """Return which operations to tell of: all until the latest one is done with, then those that may matter."""
+        if self._name or self._wants_symbols:
+            return ALL
+        is_there = window.find(b"kernel", start, end) >= 0 or window.find(b"fatbin_str", start, end) >= 0
+        return FUNCTIONS if is_there else MODULES
+
     def child(self, name: bytes, start: int, name_end: int) -> int | None:
         """Note an operation directly in the module."""
         self.finish(start)
-        self._name, self._start, self._opened, self._closed = name, start, -1, -1
+        if self._wants_symbols or name == OFFLOAD_MODULE or self._may_begin(name, name_end):
+            self._name, self._start, self._opened, self._closed = name, start, -1, -1
         return None
+
+    def _may_begin(self, name: bytes, name_end: int) -> bool:
+        """Return whether an operation may be a kernel, launch one or hold a GPU binary, by the line it starts in."""
+        if b"func" not in name and b"global" not in name:
+            return False
+        if self.text.peek(name_end - 1) == b'"':
+            return True  # in generic form the attributes stand behind the region
+        return self.text.match(MATTERS, name_end) is not None
 
     def opened(self, at: int) -> None:
         """Note that the latest operation opens a region."""

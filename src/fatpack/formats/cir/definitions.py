@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from fatpack.formats.cir.faults import fault
-from fatpack.formats.cir.text import BARE_ID, NUMBER, SIGIL_ID, SYMBOL, Text
+from fatpack.formats.cir.text import BARE_ID, NUMBER, PLAIN_BODY, SIGIL_ID, SYMBOL, Text
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 #: A whole line that needs no closer look; what follows cannot belong to it.
-_LINE = re.compile(
-    rb"([#!](?:[0-9]+|[A-Za-z$_-][A-Za-z0-9$_-]*))[ \t]*=[ \t]*("
-    rb'loc\((?:"[^"\\\n\v\f]*":[0-9]+:[0-9]+|fused\[[#\w, $-]*\]|callsite\(#[\w$-]+ at #[\w$-]+\)|#[\w$-]+)\)'
-    rb"|[#!]cir\.[\w$.]+(?:<[^<>(){}\[\]\"/]*>)?"
-    rb")[ \t]*\r?\n(?![ \t\r\n]*(?::|->|<|//))"
+_PLAIN = (
+    rb'[ \t]*=[ \t]*(loc\((?:"[^"\\\n\v\f]*":[0-9]+:[0-9]+|fused\[[#\w, $-]*\]|callsite\(#[\w$-]+ at #[\w$-]+\)'
+    rb'|(?:"[^"\\\n\v\f]*"\()?#[\w$-]+\)?)\)'
+    rb"|[#!]cir\.[\w$.]+(?:<[^<>(){}\[\]\"/]*>|" + PLAIN_BODY.pattern + rb")?(?![\w$.<-])"
+    rb"|\[[^\[\](){}<>/\n-]*\]|[0-9]+[ \t]*:[ \t]*\w+)[ \t]*\r?\n(?![ \t\r\n]*(?::|->|<|//))"
 )
+_NAME = rb"([#!](?:[0-9]+|[A-Za-z$_-][A-Za-z0-9$_-]*))"
+_LINE = re.compile(_NAME + _PLAIN)
 
 
 class Definition(Record):

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 
 from fatpack.errors import BadValue
+from fatpack.findings import finding
+from fatpack.formats.cir.detection import is_bytecode
 from fatpack.formats.cir.faults import fault
 from fatpack.formats.cir.header import read
 from fatpack.formats.cir.strings import unescaped
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.formats.cir.stored import Module, Outline
-    from fatpack.model import Span
+    from fatpack.model import Finding, Span
 
 ATTRIBUTE = b"cir.cu.device_binary"
 
@@ -37,6 +39,25 @@ class DeviceBinary(Record):
     holder: str
     span: Span
     data: View
+
+
+def binaries_in(view: View) -> Iterator[DeviceBinary | Finding]:
+    """Yield the GPU binaries in a file, text or bytecode, and what is wrong with its registration.
+
+    Raises FormatError for damage before them.
+    """
+    if is_bytecode(view):
+        from fatpack.formats.cir.bytecode.binaries import binaries
+
+        yield from binaries(view)
+        return
+    from fatpack.formats.cir.outline import Outliner
+    from fatpack.formats.cir.registration import pending
+
+    outline = Outliner(view).outline()
+    yield from device_binaries(outline)
+    for breach in pending(outline):
+        yield finding(breach.code, view.span(breach.at, 0), breach.text, breach.hint)
 
 
 def device_binaries(outline: Outline) -> Iterator[DeviceBinary]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fatpack.formats.cir.body import OPERATION
+from fatpack.formats.cir.patterns import OPERATION
 from fatpack.formats.cir.text import BLANKS, STRING
 from fatpack.formats.cir.verify import Breach
 from fatpack.formats.cir.words import CONTAINER, KIND, MODULE_NAMES

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 
 from fatpack.errors import FormatError, LimitExceeded
-from fatpack.formats.cir.body import OPERATION, region_end
+from fatpack.formats.cir.body import region_end
 from fatpack.formats.cir.contents import Tracker
 from fatpack.formats.cir.definitions import run_end
 from fatpack.formats.cir.faults import fault
 from fatpack.formats.cir.header import Header, custom_header, generic_header, generic_trailer, location
+from fatpack.formats.cir.patterns import ALL, NOTHING, OPERATION
 from fatpack.formats.cir.stored import Module, Outline
 from fatpack.formats.cir.text import Text
 from fatpack.formats.cir.words import CONTAINER, FORMAT, MODULE_NAMES, OFFLOAD_MODULE, PROTOTYPE
@@ -169,7 +170,9 @@ class Outliner:
         header = generic_header(text, name_end) if is_generic else custom_header(text, name_end)
         if name == CONTAINER or _is_marked(header):
             self.marked()
-        scope = _Scope(self, level + 1)
+        # The modules of a container hold whatever they want: what is in them is not listed.
+        is_inside = bool(self._open) and (self._open[-1][1] == CONTAINER or _is_marked(self._open[-1][2]))
+        scope = _Scope(self, _LEVELS if is_inside else level + 1)
         self._open.append((start, name, header, scope))
         body = header.end
         close = region_end(text, body, scope)
@@ -227,6 +230,10 @@ class _Scope(Tracker):
         self._outliner = outliner
         self._level = level
 
+    def wants(self, window: bytes, start: int, end: int) -> int:
+        """Return which operations to tell of: all until it is known whether there are any but modules."""
+        return ALL if self.first is None or self.stray is None else super().wants(window, start, end)
+
     def child(self, name: bytes, start: int, name_end: int) -> int | None:
         """Take note of an operation; read it if it is a module or a container on a level that is listed."""
         if self.first is None:
@@ -253,6 +260,9 @@ class _Inner:
 
     def __init__(self, outer: _Scope) -> None:
         self.counts = outer.counts
+
+    def wants(self, window: bytes, start: int, end: int) -> int:
+        return NOTHING
 
     def child(self, name: bytes, start: int, name_end: int) -> int | None:
         return None

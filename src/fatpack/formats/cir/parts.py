@@ -10,7 +10,7 @@ from fatpack.formats.cir.words import BUNDLE_ID, KIND, PROTOTYPE_KIND, RECORD_LA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import TypeAlias
 
     from fatpack.formats.cir.aliases import AliasTable, Needs
@@ -70,7 +70,7 @@ class Part:
 
     def pieces(self, form: Form, role: str) -> Iterator[Piece]:
         """Yield the module as it stands in a container."""
-        indent = b"    " if form.is_op else b"  "
+        indent = b"    " if form.is_op or form.is_nested else b"  "
         keyword = b"builtin.module" if form.is_op else b"module"
         yield b"%s%s @%s attributes {" % (indent, keyword, self.name.encode())
         yield from self._attributes(form, role)
@@ -85,7 +85,7 @@ class Part:
 
     def _attributes(self, form: Form, role: str) -> Iterator[Piece]:
         """Yield the attributes in alphabetical order, as the printer has them."""
-        items: list[_Item] = [(KIND, KIND, iter((form.kind.format(role).encode(),)))]
+        items: list[_Item] = [(form.key, form.key, iter((form.kind.format(role).encode(),)))]
         if self.id is not None:
             items.append((BUNDLE_ID, BUNDLE_ID, iter((escaped(self.id.encode("utf-8", "surrogateescape")),))))
         for attr in self.module.attrs if self.module else ():
@@ -93,11 +93,10 @@ class Part:
                 items.append(self._kept(attr))
         yield from listed(items)
 
-    def around_pieces(self, marker: bytes | None) -> Iterator[Piece]:
-        """Yield the attributes of the module around all others, among them the one that marks a container."""
+    def around_pieces(self, markers: Mapping[bytes, bytes | None]) -> Iterator[Piece]:
+        """Yield the attributes of the module around all others, among them those that mark a container."""
         items = [self._kept(attr) for attr in self.around]
-        if marker is not None:
-            items.append((marker, marker, None))
+        items += [(key, key, None if value is None else iter((value,))) for key, value in markers.items()]
         if items:
             yield b" attributes {"
             yield from listed(items)

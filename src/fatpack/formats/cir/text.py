@@ -33,16 +33,28 @@ BARE_ID = re.compile(rb"[A-Za-z_][A-Za-z0-9_$.]*")
 SIGIL_ID = re.compile(rb"[#!](?:[0-9]+|[A-Za-z$._-][A-Za-z0-9$._-]*)")
 SYMBOL = re.compile(rb"@(?=[A-Za-z_\"])")
 NUMBER = re.compile(rb"-?(?:0x[0-9A-Fa-f]+|[0-9]+(?:\.[0-9]*(?:[eE][-+]?[0-9]+)?)?)")
-_SPACE = re.compile(rb"[ \t\r\n\0]*(?://[^\r\n]*)?")
+_BLANK = re.compile(rb"[ \t\r\n\0]*")
+_COMMENT = re.compile(rb"//[^\r\n]*(?:[ \t\r\n]*//[^\r\n]*)*")
 _STRING = re.compile(rb'"[^"\\\n\v\f]*"')
 _BRACKET = re.compile(rb'["<>()\[\]{}]|->|//|\{-#|#-\}')
-#: The body of a dialect's attribute or type as far as one expression can match it: nearly all of them.
-STRING = rb'"[^"\\\n\v\f]*(?:\\.[^"\\\n\v\f]*)*"'
-_ITEM = rb'(?:[^<>(){}\[\]"/-]|->|-(?!>)|' + STRING + rb")"
-_INNER = rb"<" + _ITEM + rb"*>"
-_GROUP = rb"\((?:" + _ITEM + rb"|" + _INNER + rb")*\)|\[" + _ITEM + rb"*\]|\{" + _ITEM + rb"*\}"
-PLAIN_BODY = rb"<(?:" + _ITEM + rb"|" + _INNER + rb"|" + _GROUP + rb")*>"
-_PLAIN_BODY = re.compile(PLAIN_BODY)
+#: Strings with nothing but valid escapes.
+STRING = rb'"[^"\\\n\v\f]*(?:\\(?:["\\nt]|[0-9A-Fa-f]{2})[^"\\\n\v\f]*)*"'
+
+
+def body_expression(text: bytes) -> bytes:
+    """Return the expression for the body of a dialect's attribute or type as far as one can match it: nearly all.
+
+    Every byte has one way to match, so that none is tried twice.
+    """
+    item = text + rb"|->?|" + STRING
+    flat = b"|".join(rb"\%c(?:%s)*\%c" % (opener, item, closer) for opener, closer in (b"()", b"[]", b"{}"))
+    one = rb"<(?:" + item + b"|" + flat + rb")*>"
+    two = rb"<(?:" + item + b"|" + flat + b"|" + one + rb")*>"
+    groups = b"|".join(rb"\%c(?:%s|%s)*\%c" % (opener, item, one, closer) for opener, closer in (b"()", b"[]", b"{}"))
+    return rb"<(?:" + item + b"|" + two + b"|" + groups + rb")*>"
+
+
+PLAIN_BODY = re.compile(body_expression(rb'[^<>(){}\[\]"/-]+(?![^<>(){}\[\]"/-])'))
 _BODY_PREFIX = re.compile(rb"[#!][A-Za-z$._-][A-Za-z0-9$._-]*\Z")
 
 BLANKS = b" \t\r\n\0"
@@ -116,11 +128,16 @@ class Text:
     def space_end(self, at: int) -> int:
         """Return the position of the first byte from ``at`` on that is neither blank nor in a comment."""
         while True:
-            found = self.match(_SPACE, at)
-            end = self.end(found) if found else at
-            if end == at:
+            index = self.seek(at)
+            found = _BLANK.match(self.window, index)
+            assert found is not None
+            at = self.base + found.end()
+            if found.end() == len(self.window) and not self.is_last:
+                continue
+            comment = self.match(_COMMENT, at)
+            if comment is None:
                 return at
-            at = end
+            at = self.end(comment)
 
     def trimmed(self, at: int, floor: int) -> int:
         """Return the position behind the last byte before ``at`` that is not blank, at least ``floor``."""
@@ -148,7 +165,7 @@ class Text:
         ``affine_set<(d0) : (d0 <= 5)>``. Raises BadValue for brackets that do not match.
         """
         if self.peek(at) == b"<":
-            found = self.match(_PLAIN_BODY, at)
+            found = self.match(PLAIN_BODY, at)
             if found:
                 return self.end(found)
         brackets = _Brackets()

@@ -11,6 +11,7 @@ from fatpack.formats.cir.faults import Lines, fault
 from fatpack.formats.cir.locate import bundle_id, containers, role, triple
 from fatpack.formats.cir.misplaced import misplaced
 from fatpack.formats.cir.outline import Outliner
+from fatpack.formats.cir.registration import lost
 from fatpack.formats.cir.stored import Nested, Stored
 from fatpack.formats.cir.verify import Facts, ModuleFacts, breaches
 from fatpack.formats.cir.words import CONTAINER, CURRENT, FORMAT
@@ -41,7 +42,7 @@ def parse_text(view: View, *, strict: bool) -> Container:
         return _without_container(view, outline)
     container, form = found[0]
     facts = _facts(outline, container, form)
-    modules = [module for module in container.modules if not module.is_op]
+    modules = _modules(container)
     if outline.damage and not modules:
         raise outline.damage
     images = tuple(_image(outline, module, known) for module, known in zip(modules, facts.modules, strict=True))
@@ -53,15 +54,17 @@ def parse_text(view: View, *, strict: bool) -> Container:
     return Container(FORMAT, 0, images, view.span(), attrs=attrs, findings=tuple(notes), record=stored)
 
 
+def _modules(container: Module) -> list[Module]:
+    return [module for module in container.modules if not module.is_op]
+
+
 def _facts(outline: Outline, container: Module, form: str) -> Facts:
     marker = container.attr(CONTAINER)
     wrong = marker.key[0] if marker and marker.value is not None else None
     modules = []
-    for module in container.modules:
-        if not module.is_op:
-            found = role(module, outline)
-            spelling = bundle_id(module, outline)
-            modules.append(ModuleFacts(module.start, module.name, found.kind, found.style, spelling))
+    for module in _modules(container):
+        found = role(module, outline)
+        modules.append(ModuleFacts(module.start, module.name, found.kind, found.style, bundle_id(module, outline)))
     return Facts(container.start, container.is_op, form, wrong, container.first, container.stray, tuple(modules))
 
 
@@ -131,7 +134,9 @@ def _notes(view: View, outline: Outline, found: Sequence[tuple[Module, str]], fa
     if form not in (CURRENT, "nested"):
         text = f"the container has the form {form!r} of an older producer"
         notes.append(finding("FP1507", view.span(facts.start, 0), text, f"current clang wants the form {CURRENT!r}"))
-    for breach in islice(chain(breaches(facts), misplaced(outline)), MOST_FINDINGS):
+    hosts = (module for module, known in zip(_modules(found[0][0]), facts.modules, strict=True) if known.kind == "host")
+    registrations = chain.from_iterable(map(lost, hosts))
+    for breach in islice(chain(breaches(facts), misplaced(outline), registrations), MOST_FINDINGS):
         text = f"{lines.place(breach.at)}: {breach.text}"
         notes.append(finding(breach.code, view.span(breach.at, 0), text, breach.hint))
     for other, _ in found[1:MOST_FINDINGS]:

@@ -39,18 +39,25 @@ OFFLOAD_MODULE = b"cir.offload.module"
 
 
 class Form(Record):
-    """How a form is written: the container as an operation or an attribute, and a module's kind as which value."""
+    """How a form is written: the container as an operation or an attribute, and a module's kind as which value.
+
+    ``key`` is the attribute that holds the kind; ``is_nested`` puts the container into a module of its own.
+    """
 
     is_op: bool
     kind: str
+    key: bytes = KIND
+    is_nested: bool = False
 
 
 #: name → the forms that are written
 FORMS = {
     "attribute": Form(is_op=False, kind="#cir.offload<{}>"),
     "attribute-draft": Form(is_op=False, kind="#cir.offload_kind<{}>"),
+    "nested": Form(is_op=False, kind="#cir.offload<{}>", is_nested=True),
     "op": Form(is_op=True, kind="#cir.offload_kind<{}>"),
     "op-string": Form(is_op=True, kind='"{}"'),
+    "prototype": Form(is_op=False, kind='"{}"', key=PROTOTYPE_KIND),
 }
 
 #: What current clang reads.

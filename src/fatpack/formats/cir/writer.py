@@ -28,9 +28,9 @@ _TO_TEXT = "convert it to text first: cir-opt in.cirbc -o in.cir"
 def write(container: Container) -> Iterator[Piece]:
     """Yield the pieces of a container.
 
-    ``attrs["form"]`` is the form to write (see :mod:`~fatpack.formats.cir.words`): ``attribute`` by default, ``op``,
-    ``op-string`` or ``attribute-draft``. The ID of an image is ``attrs["id"]``, else that of its target. Raises
-    UsageError for what cannot be a container, FormatError for modules that are no valid text, Unsupported for bytecode.
+    ``attrs["form"]`` is the form to write, one of ``words.FORMS``; ``attribute`` by default. The ID of an image is
+    ``attrs["id"]``, else that of its target. Raises UsageError for what cannot be a container, FormatError for modules
+    that are no valid text, Unsupported for bytecode.
     """
     record = container.record
     if isinstance(record, (Stored, Bytecode)) and _is_unchanged(container, record):
@@ -45,8 +45,11 @@ def combine(container: Container, *, rename_records: bool = True) -> Combination
     With ``rename_records`` false, records that modules define differently are refused instead of renamed.
     """
     form = container.attrs.get("form", CURRENT)
-    if form == "nested":
-        form = CURRENT
+    if form == "offload-module":
+        raise UsageError(
+            "AMD's representation, offload-module, is not written",
+            hint="its device modules are operations of the host module and share its types; they cannot stand alone",
+        )
     if form not in FORMS:
         raise UsageError(f"CIR containers are not written in the form {form!r}", hint=f"known are {', '.join(FORMS)}")
     parts = _parts(container.images)

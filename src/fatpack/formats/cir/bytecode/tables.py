@@ -148,6 +148,11 @@ class File:
             raise damaged(self.view, section.data, "strings", problem, expected=f"less than {self._string_count}")
         return self._strings[self._string_starts[number] : self._string_starts[number + 1] - 1]
 
+    def string_span(self, number: int) -> tuple[int, int]:
+        """Return where a string of the table stands in the file, and its size without its NUL."""
+        size = len(self.string(number))
+        return self._by_id[STRINGS].data + self._string_starts[number], size
+
     def _read_names(self) -> None:
         stream = self._stream(DIALECTS)
         dialects = []
@@ -265,6 +270,13 @@ class Attribute(Record):
         if stream is None or stream.varint() not in (2, 3):
             return None
         return self.file.string(stream.varint())
+
+    def string_span(self) -> tuple[int, int] | None:
+        """Return where the value of a string stands in the file, and its size; None for anything else."""
+        stream = self._builtin()
+        if stream is None or stream.varint() not in (2, 3):
+            return None
+        return self.file.string_span(stream.varint())
 
     def is_unit(self) -> bool:
         """Return whether this is the unit attribute."""

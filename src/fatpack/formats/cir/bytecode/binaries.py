@@ -1,0 +1,39 @@
+"""GPU binaries inside host modules in bytecode: raw bytes in the string table.
+
+Only the attribute ``cir.cu.device_binary`` is found. After lowering the binary is in ``#cir.const_array``, an attribute
+in ClangIR's own encoding, which is numbered without versions and cannot be read.
+"""
+
+from __future__ import annotations
+
+from fatpack.formats.cir.bytecode.container import attributes
+from fatpack.formats.cir.bytecode.operations import Walker
+from fatpack.formats.cir.bytecode.tables import File
+from fatpack.formats.cir.device_binary import ATTRIBUTE, DeviceBinary
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.formats.cir.bytecode.operations import Node
+    from fatpack.io.source import View
+
+
+def binaries(view: View) -> Iterator[DeviceBinary]:
+    """Yield the GPU binaries of all modules of a file. Raises BadValue for damage."""
+    file = File(view)
+    walker = Walker(file)
+    yield from _in_modules(file, walker.walk())
+    if walker.damage:
+        raise walker.damage
+
+
+def _in_modules(file: File, outer: Node) -> Iterator[DeviceBinary]:
+    for node in outer.modules:
+        number = attributes(file, node).get(ATTRIBUTE)
+        if number is not None:
+            place = file.attribute(number).string_span()
+            if place:
+                start, size = place
+                yield DeviceBinary(ATTRIBUTE.decode(), file.view.span(start, size), file.view.slice(start, size))
+        yield from _in_modules(file, node)

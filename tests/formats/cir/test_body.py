@@ -1,0 +1,55 @@
+"""What is found in the bodies of modules, at the seams of the window and in files without a line end too."""
+
+from __future__ import annotations
+
+import pytest
+from tests.builders.cir import HOST, SM_80, combined, parsed
+
+from fatpack.formats import cir
+from fatpack.formats.cir import text
+
+KERNEL = '  cir.func @f%d(%%a: i1 {llvm.noundef}) cc(ptx_kernel) {\n    "cir.x"() {b = "}"} : () -> () // {\n  }\n'
+STUB = '  cir.func @s%d() attributes {cu.kernel_name = #cir.cu.kernel_name<"k%d">} {\n    cir.call @x()\n  }\n'
+PLAIN = "  cir.func @g%d() {\n    cir.if %%a {\n      cir.scope { cir.yield }\n    }\n  }\n"
+DICTIONARY = '  cir.x {\n    a.b = 1 : i32,\n    "c.d" = [2,\n    3], e.f\n  }\n'
+
+
+def module(body: str) -> dict[str, object]:
+    made = combined((f"module {{\n{body}}}\n", HOST), ("module {\n}\n", SM_80))
+    return cir.describe(parsed(made, strict=True))["modules"][0]  # type: ignore[index, no-any-return]
+
+
+@pytest.mark.parametrize("extra", [0, 11, 500])
+def test_functions_are_found_wherever_the_window_ends(extra: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "WINDOW", 3 * text.MARGIN + extra)
+    count = 400
+    body = "".join(KERNEL % n + STUB % (n, n) + PLAIN % n + DICTIONARY for n in range(count))
+    found = module(body)
+    assert found["kernels"] == [f"f{n}" for n in range(count)]
+    assert found["stubs"] == [{"symbol": f"s{n}", "kernel": f"k{n}"} for n in range(count)]
+    names = ("cir.call", "cir.func", "cir.if", "cir.scope", "cir.x", "cir.yield")
+    assert found["op_counts"] == dict(zip(names, (count, 3 * count, count, count, 2 * count, count), strict=True))
+
+
+@pytest.mark.parametrize("head", ["", "\n", "\r\n"])
+def test_a_head_in_several_lines_is_still_that_of_a_stub(head: str) -> None:
+    one = f'  cir.func @s(){head or " "}  attributes {{cu.kernel_name = #cir.cu.kernel_name<"k">}} {{\n  }}\n'
+    assert module(PLAIN % 1 + one + PLAIN % 2)["stubs"] == [{"symbol": "s", "kernel": "k"}]
+
+
+@pytest.mark.parametrize("blank", [" ", "\n", "\t"])
+def test_long_runs_of_blanks_are_passed_over(blank: str) -> None:
+    assert module(f"  cir.x\n{blank * 700_000}\n  cir.x\n")["op_counts"] == {"cir.x": 2}
+
+
+def test_operations_in_one_line_are_counted_in_generic_form() -> None:
+    one = '%1 = "cir.x"(%0) {a = "y.z(", b = loc("f.g"(#l))} : () -> () '
+    found = module('  "cir.y"() : () -> () ' + one.replace("#l", "unknown") * 9000 + "\n")
+    assert found["op_counts"]["cir.y"] == 1  # type: ignore[index]
+    assert found["op_counts"]["cir.x"] in range(8990, 9001)  # type: ignore[index]
+
+
+def test_deep_nesting_ends_where_it_should() -> None:
+    depth = 30_000
+    found = module("  cir.x {\n" * depth + "  }\n" * depth + "  cir.y\n")
+    assert found["op_counts"] == {"cir.x": depth, "cir.y": 1}

@@ -1,0 +1,63 @@
+"""Host modules that have lost the registration of their GPU binary, and those that only wait for it."""
+
+from __future__ import annotations
+
+import pytest
+from tests.builders.cir import HOST, SM_80, combined, parsed
+
+import fatpack
+from fatpack.model import Finding
+
+STUB = (
+    '  cir.func @_Z20__device_stub__kv() attributes {cu.kernel_name = #cir.cu.kernel_name<"_Z1kv">} {\n'
+    "    cir.return\n  }\n"
+)
+BINARY = (
+    '  cir.global "private" constant internal @__cuda_fatbin_str = #cir.const_array<"abcd" : !cir.array<!u8i x 4>> : '
+    '!cir.array<!u8i x 4> section(".nv_fatbin")\n'
+)
+CONSTRUCTOR = "  cir.func internal private @__cuda_module_ctor() {\n    cir.return\n  }\n"
+TABLE = CONSTRUCTOR.replace("module_ctor", "register_globals")
+
+#: what is in the module → what is said about it
+MODULES = {
+    STUB: "FP1514 one stub launches a kernel, and the module knows no GPU binary",
+    BINARY: "FP1513 the GPU binary in @__cuda_fatbin_str is not registered: there is no @__cuda_module_ctor",
+    CONSTRUCTOR: "FP1513 @__cuda_module_ctor has nothing to register: there is no @__cuda_fatbin_str",
+    STUB
+    + BINARY
+    + CONSTRUCTOR: "FP1513 @__cuda_module_ctor registers no kernels: there is no @__cuda_register_globals",
+    STUB + BINARY + CONSTRUCTOR + TABLE: "",
+    BINARY + CONSTRUCTOR: "",
+    '  cir.func @f() {a = "__cuda_module_ctor"}\n': "",
+    "  cir.func @f()\n": "",
+}
+
+
+def said(text: str) -> list[str]:
+    found = [item for item in fatpack.scan(text.encode()) if isinstance(item, Finding)]
+    return [f"{item.code} {item.message}" for item in found]
+
+
+@pytest.mark.parametrize("body", MODULES)
+@pytest.mark.parametrize("model", ["cuda", "hip"])
+def test_a_module_says_what_is_missing(body: str, model: str) -> None:
+    messages = said(f"module {{\n{body}}}\n".replace("__cuda", f"__{model}"))
+    expected = MODULES[body].replace("__cuda", f"__{model}")
+    assert len(messages) == bool(expected)
+    if expected:
+        code, _, text = expected.partition(" ")
+        assert messages[0].startswith(f"{code} line 1, column 1: {text}")
+
+
+@pytest.mark.parametrize("attribute", ['cir.cu.binary_handle = #cir.cu.binary_handle<"a">', "cir.cu.device_binary"])
+def test_a_module_that_knows_its_binary_waits_for_nothing(attribute: str) -> None:
+    if "handle" not in attribute:
+        attribute += ' = "CCOB" : !cir.array<!u8i x 4>'
+    assert not [text for text in said(f"module attributes {{{attribute}}} {{\n{STUB}}}\n") if "FP151" in text]
+
+
+def test_the_host_of_a_container_waits_by_nature_and_may_have_lost_its_registration() -> None:
+    for body, codes in ((STUB, []), (STUB + BINARY, ["FP1513"])):
+        made = combined((f"module {{\n{body}}}\n", HOST), ("module {\n}\n", SM_80))
+        assert [finding.code for finding in parsed(made).findings] == codes
