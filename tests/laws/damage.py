@@ -1,7 +1,7 @@
 """Where the laws damage a file: at the fields that readers know, and here and there between them.
 
 A reader goes by the values of fields, so damage to each of them is worth a try; of the many bytes that are only
-passed on, compared or inflated, some are enough in a quick run. The slow laws try every byte.
+passed on, compared or inflated, some are enough in a quick run. The slow laws try every byte, or many more of them.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ def test_flipped_bytes_give_a_result_or_an_error_of_ours(name: str, path: Path) 
 @each_fixture
 @pytest.mark.slow
 def test_bytes_may_be_damaged_or_be_the_last(name: str, path: Path) -> None:
-    """The full sweep: each byte that says something in turn inverted, and each the last one of the file."""
+    """Each byte of a number, and hundreds of the others (all of bitcode), inverted, and the last one of the file."""
     data = path.read_bytes()
     for at in places(_labels(data), 600 if name != "bitcode" else len(data)):
         _use(data[:at])
