@@ -21,7 +21,7 @@ from fatpack.io import limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from fatpack.io.source import View
 
@@ -33,6 +33,11 @@ TYPES = {1: "relocatable", 2: "executable", 3: "shared object", 4: "core dump"}
 
 #: sh_type
 SYMTAB, NOTE, NOBITS, DYNSYM = 2, 7, 8, 11
+
+#: sh_type of what takes no bytes; nor do the global, local, shared and reserved shared memory of CUDA, which relocatable
+#: cubins (``ptxas -c``) have in types of their own
+_WITHOUT_BYTES = {0, NOBITS}
+_WITHOUT_BYTES_CUDA = {*_WITHOUT_BYTES, 0x70000007, 0x70000009, 0x7000000A, 0x70000015}
 
 #: Section headers and symbols are read this many at a time.
 _ROWS = 8192
@@ -63,8 +68,10 @@ class Shape:
         self.row = struct.Struct(order + ("IIQQQQII16x" if wide else "IIIIIIII8x"))
 
 
-#: (EI_CLASS, EI_DATA) → shape
-_SHAPES = {(kind, data): Shape(32 * kind, order) for kind in (1, 2) for data, order in ((1, "<"), (2, ">"))}
+#: EI_CLASS and EI_DATA behind the magic → shape
+_SHAPES = {
+    b"\x7fELF" + bytes((kind, data)): Shape(32 * kind, order) for kind in (1, 2) for data, order in ((1, "<"), (2, ">"))
+}
 
 
 class Elf:
@@ -125,17 +132,19 @@ class Elf:
         if self.shentsize != size:
             return None, found
         end = max(end, self.shoff + count * size)
+        empty = _WITHOUT_BYTES_CUDA if self.machine == CUDA else _WITHOUT_BYTES
         at = self.shoff
         # No more rows than there are bytes: the count is 64 bits wide and comes from the file.
         left = min(count, max(len(view) - at, 0) // size)
         while left > 0:
             block = view.head(at, min(left, _ROWS) * size)
-            for kind, offset, extent in shape.extent.iter_unpack(block):
+            for row in shape.extent.iter_unpack(block):
+                kind, offset, extent = row
                 # Section 0 describes nothing; its size may be the count.
-                if offset + extent > end and kind != NOBITS and kind:
+                if offset + extent > end and kind not in empty:
                     end = offset + extent
                 if kind in wanted:
-                    found.append((kind, offset, extent))
+                    found.append(row)
             at += len(block)
             left -= _ROWS
         return end, found
@@ -156,7 +165,7 @@ class Elf:
 
 def header(view: View, head: bytes) -> Elf | None:
     """Return the header from the first 64 bytes of an image; None when it is cut short or of an unknown class."""
-    shape = _SHAPES.get((head[4], head[5])) if len(head) >= 52 and head.startswith(b"\x7fELF") else None
+    shape = _SHAPES.get(head[:6])
     return None if shape is None or len(head) < shape.header.size else Elf(view, shape, head)
 
 
@@ -171,13 +180,17 @@ class Symbols:
         """Find the table and load its names. Raises FormatError when headers, table or names are damaged."""
         self.view = view
         self.is_present = False
+        self._names, self._budget = b"", 0
         elf = header(view, view.head(0, 64))
         if elf is None:
             raise self._bad("header", "is no ELF header, or cut short", 0)
         self._shape = elf.shape
         sections = self._sections(elf)
-        row = next((found for kind in kinds for found in sections if found[0] == kind), None)
-        if row is None:
+        for kind in kinds:
+            if kind in sections:
+                row = sections[kind]
+                break
+        else:
             return
         _, self._at, self._size, link, entsize = row
         size = self._shape.symbol.size
@@ -206,8 +219,13 @@ class Symbols:
     def __iter__(self) -> Iterator[tuple[int, int, int, int]]:
         """Yield (name, st_info, st_other, st_shndx) of each symbol; the name for :meth:`name`."""
         if not self.is_present:
-            return
+            return iter(())
         step = _ROWS * self._shape.symbol.size
+        if self._size <= step:  # the usual case, without a generator in between
+            return self._shape.symbol.iter_unpack(self.view.read(self._at, self._size))
+        return self._blocks(step)
+
+    def _blocks(self, step: int) -> Iterator[tuple[int, int, int, int]]:
         for at in range(self._at, self._at + self._size, step):
             block = self.view.read(at, min(step, self._at + self._size - at))
             yield from self._shape.symbol.iter_unpack(block)
@@ -220,26 +238,34 @@ class Symbols:
 
     def name(self, at: int) -> bytes:
         """Return the name at an offset of the string table. Raises BadValue, LimitExceeded."""
-        end = self._names.find(b"\0", at)
-        if at >= len(self._names) or end < 0:
-            raise self._bad("symbol name", f"at {at:#x} is outside the {len(self._names)} bytes of names", self._at)
-        self._budget -= end - at
-        if self._budget < 0:
-            raise LimitExceeded(
-                "the names of the symbols are far longer than the image",
-                format="elf",
-                offset=self.view.offset(self._at),
-                field="symbol names",
-                hint="raise fatpack.io.limits.STRING_RATIO if you trust the file",
-                chain=self.view.chain,
-            )
-        return self._names[at:end]
+        return self.names((at,))[0]
 
-    def _sections(self, elf: Elf) -> list[tuple[int, int, int, int, int]]:
+    def names(self, places: Iterable[int]) -> list[bytes]:
+        """Return the names at offsets of the string table. Raises BadValue, LimitExceeded."""
+        names, budget, found = self._names, self._budget, []
+        for at in places:
+            end = names.find(b"\0", at)
+            if end < 0:
+                raise self._bad("symbol name", f"at {at:#x} is outside the {len(names)} bytes of names", self._at)
+            budget -= end - at
+            if budget < 0:
+                raise LimitExceeded(
+                    "the names of the symbols are far longer than the image",
+                    format="elf",
+                    offset=self.view.offset(self._at),
+                    field="symbol names",
+                    hint="raise fatpack.io.limits.STRING_RATIO if you trust the file",
+                    chain=self.view.chain,
+                )
+            found.append(names[at:end])
+        self._budget = budget
+        return found
+
+    def _sections(self, elf: Elf) -> dict[int, tuple[int, int, int, int, int]]:
         """Return the section headers that may be wanted: the first of each symbol table's type."""
         count = elf.section_count()
         if not count:
-            return []
+            return {}
         size = self._shape.section.size
         if elf.shentsize != size:
             raise self._bad("section table", f"has entries of {elf.shentsize} bytes, not of {size}", elf.shoff)
@@ -248,9 +274,9 @@ class Symbols:
         for at in range(elf.shoff, elf.shoff + count * size, _ROWS * size):
             block = self.view.read(at, min(_ROWS * size, elf.shoff + count * size - at))
             for row in self._shape.section.iter_unpack(block):
-                if row[0] in (SYMTAB, DYNSYM):
-                    first.setdefault(row[0], row)
-        return list(first.values())
+                if row[0] in (SYMTAB, DYNSYM) and row[0] not in first:
+                    first[row[0]] = row
+        return first
 
     def _header(self, elf: Elf, index: int) -> tuple[int, int, int, int, int]:
         if index >= elf.section_count():
@@ -277,3 +303,8 @@ class Symbols:
 def text(name: bytes) -> str:
     """Return a stored name as text; bytes that are no UTF-8 become escapes, so that nothing is lost."""
     return name.decode("utf-8", "backslashreplace")
+
+
+def texts(names: Sequence[bytes]) -> list[str]:
+    """Return stored names, none of which holds a zero, as :func:`text` does, all at once."""
+    return text(b"\0".join(names)).split("\0") if names else []

@@ -37,6 +37,12 @@ class Span(Record):
     end: int
     source: tuple[str, ...] = ()
 
+    # There is one for every image of a listing, and more: this takes less than half the time of the general way.
+    def __init__(self, start: int, end: int, source: tuple[str, ...] = ()) -> None:
+        _put_start(self, start)
+        _put_end(self, end)
+        _put_source(self, source)
+
     @property
     def size(self) -> int:
         """The number of bytes in the span."""
@@ -45,6 +51,9 @@ class Span(Record):
     def __repr__(self) -> str:
         chain = f" of {' → '.join(self.source)}" if self.source else ""
         return f"[{hexadecimal(self.start)}, {hexadecimal(self.end)}){chain}"
+
+
+_put_start, _put_end, _put_source = Span._setters
 
 
 class Target(Record):
@@ -116,6 +125,33 @@ class Image(Record):
     compression: str | None = None
     attrs: Mapping[str, str] = _NOTHING
     record: object = None
+
+    # As for Span.
+    def __init__(
+        self,
+        target: Target,
+        form: str,
+        data: Data,
+        size: int,
+        stored_size: int | None,
+        span: Span,
+        compression: str | None = None,
+        attrs: Mapping[str, str] = _NOTHING,
+        record: object = None,
+    ) -> None:
+        _put_target(self, target)
+        _put_form(self, form)
+        _put_data(self, data)
+        _put_size(self, size)
+        _put_stored_size(self, stored_size)
+        _put_span(self, span)
+        _put_compression(self, compression)
+        _put_attrs(self, attrs)
+        _put_record(self, record)
+
+
+_put_target, _put_form, _put_data, _put_size, _put_stored_size, *_rest = Image._setters
+_put_span, _put_compression, _put_attrs, _put_record = _rest
 
 
 class Container(Record):

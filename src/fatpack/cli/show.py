@@ -61,8 +61,12 @@ def _write(record: dict[str, Any], verbose: int) -> None:
     if record.get("error"):
         sys.stdout.flush()
         sys.stderr.write(f"fatpack: error: {record['error']['message']}\n")
-    else:
+        return
+    gc.disable()  # as for making it
+    try:
         write_lines(render(record, verbose=verbose))
+    finally:
+        gc.enable()
 
 
 def show_sums(files: Sequence[str], by: str, *, as_json: bool = False, deep: bool = False) -> int:

@@ -60,9 +60,14 @@ MAGICS = {
 }
 
 
+#: four bytes → the magic that starts with them
+_MAGIC_OF = {magic[:4]: magic for magic in MAGICS}
+
+
 def sniff(head: bytes) -> str | None:
     """Return the JSON name of the container format whose magic these bytes start with, or None."""
-    return next((name for magic, name in MAGICS.items() if head.startswith(magic)), None)
+    magic = _MAGIC_OF.get(head[:4])
+    return MAGICS[magic] if magic is not None and head.startswith(magic) else None
 
 
 #: What the first marker line of a text bundle holds; it is preceded by a comment token that differs by language.

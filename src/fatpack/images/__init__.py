@@ -136,13 +136,13 @@ def _recognise_elf(view: View, head: bytes) -> Recognised:
         # Not even the machine can be trusted; the size tells the caller that bytes are missing.
         return Recognised("object", size=None if len(head) == 64 else 64, detail="ELF with an unreadable header")
     if elf.machine == CUDA:
-        from fatpack.images import cubin
+        from fatpack.images.cubin import claim
 
-        return cubin.claim(elf)
+        return claim(elf)
     if elf.machine == AMDGPU:
-        from fatpack.images import amdgpu
+        from fatpack.images.amdgpu import claim
 
-        return amdgpu.claim(elf)
+        return claim(elf)
     from fatpack.images import machine
 
     claimed = machine.claim(elf)
@@ -160,21 +160,21 @@ def kernels(view: View, form: str) -> tuple[str, ...]:
     damaged, LimitExceeded when they are out of proportion.
     """
     if form == "cubin":
-        from fatpack.images import cubin
+        from fatpack.images.cubin import kernels as named
 
-        return cubin.kernels(view)
+        return named(view)
     if form == "code-object":
-        from fatpack.images import amdgpu
+        from fatpack.images.amdgpu import kernels as named
 
-        return amdgpu.kernels(view)
+        return named(view)
     if form == "ptx":
-        from fatpack.images import ptx
+        from fatpack.images.ptx import kernels as named
 
-        return ptx.kernels(view)
+        return named(view)
     if form == "spirv":
-        from fatpack.images import spirv
+        from fatpack.images.spirv import kernels as named
 
-        return spirv.kernels(view)
+        return named(view)
     return ()
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.images import Recognised
-    from fatpack.model import Finding, Image
+    from fatpack.model import Finding, Image, Target
 
 #: first part of a triple → (family, pointer size; 0 unknown). ``amdgpu`` and what follows it is LLVM 23's ``amdgcn``.
 _FAMILIES = {
@@ -181,21 +181,22 @@ _AGREEING = {
 _WITH_MAGIC = {"bitcode", "cubin", "fatbin", "spirv"}
 
 
+#: what is stored and claimed → the contradictions. A library has thousands of images for a dozen targets.
+_KNOWN: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {}
+_MOST_KNOWN = 1000
+
+
 def disagreements(image: Image, recognised: Recognised) -> Iterator[Finding]:
     """Yield a finding for everything in which the bytes of an image contradict what is stored about it."""
-    stored, real = image.form, recognised.form
-    agreeing = _AGREEING.get(stored, {stored})
-    if real and agreeing is not None and real not in agreeing and real != "empty":
-        yield finding("FP1101", image.span, f"stored as {stored}, but the bytes are {real}")
-    if not real and stored in _WITH_MAGIC:
-        yield finding("FP1105", image.span, f"stored as {stored}, but the bytes do not look like it")
-    triple, arch = image.target.triple, image.target.arch
-    problem = of_triple(triple, recognised)
-    if problem:
-        yield finding("FP1103", image.span, problem)
-    problem = of_arch(arch, triple, recognised)
-    if problem:
-        yield finding("FP1102", image.span, problem)
+    target = image.target
+    labels = (image.form, target.triple, target.arch, recognised.form, recognised.triple, recognised.arch)
+    problems = _KNOWN.get(labels)
+    if problems is None:
+        if len(_KNOWN) >= _MOST_KNOWN:
+            _KNOWN.clear()
+        problems = _KNOWN[labels] = tuple(_of_labels(image.form, target, recognised))
+    for code, problem in problems:
+        yield finding(code, image.span, problem)
     if recognised.size is not None and recognised.size > image.size:
         yield finding(
             "FP1104",
@@ -203,3 +204,19 @@ def disagreements(image: Image, recognised: Recognised) -> Iterator[Finding]:
             f"its headers describe {recognised.size} bytes, and {image.size} are there",
             "cut short?",
         )
+
+
+def _of_labels(stored: str, target: Target, recognised: Recognised) -> Iterator[tuple[str, str]]:
+    """Yield code and sentence of every contradiction between what is stored and what the image claims to be."""
+    real = recognised.form
+    agreeing = _AGREEING.get(stored, {stored})
+    if real and agreeing is not None and real not in agreeing and real != "empty":
+        yield "FP1101", f"stored as {stored}, but the bytes are {real}"
+    if not real and stored in _WITH_MAGIC:
+        yield "FP1105", f"stored as {stored}, but the bytes do not look like it"
+    problem = of_triple(target.triple, recognised)
+    if problem:
+        yield "FP1103", problem
+    problem = of_arch(target.arch, target.triple, recognised)
+    if problem:
+        yield "FP1102", problem

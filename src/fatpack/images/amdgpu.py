@@ -17,7 +17,7 @@ Code object v2 has the processor in a note, which is not read: it has been out o
 
 from __future__ import annotations
 
-from fatpack.elf import DYNSYM, SYMTAB, Elf, Symbols, text
+from fatpack.elf import DYNSYM, SYMTAB, Elf, Symbols, texts
 from fatpack.images import Recognised
 
 TYPE_CHECKING = False
@@ -103,8 +103,24 @@ _SIGNS = ("", "", "-", "+")
 _OBJECT, _HSA_KERNEL = 1, 10
 
 
+#: header fields → (arch, triple, detail): a library has thousands of code objects with a dozen headers
+_CLAIMS: dict[tuple[int, ...], tuple[str, str, str]] = {}
+_MOST_CLAIMS = 1000
+
+
 def claim(elf: Elf) -> Recognised:
     """Return what a code object says of itself."""
+    fields = (elf.flags, elf.osabi, elf.abi_version, elf.type, elf.shape.bits)
+    if fields not in _CLAIMS:
+        if len(_CLAIMS) >= _MOST_CLAIMS:
+            _CLAIMS.clear()
+        _CLAIMS[fields] = _claim(elf)
+    arch, triple, detail = _CLAIMS[fields]
+    return Recognised("code-object", arch, triple, elf.extent()[0], detail)
+
+
+def _claim(elf: Elf) -> tuple[str, str, str]:
+    """Return architecture, triple and detail of a code object."""
     processor = PROCESSORS.get(elf.flags & 0xFF, "")
     version = elf.abi_version + 2 if elf.osabi == _HSA else 0
     if version == 2:
@@ -120,7 +136,7 @@ def claim(elf: Elf) -> Recognised:
     detail = elf.describe() + (f", code object v{version}" if version else "")
     if not processor and version != 2:
         detail += f", processor number {elf.flags & 0xFF:#x}"
-    return Recognised("code-object", arch, _TRIPLES.get(elf.osabi, "amdgcn"), elf.extent()[0], detail)
+    return arch, _TRIPLES.get(elf.osabi, "amdgcn"), detail
 
 
 def kernels(view: View) -> tuple[str, ...]:
@@ -130,14 +146,12 @@ def kernels(view: View) -> tuple[str, ...]:
     table is damaged.
     """
     symbols = Symbols(view, (DYNSYM, SYMTAB))
-    names: dict[str, None] = {}
-    for at, info, _, section in symbols:
-        if not section:
-            continue
-        if info & 15 == _OBJECT:
-            name = symbols.name(at)
-            if name.endswith(b".kd"):
-                names[text(name[:-3])] = None
-        elif info & 15 == _HSA_KERNEL:
-            names[text(symbols.name(at))] = None
-    return tuple(names)
+    # A library has a hundred thousand of them: the lists are made without a call for each.
+    defined = [(at, info & 15) for at, info, _, section in symbols if section and info & 15 in (_OBJECT, _HSA_KERNEL)]
+    names = zip(defined, symbols.names([at for at, _ in defined]), strict=True)
+    found = [
+        name if kind == _HSA_KERNEL else name[:-3]
+        for (_, kind), name in names
+        if kind == _HSA_KERNEL or name[-3:] == b".kd"
+    ]
+    return tuple(dict.fromkeys(texts(found)))

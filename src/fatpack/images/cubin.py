@@ -17,7 +17,7 @@ family variant (sm_100f) is recorded in neither: such a cubin claims sm_100.
 
 from __future__ import annotations
 
-from fatpack.elf import NOTE, SYMTAB, Elf, Symbols, text
+from fatpack.elf import NOTE, SYMTAB, Elf, Symbols, texts
 from fatpack.images import Recognised
 
 TYPE_CHECKING = False
@@ -114,8 +114,8 @@ def _toolkit(view: View, front: bytes, sections: list[tuple[int, int, int]]) -> 
 def kernels(view: View) -> tuple[str, ...]:
     """Return the names of the kernels. Raises FormatError when the symbol table is damaged."""
     symbols = Symbols(view, (SYMTAB,))
-    names = (symbols.name(name) for name, info, other, section in symbols if is_kernel(info, other, section))
-    return tuple(dict.fromkeys(map(text, names)))
+    names = symbols.names(name for name, info, other, section in symbols if is_kernel(info, other, section))
+    return tuple(dict.fromkeys(texts(names)))
 
 
 def is_kernel(info: int, other: int, section: int) -> bool:

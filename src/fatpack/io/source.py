@@ -29,9 +29,17 @@ if TYPE_CHECKING:
     Input: TypeAlias = str | os.PathLike[str] | Buffer | BinaryIO
     """What every public function accepts as input: a path ("-" is standard input), bytes, or a binary file."""
 
-#: Small reads fetch this much at once, so that header, entry and strings of one container cost one system call.
-READ_AHEAD = 4096
+#: Small reads fetch a page of this size, so that header, entry and strings of one container cost one system call.
+READ_AHEAD = 8192
 
+#: LIMIT: so many pages are kept: those of one bundle with its images, or of a cubin with its tables.
+_PAGES = 32
+
+#: LIMIT: so many runs of zeros are remembered: those between the images of a container are asked for again and again.
+_RUNS = 32
+
+#: One page of zeros, to compare with.
+_ZEROS = bytes(READ_AHEAD)
 
 #: Held while what is kept of inflated bytes changes: bundles are compressed in several threads.
 _KEEPING = allocate_lock()
@@ -104,17 +112,15 @@ class Source:
 
     def skip_zeros(self, start: int, end: int) -> int:
         """Return the first offset from ``start`` on that holds something else than zero, at most ``end``."""
-        step = READ_AHEAD  # small at first: most runs of zeros fill less than a page, and no hole
+        step = READ_AHEAD - start % READ_AHEAD  # small at first: most runs of zeros end in the page they start in
         while start < end:
+            block = self.read(start, min(step, end - start))
+            if not _is_zero(block):
+                return start + _zeros_before(block)
+            start += len(block)
             if end - start > READ_AHEAD:
                 start = self.skip_hole(start, end)
-                if start == end:
-                    break
-            block = self.read(start, min(step, end - start))
-            if block != bytes(len(block)):  # a comparison is 30 times as fast as stripping
-                return start + len(block) - len(block.lstrip(b"\0"))
-            start += len(block)
-            step = min(2 * step, limits.CHUNK)
+            step = min(2 * step, limits.CHUNK) if start % READ_AHEAD == 0 else READ_AHEAD - start % READ_AHEAD
         return end
 
     def fileno(self) -> int | None:
@@ -159,6 +165,21 @@ class Source:
         return View(self, 0, self.size, (self.name,) if self.name else ())
 
 
+def _is_zero(block: bytes) -> bool:
+    return block == (_ZEROS[: len(block)] if len(block) <= READ_AHEAD else bytes(len(block)))
+
+
+def _zeros_before(block: bytes) -> int:
+    """Return how many zeros a block starts with; comparing halves of them is much faster than stripping."""
+    at, step = 0, len(block) >> 1
+    while step >= 32:
+        part = block[at : at + step]
+        if part == (_ZEROS[:step] if step <= READ_AHEAD else bytes(step)):
+            at += step
+        step = step >> 1
+    return len(block) - len(block[at:].lstrip(b"\0"))
+
+
 class FileSource(Source):
     """A regular file, read with ``pread``: its size is taken once, when it is opened.
 
@@ -176,8 +197,10 @@ class FileSource(Source):
         self._fd = fd
         self._owned = owned
         self._path = path
-        # One value, so that threads that read at once never take the bytes of one block for those of another.
-        self._ahead = (0, b"")
+        #: number of a page → its bytes, which never change: threads may read at once
+        self._pages: dict[int, bytes] = {}
+        #: start of zeros → first byte behind them
+        self._zeros: dict[int, int] = {}
 
     @property
     def is_concurrent(self) -> bool:  # type: ignore[override]  # resting closes the file for all
@@ -185,16 +208,27 @@ class FileSource(Source):
         return self._path is None
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return ``size`` bytes at ``offset``, from the block read last if it holds them."""
-        at, ahead = self._ahead
-        start = offset - at
-        if start >= 0 and start + size <= len(ahead):
-            return ahead[start : start + size]
-        if size >= READ_AHEAD:
+        """Return ``size`` bytes at ``offset``, from the pages read lately if they hold them."""
+        number = offset // READ_AHEAD
+        start = offset - number * READ_AHEAD
+        page = self._pages.get(number)
+        if page is not None and start + size <= len(page):
+            return page[start : start + size]
+        if size > READ_AHEAD or (start and size == READ_AHEAD):
             return self._pread(offset, size)
-        ahead = self._pread(offset, min(READ_AHEAD, self.size - offset))
-        self._ahead = (offset, ahead)
-        return ahead[:size]
+        if page is None:
+            page = self._page(number)
+        part = page[start : start + size]
+        return part if len(part) == size else part + self.read(offset + len(part), size - len(part))
+
+    def _page(self, number: int) -> bytes:
+        """Return a page, and keep it for the reads after this; the last one of the file may be short."""
+        offset = number * READ_AHEAD
+        page = self._pread(offset, min(READ_AHEAD, self.size - offset))
+        if len(self._pages) >= _PAGES:
+            self._pages.clear()
+        self._pages[number] = page
+        return page
 
     def _pread(self, offset: int, size: int) -> bytes:
         fd = self.fileno()
@@ -222,6 +256,17 @@ class FileSource(Source):
             yield part[:count]
             offset += count
             size -= count
+
+    def skip_zeros(self, start: int, end: int) -> int:
+        """Return the first offset from ``start`` on that holds something else than zero, at most ``end``."""
+        found = self._zeros.get(start)
+        if found is None:
+            found = super().skip_zeros(start, end)
+            if found < end:
+                if len(self._zeros) >= _RUNS:
+                    self._zeros.clear()
+                self._zeros[start] = found
+        return min(found, end)
 
     def skip_hole(self, start: int, end: int) -> int:
         """Return where the next data of a sparse file is, at most ``end``."""
@@ -411,14 +456,18 @@ class View(Record):
 
     def read(self, at: int, size: int) -> bytes:
         """Return ``size`` bytes at ``at``. Raises Truncated when the view does not hold them all."""
-        if at < 0 or size < 0 or at + size > self.end - self.start:
-            raise Truncated(needed=size, left=len(self) - at, offset=self.start + at, chain=self.chain)
-        return self.source.read(self.start + at, size)
+        offset = self.start + at
+        if at < 0 or size < 0 or offset + size > self.end:
+            raise Truncated(needed=size, left=len(self) - at, offset=offset, chain=self.chain)
+        return self.source.read(offset, size)
 
     def head(self, at: int, size: int) -> bytes:
         """Return up to ``size`` bytes at ``at``: fewer at the end, none outside."""
-        left = self.end - self.start - at
-        return self.source.read(self.start + at, min(size, left)) if at >= 0 and left > 0 else b""
+        offset = self.start + at
+        left = self.end - offset
+        if at < 0 or left <= 0:
+            return b""
+        return self.source.read(offset, size if size < left else left)
 
     def tobytes(self) -> bytes:
         """Return a copy of all bytes. For bulk data prefer :meth:`pieces`, which stays within bounded memory."""
@@ -449,9 +498,10 @@ class View(Record):
 
     def slice(self, at: int, size: int, name: str = "") -> View:
         """Return a part of the view as a view; ``name`` extends the chain. Raises Truncated if it is not inside."""
-        if at < 0 or size < 0 or at + size > self.end - self.start:
-            raise Truncated(needed=size, left=len(self) - at, offset=self.start + at, field=name, chain=self.chain)
-        return View(self.source, self.start + at, self.start + at + size, (*self.chain, name) if name else self.chain)
+        start = self.start + at
+        if at < 0 or size < 0 or start + size > self.end:
+            raise Truncated(needed=size, left=len(self) - at, offset=start, field=name, chain=self.chain)
+        return View(self.source, start, start + size, (*self.chain, name) if name else self.chain)
 
     def named(self, name: str) -> View:
         """Return the same bytes with ``name`` added to the chain."""

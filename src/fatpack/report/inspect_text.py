@@ -110,8 +110,8 @@ def _places(
     start = 0
     while start < len(containers):
         first = containers[start]
-        end = start
-        while end < len(containers) and _place(containers[end]) == _place(first):
+        place, end = _place(first), start + 1
+        while end < len(containers) and _place(containers[end]) == place:
             end += 1
         group = containers[start:end]
         yield f"{indent}{_heading(group, repeated)}"
@@ -127,8 +127,8 @@ def _places(
 
 
 def _place(container: dict[str, Any]) -> tuple[Any, ...]:
-    keys = ("member", "section", "section_index", "format", "version")
-    return (*_numbers(container), *(container[key] for key in keys))
+    member, section, number = container["member"], container["section"], container["section_index"]
+    return (*_numbers(container), member, section, number, container["format"], container["version"])
 
 
 def _numbers(container: dict[str, Any]) -> tuple[int, ...]:
@@ -229,7 +229,7 @@ def _row(position: str, image: dict[str, Any], verbose: int, no_form: str) -> li
         size_words(image["size"]),
         kernels,
     ]
-    return [printable(cell) for cell in cells]
+    return cells if "".join(cells).isprintable() else [printable(cell) for cell in cells]
 
 
 def _kernel_words(kernels: Sequence[str]) -> str:

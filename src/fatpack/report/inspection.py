@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from fatpack.images import Recognised
     from fatpack.images.kernel import Kernel
-    from fatpack.io.source import View
+    from fatpack.io.source import Source, View
     from fatpack.scan import Found
 
 SCHEMA = "fatpack.inspect/1"
@@ -51,7 +51,7 @@ class _Inspection:
         self._verifies = verifies
         self.findings: list[Finding] = []
         self._wants_facts = wants_facts
-        self._kernels_of: dict[tuple[int, int, int], dict[str, Any]] = {}
+        self._kernels_of: dict[tuple[Source, int, int], dict[str, Any]] = {}
         #: how much more is inflated although that is not wanted: a small file is shown as if it were not compressed
         self._small = limits.INFLATED_AT_ONCE
         #: how much more is inflated in all: small streams of large content would cost far more than the file is worth
@@ -59,11 +59,10 @@ class _Inspection:
 
     def record(self) -> dict[str, Any]:
         view = self.view
-        items = list(scan(view, deep=self._deep))
-        containers = self._read(items)
+        containers, holders = self._read(scan(view, deep=self._deep))
         image = None if containers else self._image_alone()
         host = host_of(view)
-        members = self._member_images(items) if host == "archive" else []
+        members = self._member_images(holders) if host == "archive" else []
         if len(self.findings) > limits.FINDINGS:
             rest = len(self.findings) - limits.FINDINGS
             text = f"{rest} more findings are not listed"
@@ -79,15 +78,32 @@ class _Inspection:
             "findings": [finding_record(item) for item in self.findings],
         }
 
-    def _read(self, items: Sequence[Found | Finding]) -> list[dict[str, Any]]:
-        if not self._verifies:
-            return self._containers(items)
+    def _read(self, items: Iterable[Found | Finding]) -> tuple[list[dict[str, Any]], set[tuple[int, ...]]]:
+        """Return the records of containers, and the numbers of the members that hold them.
+
+        Each is read as it is found, while its pages are at hand, and let go. The findings of the scan come first.
+        """
+        if self._verifies:
+            return self._verified(list(items))
+        found: list[Finding] = []
+        containers: list[dict[str, Any]] = []
+        members: set[tuple[int, ...]] = set()
+        for item in items:
+            if isinstance(item, Finding):
+                found.append(item)
+            else:
+                containers.append(self._container(item))
+                members.add(item.member_numbers)
+        self.findings = found + self.findings
+        return containers, members
+
+    def _verified(self, items: Sequence[Found | Finding]) -> tuple[list[dict[str, Any]], set[tuple[int, ...]]]:
         from fatpack.ops.verify import Verification
 
         with Verification(items) as checks:
             containers = self._containers(items)
             self.findings += checks.findings()
-        return containers
+        return containers, {item.member_numbers for item in items if not isinstance(item, Finding)}
 
     def _image_alone(self) -> dict[str, Any] | None:
         """Return what a file without containers is, if it is a device image itself."""
@@ -98,11 +114,13 @@ class _Inspection:
         kernels = self._no_kernels() if self.findings else self._kernels(self.view, recognised.form)
         return {**_claims(recognised), **kernels}
 
-    def _member_images(self, items: Sequence[Found | Finding]) -> list[dict[str, Any]]:
-        """Return what members of an archive are that hold no container, if they are device images themselves."""
+    def _member_images(self, known: set[tuple[int, ...]]) -> list[dict[str, Any]]:
+        """Return what members of an archive are that hold no container, if they are device images themselves.
+
+        ``known`` are the numbers of the members that hold one.
+        """
         from fatpack.report.member_images import member_images
 
-        known = {item.member_numbers for item in items if not isinstance(item, Finding)}
         return [
             {
                 "member": found.title,
@@ -174,7 +192,7 @@ class _Inspection:
     def _image(self, index: int, found: FoundImage) -> dict[str, Any]:
         image, target = found.image, found.image.target
         view: View = image.data  # type: ignore[assignment]
-        inside = self._containers(found.inside)
+        inside = self._containers(found.inside) if found.inside else []
         return {
             "index": index,
             "offload": target.offload,
@@ -198,7 +216,7 @@ class _Inspection:
 
     def _kernels(self, view: View, form: str) -> dict[str, Any]:
         """Return the kernels of an image, and the facts if they are wanted; what shares its bytes is read once."""
-        place = (id(view.source), view.start, view.end)
+        place = (view.source, view.start, view.end)
         if place not in self._kernels_of:
             told = self._no_kernels()
             try:

@@ -42,11 +42,7 @@ def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = (), indent: st
     if not rows:
         return []
     widths = [min(WIDEST, max(map(len, column))) for column in zip(*rows, strict=True)]
-    used = [index for index, width in enumerate(widths) if width]
-    lines = []
-    for row in rows:
-        cells = [
-            row[index].rjust(widths[index]) if index in right else row[index].ljust(widths[index]) for index in used
-        ]
-        lines.append((indent + "  ".join(cells)).rstrip())
-    return lines
+    # One format for all rows; a column in which nothing is takes no place.
+    cells = [f"{{{n}:{'>' if n in right else '<'}{width}}}" for n, width in enumerate(widths) if width]
+    line = (indent.replace("{", "{{").replace("}", "}}") + "  ".join(cells)).format
+    return [line(*row).rstrip() for row in rows]

@@ -25,15 +25,16 @@ def containers(site: Site, host: str, member: str | None, depth: int) -> Iterato
     view = site.data
     magics = NextMagic(view)
     unread: set[str] = set()
-    at, last = 0, ""
-    while at < len(view):
+    at, total, last = 0, len(view), ""
+    while at < total:
         name = formats.sniff(view.head(at, 24)) or (formats.sniff_text(view) if at == 0 else None)
         if name is None:
             # Zeros start no container: most containers are found behind them, without a search for every magic.
             following = view.skip_zeros(at)
-            if following < len(view) and formats.sniff(view.head(following, 24)) is None:
-                following = magics.after(following)
-            if site.expects != "mixed":
+            is_odd = following == total
+            if not is_odd and formats.sniff(view.head(following, 24)) is None:
+                following, is_odd = magics.after(following), True
+            if is_odd and site.expects != "mixed":
                 yield from _gap(view, at, following, last, host)
             at = following
             continue

@@ -50,14 +50,13 @@ def image_of(entry: Entry, data: View) -> Image:
 
 def parse_binary(view: View, at: int, faults: Faults, *, is_inflated: bool = False) -> Container:
     """Return the binary bundle that starts at ``at``, where the magic is; ``is_inflated``: it comes from another."""
-    rest = view.slice(at, len(view) - at)
+    total = len(view) - at
+    rest = view.slice(at, total)
     table = read_table(rest, faults)
     if not is_inflated:
         table = _without_swallowed(rest, table, faults)
-    end = _end(rest, table)
-    stored = rest.slice(0, end)
-    rows = table.rows
-    images = tuple(image_of(row.entry, rest.slice(min(row.entry.offset, len(rest)), row.size)) for row in rows)
+    stored = rest.slice(0, _end(rest, table))
+    images = tuple([image_of(row.entry, rest.slice(min(row.entry.offset, total), row.size)) for row in table.rows])
     attrs = {"flavour": "binary", "align": str(alignment(table))}
     record = Bundle(stored, images, attrs, table.count, table.end)
     _remarks(record, rest, faults)

@@ -29,6 +29,16 @@ class Entry(Record):
     at: int
     end: int = 0
 
+    # A library has thousands: this takes less than half the time of the general way.
+    def __init__(self, id: bytes, offset: int, at: int, end: int = 0) -> None:
+        _put_id(self, id)
+        _put_offset(self, offset)
+        _put_at(self, at)
+        _put_end(self, end)
+
+
+_put_id, _put_offset, _put_at, _put_end = Entry._setters
+
 
 class Bundle(Record):
     """A binary bundle as stored; ``entry_count`` is what the header says, ``table_end`` the end of the descriptors."""

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 #: LIMIT: bytes of one ID. The longest known to us has about 100; a damaged length must not swallow the images.
 LONGEST_ID = 4096
 
+#: Most tables are within this much of a bundle, which is read at once.
+_FRONT = 1024
+
 #: LIMIT: entries of one bundle. HIP bundles have up to 100; each costs a thousand bytes of memory for 24 in the file.
 MOST_ENTRIES = 1 << 16
 
@@ -33,6 +36,14 @@ class Row(Record):
 
     entry: Entry
     size: int
+
+    # As for Entry.
+    def __init__(self, entry: Entry, size: int) -> None:
+        _put_entry(self, entry)
+        _put_size(self, size)
+
+
+_put_entry, _put_size = Row._setters
 
 
 class Table(Record):
@@ -54,7 +65,8 @@ def read_table(rest: View, faults: Faults) -> Table:
             field="header",
             chain=rest.chain,
         )
-    (count,) = HEADER.read(rest, 0)[1:]
+    front = rest.head(0, _FRONT)
+    (count,) = HEADER.struct.unpack_from(front)[1:]
     rows: list[Row] = []
     at, total = HEADER.size, len(rest)
     lowest = total
@@ -68,8 +80,10 @@ def read_table(rest: View, faults: Faults) -> Table:
             # What is left of it belongs to the table all the same, unless it is the end of an image.
             at = total if lowest == total else at
             break
-        offset, size, id_size = DESCRIPTOR.read(rest, at)
-        end = at + DESCRIPTOR.size + id_size
+        id_at = at + DESCRIPTOR.size
+        is_near = id_at <= len(front)
+        offset, size, id_size = DESCRIPTOR.struct.unpack_from(front, at) if is_near else DESCRIPTOR.read(rest, at)
+        end = id_at + id_size
         is_outside = size > 0 and (offset < end or offset + size > total)
         is_doubtful = is_outside or end > lowest
         if (
@@ -83,7 +97,7 @@ def read_table(rest: View, faults: Faults) -> Table:
         if _is_garbage(rest, at, offset, id_size, is_doubtful):
             _end_of_table(rest, at, number, f"no descriptor is here, {count} entries are stored", faults)
             break
-        entry = Entry(rest.read(at + DESCRIPTOR.size, id_size), offset, at)
+        entry = Entry(front[id_at:end] if end <= len(front) else rest.read(id_at, id_size), offset, at)
         if is_outside:
             _damaged(rest, entry, size, f"entry[{number}]", end, faults)
         else:
