@@ -28,6 +28,7 @@ SUBJECTS = {
     "embed": "tools.bench.embedding",
     "bundles": "tools.bench.bundle_library",
     "bundle": "tools.bench.bundling",
+    "cuda": "tools.bench.cuda",
     "cir": "tools.bench.cir",
     "linearity": "tools.bench.linearity",
 }

@@ -64,17 +64,21 @@ def code_objects(folder: Path, kernel_count: int, archs: Sequence[str] = ARCHS) 
 
 
 class Padding:
-    """Pseudo-random bytes like machine code: slices of real code, each with some bytes of its own."""
+    """Pseudo-random bytes like machine code: slices of real code, each with 16 bytes of its own.
 
-    def __init__(self, code: bytes, seed: int = 0) -> None:
+    The shorter the slices, the less the bytes compress.
+    """
+
+    def __init__(self, code: bytes, seed: int = 0, size: int = 240) -> None:
+        self._step = size + 16
         self._random = random.Random(seed)
         # No magic of a container: a listing steps over the images, but peer tools search them.
         code = code.replace(b"CCOB", b"ccob").replace(b"__CLANG", b"__clang")
-        self._slices = [code[at : at + 240] for at in range(0, len(code) - 240, 240)]
+        self._slices = [code[at : at + size] for at in range(0, len(code) - size, size)]
 
     def take(self, size: int) -> bytes:
         """Return the next ``size`` bytes."""
-        count = size // 256 + 1
+        count = size // self._step + 1
         own = self._random.randbytes(16 * count).translate(bytes(range(0x40)) * 4)
         picked = self._random.choices(self._slices, k=count)
         return b"".join(part for n in range(count) for part in (picked[n], own[16 * n : 16 * n + 16]))[:size]

@@ -21,7 +21,7 @@ LAUNCHER = Path(__file__).with_name("launcher.py")
 FATPACK = Path(sys.executable).with_name("fatpack")
 
 #: Where peer tools are looked for before PATH, as the reference tests do.
-FOLDERS = ("/usr/lib/llvm-22/bin", os.environ.get("LLVM_BIN", ""))
+FOLDERS = ("/usr/lib/llvm-22/bin", os.environ.get("LLVM_BIN", ""), os.environ.get("FATPACK_REFERENCE_BIN", ""))
 
 MB = 10**6
 
