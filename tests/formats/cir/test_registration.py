@@ -61,3 +61,11 @@ def test_the_host_of_a_container_waits_by_nature_and_may_have_lost_its_registrat
     for body, codes in ((STUB, []), (STUB + BINARY, ["FP1513"])):
         made = combined((f"module {{\n{body}}}\n", HOST), ("module {\n}\n", SM_80))
         assert [finding.code for finding in parsed(made).findings] == codes
+
+
+@pytest.mark.parametrize("head", ["module", "builtin.module"])
+def test_damage_in_a_module_that_is_no_container_is_told_with_its_place(head: str) -> None:
+    assert said(f"{head} {{\n") == [
+        f"FP1501 line 2, column 1: the region opened at line 1, column {len(head) + 2} is not closed "
+        "(expected '}', found the end of the file)"
+    ]

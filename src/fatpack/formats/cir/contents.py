@@ -46,12 +46,14 @@ class Tracker:
         self._stubs: list[Stub] = []
         self._offload_modules: list[OffloadModule] = []
         self._binaries: list[tuple[str, int, int]] = []
+        self._may_register = False
         self._name = b""
         self._start = 0
         self._opened = self._closed = -1
 
     def wants(self, window: bytes, start: int, end: int) -> int:
         """Return which operations to tell of: all until the latest one is done with, then those that may matter."""
+        self._may_register = self._may_register or window.find(b"_module_ctor", start, end) >= 0
         if self._name or self._wants_symbols:
             return ALL
         is_there = window.find(b"kernel", start, end) >= 0 or window.find(b"fatbin_str", start, end) >= 0
@@ -135,6 +137,7 @@ class Tracker:
             tuple(self._symbols),
             tuple(self._offload_modules),
             tuple(self._binaries),
+            self._may_register,
         )
 
 

@@ -42,9 +42,9 @@ class DeviceBinary(Record):
 
 
 def binaries_in(view: View) -> Iterator[DeviceBinary | Finding]:
-    """Yield the GPU binaries in a file, text or bytecode, and what is wrong with its registration.
+    """Yield the GPU binaries in a file, text or bytecode, damage, and what is wrong with its registration.
 
-    Raises FormatError for damage before them.
+    Raises FormatError for a binary that is none, and for damaged bytecode.
     """
     if is_bytecode(view):
         from fatpack.formats.cir.bytecode.binaries import binaries
@@ -56,6 +56,10 @@ def binaries_in(view: View) -> Iterator[DeviceBinary | Finding]:
 
     outline = Outliner(view).outline()
     yield from device_binaries(outline)
+    if outline.damage:
+        from fatpack.formats.cir.text_container import damage
+
+        yield damage(view, outline.damage)
     for breach in pending(outline):
         yield finding(breach.code, view.span(breach.at, 0), breach.text, breach.hint)
 

@@ -232,7 +232,8 @@ class _Scope(Tracker):
 
     def wants(self, window: bytes, start: int, end: int) -> int:
         """Return which operations to tell of: all until it is known whether there are any but modules."""
-        return ALL if self.first is None or self.stray is None else super().wants(window, start, end)
+        wanted = super().wants(window, start, end)
+        return ALL if self.first is None or self.stray is None else wanted
 
     def child(self, name: bytes, start: int, name_end: int) -> int | None:
         """Take note of an operation; read it if it is a module or a container on a level that is listed."""

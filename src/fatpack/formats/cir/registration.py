@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from fatpack.formats.cir.stored import Module, Outline
 
 _HANDLE = b"cir.cu.binary_handle"
-_CONSTRUCTOR = b"_module_ctor"
 _MODELS = ("cuda", "hip")
 _HINT = "the program would launch nothing: compile the host once more with -foffload-include-binary"
 
@@ -28,9 +27,7 @@ _HINT = "the program would launch nothing: compile the host once more with -foff
 def lost(module: Module) -> Iterator[Breach]:
     """Yield what is wrong with the registration of a host module that was lowered, or that has a GPU binary."""
     held = {symbol for symbol, _, _ in module.contents.binaries}
-    view = module.text
-    found = view.find(_CONSTRUCTOR, module.body[0])
-    if not held and not 0 <= found < module.body[1]:
+    if not held and not module.contents.may_register:
         return
     defined = set(symbols(module))
     for model in _MODELS:
@@ -56,7 +53,7 @@ def pending(outline: Outline) -> Iterator[Breach]:
         yield from (breach.replace(text=f"{place(outline.text, breach.at)}: {breach.text}") for breach in lost(module))
         contents = module.contents
         if contents.stubs and not contents.binaries and not _knows(module):
-            if module.text.find(_CONSTRUCTOR, module.body[0]) >= 0:
+            if contents.may_register:
                 continue  # which lost() has looked at
             text = f"{place(outline.text, module.start)}: {_stubs(module)}, and the module knows no GPU binary"
             hint = "right before -foffload-include-binary brings it in, and wrong after"

@@ -39,7 +39,8 @@ class Contents(Record):
     """What is in a module: how often each operation occurs, at any depth, and the functions that matter to offloading.
 
     ``symbols`` are those that the module itself defines, in order; () where nobody asked for them. ``binaries`` are the
-    globals that hold a GPU binary: symbol, start and end.
+    globals that hold a GPU binary: symbol, start and end. ``may_register`` is true where the name of the constructor
+    that registers one stands somewhere.
     """
 
     op_counts: Mapping[str, int]
@@ -48,6 +49,7 @@ class Contents(Record):
     symbols: tuple[str, ...] = ()
     offload_modules: tuple[OffloadModule, ...] = ()
     binaries: tuple[tuple[str, int, int], ...] = ()
+    may_register: bool = False
 
 
 class Module(Record):

@@ -108,7 +108,7 @@ def _without_container(view: View, outline: Outline) -> Container:
     text = "AMD's offload.module representation, not an offload container: it is listed, not split"
     notes = [finding("FP1509", images[0].span, text)]
     if outline.damage:
-        notes.insert(0, _damage(view, outline.damage))
+        notes.insert(0, damage(view, outline.damage))
     stored = Stored(outline, None, "offload-module", tuple(images), attrs)
     return Container(FORMAT, 0, tuple(images), view.span(), attrs=attrs, findings=tuple(notes), record=stored)
 
@@ -122,13 +122,14 @@ def _no_container(view: View, outline: Outline) -> BadValue:
     return fault(view, at, "not an offload container", expected=expected, found=found)
 
 
-def _damage(view: View, error: FormatError) -> Finding:
+def damage(view: View, error: FormatError) -> Finding:
+    """Return the finding for the place behind which nothing is known."""
     offset = view.offset(0) if error.offset is None else error.offset
     return finding("FP1501", view.span(offset - view.offset(0), 0), error.describe(), error.hint)
 
 
 def _notes(view: View, outline: Outline, found: Sequence[tuple[Module, str]], facts: Facts) -> list[Finding]:
-    notes = [_damage(view, outline.damage)] if outline.damage else []
+    notes = [damage(view, outline.damage)] if outline.damage else []
     lines = Lines(view)
     form = facts.form
     if form not in (CURRENT, "nested"):
