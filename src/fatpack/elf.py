@@ -3,7 +3,7 @@
 ::
 
     0x00  header         64 bytes (ELF32: 52), names the two tables
-          sections       anywhere, in any order; NOBITS sections take no bytes
+          sections       anywhere, in any order; NOBITS sections take no bytes, nor do those of CUDA's memory
           section table  64 bytes (40) each
           program table  56 bytes (32) each; nvcc writes it last, LLVM first
 
@@ -34,8 +34,8 @@ TYPES = {1: "relocatable", 2: "executable", 3: "shared object", 4: "core dump"}
 #: sh_type
 SYMTAB, NOTE, NOBITS, DYNSYM = 2, 7, 8, 11
 
-#: sh_type of what takes no bytes; nor do the global, local, shared and reserved shared memory of CUDA, which relocatable
-#: cubins (``ptxas -c``) have in types of their own
+#: sh_type of what takes no bytes; relocatable cubins (``ptxas -c``) have global, local, shared and reserved shared
+#: memory in types of their own
 _WITHOUT_BYTES = {0, NOBITS}
 _WITHOUT_BYTES_CUDA = {*_WITHOUT_BYTES, 0x70000007, 0x70000009, 0x7000000A, 0x70000015}
 

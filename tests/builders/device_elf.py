@@ -37,11 +37,13 @@ def device_elf(
     has_sections: bool = True,
     segments_last: bool = False,
     large_count: bool = False,
+    without_bytes: Sequence[int] = (NOBITS,),
 ) -> bytes:
     """Return an ELF: header, sections, symbols (name, st_info, st_other, st_shndx) with their names, tables.
 
-    ``sections`` are (type, content); of a NOBITS section the content gives the size only. ``segments`` are (offset,
-    file size). ``large_count`` stores the number of sections where the gABI puts numbers above 65279.
+    ``sections`` are (type, content); of a section of a type ``without_bytes`` the content gives the size only.
+    ``segments`` are (offset, file size). ``large_count`` stores the number of sections where the gABI puts numbers
+    above 65279.
     """
     header_size, section_size, segment_size = (
         16 + struct.calcsize(order + _HEADER[bits]),
@@ -52,7 +54,7 @@ def device_elf(
     rows = []
     for kind, content in sections:
         rows.append((kind, header_size + len(body), len(content), 0, 0))
-        body += b"" if kind == NOBITS else content
+        body += b"" if kind in without_bytes else content
     if symbols:
         names, table = b"\0", symbol(bits, order, 0, (0, 0, 0))
         for name, *kind in symbols:

@@ -58,6 +58,15 @@ def test_padding_behind_a_cubin_is_not_part_of_it(path):
     assert images.recognise(BytesSource(data + bytes(8)).view()).size == len(data)
 
 
+@pytest.mark.parametrize("kind", [0x70000007, 0x70000009, 0x7000000A, 0x70000015])
+def test_memory_of_a_relocatable_cubin_takes_no_bytes_of_it(kind):
+    sections = [(1, b"code"), (kind, bytes(1 << 16))]
+    data = device_elf(190, sections=sections, without_bytes=(kind,))
+    assert images.recognise(BytesSource(data + bytes(8)).view()).size == len(data) < 1 << 16
+    other = device_elf(224, sections=sections, without_bytes=(kind,))
+    assert images.recognise(BytesSource(other).view()).size > 1 << 16
+
+
 def test_the_old_abi_has_the_sm_in_the_low_byte_and_a_in_a_flag():
     assert cubin(0x340556, osabi=0x33, abi_version=7).arch == "sm_86"
     assert cubin(0x340D5A, osabi=0x33, abi_version=7).arch == "sm_90a"
@@ -164,7 +173,10 @@ def test_cuobjdump_names_the_same_arch(path):
 def test_what_ptxas_compiles_comes_back(arch, option, tmp_path):
     source = tmp_path / "k.ptx"
     text = (PTX / "k1.compute_80.ptx").read_text()
-    source.write_text(text.replace(".target sm_80", f".target {arch}"))
+    # variables that take no bytes of the file: relocatable cubins have sections of CUDA's own types for them
+    memory = ".visible .global .b8 large[100000];\n.visible .shared .b8 common[30000];\n"
+    head, size, rest = text.replace(".target sm_80", f".target {arch}").partition(".address_size 64\n")
+    source.write_text(head + size + memory + rest)
     output = tmp_path / "k.cubin"
     run("ptxas", f"-arch={arch}", *([option] if option != "-g" else ["-g", "-O0"]), source, "-o", output)
     with open_source(output) as file:
