@@ -46,18 +46,22 @@ class Tracker:
         self._stubs: list[Stub] = []
         self._offload_modules: list[OffloadModule] = []
         self._binaries: list[tuple[str, int, int]] = []
-        self._may_register = False
+        self._may_register = self._has_words = False
+        self._looked_at = b""
         self._name = b""
         self._start = 0
         self._opened = self._closed = -1
 
     def wants(self, window: bytes, start: int, end: int) -> int:
         """Return which operations to tell of: all until the latest one is done with, then those that may matter."""
-        self._may_register = self._may_register or window.find(b"_module_ctor", start, end) >= 0
+        if window is not self._looked_at:  # once: it is asked again behind every operation that matters
+            self._looked_at = window
+            self._may_register = self._may_register or window.find(b"_module_ctor", start, end) >= 0
+            words = (b"kernel", b"fatbin_str")
+            self._has_words = any(window.find(word, start, end) >= 0 for word in words)
         if self._name or self._wants_symbols:
             return ALL
-        is_there = window.find(b"kernel", start, end) >= 0 or window.find(b"fatbin_str", start, end) >= 0
-        return FUNCTIONS if is_there else MODULES
+        return FUNCTIONS if self._has_words else MODULES
 
     def child(self, name: bytes, start: int, name_end: int) -> int | None:
         """Note an operation directly in the module."""
