@@ -93,10 +93,9 @@ class Tracker:
         if not name or not (self._wants_symbols or self._may_matter(name, end)):
             return
         head_end = end if self._opened < 0 else self._opened
-        view = self.text.view
-        head = view.read(self._start, min(head_end - self._start, _REACH))
+        head = self._part(self._start, min(head_end - self._start, _REACH))
         tail_at = self._closed if self._opened >= 0 and self._closed >= 0 else end
-        tail = view.read(tail_at, min(end - tail_at, _REACH))
+        tail = self._part(tail_at, min(end - tail_at, _REACH))
         symbol = _symbol(head, tail)
         if symbol is None:
             return
@@ -116,6 +115,13 @@ class Tracker:
                 self._stubs.append(Stub(symbol, _decoded(unescaped(stub[1] if stub[1] is not None else stub[2]))))
             elif _KERNEL.search(head) or _KERNEL.search(tail):
                 self._kernels.append(symbol)
+
+    def _part(self, start: int, size: int) -> bytes:
+        """Return a part of the text, from the window if that shows it."""
+        index = start - self.text.base
+        if index >= 0 and index + size <= len(self.text.window):
+            return self.text.window[index : index + size]
+        return self.text.view.read(start, size)
 
     def _may_matter(self, name: bytes, end: int) -> bool:
         """Return whether the words of a kernel, a stub or a GPU binary stand where they would."""
