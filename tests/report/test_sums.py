@@ -81,6 +81,17 @@ def test_the_command_prints_a_table_and_json(run: Run) -> None:
     assert list(table(result))[-1].endswith("total")
 
 
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_what_keeps_sums_from_being_whole_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str], options) -> None:
+    cut = tmp_path / "cut.bin"
+    cut.write_bytes(PLAIN.read_bytes()[:-10])
+    assert main(["inspect", "--by", "arch", *options, str(cut), str(PLAIN)]) == 3
+    streams = capsys.readouterr()
+    (line,) = streams.err.splitlines()
+    assert line.startswith(f"{cut}: error FP")
+    assert "error" not in streams.out
+
+
 def test_the_table_by_kernel_has_the_bytes_of_the_images_that_hold_each(run: Run) -> None:
     path = FIXTURES / "cuda_fatbin" / "v130_size.fatbin"
     heading, *rows = run("inspect", path, "--by", "kernel").splitlines()

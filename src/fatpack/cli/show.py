@@ -7,7 +7,7 @@ import sys
 
 from fatpack.errors import FatpackError
 from fatpack.io.source import open_source
-from fatpack.report.inspect_text import render
+from fatpack.report.inspect_text import finding_lines, render
 from fatpack.report.inspection import SCHEMA, failure, inspection
 from fatpack.report.problems import FINDINGS, FINE, MALFORMED, exit_code
 
@@ -70,8 +70,12 @@ def _write(record: dict[str, Any], verbose: int) -> None:
 
 
 def show_sums(files: Sequence[str], by: str, *, as_json: bool = False, deep: bool = False) -> int:
-    """Print what the device code of the files adds up to, and return the exit code as :func:`show` does."""
+    """Print what the device code of the files adds up to, and return the exit code as :func:`show` does.
+
+    What the exit code comes from is told on stderr: sums that lack a part do not look like it.
+    """
     from fatpack.report.sums import sums, table
+    from fatpack.report.text import printable
 
     code, records = FINE, []
     for path in files:
@@ -79,8 +83,11 @@ def show_sums(files: Sequence[str], by: str, *, as_json: bool = False, deep: boo
         code = max(code, problem)
         if record.get("error"):
             sys.stderr.write(f"fatpack: error: {record['error']['message']}\n")
-        else:
-            records.append(record)
+            continue
+        records.append(record)
+        serious = [item for item in record["findings"] if item["severity"] != "note"]
+        for line in finding_lines(serious, f"{printable(path)}: "):
+            sys.stderr.write(f"{line}\n")
     result = sums(records, by)
     if as_json:
         import json
