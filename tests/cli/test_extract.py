@@ -37,12 +37,31 @@ def test_everything_comes_out_and_is_listed(folder: Path, fatpack: Fatpack) -> N
     assert (folder / "fat-nvptx64-nvidia-cuda-sm_90.1.cubin").read_bytes() == (folder / "b.cubin").read_bytes()
 
 
+def test_a_dry_run_says_what_would_be_written_and_writes_nothing(folder: Path, fatpack: Fatpack) -> None:
+    packed(fatpack)
+    before = sorted(folder.iterdir())
+    ran = fatpack("extract", "fat.o", "--dry-run", "-d", "out")
+    assert (ran.code, sorted(folder.iterdir())) == (0, before)
+    assert fatpack("extract", "fat.o", "-d", "out").out == ran.out
+    ran = fatpack("extract", "fat.o", "--dry-run", "--arch=sm_90", "-o", "x", "-q")
+    assert (ran.code, ran.out, (folder / "x").exists()) == (0, "x\n", False)
+    assert fatpack("extract", "fat.o", "--dry-run", "--arch=sm_100").code == 1
+    ran = fatpack("extract", "fat.o", "--dry-run", "--arch=sm_80", "-o", "x")
+    assert ran.code == 2
+    assert "2 images match, and -o takes one" in ran.err
+    assert fatpack("extract", "fat.o#offset=0&size=4", "--dry-run", "-o", "x").code == 2
+
+
 @pytest.mark.parametrize(
     ("selection", "expected"),
     [
         (["--arch", "sm_90"], ["sm_90.1.cubin"]),
         (["--arch", "sm_*"], ["sm_80.0.cubin", "sm_80.2.ptx", "sm_90.1.cubin"]),
         (["--arch", "sm_80", "--form", "ptx"], ["sm_80.2.ptx"]),
+        (["--arch", "!sm_80"], ["sm_90.1.cubin"]),
+        (["--arch", "!sm_8*", "--arch", "!sm_90"], []),
+        (["--arch", "sm_*", "--arch", "!sm_9?"], ["sm_80.0.cubin", "sm_80.2.ptx"]),
+        (["--arch", "sm_80", "--form", "!ptx"], ["sm_80.0.cubin"]),
         (["--offload", "openmp"], ["sm_80.2.ptx"]),
         (["--triple", "nvptx*", "--form", "cubin"], ["sm_80.0.cubin", "sm_90.1.cubin"]),
         (["--kernel", "add_"], ["sm_80.0.cubin", "sm_80.2.ptx", "sm_90.1.cubin"]),

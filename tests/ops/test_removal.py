@@ -59,6 +59,13 @@ def test_a_selection_leaves_the_other_images_of_a_member() -> None:
     assert archs(after) == [entry for entry in archs(whole) if entry[1] != [arch]]
 
 
+def test_all_but_one_arch_go_and_what_has_no_arch_stays() -> None:
+    (arch, *others) = [arch for _, found in archs(view(fat())) for arch in found]
+    assert "" in others
+    after = view(joined(remove(view(fat()), Selector(arch=f"!{arch}")).pieces))
+    assert [found for _, found in archs(after)] == [[arch], [""]]
+
+
 def test_containers_are_counted_over_all_members_as_inspect_does() -> None:
     whole = library((b"a.o", fat()), (b"b.o", fat()))
     after = view(joined(remove(whole, Selector(container=5)).pieces))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from fatpack.cli.options import (
@@ -30,7 +32,7 @@ from fatpack.scan import scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from fatpack.io.source import View
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 @click.option("--containers", is_flag=True, help="The containers as they are stored, instead of their images.")
 @click.option("--archive", is_flag=True, help="All selected images as members of one archive, which -o names.")
 @click.option("--allow-missing", is_flag=True, help="No error if there is nothing to extract; with -o an empty file.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be written; exit code 1 if nothing matches.")
 @deep_option
 @force_option
 @quiet_option
@@ -56,6 +59,7 @@ def command(
     containers: bool,
     archive: bool,
     allow_missing: bool,
+    dry_run: bool,
     deep: bool,
     force: bool,
     quiet: bool,
@@ -76,8 +80,9 @@ def command(
         place = find(source.view(), address)
         view = place.view
         if address.offset is not None:
-            if containers or directory is not None or not selector(selectors).is_empty():
-                raise UsageError("an address names its bytes already", hint="leave out selectors, --containers and -d")
+            if containers or dry_run or directory is not None or not selector(selectors).is_empty():
+                hint = "leave out selectors, --containers, --dry-run and -d"
+                raise UsageError("an address names its bytes already", hint=hint)
             return _extract_range(named_bytes(view, address), output, force=force)
         wanted = selector(selectors)
         items = list(scan(view, deep=deep))
@@ -85,7 +90,7 @@ def command(
         for item in damage:
             say(f"fatpack: error {item.code}: {file} at {item.span.start:#x}: {item.text}")
         warn(unseen(items), quiet=quiet)
-        is_everything = wanted.is_empty() and not containers
+        is_everything = wanted.is_empty() and not containers and not dry_run
         with Verification(items if is_everything else ()) as checks:
             chosen = choices(items, wanted) if wanted.id else []
             for choice in chosen:
@@ -102,6 +107,12 @@ def command(
             elif not plan:
                 say(f"fatpack: {file}: {_nothing(items, wanted, lacking, containers)}", quiet=quiet and not damage)
                 return MALFORMED if damage else FINDINGS
+            if output is not None:
+                _check_one(plan, source.view())
+            if dry_run:
+                paths = [os.path.join(directory or "", item.name) if output is None else output for item in plan]
+                _print(paths, plan, quiet=quiet)
+                return _outcome(file, damage, FINE, _doubts(items, plan))
             code = _write(plan, output, directory, source.view(), force=force, quiet=quiet)
             # Small compressed content was checked when it was read; what was found there is told with the rest.
             used = origins(items, plan)
@@ -141,6 +152,23 @@ def _nothing(items: Sequence[Found | Finding], wanted: Selector, lacking: Sequen
     return f"{what}{present}"
 
 
+def _check_one(plan: Sequence[Extract], file: View) -> None:
+    """Raise UsageError if there is more than -o takes."""
+    if len(plan) > 1:
+        named = "; ".join(item.what for item in plan[:4])
+        more = f"; and {len(plan) - 4} more" if len(plan) > 4 else ""
+        raise UsageError(
+            f"{file.chain[0]}: {len(plan)} images match, and -o takes one: {named}{more}",
+            hint="select one with --arch, --form, or --container and --index, or give -d DIR",
+        )
+
+
+def _print(paths: Iterable[str], plan: Iterable[Extract], *, quiet: bool) -> None:
+    """Print what goes where: scripts read the paths."""
+    for path, item in zip(paths, plan, strict=True):
+        click.echo(printable(f"{path}  {item.what}, {size_words(item.size)}") if not quiet else path)
+
+
 def _write(
     plan: Sequence[Extract], output: str | None, directory: str | None, file: View, *, force: bool, quiet: bool
 ) -> int:
@@ -159,16 +187,8 @@ def _write(
                 say(f"fatpack: error FP1001: {item.what}: {error.describe()}")
         lost_items = {id(item) for item, _ in lost}
         written = (item for item in plan if id(item) not in lost_items)
-        for path, item in zip(paths, written, strict=True):
-            click.echo(printable(f"{path}  {item.what}, {size_words(item.size)}") if not quiet else path)
+        _print(paths, written, quiet=quiet)
         return max([FINE, *(MALFORMED if isinstance(error, FormatError) else FINDINGS for _, error in lost)])
-    if len(plan) > 1:
-        named = "; ".join(item.what for item in plan[:4])
-        more = f"; and {len(plan) - 4} more" if len(plan) > 4 else ""
-        raise UsageError(
-            f"{file.chain[0]}: {len(plan)} images match, and -o takes one: {named}{more}",
-            hint="select one with --arch, --container and --index, or give -d DIR",
-        )
     if output == "-":
         write_pieces(1, plan[0].pieces)
         return FINE

@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 def selector_options(command: Command) -> Command:
     """Add the selectors; the command takes them as ``**selectors`` for :func:`selector`."""
     options = (
-        click.option("--arch", multiple=True, metavar="PATTERN", help="Architecture, e.g. sm_90 or 'sm_9*'."),
+        click.option(
+            "--arch",
+            multiple=True,
+            metavar="PATTERN",
+            help="Architecture: sm_90, 'sm_9*', or '!sm_90' for any other. This and the next three are repeatable.",
+        ),
         click.option("--triple", multiple=True, metavar="PATTERN", help="Target triple."),
         click.option("--offload", multiple=True, metavar="PATTERN", help="Offload model: cuda, hip, openmp, sycl."),
         click.option("--form", multiple=True, metavar="PATTERN", help="What the image is: cubin, ptx, bitcode, …"),

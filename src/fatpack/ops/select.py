@@ -20,11 +20,12 @@ class Selector(Record):
     """Conditions on an image; empty ones hold for every image, several values of one are alternatives.
 
     ``arch``, ``triple``, ``offload`` and ``form`` are shell patterns (``sm_9*``). An ``arch`` pattern without a
-    colon also matches the processor alone: ``gfx90a`` finds ``gfx90a:xnack+``. ``kernel`` is a regular expression
-    that one of the image's kernel names must contain. ``container`` and ``index`` are positions as ``inspect``
-    prints them: the n-th container of the file, the n-th image in it. ``id`` are bundle IDs: in every container the
-    image of that very ID is meant, else the compatible one (``fatpack.ops.by_id``); ``hip_openmp`` lets HIP and OpenMP
-    stand for each other there.
+    colon also matches the processor alone: ``gfx90a`` finds ``gfx90a:xnack+``. A pattern behind ``!`` is an exception,
+    and exceptions alone mean all other values; what has none, as a host no arch, is not meant then. ``kernel`` is a
+    regular expression that one of the image's kernel names must contain. ``container`` and ``index`` are positions as
+    ``inspect`` prints them: the n-th container of the file, the n-th image in it. ``id`` are bundle IDs: in every
+    container the image of that very ID is meant, else the compatible one (``fatpack.ops.by_id``); ``hip_openmp`` lets
+    HIP and OpenMP stand for each other there.
     """
 
     arch: str | tuple[str, ...] = ()
@@ -71,7 +72,7 @@ class Selector(Record):
         )
         for patterns, value in checks:
             alternatives = (patterns,) if isinstance(patterns, str) else patterns
-            if alternatives and not any(_matches(pattern, value) for pattern in alternatives):
+            if alternatives and not _one_of(alternatives, value):
                 return False
         return self.kernel is None or self._has_kernel(found)
 
@@ -87,6 +88,14 @@ class Selector(Record):
         except (FormatError, Unsupported):  # a damaged symbol table: `inspect` reports it
             return False
         return any(expression.search(name) for name in names)
+
+
+def _one_of(patterns: Sequence[str], value: str) -> bool:
+    """Return whether a value matches one of the patterns, and none of the exceptions among them."""
+    exceptions = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
+    if exceptions and (not value or any(_matches(pattern, value) for pattern in exceptions)):
+        return False
+    return len(exceptions) == len(patterns) or any(_matches(pattern, value) for pattern in patterns)
 
 
 def _matches(pattern: str, value: str) -> bool:
