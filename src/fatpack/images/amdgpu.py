@@ -102,6 +102,9 @@ _SIGNS = ("", "", "-", "+")
 #: st_info types: the descriptor of a kernel is an object; v2 has a type for kernels
 _OBJECT, _HSA_KERNEL = 1, 10
 
+#: the values of st_info with one of these types, whatever the binding
+_INFOS = frozenset(info for info in range(256) if info & 15 in (_OBJECT, _HSA_KERNEL))
+
 
 #: header fields → (arch, triple, detail): a library has thousands of code objects with a dozen headers
 _CLAIMS: dict[tuple[int, ...], tuple[str, str, str]] = {}
@@ -147,11 +150,11 @@ def kernels(view: View) -> tuple[str, ...]:
     """
     symbols = Symbols(view, (DYNSYM, SYMTAB))
     # A library has a hundred thousand of them: the lists are made without a call for each.
-    defined = [(at, info & 15) for at, info, _, section in symbols if section and info & 15 in (_OBJECT, _HSA_KERNEL)]
+    defined = [(at, info) for at, info, _, section in symbols if info in _INFOS and section]
     names = zip(defined, symbols.names([at for at, _ in defined]), strict=True)
     found = [
-        name if kind == _HSA_KERNEL else name[:-3]
-        for (_, kind), name in names
-        if kind == _HSA_KERNEL or name[-3:] == b".kd"
+        name if info & 15 == _HSA_KERNEL else name[:-3]
+        for (_, info), name in names
+        if name[-3:] == b".kd" or info & 15 == _HSA_KERNEL
     ]
     return tuple(dict.fromkeys(texts(found)))

@@ -22,15 +22,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from types import TracebackType
-    from typing import BinaryIO, TypeAlias
+    from typing import BinaryIO, Self, TypeAlias
 
-    from typing_extensions import Buffer, Self
+    from typing_extensions import Buffer
 
     Input: TypeAlias = str | os.PathLike[str] | Buffer | BinaryIO
     """What every public function accepts as input: a path ("-" is standard input), bytes, or a binary file."""
 
 #: Small reads fetch a page of this size, so that header, entry and strings of one container cost one system call.
-READ_AHEAD = 8192
+READ_AHEAD = 16384
 
 #: LIMIT: so many pages are kept: those of one bundle with its images, or of a cubin with its tables.
 _PAGES = 32
@@ -290,8 +290,9 @@ class FileSource(Source):
         return self._fd
 
     def rest(self) -> None:
-        """Close the file if it can be opened again."""
+        """Close the file if it can be opened again, and forget its pages: one command may have thousands of files."""
         if self._path is not None and self._fd >= 0:
+            self._pages.clear()
             os.close(self._fd)
             self._fd = -1
 

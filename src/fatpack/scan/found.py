@@ -160,9 +160,9 @@ def _recognise(image: Image, depth: int) -> tuple[Recognised, tuple[Found | Find
     """Return what an image is, and the containers in it. Raises FormatError when it does not inflate."""
     view: View = image.data  # type: ignore[assignment]  # every parsed image is a View
     recognised = images.recognise(view)
-    from fatpack.scan import walk
-
     if recognised.form == "cir":
+        from fatpack.scan import walk
+
         return recognised, tuple(walk.in_module(view, None, depth))
     is_stored = image.compression is None or image.stored_size is None
     # What an archive that is compressed by itself holds are device binaries, for which all of it must be inflated.
@@ -170,6 +170,8 @@ def _recognise(image: Image, depth: int) -> tuple[Recognised, tuple[Found | Find
         return recognised, ()
     if depth <= 0:
         return recognised, (finding("FP1004", image.span, "containers nested deeper than the limit"),)
+    from fatpack.scan import walk
+
     return recognised, tuple(walk.file(view, None, depth - 1))
 
 

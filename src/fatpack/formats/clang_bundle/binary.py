@@ -158,9 +158,13 @@ def alignment(table: Table) -> int:
     """Return the ``-bundle-align`` that gives these offsets: 1 if nothing is padded, else the largest that does."""
     offsets = [row.entry.offset for row in table.rows]
     shared = gcd(*offsets) if offsets else 0
-    powers = [1 << shift for shift in range(min((shared & -shared).bit_length(), 32))][::-1]
-    candidates = (1, *powers, shared if shared < 1 << 32 else 0)
-    return next((align for align in candidates if align and _fits(table, align)), max(powers, default=1))
+    power_count = min((shared & -shared).bit_length(), 32)
+    if _fits(table, 1):
+        return 1
+    for shift in range(power_count - 1, -1, -1):
+        if _fits(table, 1 << shift):
+            return 1 << shift
+    return shared if 0 < shared < 1 << 32 and _fits(table, shared) else 1 << max(power_count - 1, 0)
 
 
 def _fits(table: Table, align: int) -> bool:
