@@ -24,9 +24,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
-    from typing import Any, BinaryIO
+    from typing import Any, BinaryIO, Self
 
-    from typing_extensions import Buffer, Self
+    from typing_extensions import Buffer
 
     from fatpack.io.source import Input, Source, View
     from fatpack.model import Image, Piece

@@ -16,9 +16,7 @@ import os
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Generic, TypeVar
-
-    from typing_extensions import Self
+    from typing import Generic, Self, TypeVar
 
     T = TypeVar("T")
 else:

@@ -18,9 +18,9 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Self
 
-    from typing_extensions import Self, dataclass_transform
+    from typing_extensions import dataclass_transform
 else:
 
     def dataclass_transform(**_options):  # noqa: D103  (typing loads half the library; this is its decorator)

@@ -29,7 +29,6 @@ HEAVY = {
     "importlib.metadata",
     "dataclasses",
     "tomllib",
-    "tomli",
     "tempfile",
     "pathlib",
     "subprocess",

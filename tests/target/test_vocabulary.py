@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,6 @@ from fatpack.model import Target
 from fatpack.target import check_target_id, default_triple, nearest_names, resolve, triple_processor
 from fatpack.target.nvidia import EMBEDDED, RENAMED, parse_nvidia
 from fatpack.target.vocabulary import VENDORS, Vocabulary, primary_processor, vocabulary, without_prefix
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 DATA = Path(fatpack.target.__file__).parent / "data"
 TABLES: dict[str, dict[str, Any]] = {
@@ -217,7 +213,7 @@ def test_parsing_and_comparing_common_targets_reads_no_data() -> None:
         "from fatpack.target import same, parse_target_id, parse_nvidia, triple_processor, compatible_llvm22\n"
         "a, b = Target('amdgcn-amd-amdhsa', 'gfx90a:xnack+'), Target('nvptx64-nvidia-cuda', 'sm_80')\n"
         "same(a, b); same(a, a); compatible_llvm22(a, b); parse_target_id(a.arch); triple_processor('amdgpu9.0a')\n"
-        "heavy = {'tomllib', 'tomli', 're', 'typing', 'difflib', 'dataclasses', 'json', 'pathlib'} & set(sys.modules)\n"
+        "heavy = {'tomllib', 're', 'typing', 'difflib', 'dataclasses', 'json', 'pathlib'} & set(sys.modules)\n"
         "print(','.join(sorted(heavy)))\n"
     )
     command = [sys.executable, "-S", "-c", script]

@@ -11,8 +11,7 @@ from fatpack.parallel import Tasks
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from typing_extensions import Self
+    from typing import Self
 
     from fatpack.model import Container
     from fatpack.scan import Found

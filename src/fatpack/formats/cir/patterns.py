@@ -1,13 +1,12 @@
 """The expressions that go through the bodies of modules; ``body`` says how they work together.
 
-Every piece of text has one way to match, so that no expression tries a stretch twice, whatever it holds. Where Python
-has possessive repeats (3.11) they save the notes for going back.
+Every piece of text has one way to match, so that no expression tries a stretch twice, whatever it holds; possessive
+repeats save the notes for going back.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 
 from fatpack.formats.cir.text import STRING
@@ -19,22 +18,16 @@ if TYPE_CHECKING:
 #: Which operations directly in a region stop the run: none; modules; functions and globals too; all.
 NOTHING, MODULES, FUNCTIONS, ALL = range(4)
 
-_MORE = b"+" if sys.version_info >= (3, 11) else b""
-
-
-def _some(outside: bytes) -> bytes:
-    """Return the expression for as many bytes as there are that are not in a set."""
-    return b"[^%s]++" % outside if _MORE else b"[^%s]+(?![^%s])" % (outside, outside)
-
 
 def _any(*items: bytes) -> bytes:
-    return b"(?:" + b"|".join(items) + b")*" + _MORE
+    """Return the expression for as many of these as there are."""
+    return b"(?:" + b"|".join(items) + b")*+"
 
 
 RESULTS = rb"(?:%[\w$.:,# %-]{1,2000}=[ \t]*)?"
 OPERATION = re.compile(RESULTS + rb'(?:([A-Za-z_][\w$.]*)|"([\w$.]+)"[ \t]*\()')
 
-_TEXT = _some(rb'{}"/\n')
+_TEXT = rb'[^{}"/\n]++'
 #: A line end, and what makes ``//`` a comment for certain: a block label before it, or a line of its own behind
 #: something that ends an operation or opens its region.
 _COMMENTS = (
@@ -94,7 +87,7 @@ def run(wanted: int) -> Pattern[bytes]:
             items[2] = rb"(?!\n[ \t]*" + RESULTS + rb"(?:" + _NAMES[wanted] + rb")(?![\w$.]))" + _NEWLINE
         if wanted == ALL:
             items.pop()
-        found = _runs[wanted] = re.compile(b"(?:" + b"|".join(items) + b")*" + _MORE)
+        found = _runs[wanted] = re.compile(_any(*items))
     return found
 
 
