@@ -158,7 +158,9 @@ def test_replace_keeps_the_format_that_code_refers_to(fatpack: Fatpack, folder: 
     ran = fatpack("replace", "fat.o", "fat.bin", "-o", "x.o")
     assert ran.code == 4
     assert ".llvm.offloading holds llvm-offload-binary, the new content is cuda-fatbin" in ran.err
-    assert fatpack("replace", "fat.o", "k.ptx", "-o", "x.o").code == 4
+    ran = fatpack("replace", "fat.o", "k.ptx", "-o", "x.o")
+    assert ran.code == 4
+    assert "holds llvm-offload-binary, the new content is one image, of the form ptx; pack a container" in ran.err
     assert not (folder / "x.o").exists()
 
 

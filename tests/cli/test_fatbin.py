@@ -265,6 +265,7 @@ def test_a_bundle_says_openmp_of_cuda_if_it_may_and_gives_the_images_back(folder
     ran = fatpack("convert", path, "--format=bundle", "-o", "x")
     assert ran.code == 1
     assert "lost: image 0.1 cuda nvptx64-nvidia-cuda sm_90a cubin: the programming model 'cuda', in place of" in ran.err
+    assert ran.err.count("fatpack: note FP1315: ") == 1
     assert not Path("x").exists()
     assert fatpack("convert", path, "--format=bundle", "--lossy", "-o", "x").code == 0
     with library.open("x") as file:

@@ -68,10 +68,13 @@ def say(text: str, *, quiet: bool = False) -> None:
 
 
 def warn(findings: Iterable[Finding], *, quiet: bool = False) -> None:
-    """Print findings as warnings on stderr."""
+    """Print findings on stderr, each once: notes as such, all others as warnings, for they keep nothing from happening."""
+    lines = []
     for item in findings:
         place = f"{item.span.source[0]}: " if item.span.source else ""
-        say(f"fatpack: warning {item.code}: {place}{item.text}", quiet=quiet)
+        lines.append(f"fatpack: {'note' if item.severity == 'note' else 'warning'} {item.code}: {place}{item.text}")
+    for line in dict.fromkeys(lines):
+        say(line, quiet=quiet)
 
 
 class Meter:

@@ -105,6 +105,13 @@ def replace(host: View, content: View, *, section: str | None = None, force: boo
     (site,) = chosen
     old, new = (formats.sniff(view.head(0, 24)) for view in (site.data, content))
     if old != new and not force:
+        form = images.recognise(content).form if new is None else ""
+        if old and form:
+            raise HostError(
+                f"{site.section} holds {old}, the new content is one image, of the form {form}",
+                hint="pack a container of it, with the images that are to stay; extract gives those",
+                chain=host.chain,
+            )
         raise HostError(
             f"{site.section} holds {old or 'no container we know'}, the new content is {new or 'none that we know'}",
             hint="only a container of the same format is put in its place; --force does it all the same",

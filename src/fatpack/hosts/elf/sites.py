@@ -67,7 +67,7 @@ _BLOCK = 1 << 20
 _MOST_SEGMENTS = 64
 
 #: What helps where there are no sections.
-_DEEPER = "without --deep only device code is listed that records of CUDA and HIP lead to"
+_DEEPER = "device code that no record of CUDA or HIP leads to is found with --deep only"
 
 
 def is_device_name(name: str) -> bool:
