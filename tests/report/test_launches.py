@@ -67,7 +67,8 @@ BUNDLE = b"__CLANG_OFFLOAD_BUNDLE__" + (1).to_bytes(8, "little") + b"".join(
         'module attributes {{cir.cu.device_binary = "{0}" : !cir.array<!u8i x {1}>}} {{\n}}\n',
         'module attributes {{cir.cu.device_binary = "{0}" : !cir.array<!cir.int<u, 8> x {1}>}} {{\n}}\n',
         "module {{\n  cir.global constant cir_private @__hip_fatbin_str = "
-        '#cir.const_array<"{0}" : !cir.array<!u8i x {1}>> {{alignment = 16 : i64}}\n}}\n',
+        '#cir.const_array<"{0}" : !cir.array<!u8i x {1}>> {{alignment = 16 : i64}}\n'
+        "  cir.func internal private @__hip_module_ctor() {{\n    cir.return\n  }}\n}}\n",
     ],
     ids=["attribute", "spelled type", "global"],
 )
