@@ -68,7 +68,7 @@ def say(text: str, *, quiet: bool = False) -> None:
 
 
 def warn(findings: Iterable[Finding], *, quiet: bool = False) -> None:
-    """Print findings on stderr, each once: notes as such, all others as warnings, for they keep nothing from happening."""
+    """Print findings on stderr, each once: notes as such, all others as warnings, for they stop nothing."""
     lines = []
     for item in findings:
         place = f"{item.span.source[0]}: " if item.span.source else ""
