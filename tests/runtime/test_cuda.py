@@ -9,6 +9,8 @@ import pytest
 from tests.builders import coff as build_coff
 from tests.builders import elf as build
 from tests.builders import pe as build_pe
+from tests.builders.device_elf import device_elf
+from tests.builders.fatbin import entry, fatbin
 from tests.laws.rooms import FIXTURES
 
 from fatpack.io.source import BytesSource
@@ -113,6 +115,22 @@ def test_prelinked_fat_binaries_are_registered_by_the_list_of_a_device_link() ->
     codes = told(library([], records=records, others=others))
     assert [code for code, _ in codes] == ["FP3033", "FP3032"]
     assert codes[0][1].startswith("a prelinked fat binary of record 0 of .nvFatBinSegment points to ")
+
+
+@pytest.mark.parametrize(
+    ("symbols", "options", "codes"),
+    [
+        ([(b".nv.callgraph", 3, 0, 1)], {}, []),
+        ([(b"variable", 0x11, 0, 1)], {}, ["FP3032"]),
+        ([(b"kernel", 0x12, 0x10, 1)], {}, ["FP3032"]),
+        ([(b".nv.callgraph", 3, 0, 1)], {"kind": 1}, ["FP3032"]),
+    ],
+    ids=["nothing", "a variable", "a kernel", "PTX"],
+)
+def test_what_a_device_link_of_nothing_leaves_needs_no_record(symbols, options, codes) -> None:
+    image = device_elf(190, 80, osabi=0x33, abi_version=7, sections=[(1, bytes(8))], symbols=symbols)
+    data = library([0x10000], fatbins=FATBIN + fatbin(entry(image, **options)))
+    assert [code for code, _ in told(data) if code == "FP3032"] == codes
 
 
 def test_a_fat_binary_without_a_record_is_told() -> None:

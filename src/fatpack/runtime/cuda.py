@@ -11,7 +11,7 @@ the fat binary lies in a section named after it: what records lead to elsewhere 
 
 How we know: ``fatbinary_section.h`` of CUDA and clang/lib/CodeGen/CGCUDANV.cpp (LLVM 22.1) for the record; objects and
 libraries of nvcc 13.0 and clang 22 for the pointers; in NVIDIA's own libraries there are as many records as fat
-binaries.
+binaries, but for those of a device link that had nothing to link: cubins without a symbol, which need no record.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from fatpack import formats, hosts
-from fatpack.errors import FormatError
+from fatpack.elf import SYMTAB, Symbols
+from fatpack.errors import FormatError, LimitExceeded
 from fatpack.findings import finding
 from fatpack.hosts import Site
 from fatpack.runtime import wrapper
@@ -40,6 +41,9 @@ MAGIC = 0x466243B1
 _VERSION, _LINKED_VERSION = 1, 2
 
 _FATBIN = "cuda-fatbin"
+
+#: st_info: types of symbols that stand for a section or a file
+_OF_THE_FILE = (3, 4)
 
 #: LIMIT: lists of prelinked fat binaries in a section of records, and pointers of each. Programs have one, in memory.
 _MOST_LISTS = 256
@@ -72,11 +76,29 @@ def check(
         for pointer, record in _prelinked(site, reader, found):
             yield from trail.follow(pointer, record.span, f"a prelinked fat binary of {record.title}")
     yield from trail.elsewhere(host)
-    if trail.lost and not (trail.unresolved and trail.registered >= len(fatbins)):
-        text = wrapper.unregistered(trail.lost, len(fatbins), "fat binaries")
+    lost = {at for at in trail.lost if not _has_nothing(view, at)}
+    if lost and not (trail.unresolved and trail.registered >= len(fatbins)):
+        text = wrapper.unregistered(lost, len(fatbins), "fat binaries")
         if trail.unresolved:
             text = f"{len(fatbins)} fat binaries are there, and records for {trail.registered}"
         yield finding("FP3032", segments[0].data.span(), text, "the CUDA runtime does not see what is not registered")
+
+
+def _has_nothing(view: View, start: int) -> bool:
+    """Return whether the fat binary at an absolute offset has no kernel or variable to register, in cubins only."""
+    images = formats.room(_FATBIN).parse(view, start - view.start).images
+    return bool(images) and not any(
+        image.form != "cubin" or image.compression or _has_symbols(image.data)  # type: ignore[arg-type]
+        for image in images
+    )
+
+
+def _has_symbols(cubin: View) -> bool:
+    """Return whether a cubin defines anything but sections and files; True where its symbol table is damaged."""
+    try:
+        return any(section and info & 15 not in _OF_THE_FILE for _, info, _, section in Symbols(cubin, (SYMTAB,)))
+    except (FormatError, LimitExceeded):
+        return True
 
 
 class _Trail:
