@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import resource
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -101,6 +102,20 @@ def test_a_rewrite_does_not_multiply_shared_images(tmp_path: Path) -> None:
     (tmp_path / "shared.bin").write_bytes(shared(bytes(200_000), 20))
     with pytest.raises(UsageError, match="share bytes"):
         fatpack.extract(tmp_path / "shared.bin", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_images_on_top_of_each_other_are_neither_rewritten_nor_converted(tmp_path: Path) -> None:
+    ids = [b"hip-amdgcn-amd-amdhsa--gfx%d" % number for number in range(20)]
+    table_size = 32 + sum(24 + len(id) for id in ids)
+    table = b"".join(struct.pack("<QQQ", table_size, 200_000, len(id)) + id for id in ids)
+    path = tmp_path / "shared.bundle"
+    path.write_bytes(b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(ids)) + table + bytes(200_000))
+    with pytest.raises(fatpack.Unsupported, match="share their bytes; written apart they would take 3800000 bytes"):
+        fatpack.remove(path, tmp_path / "out", Selector(index=0))
+    for format in ("offload-binary", "bundle"):
+        with pytest.raises(fatpack.Unsupported, match="written apart they would take 4000000 bytes"):
+            fatpack.convert(path, tmp_path / "out", format=format)
     assert not (tmp_path / "out").exists()
 
 

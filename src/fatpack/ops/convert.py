@@ -18,6 +18,7 @@ from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, ImageOpti
 from fatpack.formats.offload_binary.layout import EXTENSIONS, FORMS, IMAGE_KINDS
 from fatpack.formats.offload_binary.stored import Entry
 from fatpack.io.pieces import PiecesSource
+from fatpack.io.sharing import refuse_shared
 from fatpack.io.source import View
 from fatpack.model import Finding, Image
 from fatpack.ops.by_id import bundle_id
@@ -185,6 +186,7 @@ def _chosen(items: Sequence[Found | Finding], selector: Selector) -> tuple[list[
     if not chosen:
         asked = f" that match {selector.describe()}" if not selector.is_empty() else ""
         raise NothingSelected(f"no images to convert{asked}", hint=instead(items, selector))
+    refuse_shared(item.data for item in chosen)
     return chosen, losses
 
 

@@ -33,6 +33,8 @@ from fatpack.formats.clang_bundle.stored import (
 from fatpack.formats.clang_bundle.table import LONGEST_ID, MOST_ENTRIES
 from fatpack.formats.clang_bundle.text import END, START
 from fatpack.io import limits
+from fatpack.io.sharing import refuse_shared
+from fatpack.io.source import View
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +55,8 @@ def write(container: Container) -> Iterator[Piece]:
     ``container.version`` 1, 2 or 3, which is 0 for the others.
 
     A container that was parsed and not changed comes out as it was stored; one of which only the version was changed
-    keeps its compressed data. Raises UsageError for what the format cannot hold.
+    keeps its compressed data. Raises UsageError for what the format cannot hold, Unsupported for images that lie on top
+    of each other so often that a small file would become a huge one.
     """
     kinds = (Bundle, Text, Wrapper, FatObject, Linked)
     record = container.record if isinstance(container.record, kinds) else None
@@ -65,6 +68,8 @@ def write(container: Container) -> Iterator[Piece]:
         else:
             yield record.stored
         return
+    if record:
+        refuse_shared(image.data for image in container.images if isinstance(image.data, View))
     yield from _new(container)
 
 

@@ -1,0 +1,30 @@
+"""Images that share bytes: written one by one they could fill a disk from a small file."""
+
+from __future__ import annotations
+
+from fatpack.errors import Unsupported
+from fatpack.io import limits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fatpack.io.source import View
+
+
+def refuse_shared(views: Iterable[View]) -> None:
+    """Raise Unsupported if views add up to much more than twice the bytes that they are views of.
+
+    Of what is compressed the inflated bytes count.
+    """
+    total, present = 0, {}
+    for view in views:
+        total += len(view)
+        present[id(view.source)] = view.source.size
+        last = view
+    if total > 2 * sum(present.values()) + limits.CHUNK:
+        raise Unsupported(
+            f"the images share their bytes; written apart they would take {total} bytes",
+            hint="extract the image you need and pack it again",
+            chain=last.chain,
+        )
