@@ -54,3 +54,8 @@ def test_exit_codes(error: FatpackError | OSError, code: int) -> None:
 def test_messages_cannot_drive_the_terminal() -> None:
     assert "\x1b" not in message(UsageError("a\x1b[31mb\nc"))
     assert message(FileNotFoundError(2, "No such file or directory", "a\nb")) == "a\\nb: No such file or directory"
+
+
+def test_a_rename_that_failed_names_what_was_asked_for() -> None:
+    error = PermissionError(1, "Operation not permitted", "dir/.part", None, "dir/out.o")
+    assert message(error) == "dir/out.o: Operation not permitted"

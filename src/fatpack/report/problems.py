@@ -12,7 +12,8 @@ FINE, FINDINGS, USAGE, MALFORMED, UNSUPPORTED, INPUT_OUTPUT = range(6)
 def message(error: FatpackError | OSError) -> str:
     """Return a failure as one printable line: what, where, and what to do."""
     if isinstance(error, OSError):
-        name = error.filename
+        # Of a rename, the second name is what the user asked for, the first a temporary file.
+        name = error.filename2 or error.filename
         place = f"{name}: " if name not in (None, "") else ""
         hint = "; give another name, or --force to overwrite it" if isinstance(error, FileExistsError) else ""
         hint = "; name a file in it" if isinstance(error, IsADirectoryError) else hint
