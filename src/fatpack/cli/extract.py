@@ -21,7 +21,6 @@ from fatpack.io.sink import write_file, write_pieces
 from fatpack.io.source import open_source
 from fatpack.model import Finding
 from fatpack.ops.address import find, named_bytes, parse_address
-from fatpack.ops.by_id import missing, reason
 from fatpack.ops.extract import Extract, origins, plan_archive, plan_containers, plan_images, write_plan
 from fatpack.ops.presence import instead, unseen
 from fatpack.ops.select import choices, present_ids
@@ -92,10 +91,7 @@ def command(
         warn(unseen(items), quiet=quiet)
         is_everything = wanted.is_empty() and not containers and not dry_run
         with Verification(items if is_everything else ()) as checks:
-            chosen = choices(items, wanted) if wanted.id else []
-            for choice in chosen:
-                say(choice.text, quiet=quiet)
-            lacking = missing(chosen, wanted.id)
+            lacking = _choose(items, wanted, quiet=quiet) if wanted.id else []
             plan: Sequence[Extract] = []
             if not lacking or allow_missing:
                 plan = (plan_containers if containers else plan_images)(items, wanted, place.name.strip("<>"))
@@ -121,6 +117,16 @@ def command(
     return _outcome(file, damage, code, wrong)
 
 
+def _choose(items: Sequence[Found | Finding], wanted: Selector, *, quiet: bool) -> list[str]:
+    """Say what the bundle IDs mean, and return those that mean nothing."""
+    from fatpack.ops.by_id import missing
+
+    chosen = choices(items, wanted)
+    for choice in chosen:
+        say(choice.text, quiet=quiet)
+    return missing(chosen, wanted.id)
+
+
 def _doubts(items: Sequence[Found | Finding], plan: Sequence[Extract]) -> list[Finding]:
     """Return the warnings about the very bytes that are written: several images glued together, for example."""
     warnings = [item for item in items if isinstance(item, Finding) and item.severity == "warning"]
@@ -141,6 +147,8 @@ def _outcome(file: str, damage: Sequence[Finding], code: int, wrong: Sequence[Fi
 def _nothing(items: Sequence[Found | Finding], wanted: Selector, lacking: Sequence[str], containers: bool) -> str:
     """Return why nothing is written, and what there is instead."""
     if lacking:
+        from fatpack.ops.by_id import reason
+
         ids = present_ids(items)
         what = f"no image for the bundle ID {' nor '.join(lacking)}{reason(lacking)}"
         present = f"; present are {', '.join(ids)}" if ids else ""

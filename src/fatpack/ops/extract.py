@@ -11,17 +11,12 @@ import os
 
 from fatpack import hosts, images
 from fatpack.errors import FormatError, Unsupported, UsageError
-from fatpack.formats.clang_bundle.fat_object import stands_for_host
-from fatpack.formats.clang_bundle.layout import MAGIC
-from fatpack.formats.clang_bundle.member_name import member_name
-from fatpack.hosts import archive
 from fatpack.io import limits
 from fatpack.io.bulk import NewFile, write_files
 from fatpack.io.names import image_name, member_word, safe_word, stem
 from fatpack.io.pieces import PiecesSource
 from fatpack.io.sink import refuse_inputs
 from fatpack.io.source import View
-from fatpack.ops.by_id import bundle_id
 from fatpack.ops.select import describe, positions, select
 from fatpack.record import Record
 from fatpack.scan import Found
@@ -98,8 +93,12 @@ def pieces_of(found: Found, image: FoundImage) -> Iterable[Piece]:
     The bytes of the image but for two: the host's image of a fat object is the object without the sections of the
     bundle, and a module of a CIR container needs the definitions that all modules share.
     """
-    if stands_for_host(image.image):
-        return hosts.objcopy(found.host).remove_sections(found.view, MAGIC.decode())
+    if found.container.format == "clang-offload-bundle":
+        from fatpack.formats.clang_bundle.fat_object import stands_for_host
+        from fatpack.formats.clang_bundle.layout import MAGIC
+
+        if stands_for_host(image.image):
+            return hosts.objcopy(found.host).remove_sections(found.view, MAGIC.decode())
     if found.container.format == "cir-offload-container":
         from fatpack.formats import cir
 
@@ -109,6 +108,10 @@ def pieces_of(found: Found, image: FoundImage) -> Iterable[Piece]:
 
 def plan_archive(items: Sequence[Found | Finding], selector: Selector, source: str) -> Extract:
     """Return an archive of the selected images, in file order, named as when heterogeneous archives are taken apart."""
+    from fatpack.formats.clang_bundle.member_name import member_name
+    from fatpack.hosts import archive
+    from fatpack.ops.by_id import bundle_id
+
     members = []
     plan = plan_images(items, selector, source)
     for item, (_, found, image) in zip(plan, select(items, selector), strict=True):

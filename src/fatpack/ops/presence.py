@@ -5,7 +5,6 @@ from __future__ import annotations
 from fatpack import images
 from fatpack.errors import FormatError, Unsupported, UsageError
 from fatpack.model import Finding
-from fatpack.ops.by_id import bundle_id
 from fatpack.ops.select import Selector, positions, select
 
 TYPE_CHECKING = False
@@ -88,6 +87,8 @@ def _values(key: str, rows: Iterable[tuple[str, FoundImage]]) -> Iterator[str]:
         elif key == "form":
             yield image.form or "unknown"
         elif key == "id":
+            from fatpack.ops.by_id import bundle_id
+
             yield from filter(None, [bundle_id(image.image)])
         else:
             yield {"arch": target.arch, "triple": target.triple, "offload": target.offload}[key] or f"(no {key})"
