@@ -30,6 +30,26 @@ def test_mlir_starts_with_a_module_an_alias_or_metadata(text):
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            b'; ModuleID = \'k.hip\'\nsource_filename = "k.hip"\ntarget triple = "amdgcn-amd-amdhsa"\n',
+            images.Recognised("llvm-ir", triple="amdgcn-amd-amdhsa", detail="LLVM IR text"),
+        ),
+        (b'source_filename = "-"\ntarget triple = "x\n', images.Recognised("llvm-ir", detail="LLVM IR text")),
+        (
+            b'\t.amdgcn_target "amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-"\n\t.text\n',
+            images.Recognised("assembly", "gfx90a:sramecc+:xnack-", "amdgcn-amd-amdhsa", detail="assembly text"),
+        ),
+        (b'# 1 "k.hip"\n# 1 "<built-in>" 1\n', images.Recognised("preprocessed", detail="preprocessed source text")),
+    ],
+    ids=["module", "triple cut short", "assembly", "source"],
+)
+def test_what_clang_prints_begins_in_a_way_of_its_own(text, expected):
+    assert recognise(text) == expected
+
+
+@pytest.mark.parametrize(
     "text", [b"modules {\n", b"module", b"# Title = x\n", b"#define A = 1\n", b"! = 1\n", b"#=1\n"]
 )
 def test_other_text_is_no_mlir(text):

@@ -1,6 +1,8 @@
-"""Images that are text: PTX, CIR and other MLIR, and the text flavour of clang's bundles.
+"""Images that are text: PTX, CIR and other MLIR, what clang prints on its way, and the text flavour of its bundles.
 
-None of them has a magic. The first thing that is neither blank nor comment decides; all three share C's comments.
+None of them has a magic. The first thing that is neither blank nor comment decides; PTX and MLIR share C's comments.
+What clang keeps in text bundles begins in ways of its own: LLVM IR with what module it is, assembly for AMD with the
+target, preprocessed sources with a line marker.
 """
 
 from __future__ import annotations
@@ -33,6 +35,13 @@ _BUNDLE = tuple(b"\n" + token + b" __CLANG_OFFLOAD_BUNDLE____START__ " for token
 #: operations without their dialect.
 _CIR_CONTAINER = (b"offload.container", b"cir.gpu.bundle")
 
+#: What LLVM prints before anything else; the first two are left out of modules without a name.
+_LLVM_IR = (b"; ModuleID = '", b'source_filename = "', b'target datalayout = "', b'target triple = "')
+#: What LLVM prints first into assembly for AMD, before ``triple--target ID"``.
+_AMDGCN = b'.amdgcn_target "'
+_LINE_MARKERS = (b'# 1 "', b'#line 1 "')
+_LONGEST_WORD = 128
+
 #: MLIR bytecode begins so.
 MLIR_MAGIC = b"ML\xefR"
 
@@ -57,7 +66,26 @@ def recognise(view: View) -> Recognised:
         return ptx.claim(b"".join(code([window[start:]])))
     if _starts_mlir(window[start:]):
         return _mlir(view.head(0, WINDOWS[-1]), "text")
+    return _printed(window, start)
+
+
+def _printed(window: bytes, start: int) -> Recognised:
+    """Return what a text is that clang printed; UNKNOWN for any other."""
+    if window.startswith(_LLVM_IR, start):
+        _, _, behind = window.partition(b'\ntarget triple = "')
+        return Recognised("llvm-ir", triple=_word(behind), detail="LLVM IR text")
+    if window.startswith(_AMDGCN, start):
+        triple, _, arch = _word(window[start + len(_AMDGCN) :]).rpartition("--")
+        return Recognised("assembly", arch=arch, triple=triple, detail="assembly text")
+    if window.startswith(_LINE_MARKERS, start):
+        return Recognised("preprocessed", detail="preprocessed source text")
     return UNKNOWN
+
+
+def _word(text: bytes) -> str:
+    """Return what a quotation mark ends; "" if that is far away or odd."""
+    word, quote, _ = text[:_LONGEST_WORD].partition(b'"')
+    return word.decode() if quote and _NAME.issuperset(word.replace(b":", b"").replace(b"+", b"")) else ""
 
 
 def _mlir(window: bytes, kind: str) -> Recognised:
