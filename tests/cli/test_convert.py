@@ -64,14 +64,18 @@ def test_what_a_bundle_cannot_say_is_listed_and_nothing_written(folder: Path, fa
     assert (folder / "back").read_bytes() == (folder / "k.ptx").read_bytes()
 
 
-def test_a_model_that_no_bundle_can_name_is_refused_whatever_is_allowed(folder: Path, fatpack: Fatpack) -> None:
+def test_a_model_that_no_bundle_can_name_is_lost_only_when_that_is_allowed(folder: Path, fatpack: Fatpack) -> None:
     fatpack("pack", "--image=file=a.cubin,kind=cuda,triple=nvptx64-nvidia-cuda,arch=sm_80", "-o", "one.off")
-    ran = fatpack("convert", "one.off", "--format=bundle", "--lossy", "-o", "x")
-    assert ran.code == 4
-    assert ran.err == (
-        "fatpack: error: one.off: image 0.0 cuda nvptx64-nvidia-cuda sm_80 cubin: a bundle cannot name the programming "
-        "model 'cuda'; select the others, with --offload, --form or --arch\n"
+    lost = (
+        "lost: image 0.0 cuda nvptx64-nvidia-cuda sm_80 cubin: the programming model 'cuda', in place of which the "
+        "bundle says openmp\n"
     )
+    ran = fatpack("convert", "one.off", "--format=bundle", "-o", "x")
+    assert (ran.code, lost in ran.err, (folder / "x").exists()) == (1, True, False)
+    ran = fatpack("convert", "one.off", "--format=bundle", "--lossy", "-o", "x")
+    assert (ran.code, lost in ran.err) == (0, True)
+    with library.open(folder / "x") as file:
+        assert [image.image.attrs["id"] for image in file.images()] == ["openmp-nvptx64-nvidia-cuda--sm_80"]
 
 
 def test_images_of_several_bundles_stay_apart(bundle: Path, fatpack: Fatpack) -> None:

@@ -240,11 +240,12 @@ def _for_bundle(item: _Chosen, losses: list[str]) -> Image:
     image, data = item.found.image, item.data
     attrs = dict(keys_of(item.position, item.found, losses))
     target, record = image.target, image.record
-    if isinstance(record, FatbinEntry):
+    if target.offload == "cuda" and "id" not in attrs:
         # Bundles of NVIDIA's images are OpenMP's; no bundle knows CUDA.
         losses.append(f"{item.title}: the programming model 'cuda', in place of which the bundle says openmp")
-        losses += [f"{item.title}: the key {key}={value}" for key, value in attrs.items()]
         target = target.replace(offload="openmp")
+    if isinstance(record, FatbinEntry):
+        losses += [f"{item.title}: the key {key}={value}" for key, value in attrs.items()]
     spelling = attrs.pop("id", None) or id_for(target)
     if isinstance(record, Entry):
         losses += [f"{item.title}: the key {key}={value}" for key, value in attrs.items()]
