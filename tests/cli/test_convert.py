@@ -75,7 +75,7 @@ def test_a_model_that_no_bundle_can_name_is_lost_only_when_that_is_allowed(folde
     ran = fatpack("convert", "one.off", "--format=bundle", "--lossy", "-o", "x")
     assert (ran.code, lost in ran.err) == (0, True)
     with library.open(folder / "x") as file:
-        assert [image.image.attrs["id"] for image in file.images()] == ["openmp-nvptx64-nvidia-cuda--sm_80"]
+        assert [image.image.attrs["id"] for image in file.images()] == ["openmp-nvptx64-nvidia-cuda-unknown-sm_80"]
 
 
 def test_images_of_several_bundles_stay_apart(bundle: Path, fatpack: Fatpack) -> None:
