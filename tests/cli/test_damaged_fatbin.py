@@ -52,6 +52,26 @@ def test_everything_else_is_listed_and_extracted(folder: Path, fatpack: Fatpack,
     assert b"" not in written.values()
 
 
+def test_an_image_cut_short_is_written_and_told(folder: Path, fatpack: Fatpack) -> None:
+    cut = bytearray(cubin(75))
+    cut[40:48] = (1 << 20).to_bytes(8, "little")  # e_shoff
+    (folder / "x").write_bytes(fatbin(entry(bytes(cut), sm=75), GOOD))
+    ran = fatpack("extract", "x", "-d", "all")
+    assert (ran.code, ran.err.count("error FP1104: x at 0x")) == (3, 1)
+    assert cut in [path.read_bytes() for path in (folder / "all").iterdir()]
+    assert fatpack("extract", "x", "-d", "good", "--arch=sm_90").code == 0
+    assert fatpack("extract", "x", "--containers", "-d", "stored").code == 0
+
+
+def test_another_version_is_read_and_not_written(folder: Path, fatpack: Fatpack) -> None:
+    data = bytearray(fatbin(GOOD, entry(cubin(75), sm=75)))
+    data[4:6] = b"\2\0"
+    (folder / "x").write_bytes(data)
+    assert fatpack("extract", "x", "-d", "out").code == 0
+    ran = fatpack("remove", "x", "--arch=sm_75", "-o", "y")
+    assert (ran.code, "x: a fat binary of version 2" in ran.err, (folder / "y").exists()) == (4, True, False)
+
+
 def test_one_damaged_entry_is_named_and_its_neighbours_are_not_touched(folder: Path, fatpack: Fatpack) -> None:
     (folder / "x").write_bytes(fatbin(entry(cubin(75), sm=75), CASES["more inside"], GOOD))
     for number, code in enumerate((0, 3, 0)):

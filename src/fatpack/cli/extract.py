@@ -27,7 +27,7 @@ from fatpack.ops.select import choices, present_ids
 from fatpack.ops.verify import Verification, verify
 from fatpack.report.problems import FINDINGS, FINE, MALFORMED
 from fatpack.report.text import printable, size_words
-from fatpack.scan import scan
+from fatpack.scan import Found, scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
     from fatpack.ops.select import Selector
-    from fatpack.scan import Found
 
 
 @click.command()
@@ -128,10 +127,14 @@ def _choose(items: Sequence[Found | Finding], wanted: Selector, *, quiet: bool) 
 
 
 def _doubts(items: Sequence[Found | Finding], plan: Sequence[Extract]) -> list[Finding]:
-    """Return the warnings about the very bytes that are written: several images glued together, for example."""
-    warnings = [item for item in items if isinstance(item, Finding) and item.severity == "warning"]
-    written = {view.span() for item in plan for view in item.views} if warnings else set()
-    return [item for item in warnings if item.span in written]
+    """Return what is doubtful about the very bytes that are written: several images glued together, or a cut one."""
+    written = {view.span() for item in plan for view in item.views}
+    doubts = [item for item in items if isinstance(item, Finding) and item.severity == "warning"]
+    # A container that is written as it is stored was not looked into for that.
+    whole = {item.container.span for item in items if isinstance(item, Found)} & written
+    images = (image for found in origins(items, plan) if found.container.span not in whole for image in found.images)
+    cut = [item for image in images for item in image.inside if isinstance(item, Finding) and item.code == "FP1104"]
+    return [item for item in (*doubts, *cut) if item.span in written]
 
 
 def _outcome(file: str, damage: Sequence[Finding], code: int, wrong: Sequence[Finding]) -> int:
