@@ -8,7 +8,7 @@ What makes new entries is imported when there are some to be made: readers impor
 
 from __future__ import annotations
 
-from fatpack.errors import UsageError
+from fatpack.errors import Unsupported
 from fatpack.formats.cuda_fatbin.entry import image_of
 from fatpack.formats.cuda_fatbin.layout import HEADER, MAGIC, VERSION
 from fatpack.formats.cuda_fatbin.stored import Entry, Fatbin
@@ -32,14 +32,19 @@ def write(container: Container) -> Iterator[Piece]:
 
     The attrs of an image are ``identifier``, ``options`` (not of cubins), ``debug`` (``yes``), ``host`` (``linux``,
     ``windows``, ``mac``, ``none``) and ``kind`` (a word or number, where the form does not tell it). A container that
-    was parsed and not changed comes out as it was stored. Raises UsageError for what the format cannot hold.
+    was parsed and not changed comes out as it was stored. Raises UsageError for what the format cannot hold,
+    Unsupported for another version.
     """
     record = container.record if isinstance(container.record, Fatbin) else None
     if record and container.images == record.images and dict(container.attrs) == dict(record.attrs):
         yield record.stored
         return
     if container.version != VERSION:
-        raise UsageError(f"fat binary of version {container.version}", hint=f"{VERSION} is the only one")
+        raise Unsupported(
+            f"a fat binary of version {container.version}",
+            hint=f"{VERSION} is the only one that can be written",
+            chain=container.span.source,
+        )
     from fatpack.formats.cuda_fatbin.styles import style_of
 
     parts = _parts(container.images, style_of(container))
