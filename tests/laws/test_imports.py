@@ -20,7 +20,7 @@ LEVELS = [
     {"bitstream", "codec", "elf", "layout", "target"},
     {"symbols"},
     {"images", "formats", "hosts"},
-    {"deep", "runtime"},
+    {"deep", "file_kind", "runtime"},
     {"scan"},
     {"ops"},
     {"report"},

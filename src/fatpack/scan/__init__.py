@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import sys
 
+from fatpack.file_kind import host_of
 from fatpack.findings import finding
 from fatpack.io import limits
 from fatpack.io.source import open_source
 from fatpack.model import Finding
 from fatpack.scan import walk
 from fatpack.scan.found import Found, FoundImage, LateImages, looked_at
-from fatpack.scan.walk import host_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

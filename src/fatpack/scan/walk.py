@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fatpack import formats, hosts, images
 from fatpack.errors import FormatError, HostError, Unsupported
+from fatpack.file_kind import host_of
 from fatpack.findings import finding
 from fatpack.model import Finding
 from fatpack.scan import region
@@ -16,13 +17,6 @@ if TYPE_CHECKING:
     from fatpack.hosts import Site
     from fatpack.io.source import View
     from fatpack.runtime.module_id import ModuleIds
-
-
-def host_of(view: View) -> str:
-    """Return the JSON name of the host the bytes are: ``raw`` when they are no host we know."""
-    if formats.sniff(view.head(0, 24)):
-        return "raw"
-    return next((name for name in hosts.ROOMS if hosts.room(name).detect(view)), "raw")
 
 
 def file(view: View, member: str | None, depth: int, deep: bool = False) -> Iterator[Found | Finding]:

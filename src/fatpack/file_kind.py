@@ -1,0 +1,16 @@
+"""What a file is, from its first bytes: a host, or a container on its own."""
+
+from __future__ import annotations
+
+from fatpack import formats, hosts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import View
+
+
+def host_of(view: View) -> str:
+    """Return the JSON name of the host the bytes are: ``raw`` when they are no host we know."""
+    if formats.sniff(view.head(0, 24)):
+        return "raw"
+    return next((name for name in hosts.ROOMS if hosts.room(name).detect(view)), "raw")
