@@ -96,7 +96,7 @@ def _combinations(options: dict[str, str]) -> list[tuple[str, str]]:
     return [(option, language) for option, languages in options.items() for language in languages.split()]
 
 
-@pytest.mark.parametrize(("number", "target"), enumerate(TARGETS))
+@pytest.mark.parametrize(("number", "target"), list(enumerate(TARGETS)))
 def test_objects_of_clang(number: int, target: str, tmp_path: Path) -> None:
     """Each target with every third of the options, from another one on: the sweep tries all."""
     _objects_of_clang(target, _combinations(OPTIONS)[number % 3 :: 3], tmp_path)
