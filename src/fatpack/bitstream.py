@@ -11,7 +11,7 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from fatpack.io.source import View
 
@@ -200,6 +200,34 @@ class BitReader:
         if kind in (ARRAY, BLOB):
             return kind, 0
         raise self.bad(f"encoding {kind}")
+
+    def records(
+        self, width: int, known: Iterable[Abbreviation] = (), enter: Callable[[], None] | None = None
+    ) -> Iterator[Abbreviation | None]:
+        """Yield the abbreviation of every record of the block the position is in, None for an unabbreviated one.
+
+        The position is then at the record's code, and whoever takes it moves it behind the record. ``width`` is that of
+        abbreviation IDs, ``known`` are abbreviations that the block has from the start. At a block inside, ``enter``
+        is called behind its ENTER_BLOCK and moves the position to its end; without it blocks are passed over. Raises
+        FormatError where the block is damaged.
+        """
+        own = list(known)
+        while self.at < self.end:
+            number = self.fixed(width)
+            if number == END_BLOCK:
+                return
+            if number == ENTER_BLOCK and enter is not None:
+                enter()
+            elif number == ENTER_BLOCK:
+                self.at = self.enter_block()[2]
+            elif number == DEFINE_ABBREVIATION:
+                own.append(self.abbreviation())
+            elif number == UNABBREVIATED:
+                yield None
+            elif number - FIRST_OWN < len(own):
+                yield own[number - FIRST_OWN]
+            else:
+                raise self.bad(f"abbreviation {number} is not defined")
 
     def code(self, abbreviation: Abbreviation | None) -> int:
         """Return the code of a record, which tells what it is; None means an unabbreviated one."""

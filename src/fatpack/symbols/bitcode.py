@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import struct
 
-from fatpack.bitstream import DEFINE_ABBREVIATION, END_BLOCK, ENTER_BLOCK, FIRST_OWN, UNABBREVIATED, BitReader
+from fatpack.bitstream import ENTER_BLOCK, BitReader
 from fatpack.errors import FormatError, LimitExceeded
 from fatpack.record import Record
 from fatpack.symbols.proportion import bounded
@@ -29,7 +29,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.bitstream import Abbreviation
     from fatpack.io.source import View
 
 _RAW, _WRAPPER = b"BC\xc0\xde", b"\xde\xc0\x17\x0b"
@@ -122,33 +121,15 @@ def _walk(stream: View) -> tuple[list[Module], View | None]:
 def _blob(bits: BitReader, width: int, end: int) -> View | None:
     """Return the bytes that are the only content of a block; the position is at the block's content, and moves."""
     whole, bits.end = bits.end, end
-    own: list[Abbreviation] = []
     found = None
-    while found is None and bits.at < end:
-        number = bits.fixed(width)
-        if number == END_BLOCK:
+    for abbreviation in bits.records(width):
+        bits.code(abbreviation)
+        run = bits.skip(abbreviation)
+        if run is not None and abbreviation is not None and abbreviation.is_blob:
+            found = bits.view.slice(run.at >> 3, run.count)
             break
-        if number == ENTER_BLOCK:
-            bits.at = bits.enter_block()[2]
-        elif number == DEFINE_ABBREVIATION:
-            own.append(bits.abbreviation())
-        else:
-            abbreviation = abbreviation_of(bits, number, own)
-            bits.code(abbreviation)
-            run = bits.skip(abbreviation)
-            if run is not None and abbreviation is not None and abbreviation.is_blob:
-                found = bits.view.slice(run.at >> 3, run.count)
     bits.end = whole
     return found
-
-
-def abbreviation_of(bits: BitReader, number: int, own: list[Abbreviation]) -> Abbreviation | None:
-    """Return the abbreviation that an ID stands for, None for an unabbreviated record. Raises BadValue."""
-    if number == UNABBREVIATED:
-        return None
-    if number - FIRST_OWN >= len(own):
-        raise bits.bad(f"abbreviation {number} is not defined")
-    return own[number - FIRST_OWN]
 
 
 def _stored(table: View, modules: list[Module]) -> Iterator[bytes] | None:

@@ -10,8 +10,7 @@ elsewhere, list nothing.
 
 from __future__ import annotations
 
-from fatpack.bitstream import DEFINE_ABBREVIATION, END_BLOCK, ENTER_BLOCK, BitReader
-from fatpack.symbols.bitcode import abbreviation_of
+from fatpack.bitstream import BitReader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,18 +70,8 @@ class _Reader:
         self.found: dict[int, list[list[int]]] = {_FUNCTION: [], _VARIABLE: [], _ALIAS: [], _IFUNC: []}
 
     def read(self) -> None:
-        bits = self._bits
-        own: list[Abbreviation] = []
-        while bits.at < bits.end:
-            number = bits.fixed(self._module.width)
-            if number == END_BLOCK:
-                return
-            if number == ENTER_BLOCK:
-                bits.at = bits.enter_block()[2]
-            elif number == DEFINE_ABBREVIATION:
-                own.append(bits.abbreviation())
-            else:
-                self._record(abbreviation_of(bits, number, own))
+        for abbreviation in self._bits.records(self._module.width):
+            self._record(abbreviation)
 
     def _record(self, abbreviation: Abbreviation | None) -> None:
         bits = self._bits

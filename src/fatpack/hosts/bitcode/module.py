@@ -11,12 +11,12 @@ globals may share one.
 
 from __future__ import annotations
 
-from fatpack.bitstream import DEFINE_ABBREVIATION, END_BLOCK, ENTER_BLOCK, FIRST_OWN, UNABBREVIATED, BitReader
+from fatpack.bitstream import DEFINE_ABBREVIATION, END_BLOCK, ENTER_BLOCK, UNABBREVIATED, BitReader
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from fatpack.bitstream import Abbreviation, Run
 
@@ -99,18 +99,8 @@ class ModuleReader:
 
     def read(self) -> None:
         """Read the module. Raises FormatError where it is damaged."""
-        bits = self._bits
-        own: list[Abbreviation] = []
-        while bits.at < bits.end:
-            number = bits.fixed(self._width)
-            if number == END_BLOCK:
-                return
-            if number == ENTER_BLOCK:
-                self._block()
-            elif number == DEFINE_ABBREVIATION:
-                own.append(bits.abbreviation())
-            else:
-                self._record(self._abbreviation(number, own))
+        for abbreviation in self._bits.records(self._width, enter=self._block):
+            self._record(abbreviation)
 
     def _block(self) -> None:
         bits = self._bits
@@ -121,13 +111,6 @@ class ModuleReader:
         elif block == _CONSTANTS and self._wanted:
             self._constants(width)
         bits.at, bits.end = end, module_end
-
-    def _abbreviation(self, number: int, own: Sequence[Abbreviation]) -> Abbreviation | None:
-        if number == UNABBREVIATED:
-            return None
-        if number - FIRST_OWN >= len(own):
-            raise self._bits.bad(f"abbreviation {number} is not defined")
-        return own[number - FIRST_OWN]
 
     def _block_information(self, width: int) -> None:
         """Read abbreviations that blocks of some kind have from the start."""
@@ -180,24 +163,16 @@ class ModuleReader:
     def _constants(self, width: int) -> None:
         """Count constants until every initialiser that somebody waits for is found."""
         bits = self._bits
-        own = list(self._information.get(_CONSTANTS, ()))
-        while bits.at < bits.end and self._wanted:
-            number = bits.fixed(width)
-            if number == END_BLOCK:
+        for abbreviation in bits.records(width, self._information.get(_CONSTANTS, ())):
+            code = bits.code(abbreviation)
+            run = bits.skip(abbreviation)
+            if code == _SET_TYPE:
+                continue
+            if self._value_count in self._wanted:
+                self._found(code, run, abbreviation)
+            self._value_count += 1
+            if not self._wanted:
                 return
-            if number == ENTER_BLOCK:
-                bits.at = bits.enter_block()[2]
-            elif number == DEFINE_ABBREVIATION:
-                own.append(bits.abbreviation())
-            else:
-                abbreviation = self._abbreviation(number, own)
-                code = bits.code(abbreviation)
-                run = bits.skip(abbreviation)
-                if code == _SET_TYPE:
-                    continue
-                if self._value_count in self._wanted:
-                    self._found(code, run, abbreviation)
-                self._value_count += 1
 
     def _found(self, code: int, run: Run | None, abbreviation: Abbreviation | None) -> None:
         is_whole = abbreviation is None or not abbreviation.values
