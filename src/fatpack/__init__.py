@@ -17,7 +17,9 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.api import File, ImageFile, convert, embed, extract, open, pack, remove, replace, scan
+    from fatpack.api.editing import embed, remove, replace
+    from fatpack.api.packing import ImageFile, convert, pack
+    from fatpack.api.reading import File, extract, open, scan
     from fatpack.errors import (
         BadMagic,
         BadValue,
@@ -37,9 +39,9 @@ if TYPE_CHECKING:
 
 #: public name → module that defines it
 _HOMES = {
-    **dict.fromkeys(
-        ("File", "ImageFile", "convert", "embed", "extract", "open", "pack", "remove", "replace", "scan"), "api"
-    ),
+    **dict.fromkeys(("File", "extract", "open", "scan"), "api.reading"),
+    **dict.fromkeys(("ImageFile", "convert", "pack"), "api.packing"),
+    **dict.fromkeys(("embed", "remove", "replace"), "api.editing"),
     **dict.fromkeys(
         (
             "BadMagic",

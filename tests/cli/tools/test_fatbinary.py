@@ -10,7 +10,8 @@ import pytest
 from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
-from fatpack import __version__, api
+from fatpack import __version__
+from fatpack.api import reading
 from fatpack.cli.tools.nvidia_command_line import CommandLineError, split_list, words_of
 
 Fatpack = Callable[..., Ran]
@@ -36,7 +37,7 @@ def refused(ran: Ran, message: str) -> None:
 
 def test_a_container_holds_the_images_in_their_order(folder: Path, fatpack: Fatpack) -> None:
     assert fatpack("tool", "fatbinary", "--create=x", "-64", PTX, CUBIN) == (0, "", "")
-    with api.open("x") as file:
+    with reading.open("x") as file:
         found = [(image.image.target.arch, image.form, image.image.compression) for image in file.images()]
     assert found == [("sm_80", "ptx", "zstd"), ("sm_90", "cubin", None)]
 
@@ -149,7 +150,7 @@ def test_the_version_says_what_this_is(folder: Path, fatpack: Fatpack) -> None:
 
 def test_an_options_file_is_read_in_its_place(folder: Path, fatpack: Fatpack) -> None:
     assert fatpack("tool", "fatbinary", "-optf", "more", "--create=x", CUBIN) == (0, "", "")
-    with api.open("x") as file:
+    with reading.open("x") as file:
         (image,) = (found.image for found in file.images())
     assert image.attrs == {"identifier": "a b", "debug": "yes"}
     assert image.compression == "zstd"
@@ -180,7 +181,7 @@ def test_lists_are_split_outside_of_quotes() -> None:
 def test_ltoir_is_stored_without_obfuscation(folder: Path, fatpack: Fatpack) -> None:
     Path("x.ltoir").write_bytes(b"\xed\x43\x4e\x7f\x01\x41" + bytes(range(200)))
     assert fatpack("tool", "fatbinary", "--create=x", "--image3=kind=nvvm,sm=90,file=x.ltoir").code == 0
-    with api.open("x") as file:
+    with reading.open("x") as file:
         (image,) = (found.image for found in file.images())
         assert image.data.tobytes() == Path("x.ltoir").read_bytes()
     assert image.compression == "zstd"

@@ -1,0 +1,68 @@
+"""Editing objects and archives: ``embed``, ``replace``, ``remove``."""
+
+from __future__ import annotations
+
+from fatpack import formats
+from fatpack.api.output import write_edited
+from fatpack.io.source import open_source
+from fatpack.ops import edit
+from fatpack.ops.address import Address, find
+
+__all__ = ["embed", "remove", "replace"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.api.output import Output
+    from fatpack.io.source import Input
+    from fatpack.ops.select import Selector
+
+
+def embed(
+    host: Input,
+    container: Input,
+    output: Output,
+    *,
+    member: str = "",
+    force: bool = False,
+) -> int:
+    """Write a copy of a relocatable object with a finished container added; return the size in bytes.
+
+    Of an archive, ``member`` is the object: ``a.o``, ``a.o:2`` (the second of that name), ``#3`` or ``inner.a(a.o)``.
+    Only the tables that must change differ from the host. Raises HostError when the host cannot be edited safely.
+    """
+    with open_source(host) as into, open_source(container) as content:
+        place = find(into.view(), Address(into.name, member))
+        pieces = edit.embed(place.view, [content.view()], format=formats.sniff(content.view().head(0, 24)))
+        return write_edited(into.view(), place.around(pieces), output, force=force, inputs=[content.view()])
+
+
+def replace(
+    host: Input,
+    container: Input,
+    output: Output,
+    *,
+    member: str = "",
+    section: str | None = None,
+    force: bool = False,
+) -> int:
+    """Write a copy of an object with the content of its section of device code exchanged; return the size in bytes.
+
+    ``member`` is the object in an archive, as in :func:`embed`.
+    """
+    with open_source(host) as into, open_source(container) as content:
+        place = find(into.view(), Address(into.name, member))
+        pieces = edit.replace(place.view, content.view(), section=section)
+        return write_edited(into.view(), place.around(pieces), output, force=force, inputs=[content.view()])
+
+
+def remove(host: Input, output: Output, selector: Selector | None = None, *, force: bool = False) -> int:
+    """Write a copy of an object or archive without device code, or without the selected images; return its size.
+
+    Raises UsageError when nothing is selected, FormatError when something there is damaged.
+    """
+    from fatpack.ops.removal import remove
+    from fatpack.ops.select import Selector
+
+    with open_source(host) as source:
+        removal = remove(source.view(), selector or Selector())
+        return write_edited(source.view(), removal.pieces, output, force=force)

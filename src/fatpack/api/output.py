@@ -1,0 +1,55 @@
+"""Where a result goes: into a file of a given name, whole or not at all, or into a file that is open already."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from fatpack.io.sink import write_file
+from fatpack.ops import edit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import BinaryIO, TypeAlias
+
+    from fatpack.io.source import View
+    from fatpack.model import Piece
+    from fatpack.ops.pack import Packed
+
+    Output: TypeAlias = str | os.PathLike[str] | BinaryIO
+    """A path, or a binary file open for writing."""
+
+
+def write_packed(output: Output, packed: Packed, *, force: bool, inputs: Sequence[View]) -> int:
+    """Write a container, or the copy of a host that it went into, and return the size in bytes.
+
+    A path that exists is refused unless ``force``, and in any case if it is one of the ``inputs``.
+    """
+    if not isinstance(output, (str, os.PathLike)):
+        return _write_open(output, packed.pieces)
+    return write_file(output, packed.pieces, force=force, inputs=inputs, verify=packed.verify, mode=packed.mode)
+
+
+def write_edited(
+    host: View, pieces: Iterable[Piece], output: Output, *, force: bool, inputs: Sequence[View] = ()
+) -> int:
+    """Write an edited copy of a host and return the size in bytes; under a path's name it is verified before."""
+    if not isinstance(output, (str, os.PathLike)):
+        return _write_open(output, pieces)
+    return edit.write_edited(host, pieces, output, force=force, inputs=inputs)
+
+
+def _write_open(output: BinaryIO, pieces: Iterable[Piece]) -> int:
+    total = 0
+    for piece in pieces:
+        for part in [piece] if isinstance(piece, (bytes, bytearray, memoryview)) else piece.pieces():
+            rest = memoryview(part)
+            while rest:
+                # An unbuffered file may take less than it is given (io.RawIOBase.write).
+                taken = output.write(rest)
+                if not taken:
+                    raise BlockingIOError(errno.EAGAIN, "the output takes no more bytes")
+                rest = rest[taken:]
+        total += len(piece)
+    return total

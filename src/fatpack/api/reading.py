@@ -1,0 +1,135 @@
+"""Looking at a file and taking images out of it: ``open``, ``scan``, ``extract``."""
+
+from __future__ import annotations
+
+import os
+
+from fatpack.errors import UsageError
+from fatpack.io.source import open_source
+from fatpack.model import Finding
+from fatpack.scan import Found, host_of
+from fatpack.scan import scan as scan_view
+from fatpack.scan import scan_input as scan
+
+__all__ = ["File", "extract", "open", "scan"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+    from typing import Self
+
+    from fatpack.io.source import Input, Source, View
+    from fatpack.ops.select import Selector
+    from fatpack.scan import FoundImage
+
+
+class File:
+    """An opened file with the device code in it. A context manager; images can be read while it is open.
+
+    ``path`` is what the file is called in messages, ``size`` its bytes, ``host`` what carries the containers
+    (``raw``: the file is a container itself, or nothing we know).
+    """
+
+    def __init__(self, source: Source, *, deep: bool = False, view: View | None = None) -> None:
+        self._source = source
+        self._view = source.view() if view is None else view
+        self._deep = deep
+        self._items: tuple[Found | Finding, ...] | None = None
+        self.path = source.name
+        self.size = len(self._view)
+        self.host = host_of(self._view)
+
+    @property
+    def items(self) -> tuple[Found | Finding, ...]:
+        """The containers and the findings together, in the order they were met; scanned when first asked for."""
+        if self._items is None:
+            self._items = tuple(scan_view(self._view, deep=self._deep))
+        return self._items
+
+    @property
+    def view(self) -> View:
+        """The file's bytes, for the functions of the format and host rooms."""
+        return self._view
+
+    @property
+    def containers(self) -> tuple[Found, ...]:
+        """The containers in file order, scanned when first asked for; those inside images belong to the images."""
+        return tuple(item for item in self.items if isinstance(item, Found))
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is wrong or odd, in file order. Damaged input gives findings, not exceptions."""
+        return tuple(item for item in self.items if isinstance(item, Finding))
+
+    def verify(self) -> tuple[Finding, ...]:
+        """Check the content of large compressed bundles against their hashes; return what is wrong.
+
+        Listing inflates no more than their tables. This inflates everything, in threads.
+        """
+        from fatpack.ops.verify import verify
+
+        return tuple(verify(self.items))
+
+    def images(self, selector: Selector | None = None) -> Iterator[FoundImage]:
+        """Yield the images of all containers, or the selected ones; nested images follow the image around them."""
+        from fatpack.ops.select import Selector, select
+
+        for _, _, image in select(self.items, selector or Selector()):
+            yield image
+
+    def close(self) -> None:
+        """Close the file; image data cannot be read any more."""
+        self._source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open(data: Input, *, deep: bool = False, member: str = "") -> File:
+    """Open a file, buffer or binary file object, or a member of an archive, to look at the device code in it.
+
+    Nothing but headers is read, unless ``deep`` asks for containers outside the places known for them. ``member`` is
+    ``a.o``, ``a.o:2`` (the second of that name), ``#3`` (the member of that number, from 0) or ``inner.a(a.o)``. Raises
+    ``OSError`` for a file that cannot be read, UsageError for a member that is not there; damage is reported in
+    :attr:`File.findings`.
+    """
+    source = open_source(data)
+    if not member:
+        return File(source, deep=deep)
+    from fatpack.ops.address import Address, find
+
+    try:
+        return File(source, deep=deep, view=find(source.view(), Address(source.name, member)).view)
+    except BaseException:
+        source.close()
+        raise
+
+
+def extract(
+    data: Input, directory: str | os.PathLike[str], selector: Selector | None = None, *, force: bool = False
+) -> list[str]:
+    """Write the selected images (all by default) into a directory and return the paths, in file order.
+
+    Names are made from the input's name, triple and arch, with a number that counts all images of the file. Existing
+    files are refused unless ``force``, before anything is written, and so is a selector with a bundle ID that no image
+    serves. Raises UsageError, FormatError, ``OSError``.
+    """
+    from fatpack.ops.by_id import missing, reason
+    from fatpack.ops.extract import plan_images, write_plan
+    from fatpack.ops.select import Selector, choices, present_ids
+
+    selector = selector or Selector()
+    with open(data) as file:
+        items = file.items
+        lacking = missing(choices(items, selector), selector.ids) if selector.ids else []
+        if lacking:
+            hint = f"present are {', '.join(present_ids(items)) or 'none'}"
+            raise UsageError(f"no image for the bundle ID {' nor '.join(lacking)}{reason(lacking)}", hint=hint)
+        plan = plan_images(items, selector, file.path or "image")
+        return write_plan(plan, os.fspath(directory), force=force, inputs=[file.view])
