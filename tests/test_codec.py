@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.laws.rooms import view_of
 
 from fatpack import codec
+from fatpack.codec.compress import compress
 from fatpack.errors import BadValue, LimitExceeded, Unsupported, UsageError
 from fatpack.io import limits
 
@@ -22,7 +23,7 @@ def inflate(data: bytes, method: str, expected: int) -> bytes:
 
 @given(st.binary(max_size=5000), st.sampled_from(["zlib", "zstd", "lz4"]))
 def test_what_is_compressed_comes_back(data: bytes, method: str) -> None:
-    packed = codec.compress([data[:10], memoryview(data)[10:]], method, len(data))
+    packed = compress([data[:10], memoryview(data)[10:]], method, len(data))
     assert inflate(packed, method, len(data)) == data
 
 
@@ -50,21 +51,21 @@ def test_an_lz4_block_cannot_hold_more_than_255_times_its_size() -> None:
 def test_zstd_in_one_shot_is_what_the_library_does_in_one_call() -> None:
     data = bytes(range(251)) * 40_000
     pieces = (data[at : at + 4096] for at in range(0, len(data), 4096))
-    assert codec.compress(pieces, "zstd", len(data), 5, one_shot=True) == zstandard.ZstdCompressor(5).compress(data)
+    assert compress(pieces, "zstd", len(data), 5, one_shot=True) == zstandard.ZstdCompressor(5).compress(data)
 
 
 @pytest.mark.parametrize("method", ["zlib", "zstd", "lz4"])
 @pytest.mark.parametrize("expected", [0, 1, 4, 6])
 def test_another_length_is_refused(method: str, expected: int) -> None:
     with pytest.raises(BadValue, match=r"to another size|does not inflate to"):
-        inflate(codec.compress([b"hello"], method, 5), method, expected)
+        inflate(compress([b"hello"], method, 5), method, expected)
 
 
 @pytest.mark.parametrize("method", ["zlib", "zstd", "lz4", "lz4-frame"])
 def test_any_damage_is_a_format_error(method: str) -> None:
     data = bytes(range(200)) * 5
     is_frame = method == "lz4-frame"
-    packed = lz4.frame.compress(data) if is_frame else codec.compress([data], method, len(data))
+    packed = lz4.frame.compress(data) if is_frame else compress([data], method, len(data))
     for at in range(len(packed)):
         for damaged in (packed[:at], packed[:at] + bytes([packed[at] ^ 0x55]) + packed[at + 1 :]):
             try:
@@ -75,7 +76,7 @@ def test_any_damage_is_a_format_error(method: str) -> None:
 
 @pytest.mark.parametrize("method", ["zlib", "zstd"])
 def test_a_bomb_is_refused_before_it_goes_off(method: str) -> None:
-    packed = codec.compress([bytes(1 << 20)] * 64, method, 64 << 20)
+    packed = compress([bytes(1 << 20)] * 64, method, 64 << 20)
     with pytest.raises(LimitExceeded, match="claim to inflate to"):
         inflate(packed, method, 64 << 20)
     with pytest.raises(BadValue, match="more than 100"):
@@ -95,14 +96,14 @@ def test_unknown_methods_and_levels_are_refused() -> None:
         inflate(b"", "lzma", 0)
     for method, level in (("lzma", None), ("zlib", 10), ("zstd", 23)):
         with pytest.raises(UsageError):
-            codec.compress([b""], method, 0, level)
+            compress([b""], method, 0, level)
 
 
 @pytest.mark.parametrize("method", ["zlib", "zstd", "lz4", "lz4-frame"])
 @pytest.mark.parametrize("size", [0, 1, 64, 5000, 300_000])
 def test_the_beginning_is_that_of_the_whole(method: str, size: int) -> None:
     data = bytes(range(256)) * 40 + bytes(200_000) + bytes(range(250)) * 10
-    packed = lz4.frame.compress(data) if method == "lz4-frame" else codec.compress([data], method, len(data))
+    packed = lz4.frame.compress(data) if method == "lz4-frame" else compress([data], method, len(data))
     assert codec.beginning(view_of(packed), size, method=method, format="f") == data[:size]
 
 

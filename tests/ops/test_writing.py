@@ -54,8 +54,8 @@ def whole(pieces: Iterable[Piece]) -> bytes:
 def two_at_once(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """From the call on, compression goes on only where two threads compress at the same time."""
     meeting = threading.Barrier(2, timeout=20)
-    writing = import_module("fatpack.formats.clang_bundle.write")
-    real = writing.compress
+    codec = import_module("fatpack.codec.compress")
+    real = codec.compress
 
     def compress(*arguments: object, **options: object) -> bytes:
         meeting.wait()
@@ -63,7 +63,7 @@ def two_at_once(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
     def begin() -> None:
         monkeypatch.setattr(parallel, "thread_count", lambda: 2)
-        monkeypatch.setattr(writing, "compress", compress)
+        monkeypatch.setattr(codec, "compress", compress)
 
     return begin
 

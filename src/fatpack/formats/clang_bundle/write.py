@@ -7,7 +7,6 @@ the zstd library is the same; its output changed with zstd 1.5.7.
 
 from __future__ import annotations
 
-from fatpack.codec import compress
 from fatpack.errors import UsageError
 from fatpack.formats.clang_bundle.bundle_id import id_for
 from fatpack.formats.clang_bundle.digest import HASH_SIZE, new_digest
@@ -182,6 +181,8 @@ def _compressed(container: Container) -> Iterator[Piece]:
     if inside not in _WRITERS:
         raise UsageError(f"bundle flavour {inside!r} inside a compressed one", hint="known are binary and text")
     pieces = list(_WRITERS[inside](container))
+    from fatpack.codec.compress import compress
+
     size = sum(map(len, pieces))
     digest = new_digest(size)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from _thread import allocate_lock
 
-from fatpack.codec import compress
 from fatpack.errors import UsageError
 from fatpack.formats.cuda_fatbin.area import write_area
 from fatpack.formats.cuda_fatbin.contents import contents_of
@@ -196,6 +195,8 @@ def finished(draft: Draft, style: Style) -> Sequence[Piece]:
 
 def compressed(pieces: Sequence[Piece], style: Style) -> bytes:
     """Return pieces as one compressed stream of a style. Raises UsageError for more than an entry can say."""
+    from fatpack.codec.compress import compress
+
     stream = compress(_parts(pieces), style.method or "", sum(map(len, pieces)), style.level, one_shot=True)
     if len(stream) >= 1 << 32:
         raise UsageError(f"{len(stream)} compressed bytes in one entry", hint="use compress_mode none")

@@ -7,7 +7,6 @@ v1 and LLVM main of 2026 for v2 and v3.
 
 from __future__ import annotations
 
-from fatpack.codec import compress
 from fatpack.errors import Unsupported, UsageError
 from fatpack.formats.offload_binary import string_table
 from fatpack.formats.offload_binary.layout import FORMS, MAGIC, OFFLOAD_KINDS, layouts
@@ -129,6 +128,8 @@ def _compressed(
     pieces: Sequence[Piece], size: int, container: Container, stored: Header | None, method: str
 ) -> Iterator[Piece]:
     """Yield a compressed v3 binary: the header, everything else as one stream, padding that ``size`` does not count."""
+    from fatpack.codec.compress import compress
+
     header = layouts(stored.order if stored else "little").header[3]
     fields = header.struct.unpack(bytes(pieces[0]))  # type: ignore[arg-type]  # the header is bytes
     level = container.attrs.get("compression_level")

@@ -1,4 +1,4 @@
-"""Compression behind one call: zlib, zstd and LZ4, imported when used.
+"""Compression behind one call: zlib, zstd and LZ4, imported when used; ``fatpack.codec.compress`` is the way back.
 
 Every decompressor is told how many bytes to expect and stops there: memory is bounded by what the caller allows
 (``fatpack.io.limits``) and by what the stream really holds, never by what a header claims.
@@ -6,12 +6,12 @@ Every decompressor is told how many bytes to expect and stops there: memory is b
 
 from __future__ import annotations
 
-from fatpack.errors import BadValue, LimitExceeded, Unsupported, UsageError
+from fatpack.errors import BadValue, LimitExceeded, Unsupported
 from fatpack.io import limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Protocol
 
     from fatpack.io.source import View
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 #: LIMIT of LZ4: no block holds more (``LZ4_MAX_INPUT_SIZE`` of lz4.h), and a byte of it stands for 255 at most.
-_LZ4_BLOCK = 0x7E000000
+LZ4_BLOCK = 0x7E000000
 _LZ4_RATIO = 255
 
 #: Bytes fed to a decompressor at a time. A zlib stream grows at most 1032-fold, so one step stays below 70 MB.
@@ -35,10 +35,6 @@ _LEAST, _PIECE = 4 << 10, 128 << 10
 
 #: Up to this size what zstd inflates to is made at once.
 _AT_ONCE = 4 << 20
-
-#: LIMIT: up to this size long-distance matching gets its input in one piece, as LLVM gives it, which decides some
-#: bytes of the output once the input is larger than the window. Above, memory counts more than those bytes.
-_WHOLE = 64 << 20
 
 
 def decompress(data: View, method: str, expected: int | None, *, format: str) -> bytes | bytearray:
@@ -249,7 +245,7 @@ def _inflate_zstd(data: View, _: int) -> Iterator[bytes]:
 
 def _inflate_lz4(data: View, size: int) -> Iterator[bytes]:
     """Yield what one LZ4 block holds, ``size`` bytes or fewer; so many are allocated, so the block must be able to."""
-    if size > min(_LZ4_BLOCK, _LZ4_RATIO * len(data)):
+    if size > min(LZ4_BLOCK, _LZ4_RATIO * len(data)):
         raise _StreamError(f"its {len(data)} bytes cannot hold {size}")
     import lz4.block
 
@@ -286,62 +282,3 @@ _STREAMS: Mapping[str, Callable[[View, int], Iterator[bytes]]] = {
 
 #: method → its first bytes, where that takes less than the stream does
 _FRONTS: Mapping[str, Callable[[View, int], bytes]] = {"zstd": _front_zstd, "lz4": _front_lz4}
-
-
-def compress(
-    pieces: Iterable[bytes | bytearray | memoryview],
-    method: str,
-    size: int,
-    level: int | None = None,
-    *,
-    long_distance: bool = False,
-    one_shot: bool = False,
-) -> bytes:
-    """Return ``size`` bytes, given in pieces, as one compressed stream; of LZ4, a block of its high-compression form.
-
-    Levels are the codec's own; the defaults are LLVM's (``llvm/lib/Support/Compression.cpp``): zlib 6, zstd 5; of LZ4
-    2 is fatbinary's. ``one_shot`` gives zstd the input in one piece, whatever its size, which decides some bytes of the
-    output once the input is larger than the window.
-    ``long_distance`` turns zstd's long-distance matching on and sets nothing but it and the level, as LLVM does.
-    """
-    if method == "zlib":
-        import zlib
-
-        if level is not None and not -1 <= level <= 9:
-            raise UsageError(f"zlib level {level}", hint="zlib levels are -1 to 9")
-        deflater = zlib.compressobj(6 if level is None else level)
-        return b"".join([*(deflater.compress(piece) for piece in pieces), deflater.flush()])
-    if method == "zstd":
-        import zstandard
-
-        if level is not None and not -131072 <= level <= 22:
-            raise UsageError(f"zstd level {level}", hint="zstd levels are -131072 to 22")
-        level = 5 if level is None else level
-        if long_distance:
-            parameters = zstandard.ZstdCompressionParameters(compression_level=level, enable_ldm=1)
-            compressor = zstandard.ZstdCompressor(compression_params=parameters)
-            one_shot = one_shot or size <= _WHOLE
-        else:
-            compressor = zstandard.ZstdCompressor(level=level)
-        if one_shot:
-            return compressor.compress(_joined(pieces))
-        packer = compressor.compressobj(size=size)
-        return b"".join([*(packer.compress(piece) for piece in pieces), packer.flush()])
-    if method == "lz4":
-        import lz4.block
-
-        if level is not None and not 1 <= level <= 12:
-            raise UsageError(f"LZ4 level {level}", hint="levels of LZ4's high-compression form are 1 to 12")
-        if size > _LZ4_BLOCK:
-            raise UsageError(f"{size} bytes in one LZ4 block", hint=f"{_LZ4_BLOCK} are the most; use zstd")
-        level = 2 if level is None else level
-        options = {"mode": "high_compression", "compression": level, "store_size": False}
-        return bytes(lz4.block.compress(_joined(pieces), **options))
-    raise UsageError(f"compression {method!r}", hint="known are zlib, zstd and lz4")
-
-
-def _joined(pieces: Iterable[bytes | bytearray | memoryview]) -> bytearray:
-    whole = bytearray()
-    for piece in pieces:
-        whole += piece
-    return whole
