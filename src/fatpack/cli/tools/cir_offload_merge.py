@@ -1,49 +1,65 @@
 """``fatpack tool cir-offload-merge``: combines and splits CIR offload containers as ClangIR's tool does.
 
 Options, order of checks, sentences and exit codes are those of the tool's source
-(clang/tools/cir-offload-merge/cir-offload-merge.cpp, RiverDave/llvm-project, 2026). No pass is run over what is
-combined and no output is written before everything was checked; ``docs/tools.md`` lists all differences.
+(clang/tools/cir-offload-merge/cir-offload-merge.cpp, RiverDave/llvm-project, 2026) and, for what it leaves to LLVM's
+libraries, of mlir-opt 22. No pass is run over what is combined and no output is written before everything was checked;
+``docs/tools.md`` lists all differences.
 """
 
 from __future__ import annotations
 
+import errno
 import sys
 
 from fatpack.cli.tools import llvm_command_line as command_line
 from fatpack.errors import FatpackError, UsageError
 from fatpack.formats import cir
 from fatpack.formats.cir.bundle_id import parse_id, problem
+from fatpack.formats.cir.parse import check
 from fatpack.formats.cir.words import CURRENT, FORMAT
+from fatpack.formats.clang_bundle.llvm_triple import is_architecture
 from fatpack.io.sink import Batch
 from fatpack.io.source import open_source
 from fatpack.model import Container, Image, Span
 from fatpack.report.text import printable
+from fatpack.target.triple import is_amdgpu
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.io.source import Source
+    from fatpack.io.source import Source, View
     from fatpack.model import Piece
 
+#: In the order of the help.
 _OPTIONS = (
-    command_line.Option("combine", "flag", "Combine host and device modules into one container"),
-    command_line.Option("split", "flag", "Split a container into its modules"),
-    command_line.Option("input", "list", "Input file; - is standard input", "<file>"),
-    command_line.Option("targets", "commas", "Bundle IDs, separated by commas", "<[<kind>-<triple>,...]>"),
-    command_line.Option("output", "list", "Output file; - is standard output", "<file>"),
+    command_line.Option("combine", "flag", "Make one container of a host module and device modules"),
     command_line.Option("disable-cir-infer-launch-bounds", "flag", "Accepted; no pass is run"),
     command_line.Option("disable-cir-prop-kernel-args", "flag", "Accepted; no pass is run"),
+    command_line.Option("h", "switch", "Alias for --help", is_hidden=True),
     command_line.Option("help", "switch", "Display available options"),
+    command_line.Option("help-list", "switch", "Display available options"),
+    command_line.Option("input", "list", "Input file, once per module; - is standard input", "<string>"),
+    command_line.Option("output", "list", "Output file, once per module of a split; - is standard output", "<string>"),
+    command_line.Option("split", "flag", "Write modules of a container to files of their own"),
+    command_line.Option("targets", "commas", "Bundle IDs, separated by commas", "<string>"),
     command_line.Option("version", "switch", "Display the version of this program"),
 )
+_GENERIC = ("help", "help-list", "version")
+
+#: What goes wrong with an output that could be created.
+_IO_FAILURES = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO))
+
+_NOT_ONE = "expected exactly one direct top-level offload container"
+#: Findings about what MLIR takes, and the tool looks at later: several containers, an ID twice.
+_CHECKED_LATER = ("FP1504", "FP1508")
 
 
 class _Refusal(Exception):
     """An error in the tool's words; ``detail`` goes before it, as MLIR's own diagnostics do."""
 
-    def __init__(self, text: str, detail: str = "") -> None:
-        super().__init__(text)
+    def __init__(self, text: str, detail: str = "", prefix: str = "error") -> None:
+        super().__init__(f"{prefix}: {text}")
         self.detail = detail
 
 
@@ -55,12 +71,13 @@ def main(program: str, arguments: Sequence[str]) -> int:
     except command_line.CommandLineError as error:
         return command_line.report(error.lines, program)
     if given.switch:
-        return _print(given.switch)
+        command_line.report(given.complaints, program)
+        return _print(given.switch, program)
     opened: list[Source] = []
     try:
         _run(given, opened)
     except _Refusal as error:
-        for line in filter(None, (error.detail, f"error: {error}")):
+        for line in filter(None, (error.detail, str(error))):
             sys.stderr.write(printable(line) + "\n")
         return 1
     finally:
@@ -69,17 +86,21 @@ def main(program: str, arguments: Sequence[str]) -> int:
     return 0
 
 
-def _print(switch: str) -> int:
+def _print(switch: str, program: str) -> int:
+    write = sys.stdout.write
     if switch == "version":
         from fatpack import __version__
 
-        sys.stdout.write(f"fatpack {__version__}, standing in for cir-offload-merge\n")
+        write(f"fatpack {__version__}, standing in for cir-offload-merge\n")
         return 0
-    sys.stdout.write("OVERVIEW: Combine and split CIR offload containers\n\n")
-    sys.stdout.write("USAGE: cir-offload-merge [options]\n\nOPTIONS:\n")
-    for option in _OPTIONS:
-        value = f"={option.value}" if option.value else ""
-        sys.stdout.write(f"  {f'{option.spelled}{value}':<40} - {option.help}\n")
+    write("OVERVIEW: Combine and split CIR offload containers\n\n")
+    write(f"USAGE: {program.rpartition('/')[2]} [options]\n\nOPTIONS:\n")
+    for heading, is_generic in (("Generic Options", True), ("cir-offload-merge options", False)):
+        write(f"\n{heading}:\n\n")
+        for option in _OPTIONS:
+            if not option.is_hidden and (option.name in _GENERIC) == is_generic:
+                value = f"={option.value}" if option.value else ""
+                write(f"  {f'{option.spelled}{value}':<33} - {option.help}\n")
     return 0
 
 
@@ -103,6 +124,16 @@ def _run(given: command_line.Parsed, opened: list[Source]) -> None:
         _split(inputs[0], targets, outputs, opened)
 
 
+def _problem(target: str) -> str:
+    """Return why the tool refuses a bundle ID, "" when it takes it: one of an architecture that LLVM knows."""
+    wrong = problem(target)
+    if wrong:
+        return wrong
+    architecture = target.split("-")[1]
+    is_known = is_architecture(architecture) or is_amdgpu(architecture)
+    return "" if is_known else f"LLVM knows no architecture {architecture!r}"
+
+
 def _combine(inputs: Sequence[str], targets: Sequence[str], outputs: Sequence[str], opened: list[Source]) -> None:
     if len(outputs) != 1:
         raise _Refusal("combine mode expects exactly one output")
@@ -113,22 +144,30 @@ def _combine(inputs: Sequence[str], targets: Sequence[str], outputs: Sequence[st
         if target in seen:
             raise _Refusal(f"duplicate target '{target}'")
         seen.add(target)
-        if problem(target):
+        if _problem(target):
             raise _Refusal(f"invalid target '{target}'")
     hosts = [target for target in targets if parse_id(target).kind == "host"]
     if len(hosts) != 1:
         raise _Refusal("expected exactly one host target")
     if len(targets) == 1:
         raise _Refusal("expected at least one device target")
-    images = []
+    images: list[Image] = []
+    views: list[View] = []
     for name, target in sorted(zip(inputs, targets, strict=True), key=lambda pair: pair[1] != hosts[0]):
-        view = _opened(name, opened).view()
-        images.append(
-            Image(parse_id(target).target, "cir", view, len(view), len(view), view.span(), attrs={"id": target})
-        )
+        try:
+            view = _opened(name, opened)
+        except OSError as error:
+            for earlier in views:  # which the tool has read before
+                _check(earlier)
+            raise _unreadable(name, error, by_tool=target != hosts[0]) from error
+        views.append(view)
+        target_of = parse_id(target).target
+        images.append(Image(target_of, "cir", view, len(view), len(view), view.span(), attrs={"id": target}))
     try:
         combination = cir.combine(Container(FORMAT, 0, tuple(images), Span(0, 0), attrs={"form": CURRENT}))
         pieces = list(combination.pieces())
+    except UsageError as error:
+        raise _Refusal("failed to verify combined module", str(error)) from error
     except FatpackError as error:
         raise _Refusal("failed to parse input file", str(error)) from error
     _write([(outputs[0], pieces)])
@@ -144,22 +183,17 @@ def _split(name: str, targets: Sequence[str], outputs: Sequence[str], opened: li
             raise _Refusal(f"duplicate target '{target}'")
         if output in seen_outputs:
             raise _Refusal(f"duplicate output '{output}'")
-        if problem(target):
+        if _problem(target):
             raise _Refusal(f"invalid target '{target}'")
         seen_targets.add(target)
         seen_outputs.add(output)
-    view = _opened(name, opened).view()
     try:
-        if not cir.detect(view):
-            raise _Refusal("expected exactly one direct top-level offload container")
-        container = cir.parse(view)
-    except FatpackError as error:
-        raise _Refusal("failed to parse input file", str(error)) from error
-    damage = next((item for item in container.findings if item.severity == "error"), None)
-    if damage is not None:
-        raise _Refusal("failed to parse input file", f"{name}: {damage.text}")
+        view = _opened(name, opened)
+    except OSError as error:
+        raise _unreadable(name, error, by_tool=False) from error
+    container = _container(view)
     try:
-        images = cir.route(container, targets, exact_first=False)
+        images = cir.route(container, targets, exact_first=False, problem=_problem)
         split = [(output, list(cir.split(image))) for output, image in zip(outputs, images, strict=True)]
     except UsageError as error:
         raise _Refusal(error.problem) from error
@@ -168,22 +202,57 @@ def _split(name: str, targets: Sequence[str], outputs: Sequence[str], opened: li
     _write(split)
 
 
-def _opened(name: str, opened: list[Source]) -> Source:
+def _container(view: View) -> Container:
+    """Return the only container of a file that MLIR would take."""
+    if not cir.detect(view):
+        _check(view)
+        raise _Refusal(_NOT_ONE)
     try:
-        opened.append(open_source(name))
-    except OSError as error:
-        detail = f"error: cannot open input file '{name}': {error.strerror or error}"
-        raise _Refusal("failed to parse input file", detail) from error
-    return opened[-1]
+        container = cir.parse(view)
+    except FatpackError as error:
+        raise _Refusal("failed to parse input file", str(error)) from error
+    findings = [finding for finding in container.findings if finding.severity == "error"]
+    for finding in findings:
+        if finding.code not in _CHECKED_LATER:
+            place = f"{'/'.join(view.chain)}: at {finding.span.start:#x}"
+            raise _Refusal("failed to parse input file", f"{place}: {finding.text}")
+    if any(finding.code == "FP1508" for finding in findings):
+        raise _Refusal(_NOT_ONE)
+    return container
+
+
+def _check(view: View) -> None:
+    try:
+        check(view)
+    except FatpackError as error:
+        raise _Refusal("failed to parse input file", str(error)) from error
+
+
+def _opened(name: str, opened: list[Source]) -> View:
+    opened.append(open_source(name))
+    return opened[-1].view()
+
+
+def _unreadable(name: str, error: OSError, *, by_tool: bool) -> _Refusal:
+    """Return the error for a file that cannot be read. The tool opens devices itself, and leaves the others to MLIR."""
+    reason = f"cannot open input file '{name}': {error.strerror or error}"
+    detail = reason if by_tool else f"could not open input file {name}"
+    return _Refusal("failed to parse input file", f"error: {detail}")
 
 
 def _write(results: Sequence[tuple[str, Sequence[Piece]]]) -> None:
     """Write all outputs, or none."""
     sys.stdout.flush()
+    name = results[0][0]
     try:
         with Batch() as batch:
             for name, pieces in results:
                 batch.add(name, pieces)
             batch.publish()
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        raise _Refusal(error.strerror or str(error)) from error
+        reason = error.strerror or str(error)
+        if error.errno in _IO_FAILURES:
+            raise _Refusal(f"IO failure on output stream: {reason}", prefix="LLVM ERROR") from error
+        raise _Refusal(f"cannot open output file '{name}': {reason}") from error

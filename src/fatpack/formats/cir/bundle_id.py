@@ -85,9 +85,9 @@ def id_for(target: Target) -> str:
 def fits(stored: str, requested: str) -> bool:
     """Return whether a module stored under one ID answers a request for another.
 
-    Equal text does. Otherwise the kinds agree (``hip`` is ``hipv4``), the triples mean the same, the processors are
-    equal, and every feature that the module fixes is asked for with the same sign: ``gfx908`` answers a request for
-    ``gfx908:xnack+``, not the other way round.
+    Equal text does. Otherwise the kinds agree (``hip`` is ``hipv4`` where there is a processor), the triples mean the
+    same, the processors are equal, and every feature that the module fixes is asked for with the same sign: ``gfx908``
+    answers a request for ``gfx908:xnack+``, not the other way round.
     """
     if stored == requested:
         return True
@@ -95,7 +95,7 @@ def fits(stored: str, requested: str) -> bool:
     kinds = {have.kind, want.kind}
     if (len(kinds) > 1 and kinds != {"hip", "hipv4"}) or not same_triple(have.triple, want.triple):
         return False
-    if have.arch.partition(":")[0] != want.arch.partition(":")[0]:
+    if have.arch.partition(":")[0] != want.arch.partition(":")[0] or (len(kinds) > 1 and not have.arch):
         return False
     return signs(have.arch).items() <= signs(want.arch).items()
 

@@ -50,3 +50,20 @@ def parse(view: View, at: int = 0, *, strict: bool = False) -> Container:
     from fatpack.formats.cir.text_container import parse_text
 
     return parse_text(stored, strict=strict)
+
+
+def check(view: View) -> None:
+    """Raise FormatError where a file of MLIR, container or not, is damaged as far as its syntax shows it."""
+    if is_bytecode(view):
+        from fatpack.formats.cir.bytecode.operations import Walker
+        from fatpack.formats.cir.bytecode.tables import File
+
+        walker = Walker(File(view))
+        walker.walk()
+        damage = walker.damage
+    else:
+        from fatpack.formats.cir.outline import Outliner
+
+        damage = Outliner(view).outline().damage
+    if damage:
+        raise damage

@@ -21,15 +21,16 @@ def route(
     targets: Sequence[str],
     *,
     fits: Callable[[str, str], bool] = bundle_id.fits,
+    problem: Callable[[str], str] = bundle_id.problem,
     exact_first: bool = True,
 ) -> tuple[Image, ...]:
     """Return the image for each requested target. Modules that nobody asks for are passed over.
 
-    ``fits(stored, requested)`` decides whether a module answers a request. With ``exact_first`` an ID that is spelled
-    as requested beats all that merely fit; cir-offload-merge takes that for ambiguous. Raises UsageError in the tool's
-    words.
+    ``fits(stored, requested)`` decides whether a module answers a request, ``problem(id)`` what is wrong with an ID.
+    With ``exact_first`` an ID that is spelled as requested beats all that merely fit; cir-offload-merge takes that for
+    ambiguous. Raises UsageError in the tool's words.
     """
-    _check(targets)
+    _check(targets, problem)
     chosen: dict[str, Image] = {}
     seen: set[str] = set()
     stored = {image.attrs.get("id", "") for image in container.images}
@@ -42,8 +43,8 @@ def route(
         if spelling in seen:
             raise _problem(f"duplicate module bundle ID '{spelling}'", image)
         seen.add(spelling)
-        if bundle_id.problem(spelling):
-            raise _problem(f"invalid module bundle ID '{spelling}'", image, bundle_id.problem(spelling))
+        if problem(spelling):
+            raise _problem(f"invalid module bundle ID '{spelling}'", image, problem(spelling))
         if exact_first and spelling in targets:
             matching = [spelling]
         else:
@@ -65,13 +66,13 @@ def route(
     return tuple(chosen[target] for target in targets)
 
 
-def _check(targets: Sequence[str]) -> None:
+def _check(targets: Sequence[str], problem: Callable[[str], str]) -> None:
     seen: set[str] = set()
     for target in targets:
         if target in seen:
             raise UsageError(f"duplicate target '{target}'")
         seen.add(target)
-        wrong = bundle_id.problem(target)
+        wrong = problem(target)
         if wrong:
             raise UsageError(f"invalid target '{target}'", hint=wrong)
 
