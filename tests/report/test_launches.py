@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests import reference
 
 from fatpack.cli import main
 
@@ -42,9 +43,27 @@ def test_a_kernel_that_a_module_lacks_is_shown_and_warned_of(
     assert ["_Z3twov", "yes", "missing"] in lines
     main(["inspect", "--json", str(path)])
     (record,) = json.loads(capsys.readouterr().out)["files"]
-    assert [item["message"] for item in record["findings"] if item["code"] == "FP1512"] == [
-        "the host launches _Z3twov, which the module for sm_90 does not have"
+    assert [(item["offset"], item["message"]) for item in record["findings"] if item["code"] == "FP1512"] == [
+        (CONTAINER.index("module @device_90"), "the host launches _Z3twov, which the module for sm_90 does not have")
     ]
+
+
+def test_in_bytecode_kernels_of_registered_operations_cannot_be_decoded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Since version 5 symbols of registered operations lie in properties; what is launched is an attribute."""
+    text = CONTAINER.replace("cir.func @", "func.func @").replace("() cc(ptx_kernel) {", "() {\n      return")
+    text = text.replace(">} {\n    }\n    func", ">} {\n      return\n    }\n    func")
+    text = text.replace(">} {\n    }\n  }", ">} {\n      return\n    }\n  }")
+    (tmp_path / "k.mlir").write_text(text)
+    write = ["--allow-unregistered-dialect", "--emit-bytecode"]
+    for version, row in (("4", ["_Z3twov", "yes", "missing"]), ("6", ["_Z3twov", *["not", "decodable"] * 2])):
+        path = tmp_path / f"k{version}.mlirbc"
+        reference.run("mlir-opt", "k.mlir", *write, f"--emit-bytecode-version={version}", "-o", path, cwd=tmp_path)
+        main(["inspect", str(path)])
+        out = capsys.readouterr().out
+        assert row in [line.split() for line in out.splitlines()]
+        assert ("FP1512" in out) == (version == "4")
 
 
 def test_all_kernels_present_is_no_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

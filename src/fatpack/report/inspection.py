@@ -167,7 +167,8 @@ class _Inspection:
         if container.format == "cir-offload-container":
             from fatpack.report.launches import problems
 
-            self.findings += [finding(code, container.span, message) for code, message in problems(record)]
+            for code, at, message in problems(record):
+                self.findings.append(finding(code, container.images[at].span, message))
         return record
 
     def _looked_at(self, found: FoundImage) -> FoundImage:

@@ -5,7 +5,8 @@
     launched              sm_80  sm_90
     _Z5scalePff           yes    missing
 
-A stub names its kernel (``cu.kernel_name``); a device module has it or not. That a module lacks a kernel is noticed
+A stub names its kernel (``cu.kernel_name``); a device module has it or not, which cannot be told of the functions in
+bytecode that ClangIR writes. That a module lacks a kernel is noticed
 neither by the compiler nor by the linker, but when the program runs on that device.
 """
 
@@ -19,30 +20,43 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def launches(container: Mapping[str, Any]) -> tuple[list[str], dict[str, set[str]]]:
+def launches(container: Mapping[str, Any]) -> tuple[list[str], dict[str, set[str] | None]]:
     """Return the kernels that the host's stubs launch, in their order, and the kernels of every device module.
 
-    Device modules are called by architecture, or by name where they have none; the container is as ``inspect`` records
-    it.
+    Device modules are called by architecture, or by name where they have none; None stands for kernels that cannot be
+    decoded. The container is as ``inspect`` records it.
     """
     wanted: dict[str, None] = {}
-    devices: dict[str, set[str]] = {}
+    devices: dict[str, set[str] | None] = {}
     for module, image in zip(container["stored"].get("modules", ()), container["images"], strict=False):
         if module["role"] == "host":
             wanted |= dict.fromkeys(stub["kernel"] for stub in module["stubs"])
-        elif module.get("kernels") is not None:
-            title = image["arch"] or module["name"] or f"module {image['index']}"
-            devices.setdefault(title, set()).update(module["kernels"])
+        elif "kernels" in module:
+            title = _title(module, image)
+            known, found = devices.setdefault(title, set()), module["kernels"]
+            devices[title] = None if known is None or found is None else {*known, *found}
     return list(wanted), devices
 
 
-def problems(container: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield (finding code, message) for kernels that are launched and missing."""
+def _title(module: Mapping[str, Any], image: Mapping[str, Any]) -> str:
+    return str(image["arch"] or module["name"] or f"module {image['index']}")
+
+
+def problems(container: Mapping[str, Any]) -> Iterator[tuple[str, int, str]]:
+    """Yield (finding code, index of the device's image, message) for kernels that are launched and missing."""
     wanted, devices = launches(container)
+    indices: dict[str, int] = {}
+    for module, image in zip(container["stored"].get("modules", ()), container["images"], strict=False):
+        if module["role"] != "host":
+            indices.setdefault(_title(module, image), image["index"])
     for title, kernels in devices.items():
         for kernel in wanted:
-            if kernel not in kernels:
-                yield "FP1512", f"the host launches {kernel}, which the module for {title} does not have"
+            if kernels is not None and kernel not in kernels:
+                yield (
+                    "FP1512",
+                    indices[title],
+                    f"the host launches {kernel}, which the module for {title} does not have",
+                )
 
 
 def launch_table(container: Mapping[str, Any], indent: str) -> Iterator[str]:
@@ -52,6 +66,11 @@ def launch_table(container: Mapping[str, Any], indent: str) -> Iterator[str]:
         return
     rows: list[Sequence[str]] = [["launched", *map(printable, devices)]]
     for kernel in wanted:
-        has = ("yes" if kernel in kernels else "missing" for kernels in devices.values())
-        rows.append([printable(kernel), *has])
+        rows.append([printable(kernel), *(_presence(kernel, kernels) for kernels in devices.values())])
     yield from columns(rows, indent=indent)
+
+
+def _presence(kernel: str, kernels: set[str] | None) -> str:
+    if kernels is None:
+        return "not decodable"
+    return "yes" if kernel in kernels else "missing"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from fatpack.errors import FormatError
 from fatpack.formats.cir.device_binary import ATTRIBUTE
 from fatpack.formats.cir.stored import BytecodeModule, Nested, OffloadModule, Stored
+from fatpack.formats.cir.strings import escaped
 from fatpack.formats.cir.symbols import symbols
 from fatpack.formats.cir.words import TRIPLE
 
@@ -11,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from fatpack.formats.cir.bytecode.functions import Functions
     from fatpack.formats.cir.stored import Module
     from fatpack.model import Container, Image
 
@@ -30,32 +33,61 @@ _LONGEST = 1000
 
 def facts(container: Container) -> Mapping[str, object]:
     """Return the facts of a container."""
-    records = [image.record for image in container.images if isinstance(image.record, Nested)]
-    launched = [stub.kernel for record in records for stub in record.module.contents.stubs]
-    found: dict[str, object] = {"modules": [_module(image, launched) for image in container.images]}
+    launched: list[str] = []
+    read: dict[int, Functions] = {}
+    for number, image in enumerate(container.images):
+        record = image.record
+        if isinstance(record, Nested):
+            launched += (stub.kernel for stub in record.module.contents.stubs)
+        elif isinstance(record, BytecodeModule):
+            from fatpack.formats.cir.bytecode.functions import functions
+
+            read[number] = functions(record.file, record.node)
+            launched += (kernel for _, kernel in read[number].launches)
+    modules = [_module(image, launched, read.get(number)) for number, image in enumerate(container.images)]
+    found: dict[str, object] = {"modules": modules}
     if isinstance(container.record, Stored):
         found["definition_runs"] = len(container.record.outline.definitions)
     return found
 
 
-def _module(image: Image, launched: Sequence[str]) -> dict[str, object]:
+def _module(image: Image, launched: Sequence[str], read: Functions | None) -> dict[str, object]:
     record = image.record
     if isinstance(record, OffloadModule):
         return {"name": record.symbol, "role": "device", "target": record.target}
     if isinstance(record, BytecodeModule):
-        name = None if record.name is None else record.name.decode("utf-8", "backslashreplace")
-        # Which functions are kernels only the dialect could tell, so that is None and not "no kernels".
-        return {"name": name, "role": record.role, "op_counts": dict(record.op_counts), "kernels": None, "stubs": []}
+        assert read is not None
+        return _bytecode_module(record, launched, read)
     assert isinstance(record, Nested)
     module, contents = record.module, record.module.contents
     return {
-        "name": None if module.name is None else module.name.decode("utf-8", "backslashreplace"),
+        "name": _name(module.name),
         "role": record.role,
         "attributes": _attributes(module),
         "op_counts": dict(contents.op_counts),
         "kernels": _kernels(record, launched),
         "stubs": [{"symbol": stub.symbol, "kernel": stub.kernel} for stub in contents.stubs],
     }
+
+
+def _bytecode_module(record: BytecodeModule, launched: Sequence[str], read: Functions) -> dict[str, object]:
+    kernels: list[str] | None = None
+    if read.has_all:
+        defined = set(read.symbols) if record.role != "host" else set()
+        kernels = list(dict.fromkeys((*read.kernels, *(name for name in launched if name in defined))))
+    return {
+        "name": _name(record.name),
+        "role": record.role,
+        "attributes": _bytecode_attributes(record),
+        "op_counts": dict(record.op_counts),
+        # Where functions are registered operations only their dialect could tell: that is None and not "no kernels".
+        "kernels": kernels,
+        "stubs": [{"symbol": symbol, "kernel": kernel} for symbol, kernel in read.launches],
+    }
+
+
+def _name(name: bytes | None) -> str | None:
+    return None if name is None else name.decode("utf-8", "backslashreplace")
 
 
 def _kernels(record: Nested, launched: Sequence[str]) -> list[str]:
@@ -79,8 +111,33 @@ def _attributes(module: Module) -> dict[str, str]:
             continue
         size = attr.value[1] - attr.value[0]
         if attr.name in _SHOWN:
-            text = module.text.read(attr.value[0], min(size, _LONGEST)).decode("utf-8", "backslashreplace")
-            shown[attr.name.decode()] = text if size <= _LONGEST else f"{text}…"
+            shown[attr.name.decode()] = _shown(module.text.read(attr.value[0], min(size, _LONGEST + 1)))
         elif attr.name == ATTRIBUTE:
             shown[attr.name.decode()] = f"{size} bytes of text"
     return shown
+
+
+def _bytecode_attributes(record: BytecodeModule) -> dict[str, str]:
+    from fatpack.formats.cir.bytecode.container import attributes
+
+    shown = {}
+    for key, number in attributes(record.file, record.node).items():
+        if key not in _SHOWN and key != ATTRIBUTE:
+            continue
+        try:
+            attr = record.file.attribute(number)
+            text, span = attr.text(), attr.string_span()
+        except FormatError:
+            continue  # damage; what the container depends on was read before
+        if span and key == ATTRIBUTE:
+            shown[key.decode()] = f"{span[1]} bytes"
+        elif span:
+            shown[key.decode()] = _shown(escaped(record.file.view.read(span[0], min(span[1], _LONGEST + 1))))
+        elif text is not None:  # else it is in an encoding of its dialect
+            shown[key.decode()] = _shown(text)
+    return shown
+
+
+def _shown(value: bytes) -> str:
+    text = value[:_LONGEST].decode("utf-8", "backslashreplace")
+    return text if len(value) <= _LONGEST else f"{text}…"

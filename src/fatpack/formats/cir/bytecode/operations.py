@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from array import array
+
 from fatpack.errors import FormatError, LimitExceeded
 from fatpack.formats.cir.bytecode.stream import Stream
 from fatpack.formats.cir.bytecode.tables import IR, File
 from fatpack.formats.cir.words import CONTAINER, FORMAT
 from fatpack.io import limits
+from fatpack.record import Record
+
+#: Bytes of the longest head of an operation: four numbers and a mask.
+_HEAD = 4 * 9 + 1
 
 _ATTRIBUTES, _RESULTS, _OPERANDS, _SUCCESSORS, _REGIONS, _USES, _PROPERTIES = 1, 2, 4, 8, 0x10, 0x20, 0x40
 
@@ -16,11 +22,20 @@ _LEVELS = 3
 _MODULE = b"builtin.module"
 
 
+class Head(Record):
+    """What an operation starts with: numbers of its name, its attributes and its properties, None for neither."""
+
+    name: int
+    attributes: int | None
+    properties: int | None
+
+
 class Node:
     """A module, or an operation ``cir.offload.container``, from the first to the last byte of the operation.
 
     ``counts`` has the operations in it at any depth by number of their name. ``modules``, ``first`` and ``stray`` are
-    those directly in it, as in :class:`~fatpack.formats.cir.stored.Module`.
+    those directly in it, as in :class:`~fatpack.formats.cir.stored.Module`; ``attributed`` is where the operations
+    directly in it start that have attributes or properties, or should, being functions.
     """
 
     def __init__(self, name: bytes, start: int, depth: int) -> None:
@@ -35,11 +50,26 @@ class Node:
         self.first: int | None = None
         self.stray: int | None = None
         self.has_aligned = False
+        self.attributed = array("Q")
 
     @property
     def is_op(self) -> bool:
         """Whether this is the operation, not a module."""
         return self.name == CONTAINER
+
+    def head(self, file: File, start: int) -> Head:
+        """Return the head of an operation in it, which was stepped over before, by where it starts."""
+        return _head(Stream(file.view, "IR section", start, min(self.end, start + _HEAD)))
+
+
+def _head(stream: Stream) -> Head:
+    """Return the head of the operation at which a stream is, location and all."""
+    number = stream.varint()
+    mask = stream.byte()
+    stream.varint()
+    attributes = stream.varint() if mask & _ATTRIBUTES else None
+    properties = stream.varint() if mask & _PROPERTIES else None
+    return Head(number, attributes, properties)
 
 
 class Walker:
@@ -50,6 +80,7 @@ class Walker:
         section = file.section(IR)
         self._stream = Stream(file.view, "IR section", section.data, section.end)
         self._open: list[Node] = []
+        self._functions = frozenset(number for number, name in enumerate(file.names) if b"func" in name)
         self._module_count = 0
         self.root = Node(b"", section.data, 0)
         self.damage: FormatError | None = None
@@ -180,6 +211,8 @@ class Walker:
                 outer.first = start
             if not is_listed and outer.stray is None:
                 outer.stray = start
+            if attributes is not None or properties is not None or number in self._functions:
+                outer.attributed.append(start)
         self._depth += 1
         if not is_listed or not is_direct or len(self._open) > _LEVELS:
             return False

@@ -1,0 +1,110 @@
+"""Functions in bytecode: the symbols directly in a module, which are kernels, and which launch one.
+
+An operation that was not registered has all its attributes in dictionaries: one beside it and, since version 5, one in
+its properties. So has any operation up to version 4. What a registered one of a later version has in its properties
+only its dialect knows: its symbol and calling convention cannot be read, the name of the kernel that it launches can.
+"""
+
+from __future__ import annotations
+
+import re
+
+from fatpack.errors import FormatError
+from fatpack.formats.cir.strings import unescaped
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.formats.cir.bytecode.operations import Head, Node
+    from fatpack.formats.cir.bytecode.tables import File
+
+_SYMBOL, _CONVENTION, _LAUNCHES = b"sym_name", b"calling_conv", b"cu.kernel_name"
+_KERNEL_NAME = re.compile(rb'#cir\.cu\.kernel_name<(?:"((?:[^"\\]|\\.)*)"|([^>"]*))>')
+
+
+class Functions(Record):
+    """The symbols of a module in order, its kernels, and the kernels it launches, each with the stub that does.
+
+    The symbol of a stub is None where it cannot be read; ``has_all`` is false where that of any function cannot.
+    """
+
+    symbols: tuple[str, ...]
+    kernels: tuple[str, ...]
+    launches: tuple[tuple[str | None, str], ...]
+    has_all: bool
+
+
+class _Words(Record):
+    """What the attributes of an operation say about it."""
+
+    symbol: str | None
+    is_kernel: bool
+    launches: str | None
+
+
+def functions(file: File, node: Node) -> Functions:
+    """Return the functions of a module; those whose attributes are damaged count as ones that cannot be read."""
+    reader = _Reader(file)
+    symbols: list[str] = []
+    kernels: list[str] = []
+    launches: list[tuple[str | None, str]] = []
+    has_all = True
+    for start in node.attributed:
+        head = node.head(file, start)
+        try:
+            found, is_whole = reader.words(head)
+        except FormatError:
+            found, is_whole = _Words(None, is_kernel=False, launches=None), False
+        is_function = b"func" in file.names[head.name]
+        # QUIRK(MLIR): writing version 4 or older drops the properties of unregistered operations, symbols among them.
+        has_all = has_all and (not is_function or (is_whole and found.symbol is not None))
+        if found.symbol is not None:
+            symbols.append(found.symbol)
+        if is_function and found.launches is not None:
+            launches.append((found.symbol, found.launches))
+        elif is_function and found.is_kernel and found.symbol is not None:
+            kernels.append(found.symbol)
+    return Functions(tuple(symbols), tuple(kernels), tuple(launches), has_all)
+
+
+class _Reader:
+    """Reads dictionaries of attributes, each once, however many operations share it."""
+
+    def __init__(self, file: File) -> None:
+        self._file = file
+        self._known: dict[int, _Words] = {}
+
+    def words(self, head: Head) -> tuple[_Words, bool]:
+        """Return what is known about an operation, and whether that is all there is."""
+        file = self._file
+        found = _Words(None, is_kernel=False, launches=None)
+        if head.attributes is not None:
+            found = self._dictionary(head.attributes)
+        if head.properties is None:
+            return found, True
+        if file.registered[head.name]:
+            return found, False
+        more = self._dictionary(file.properties(head.properties).varint())
+        symbol = more.symbol if found.symbol is None else found.symbol
+        launches = more.launches if found.launches is None else found.launches
+        return _Words(symbol, found.is_kernel or more.is_kernel, launches), True
+
+    def _dictionary(self, number: int) -> _Words:
+        found = self._known.get(number)
+        if found is None:
+            file = self._file
+            attrs = file.attribute(number).dictionary()
+            symbol = file.attribute(attrs[_SYMBOL]).string() if _SYMBOL in attrs else None
+            convention = file.attribute(attrs[_CONVENTION]).text() if _CONVENTION in attrs else None
+            kernel = file.attribute(attrs[_LAUNCHES]).text() if _LAUNCHES in attrs else None
+            name = _KERNEL_NAME.fullmatch(kernel.strip()) if kernel else None
+            found = self._known[number] = _Words(
+                None if symbol is None else _decoded(symbol),
+                b"kernel" in (convention or b""),
+                _decoded(unescaped(name[1]) if name[1] is not None else name[2]) if name else None,
+            )
+        return found
+
+
+def _decoded(name: bytes) -> str:
+    return name.decode("utf-8", "backslashreplace")
