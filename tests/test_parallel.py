@@ -5,11 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from fatpack.parallel import Tasks, thread_count
+from fatpack.parallel import Tasks, read_ahead, thread_count
 
 
 def numbered(count: int, started: list[int] | None = None) -> list[Callable[[], int]]:
@@ -95,3 +96,60 @@ def test_no_threads_are_imported_for_a_single_task() -> None:
         == 0
     )
     assert thread_count() >= 1
+
+
+@pytest.mark.parametrize("count", [1, 3, 100])
+def test_what_is_read_ahead_comes_in_order(count: int) -> None:
+    assert list(read_ahead(iter(range(50)), count)) == list(range(50))
+    assert list(read_ahead(iter(()), count)) == []
+
+
+def test_items_are_made_before_they_are_asked_for_but_no_more_than_allowed() -> None:
+    made: list[int] = []
+    fourth = threading.Event()
+
+    def items() -> Iterator[int]:
+        for number in range(20):
+            made.append(number)
+            if number == 3:
+                fourth.set()
+            yield number
+
+    ahead = read_ahead(items(), 3)
+    assert not made
+    assert next(ahead) == 0
+    assert fourth.wait(20)  # three wait, of which the last is at most being made
+    for taken in range(1, 20):
+        assert next(ahead) == taken
+        assert max(made) <= taken + 3
+    assert list(ahead) == []
+
+
+def test_an_error_is_raised_behind_what_was_made_before_it() -> None:
+    def items() -> Iterator[int]:
+        yield 1
+        raise KeyError("second")
+
+    ahead = read_ahead(items(), 8)
+    assert next(ahead) == 1
+    with pytest.raises(KeyError, match="second"):
+        next(ahead)
+
+
+def test_closing_ends_the_thread() -> None:
+    before = threading.active_count()
+    made: list[int] = []
+
+    def items() -> Iterator[int]:
+        for number in range(1000):
+            made.append(number)
+            yield number
+
+    ahead = read_ahead(items(), 2)
+    assert next(ahead) == 0
+    ahead.close()  # type: ignore[attr-defined]  # it is a generator
+    assert threading.active_count() == before
+    left = len(made)
+    assert left <= 4
+    time.sleep(0.01)
+    assert len(made) == left

@@ -6,6 +6,9 @@
         ...                        # other work, while these run
         for result in tasks: ...   # in order; raises what a task raised, in its place
 
+    for piece in read_ahead(inflated(stream), 32):  # the next pieces are inflated while this one is written
+        ...
+
 ``threading`` is imported when there is more than one task: it costs a command that has none of this work too much.
 """
 
@@ -106,6 +109,59 @@ class Tasks(Generic[T]):
             self._changed.notify_all()
         for thread in self._threads:
             thread.join()
+
+
+def read_ahead(items: Iterator[T], count: int) -> Iterator[T]:
+    """Yield what an iterator does, of which a thread takes up to ``count`` items before they are asked for.
+
+    What the iterator raises is raised in its place. Closing this waits for the item that is being made, and takes no
+    other; nobody else may use the iterator meanwhile.
+    """
+    from collections import deque
+    from threading import Condition, Thread
+
+    changed = Condition()
+    ready: deque[T] = deque()
+    failure: list[BaseException] = []
+    is_over = is_left = False
+
+    def work() -> None:
+        nonlocal is_over
+        try:
+            for item in items:
+                with changed:
+                    ready.append(item)
+                    changed.notify()
+                    while len(ready) >= count and not is_left:
+                        changed.wait()
+                    if is_left:
+                        return
+        except BaseException as error:  # noqa: BLE001  (whatever it is, it is raised where the item is taken)
+            failure.append(error)
+        finally:
+            with changed:
+                is_over = True
+                changed.notify()
+
+    thread = Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        while True:
+            with changed:
+                while not ready and not is_over:
+                    changed.wait()
+                if not ready:
+                    break
+                item = ready.popleft()
+                changed.notify()
+            yield item
+        if failure:
+            raise failure[0]
+    finally:
+        with changed:
+            is_left = True
+            changed.notify()
+        thread.join()
 
 
 def _outcome(task: Callable[[], T]) -> tuple[T | None, BaseException | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -35,6 +36,14 @@ class Stream:
 
 def streamed(stream: Stream, size: int = len(DATA), origin: BytesSource | None = None) -> StreamedSource:
     return StreamedSource(size, stream, "z", present=1, origin=origin)
+
+
+@pytest.fixture
+def _in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inflate ahead after three pieces, however many cores there are."""
+    monkeypatch.setattr("fatpack.io.streamed.thread_count", lambda: 2)
+    monkeypatch.setattr("fatpack.io.streamed._ALONE", 30)
+    monkeypatch.setattr("fatpack.io.streamed._AHEAD", 4)
 
 
 def kept(source: StreamedSource) -> int:
@@ -126,3 +135,48 @@ def test_streams_of_one_origin_share_what_may_be_kept() -> None:
     second.read(0, 40)
     assert (kept(first), kept(second)) == (0, 40)
     assert first.read(20, 10) == DATA[20:30]
+
+
+@pytest.mark.usefixtures("_in_threads")
+class TestInflatingAhead:
+    def test_the_bytes_are_the_same_in_any_order(self) -> None:
+        stream = Stream()
+        source = streamed(stream, origin=BytesSource(b""))
+        for at, size in ((0, 10), (0, 500), (700, 300), (20, 30), (0, 1000), (990, 10)):
+            assert source.read(at, size) == DATA[at : at + size]
+        assert stream.starts <= 3
+
+    def test_the_beginning_is_read_without_a_thread(self) -> None:
+        stream = Stream()
+        source = streamed(stream, origin=BytesSource(b""))
+        before = threading.active_count()
+        source.read(0, 30)
+        assert (stream.taken, threading.active_count()) == (3, before)
+
+    @pytest.mark.parametrize("is_closed", [False, True])
+    def test_letting_go_and_closing_the_origin_end_the_thread(self, is_closed: bool) -> None:
+        before = threading.active_count()
+        stream, origin = Stream(), BytesSource(b"")
+        source = streamed(stream, origin=origin)
+        source.read(0, 50)
+        if is_closed:
+            origin.close()
+        else:
+            source.rest()
+        assert threading.active_count() == before
+        assert stream.taken < 20
+
+    def test_damage_is_told_where_it_is(self) -> None:
+        source = streamed(Stream(DATA[:600], BadValue("broken")), origin=BytesSource(b""))
+        assert source.read(0, 600) == DATA[:600]
+        for _ in range(2):
+            with pytest.raises(BadValue, match="broken"):
+                source.read(595, 10)
+        assert source.read(590, 10) == DATA[590:600]
+
+    def test_an_origin_that_one_thread_reads_at_a_time_is_not_read_ahead(self) -> None:
+        stream = Stream()
+        source = streamed(stream, origin=streamed(Stream()))  # type: ignore[arg-type]  # any source
+        before = threading.active_count()
+        source.read(0, 500)
+        assert (stream.taken, threading.active_count()) == (50, before)

@@ -149,8 +149,8 @@ class Source:
             source.rest()
 
     def close(self) -> None:
-        """Give the file back; views of it cannot be read afterwards."""
-        self._inflated, self._inflated_size = None, 0
+        """Give the file back; views of it cannot be read afterwards. No thread inflates from it then."""
+        self.let_go()
 
     def __enter__(self) -> Self:
         return self

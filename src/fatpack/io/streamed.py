@@ -11,6 +11,7 @@ from bisect import bisect_right
 from fatpack.errors import BadValue, FormatError
 from fatpack.io import limits
 from fatpack.io.source import InflatedSource
+from fatpack.parallel import read_ahead, thread_count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
 
 #: LIMIT: how often a reader may go back out of the window, which inflates everything again; from then on all is kept.
 _RETURNS = 1
+
+#: Bytes inflated before the next ones are inflated ahead, in a thread: tables and headers are at the beginning.
+_ALONE = 8 << 20
+
+#: Pieces that are inflated ahead: 8 MB of those that zstd comes in.
+_AHEAD = 64
 
 
 class StreamedSource(InflatedSource):
@@ -110,7 +117,7 @@ class StreamedSource(InflatedSource):
         if self._left is None:
             # Nothing, or the beginning, is at hand: what was read of it was let go.
             self._forget()
-            self._left = self._stream()
+            self._left = self._started()
             if self._origin is not None:
                 self._origin.keep(self)
         while self._end < end:
@@ -123,6 +130,19 @@ class StreamedSource(InflatedSource):
         if self._end == self.size:
             # What checks the stream, a checksum or the end of its last frame, may come behind the last byte.
             self._next(is_end=True)
+
+    def _started(self) -> Iterator[bytes]:
+        """Yield the pieces of the stream; while one is used the next are inflated, where there is a core for it."""
+        stream = self._stream()
+        if self._origin is None or not self._origin.is_concurrent or thread_count() < 2:
+            yield from stream
+            return
+        size = 0
+        for piece in stream:
+            yield piece
+            size += len(piece)
+            if size >= _ALONE:
+                yield from read_ahead(stream, _AHEAD)
 
     def _next(self, *, is_end: bool = False) -> bytes:
         """Return the next piece. Raises what the stream does, and BadValue for a stream of another size."""
