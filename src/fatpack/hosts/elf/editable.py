@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import TypeAlias
 
+    from fatpack.hosts.elf.read import Section
     from fatpack.model import Piece
 
     Row: TypeAlias = tuple[int, ...]
@@ -103,6 +104,10 @@ class EditableFile(ElfFile):
         """Return the position behind everything but one section and the section table."""
         ends = self._stored_ends
         return self._parts_end(max(max(ends[:index], default=0), max(ends[index + 1 :], default=0)))
+
+    def start_value(self, section: Section) -> int:
+        """Return the value of a symbol at the start of a section: an address in linked files, else an offset."""
+        return section.address if self.is_linked else 0
 
     def header_with(self, table: int, count: int) -> bytes:
         """Return the ELF header for a section table at another place and of another length."""

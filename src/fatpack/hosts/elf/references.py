@@ -7,7 +7,6 @@ which lies in the relocation (RELA) or in the bytes to be changed (REL).
 
 from __future__ import annotations
 
-from fatpack.errors import HostError
 from fatpack.hosts.elf import constants
 from fatpack.record import Record
 
@@ -156,26 +155,6 @@ def _entry_count(elf: EditableFile, table: Section, size: int) -> int:
     return table.size // size
 
 
-def check_relocations(elf: EditableFile, indices: Collection[int], symbols: Sequence[DefinedSymbol]) -> None:
-    """Raise HostError if relocations change one of the sections, or cannot be read although symbols may need them."""
-    for index, row in enumerate(elf.section_rows):
-        kind, target = row[1], row[7]
-        if kind in (constants.REL, constants.RELA, *PACKED_RELOCATIONS) and target in indices and row[5]:
-            raise HostError(
-                f"{elf.title(elf.section(index))} relocates {elf.title(elf.section(target))}: its contents depend on "
-                "the link",
-                hint="only sections with finished contents can be edited; compile the source again",
-                chain=elf.view.chain,
-            )
-        if kind in PACKED_RELOCATIONS and symbols and not elf.is_linked:
-            raise HostError(
-                f"{elf.title(elf.section(index))} holds relocations as {constants.section_type(kind)}, and one of "
-                f"them may go through {symbols[0].title}",
-                hint="compile without --crel",
-                chain=elf.view.chain,
-            )
-
-
 class Use(Record):
     """A relocation through one of the symbols asked for: ``addend`` is None where it cannot be told."""
 
@@ -227,29 +206,7 @@ def _stored_addend(elf: EditableFile, relocations: Section, offset: int, type: i
     return int.from_bytes(stored, "little" if elf.layouts.order == "little" else "big") & mask
 
 
-def check_links(elf: EditableFile, indices: Collection[int], symbols: Sequence[DefinedSymbol]) -> None:
-    """Raise HostError if a group, or another section by its link or info field, refers to one of the sections.
-
-    ``symbols`` are those of the sections: a group may be named after one.
-    """
-    signatures = {(symbol.table, symbol.number): symbol.section for symbol in symbols}
-    for index, row in enumerate(elf.section_rows):
-        if index in indices or row[1] == constants.NULL:
-            continue
-        _, kind, flags, _, _, _, link, info, _, _ = row
-        named_by_info = flags & constants.INFO_LINK or kind in (constants.REL, constants.RELA)
-        referred = link if link in indices else info if named_by_info and info in indices else None
-        if referred is None and kind == constants.GROUP:
-            referred = signatures.get((link, info)) or _group_member(elf, elf.section(index), indices)
-        if referred is not None:
-            raise HostError(
-                f"{elf.title(elf.section(index))} refers to {elf.title(elf.section(referred))}",
-                hint="a section that others need cannot be taken out; replace its contents instead",
-                chain=elf.view.chain,
-            )
-
-
-def _group_member(elf: EditableFile, group: Section, indices: Collection[int]) -> int | None:
+def group_member(elf: EditableFile, group: Section, indices: Collection[int]) -> int | None:
     """Return a member of a group that is among the sections asked for, or None."""
     # The first word holds flags, the others are section indices (gABI, "Section Groups").
     words = elf.records(elf.layouts.index, group.offset + 4, max(group.size // 4 - 1, 0))
