@@ -88,8 +88,8 @@ ROOMS = {
 }
 
 
-#: hosts that can be rewritten with sections added or taken out, byte for byte as llvm-objcopy does it
-_OBJCOPY = ("elf", "coff")
+#: hosts that can be rewritten with sections added or taken out, byte for byte as llvm-objcopy does it → module
+_OBJCOPY = {name: f"{ROOMS[room]}.objcopy" for name, room in (("elf", "elf"), ("coff", "coff"), ("pe", "coff"))}
 
 
 def objcopy(name: str) -> Objcopy:
@@ -98,8 +98,9 @@ def objcopy(name: str) -> Objcopy:
     Fat objects are made this way. Editing proper leaves what is there in place, which llvm-objcopy does not.
     """
     if name not in _OBJCOPY:
-        raise HostError(f"sections cannot be added to a host of kind {name}", hint="give an ELF or COFF object")
-    return import_module(f"{ROOMS[name]}.objcopy")
+        hint = "give an ELF or COFF object, or a PE image"
+        raise HostError(f"sections cannot be added to a host of kind {name}", hint=hint)
+    return import_module(_OBJCOPY[name])
 
 
 def sections(name: str, view: View) -> list[tuple[int, int, str, int]]:

@@ -100,6 +100,11 @@ def _make_objects(folder: Path, make: Callable[[str], object]) -> None:
         cwd=folder,
     )
     (folder / "fat-elf.o").chmod(0o750)
+    run("ld.lld", "-shared", "-Bsymbolic", "arm.o", "-o", "linked.so", cwd=folder)
+    for name, device in (("linked.dll", "a"), ("linked.exe", "empty")):
+        options = ["/dll", "/noentry"] if name == "linked.dll" else ["/entry:add", "/subsystem:console", "/debug"]
+        run("lld-link", *options, "/nodefaultlib", "/Brepro", f"/out:{name}", "coff.o", cwd=folder)
+        make(f"-type=o -targets=GFX906,HOST,SM70 -input={device} -input={name} -input=b -output=fat-{name}")
 
 
 def _make_archives(folder: Path) -> None:

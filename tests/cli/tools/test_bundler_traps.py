@@ -221,4 +221,4 @@ def test_hosts_that_are_no_objects_we_can_edit_are_refused(
 ) -> None:
     Path("m.o").write_bytes(b"\xcf\xfa\xed\xfe" + bytes(60))
     code, _, error = ran("-type=o -targets=HOST,GFX906 -input=m.o -input=a -output=x", capfdbinary)
-    assert (code, "it is a Mach-O file" in error, Path("x").exists()) == (1, True, False)
+    assert (code, "adds none to Mach-O files; use -type=bc" in error, Path("x").exists()) == (1, True, False)

@@ -53,6 +53,15 @@ def test_sections_of_device_code_are_found_with_their_exact_size(bits: int) -> N
     assert_labels_tile(data)
 
 
+def test_sections_of_bundles_that_a_linker_would_remove_are_single_images() -> None:
+    """A fat object that was made of an image: its sections hold one image each, and empty ones count."""
+    names = b"".join(b"__CLANG_OFFLOAD_BUNDLE__%s\0" % end for end in (b"host-x", b"hip-y", b"sycl-z"))
+    sections = [Section(b"/4", b"\0", 1, 0x40000800), Section(b"/35", b"", 0, 0x40000800), Section(b"/65", b"two")]
+    found = [(site[0], site[3]) for site in sites(build([TEXT, *sections], strings=names))]
+    prefix = "__CLANG_OFFLOAD_BUNDLE__"
+    assert found == [(f"{prefix}host-x", "image"), (f"{prefix}hip-y", "image"), (f"{prefix}sycl-z", "images")]
+
+
 @pytest.mark.parametrize("name", [b".llvm.of", b".hip_fat", b".nv_fatb", b"__nv_rel"])
 def test_names_that_linkers_cut(name: bytes) -> None:
     assert sites(build([Section(name, CONTAINER)])) == [(name.decode(), 1, CONTAINER, "container")]

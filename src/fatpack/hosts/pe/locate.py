@@ -5,6 +5,7 @@ from __future__ import annotations
 from fatpack.errors import Truncated
 from fatpack.findings import finding
 from fatpack.hosts import Site
+from fatpack.hosts.coff_records import REMOVED_BY_LINKER
 from fatpack.hosts.pe.read import UNINITIALIZED, Image
 from fatpack.io import limits
 
@@ -52,9 +53,9 @@ _ALIGN = 8
 def locate(view: View) -> Iterator[Site | Finding]:
     """Yield the sections that hold containers, each from its first container on; ``index`` counts them from 1.
 
-    A site that expects ``mixed`` has other data behind and between its containers; sections of images and tables have
-    no containers and are listed whole. The sites do not overlap: of sections that claim the same bytes the first is
-    listed.
+    A site that expects ``mixed`` has other data behind and between its containers; sections that are images, hold
+    images or are tables have no containers and are listed whole. The sites do not overlap: of sections that claim the
+    same bytes the first is listed.
     """
     try:
         image = Image(view)
@@ -65,7 +66,10 @@ def locate(view: View) -> Iterator[Site | Finding]:
     try:
         for number, row in image.rows():
             name = image.name(row[0])
-            expects = "images" if name.startswith(_IMAGES_PREFIX) else _NAMES.get(name)
+            expects = _NAMES.get(name)
+            if name.startswith(_IMAGES_PREFIX):
+                # No linker leaves sections that it is told to remove: llvm-objcopy made a fat object of the image.
+                expects = "image" if row[9] & REMOVED_BY_LINKER else "images"
             if expects:
                 places += _place(view, number, row, name, expects)
     except Truncated as error:
@@ -83,7 +87,7 @@ def locate(view: View) -> Iterator[Site | Finding]:
             # Only hostile files do this: thousands of sections over the same bytes would be searched as often.
             text = f"section {place.index} ({place.section}) overlaps another: not read again"
             yield finding("FP1203", place.data.span(), text)
-        elif place.expects in ("images", "table"):
+        elif place.expects in ("image", "images", "table"):
             yield place
         else:
             yield from _searched(place)
@@ -110,7 +114,7 @@ def _place(view: View, number: int, row: Row, stored: bytes, expects: str) -> It
     name = stored.decode("utf-8", "backslashreplace")
     # The file's size is rounded up to the file alignment; what is beyond the size in memory is padding.
     size = min(raw_size, virtual_size) if virtual_size else raw_size
-    if not size or flags & UNINITIALIZED:
+    if flags & UNINITIALIZED or not (size or expects == "image"):
         return
     if raw_offset + size > len(view):
         text = f"section {number} ({name}) ends at {raw_offset + size:#x}, the image at {len(view):#x}"

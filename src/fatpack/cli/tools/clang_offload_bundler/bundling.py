@@ -43,7 +43,9 @@ def bundle(settings: Settings) -> None:
             carrier = objects.carrier(views[host]) if host is not None and settings.type in OBJECT else ""
             if host is not None and carrier:
                 pieces = _fat_object(settings, ids, views, host, carrier)
-                batch.add(settings.outputs[0], pieces, mode=file_mode(views[host]))
+                # llvm-objcopy gives the output the permissions of the host, and -### does not run it.
+                mode = None if settings.prints_commands else file_mode(views[host])
+                batch.add(settings.outputs[0], pieces, mode=mode)
             else:
                 batch.add(settings.outputs[0], _container(settings, ids, views))
             batch.publish()

@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from fatpack.hosts.coff.read import CoffObject
     from fatpack.io.source import View
     from fatpack.model import Finding, Piece
 
@@ -25,6 +26,7 @@ _OTHERS = {
     b"\0asm": "WebAssembly",
     b"\x01\xdf\0": "XCOFF",
     b"\x01\xf7\0": "XCOFF",
+    b"DXBC": "DXContainer",
 }
 
 
@@ -32,26 +34,38 @@ def carrier(view: View) -> str:
     """Return ``elf``, ``coff``, ``pe`` or the word for another object file; "" for what is none, or is damaged."""
     head = view.head(0, 4)
     if head == b"\x7fELF":
-        from fatpack.hosts.elf.read import ElfFile
-
-        try:
-            ElfFile(view)
-        except FormatError:
-            return ""
-        return "elf"
-    for magic, word in _OTHERS.items():
-        if head.startswith(magic):
-            return word
+        return "elf" if _is_elf(view) else ""
     if head[:2] == b"MZ":
-        from fatpack.hosts import pe
-
-        return "pe" if pe.detect(view) else ""
+        return "pe" if _is_image(view) else ""
     if head[1:2] in _COFF_MACHINES or head == b"\0\0\xff\xff":
         from fatpack.hosts.coff.read import kind
 
-        return "coff" if kind(view) in ("classic", "big") else ""
-    return ""
+        if kind(view) in ("classic", "big"):
+            return "coff"
+    return next((word for magic, word in _OTHERS.items() if head.startswith(magic)), "")
 
+
+def _is_elf(view: View) -> bool:
+    from fatpack.hosts.elf.read import ElfFile
+
+    try:
+        ElfFile(view)
+    except FormatError:
+        return False
+    return True
+
+
+def _is_image(view: View) -> bool:
+    from fatpack.hosts.coff.objcopy.pe import PeImage
+
+    try:
+        return PeImage(view).table_end <= len(view)
+    except FormatError:
+        return False
+
+
+#: Carriers that :mod:`fatpack.hosts.coff.objcopy` takes: objects, and linked images of Windows.
+_COFF = ("coff", "pe")
 
 #: High bytes of the machine numbers of COFF objects: most files that are none need no further look.
 _COFF_MACHINES = (b"\x86", b"\xaa", b"\xa6", b"\x01", b"\x02", b"\x0e", b"\x50", b"\x51", b"\x62", b"\x90")
@@ -64,7 +78,7 @@ def parts(view: View, carrier: str) -> tuple[list[Part], list[Finding]]:
     """
     if carrier == "elf":
         return _in_elf(view)
-    return (_in_coff(view), []) if carrier == "coff" else ([], [])
+    return (_in_coff(view, carrier), []) if carrier in _COFF else ([], [])
 
 
 def _in_elf(view: View) -> tuple[list[Part], list[Finding]]:
@@ -80,16 +94,24 @@ def _in_elf(view: View) -> tuple[list[Part], list[Finding]]:
     return sorted(found, key=lambda part: part.section), findings
 
 
-def _in_coff(view: View) -> list[Part]:
-    from fatpack.hosts.coff.read import CoffObject
+def _in_coff(view: View, carrier: str) -> list[Part]:
+    coff: CoffObject
+    if carrier == "pe":
+        from fatpack.hosts.coff.objcopy.pe import PeImage
 
-    coff = CoffObject(view)
+        coff = PeImage(view)
+    else:
+        from fatpack.hosts.coff.read import CoffObject
+
+        coff = CoffObject(view)
     strings = coff.strings()
     found = []
     for section in coff.sections():
         name = coff.name(section.stored_name, strings) if section.stored_name.startswith(b"/") else b""
         if name.startswith(PREFIX.encode()):
-            data = view.slice(section.raw_offset if section.raw_size else 0, section.raw_size)
+            # Of images, what lies behind the size in memory is padding.
+            size = min(section.raw_size, section.virtual_size) if carrier == "pe" else section.raw_size
+            data = view.slice(section.raw_offset if size else 0, size)
             spelling = name.decode("utf-8", "surrogateescape").removeprefix(PREFIX)
             found.append(Part(spelling, data, section.number))
     return found
@@ -102,13 +124,13 @@ def with_sections(host: View, carrier: str, additions: Sequence[tuple[str, Seque
             from fatpack.hosts.elf.objcopy import add_sections as add_to_elf
 
             return add_to_elf(host, additions)
-        if carrier == "coff":
+        if carrier in _COFF:
             from fatpack.hosts.coff.objcopy import add_sections as add_to_coff
 
             return add_to_coff(host, additions)
     except FatpackError as error:
         raise Refusal(f"cannot add sections to the host object: {error}") from error
-    raise Refusal(f"cannot add sections to the host object: it is a {carrier} file, and only ELF and COFF ones can")
+    raise Refusal(f"cannot add sections to the host object: llvm-objcopy adds none to {carrier} files; use -type=bc")
 
 
 def without_sections(host: View, carrier: str) -> Iterable[Piece]:
