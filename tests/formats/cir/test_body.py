@@ -37,6 +37,36 @@ def test_a_head_in_several_lines_is_still_that_of_a_stub(head: str) -> None:
     assert module(PLAIN % 1 + one + PLAIN % 2)["stubs"] == [{"symbol": "s", "kernel": "k"}]
 
 
+#: Heads of functions in several lines; what they launch is marked with K.
+HEADS = [
+    "cir.func @s(\n  // the argument @no\n  %a: i32\n  )\n  // what it launches\n  attributes {K} {",
+    "cir.func @s( // one\n  %a: i32) attributes { // note {\n  // and\n  K\n  } {",
+    "cir.func @s(\n  !cir.ptr<i8>) attributes {\n  K} {",
+    "cir.func // calls @no\n  // or @no\n\n  @s() attributes {K} {",
+    'cir.func @s() // attributes {cu.kernel_name = #cir.cu.kernel_name<"no">}\n\n  attributes {K} {',
+    "cir.func\n  no_inline\n  private\n  @s()\n  -> (i32)\n  attributes {K}\n  // so\n  {",
+    "cir.func @s()\n  attributes\n  {\n  K }\n{",
+]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("head", HEADS)
+def test_a_head_in_several_lines_and_with_comments_is_that_of_a_stub(head: str, end: str) -> None:
+    launches = 'cu.kernel_name = #cir.cu.kernel_name<"k">'
+    one = f"  {head.replace('K', launches)}\n  cir.return\n  }}\n"
+    text = (PLAIN % 1 + one + PLAIN % 2).replace("\n", end)
+    found = module(text)
+    assert found["stubs"] == [{"symbol": "s", "kernel": "k"}]
+    assert found["op_counts"] == {"cir.func": 3, "cir.if": 2, "cir.return": 1, "cir.scope": 2, "cir.yield": 2}
+
+
+@pytest.mark.parametrize("extra", range(0, 97, 8))
+def test_heads_in_several_lines_are_found_wherever_the_window_ends(extra: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "WINDOW", 3 * text.MARGIN + extra)
+    one = "  cir.func @f%d(\n    // one\n    %%a: i32\n  )\n  // two\n  cc(ptx_kernel) {\n  }\n"
+    assert module("".join(one % n for n in range(300)))["kernels"] == [f"f{n}" for n in range(300)]
+
+
 @pytest.mark.parametrize("blank", [" ", "\n", "\t"])
 def test_long_runs_of_blanks_are_passed_over(blank: str) -> None:
     assert module(f"  cir.x\n{blank * 700_000}\n  cir.x\n")["op_counts"] == {"cir.x": 2}

@@ -9,6 +9,7 @@ from tests.builders.cir import HOST, SM_80, combined, joined, parsed, splits
 
 from fatpack.errors import FormatError
 from fatpack.formats import cir
+from fatpack.formats.cir.bytecode.functions import functions
 from fatpack.formats.cir.device_binary import device_binaries
 from fatpack.formats.cir.outline import Outliner
 from fatpack.formats.cir.stored import BytecodeModule, Nested, Stub
@@ -199,11 +200,22 @@ def test_a_region_without_an_end_is_refused_at_the_end_of_the_file() -> None:
 
 
 @pytest.mark.parametrize(
-    "pair", [("container_attr_min.mlir", "container_attr_min_v0.mlirbc"), ("locs.mlir", "locs_v6.mlirbc")]
+    "pair",
+    [
+        ("container_attr_min.mlir", "container_attr_min_v0.mlirbc"),
+        ("container_op_generic.mlir", "container_op_v6.mlirbc"),
+        ("locs.mlir", "locs_v6.mlirbc"),
+        ("resources.mlir", "resources_v6.mlirbc"),
+    ],
 )
 def test_bytecode_says_the_same_as_the_text_it_was_made_from(pair: tuple[str, str]) -> None:
     text, bytecode = (parsed(sample(name)) for name in pair)
     assert [image.target for image in text.images] == [image.target for image in bytecode.images]
     assert [dict(image.attrs) for image in text.images] == [dict(image.attrs) for image in bytecode.images]
-    assert op_counts(text) == op_counts(bytecode)
+    assert cir.describe(text)["modules"] == cir.describe(bytecode)["modules"]
+    assert [symbols(image.record.module) for image in text.images if isinstance(image.record, Nested)] == [
+        functions(image.record.file, image.record.node).symbols
+        for image in bytecode.images
+        if isinstance(image.record, BytecodeModule)
+    ]
     assert joined(cir.write(bytecode)) == sample(pair[1])

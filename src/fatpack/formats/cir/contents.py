@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _REACH = 1 << 16
 
 _STRING_OR_SYMBOL = re.compile(rb'@([A-Za-z_][\w$.]*)|@"((?:[^"\\\n]|\\.)*)"|"(?:[^"\\\n]|\\.)*"')
+#: A comment as people write them, or a string, which may hold what looks like one.
+_COMMENT = re.compile(rb'("(?:[^"\\\n]|\\.)*")|(?<!\S)//[^\r\n]*')
 _SYM_NAME = re.compile(rb'\bsym_name = "((?:[^"\\\n]|\\.)*)"')
 _KERNEL = re.compile(rb"\bcc\(\w*kernel\)|\bcalling_conv = [^,}\n]*kernel")
 _STUB = re.compile(rb'\bcu\.kernel_name = #cir\.cu\.kernel_name<(?:"((?:[^"\\\n]|\\.)*)"|([^>"\n]*))>')
@@ -94,6 +96,8 @@ class Tracker:
             return
         head_end = end if self._opened < 0 else self._opened
         head = self._part(self._start, min(head_end - self._start, _REACH))
+        if b"//" in head:
+            head = _COMMENT.sub(rb"\1", head)
         tail_at = self._closed if self._opened >= 0 and self._closed >= 0 else end
         tail = self._part(tail_at, min(end - tail_at, _REACH))
         symbol = _symbol(head, tail)

@@ -55,18 +55,23 @@ OPENERS = re.compile(rb'\{(?:[ \t\r]*\n[^{}"/\n=]*\{)+(?=[ \t\r]*\n)')
 CLOSERS = re.compile(rb"\}(?:[ \t\r\n]*\})*")
 
 _MODULE_NAMES = rb"builtin\.module|cir\.offload\.(?:container|module)"
+#: A word that starts no operation at the start of a line: it goes on with the head of one.
+_HEAD_WORD = rb"(?!(?:module|func|return)\b)[A-Za-z_]\w*+(?![\w$.])"
 #: Behind the name of a function or global, if it may be a kernel, launch one, or hold a GPU binary: the words stand in
-#: its line, or that is not all of its head.
-_MATTERS = rb"(?=[^\n]*(?:kernel|fatbin_str|[^\n{]\n[ \t]*(?:attributes|cc|loc|->|[%(,:])))"
+#: its line, or that is not all of its head, or what follows cannot be seen. Blank lines and comments may stand between.
+_MATTERS = (
+    rb"(?=[^\n]*(?:kernel|fatbin_str|attributes[ \t]*\{[ \t\r]*(?://[^\n]*)?\n"
+    rb"|(?<!\{)(?<!\{\r)\n(?:[ \t\r]*(?://[^\n]*)?\n)*+(?:\Z|[ \t]*(?:->|[%@!(),:{]|" + _HEAD_WORD + rb")))|[^\n]*\Z)"
+)
 MATTERS = re.compile(_MATTERS)
 _NAMES = {
     MODULES: rb"module|" + _MODULE_NAMES,
-    FUNCTIONS: rb"module|" + _MODULE_NAMES + rb"|[\w$.]*(?:func|global)[\w$.]*" + _MATTERS,
-    ALL: rb'(?!(?:attributes|cc|loc)\b)[A-Za-z_][\w$.]*|"[\w$.]+"',  # but for words that go on with a head
+    FUNCTIONS: rb"module|" + _MODULE_NAMES + rb"|(?=[\w$.]*(?:func|global))[\w$.]++" + _MATTERS,
+    ALL: rb"(?!" + _HEAD_WORD + rb')[A-Za-z_][\w$.]*|"[\w$.]+"',
 }
 _GENERIC_NAMES = {
     MODULES: _MODULE_NAMES,
-    FUNCTIONS: _MODULE_NAMES + rb"|[\w$.]*(?:func|global)[\w$.]*",
+    FUNCTIONS: _MODULE_NAMES + rb"|(?=[\w$.]*(?:func|global))[\w$.]++",
     ALL: rb"[\w$.]+",
 }
 #: Not behind these is a string before ``(`` an operation: ``loc("x"(#y))``.
@@ -116,7 +121,7 @@ _EVERYWHERE = re.compile(
 
 #: What follows a brace: something that only dictionaries and types hold, or a lone word.
 _BRACE = re.compile(
-    rb'\{(?:\s*(?:(?:"[^"\\\r\n]*"|[A-Za-z_][\w$.]*)\s*[=,]|"[^"\\\r\n]*"\s*\}|[}!#(<\[0-9-])()'
+    rb'\{(?:(?:\s++|//[^\r\n]*+)*+(?:(?:"[^"\\\r\n]*"|[A-Za-z_][\w$.]*)\s*[=,]|"[^"\\\r\n]*"\s*\}|[}!#(<\[0-9-])()'
     rb"|[ \t]*([A-Za-z_][\w$.]*)[ \t]*\})"
 )
 _LONE = tuple(word.encode() for word in _WORDS)
