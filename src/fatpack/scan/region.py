@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack import formats
-from fatpack.deep import NextMagic
+from fatpack.deep import NextMagic, end_of
 from fatpack.errors import FormatError, Unsupported
 from fatpack.findings import finding
 from fatpack.scan.found import Found, as_finding, recognise_all
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from fatpack.hosts import Site
     from fatpack.io.source import View
-    from fatpack.model import Container, Finding
+    from fatpack.model import Finding
 
 
 def containers(site: Site, host: str, member: str | None, depth: int) -> Iterator[Found | Finding]:
@@ -58,20 +58,7 @@ def containers(site: Site, host: str, member: str | None, depth: int) -> Iterato
         yield Found(container, stored, host, site.section, member, site.index, inside)
         yield from container.findings
         last = container.format
-        at = _end(view, container)
-
-
-def _end(view: View, container: Container) -> int:
-    """Return where the walk goes on: behind the container, or at a magic that a too large size has swallowed."""
-    start, end = container.span.start - view.start, container.span.end - view.start
-    unknown = container.unknown[-1] if container.unknown else None
-    if unknown is not None and unknown.end == container.span.end:
-        # A damaged size that is too large ends in bytes no field describes, and in them the next container starts.
-        used = unknown.start - container.span.start
-        following = start + used + -used % 8
-        if following > start and formats.sniff(view.head(following, 24)):
-            return following
-    return end
+        at = end_of(view, container)
 
 
 def _gap(view: View, start: int, end: int, last: str, host: str) -> Iterator[Finding]:

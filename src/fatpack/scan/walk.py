@@ -32,11 +32,15 @@ def file(view: View, member: str | None, depth: int, deep: bool = False) -> Iter
     starts: dict[str, set[int]] = {}
     known: list[tuple[int, int]] = []
     names: ModuleIds | None = None
-    are_named = False
+    are_named = is_damaged = False
     try:
         for site in _places(view, host):
             if isinstance(site, Finding):
-                yield site
+                is_damaged = is_damaged or site.severity == "error"
+                yield _advised(site, host, deep)
+                if deep and site.code == "FP2101":
+                    rest = view.slice(site.span.start - view.start, site.span.size)
+                    yield from _deep(rest, [], "raw", member, depth, may_be_cut=True)
                 continue
             yield from site.findings
             if site.data.source is view.source and site.expects != "records":
@@ -54,7 +58,20 @@ def file(view: View, member: str | None, depth: int, deep: bool = False) -> Iter
     except (FormatError, Unsupported, HostError) as error:
         yield as_finding(error, view.span())
     if deep and host != "archive":
-        yield from _deep(view, known, host, member, depth)
+        yield from _deep(view, known, host, member, depth, may_be_cut=is_damaged)
+
+
+#: What helps where a host is damaged, so that it does not say where device code is.
+_LEFT = "--deep lists what is left of its device code"
+
+
+def _advised(item: Finding, host: str, deep: bool) -> Finding:
+    """Return a finding of a host with the advice to search the whole file, if that was not done and may find more."""
+    if deep:
+        return item.replace(hint="") if item.hint.startswith("--deep") else item
+    if item.severity != "error" or (host not in ("elf", "coff", "pe") and item.code != "FP2101"):
+        return item
+    return item.replace(hint=f"{item.hint}; {_LEFT}" if item.hint else _LEFT)
 
 
 def _named(
@@ -112,7 +129,7 @@ def _raw(view: View, member: str | None, depth: int, deep: bool) -> Iterator[Fou
         found = found or isinstance(item, Found)
         yield item
     if deep and not found:
-        yield from _deep(view, [], "raw", member, depth)
+        yield from _deep(view, [], "raw", member, depth, may_be_cut=True)
     elif not found and view.head(1, 3) == _MACH_O:
         from fatpack.scan import foreign
 
@@ -190,13 +207,19 @@ def _together(
 
 
 def _deep(
-    view: View, known: Sequence[tuple[int, int]], host: str, member: str | None, depth: int
+    view: View,
+    known: Sequence[tuple[int, int]],
+    host: str,
+    member: str | None,
+    depth: int,
+    *,
+    may_be_cut: bool,
 ) -> Iterator[Found | Finding]:
     """Yield the containers outside the places that the host named, each with the section it lies in."""
     from fatpack.deep import Sections, search
 
     sections = None
-    for item in search(view, known):
+    for item in search(view, known, may_be_cut=may_be_cut):
         if isinstance(item, Finding):
             yield item
             continue

@@ -80,13 +80,17 @@ def is_entry(stored: View, at: int) -> bool:
     """Return whether what is at a position holds as an entry in all that is bounded."""
     if at + ENTRY.size > len(stored):
         return False
-    head = Head(*ENTRY.read(stored, at))
+    return holds(Head(*ENTRY.read(stored, at)), len(stored) - at)
+
+
+def holds(head: Head, left: int) -> bool:
+    """Return whether the numbers of an entry hold in all that is bounded, with ``left`` bytes from its start on."""
     has_sizes = bool(head.compressed_size and head.inflated_size)
     is_packed = has_sizes and head.padded_size - padded(head.compressed_size) in (0, ALIGN)
     return (
         head.kind in KINDS
         and head.version == ENTRY_VERSION
-        and problem_of_place(head, len(stored) - at) is None
+        and problem_of_place(head, left) is None
         and head.place <= _HEADER_SIZE
         and max(head.options_offset, head.identifier_offset + head.identifier_size) <= head.place
         and is_packed == bool(head.flags & COMPRESSED)

@@ -66,8 +66,8 @@ _BLOCK = 1 << 20
 #: LIMIT: writable segments that are looked through. Linkers make one to three.
 _MOST_SEGMENTS = 64
 
-#: What helps where there are no sections.
-_DEEPER = "device code that no record of CUDA or HIP leads to is found with --deep only"
+#: What helps where there are no sections, and device code is somewhere that no record of CUDA or HIP leads to.
+_DEEPER = "--deep looks for device code in all of the file"
 
 
 def is_device_name(name: str) -> bool:
@@ -92,9 +92,8 @@ def locate(view: View) -> Iterator[Site | Finding]:
     """
     try:
         elf = ElfFile(view)
-    except FormatError as damage:
+    except FormatError:
         yield from _segments(ElfFile(view, sections=False))
-        damage.hint = f"{damage.hint}; {_DEEPER}" if damage.hint else _DEEPER
         raise
     if not elf.section_count:
         text = "the file has no section table, by which device code is found"

@@ -1,0 +1,163 @@
+"""Containers outside the places where they belong: in ``.rodata``, ``.data``, sections of a producer's own, anywhere.
+
+Bytes that no host has named are searched for magics, and every hit is read as a container, strictly: a program that
+only knows the magic (a driver, a compiler, this text) has it in its data as well. What does not hold at least one
+image, all of it intact, is no container here and no damage either. But a file that was cut short may end in a container
+of which something is left (:mod:`fatpack.deep.cut`): that is taken with its damage.
+
+Everything stays linear: each magic is searched for once from front to back, a container that was read is stepped over,
+and a file with too many false hits is given up.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from fatpack import formats
+from fatpack.errors import FormatError, Unsupported
+from fatpack.findings import finding
+from fatpack.model import Finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.io.source import View
+    from fatpack.model import Container
+
+#: LIMIT: hits that turn out to be no container, per file. Compilers and drivers have a few dozen.
+_FALSE_HITS = 1000
+
+#: LIMIT: bytes that these hits claim to have, as long as they are there: so many times the file, and as many more.
+#: Their entries are walked until one is wrong, and thousands of hits could lead into the same entries.
+_FALSE_RATIO = 4
+_FALSE_BYTES = 1 << 20
+
+#: What is wrong with a container that goes on behind the end of the file.
+_CUT = "the file looks cut short"
+
+
+class NextMagic:
+    """Where each magic occurs next: every search goes on where the last one ended."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._next = dict.fromkeys(formats.MAGICS, -1)
+
+    def after(self, at: int) -> int:
+        """Return the first position of any magic at or after ``at``, or the end of the view."""
+        for magic, place in self._next.items():
+            if place < at:
+                hit = self._view.find(magic, at)
+                self._next[magic] = hit if hit >= 0 else len(self._view)
+        return min(self._next.values())
+
+
+def search(
+    view: View, known: Sequence[tuple[int, int]], *, may_be_cut: bool = False
+) -> Iterator[tuple[Container, View] | Finding]:
+    """Yield the containers in the bytes of a view that lie outside the ``known`` ranges, each with its own bytes.
+
+    The ranges are half open, relative to the view and in any order. With ``may_be_cut`` a container that goes on behind
+    the end of the view is taken too, with findings of severity ``error``; one of which nothing can be read is a finding
+    itself. Yields a finding when the search is given up.
+    """
+    from fatpack.deep import cut
+
+    hits_left, bytes_left = _FALSE_HITS, _FALSE_RATIO * len(view) + _FALSE_BYTES
+    for start, end in _between(known, len(view)):
+        region = view.slice(start, end - start)
+        magics = NextMagic(region)
+        at = magics.after(0)
+        while at < len(region):
+            name = formats.sniff(region.head(at, 24)) or ""
+            size = cut.claimed(name, region, at) if name in formats.ROOMS else 0
+            container = _genuine(name, region, at) if 0 < size <= len(region) - at else None
+            if container is not None:
+                yield container, region.slice(at, container.span.size)
+                at = magics.after(at + max(container.span.size, 4))
+                continue
+            left = _cut(name, region, at) if may_be_cut and end == len(view) else None
+            if isinstance(left, Finding):
+                # What is inside may be a container that can be read in parts.
+                yield left
+                at = magics.after(at + 4)
+                continue
+            if left is not None:
+                yield left, region.slice(at, left.span.size)
+                at = magics.after(end_of(region, left))
+                continue
+            hits_left -= 1
+            bytes_left -= size if size <= len(region) - at else 0
+            if hits_left < 0 or bytes_left < 0:
+                many = f"more than {_FALSE_HITS}" if hits_left < 0 else "many large"
+                text = f"{many} places have a magic and no container; the rest is not searched"
+                yield finding("FP1005", region.span(at), text)
+                return
+            at = magics.after(at + 1)
+
+
+def _between(known: Sequence[tuple[int, int]], size: int) -> Iterator[tuple[int, int]]:
+    reached = 0
+    for start, end in sorted(known):
+        if start > reached:
+            yield reached, start
+        reached = max(reached, end)
+    if reached < size:
+        yield reached, size
+
+
+def _genuine(name: str, region: View, at: int) -> Container | None:
+    """Return the container at a magic if it is whole and holds an image, else None."""
+    try:
+        container = formats.room(name).parse(region, at)
+    except (FormatError, Unsupported):
+        return None
+    is_damaged = any(item.severity == "error" for item in container.findings)
+    return container if container.images and not is_damaged and container.span.size else None
+
+
+def _cut(name: str, region: View, at: int) -> Container | Finding | None:
+    """Return the container at a magic that goes on behind the region, or why nothing of it can be read.
+
+    None if it is whole, or does not look like one.
+    """
+    from fatpack.deep import cut
+
+    if not cut.is_cut(name, region, at):
+        return None
+    try:
+        return formats.room(name).parse(region, at)
+    except FormatError as error:
+        span = region.span(at)
+        return finding("FP1001", span, f"{name}: {error.describe()}", f"{_CUT}; nothing of it is read")
+    except Unsupported:
+        return None
+
+
+def end_of(view: View, container: Container) -> int:
+    """Return where a walk goes on: behind the container, or at a magic that a too large size has swallowed."""
+    start, end = container.span.start - view.start, container.span.end - view.start
+    unknown = container.unknown[-1] if container.unknown else None
+    if unknown is not None and unknown.end == container.span.end:
+        # A damaged size that is too large ends in bytes no field describes, and in them the next container starts.
+        used = unknown.start - container.span.start
+        following = start + used + -used % 8
+        if following > start and formats.sniff(view.head(following, 24)):
+            return following
+    return end
+
+
+class Sections:
+    """Which section of a host a position lies in; made of (start, end, name, number) rows that do not overlap."""
+
+    def __init__(self, rows: Sequence[tuple[int, int, str, int]]) -> None:
+        self._rows = sorted(rows)
+        self._starts = [row[0] for row in self._rows]
+
+    def at(self, position: int) -> tuple[str | None, int | None]:
+        """Return name and number of the section at a position, None for bytes of no section."""
+        number = bisect_right(self._starts, position) - 1
+        if number < 0 or position >= self._rows[number][1]:
+            return None, None
+        return self._rows[number][2] or None, self._rows[number][3]
