@@ -86,7 +86,7 @@ def test_images_of_several_bundles_stay_apart(bundle: Path, fatpack: Fatpack) ->
     with library.open(bundle / "again") as file:
         assert [len(found.images) for found in file.containers] == [len(IDS)] * 2
     ran = fatpack("convert", "two", "--format=bundle", "--type=s", "-o", "x")
-    assert (ran.code, "two: the images make 2 bundles, and only binary ones" in ran.err) == (2, True)
+    assert (ran.code, "two: the images make 2 bundles, and only binary ones" in ran.err) == (4, True)
 
 
 def test_a_damaged_file_is_not_converted(bundle: Path, fatpack: Fatpack) -> None:
@@ -139,3 +139,48 @@ def test_a_merged_fat_object_gives_the_bundles_it_was_merged_of(folder: Path, fa
             [b"B1"],
             [b"B2"],
         ]
+
+
+GFX906 = "hip-amdgcn-amd-amdhsa--gfx906"
+
+
+@pytest.mark.parametrize(
+    ("ids", "options", "words"),
+    [
+        ((GFX906, f"{GFX906}:xnack+"), "--format=bundle", "fixes xnack and gfx906 does not"),
+        (("host-x86_64-unknown-linux-gnu-", "host-i686-pc-windows-msvc-"), "--format=bundle", "2 images for a host"),
+        ((f"{GFX906}\nx",), "--format=bundle --type=ii", "has a line end, which a text bundle cannot store"),
+        ((f"{GFX906}\0x",), "--format=offload-binary", "a NUL byte, which version 1 cannot store"),
+        ((GFX906, GFX906), "--format=bundle --type=ii", "only binary ones can follow each other"),
+    ],
+)
+def test_images_that_the_other_format_cannot_hold_are_no_fault_of_the_command_line(
+    ids: tuple[str, ...], options: str, words: str, folder: Path, fatpack: Fatpack
+) -> None:
+    (folder / "odd.bundle").write_bytes(stored(ids))
+    ran = fatpack("convert", "odd.bundle", *options.split(), "-o", "x")
+    assert (ran.code, words in ran.err, (folder / "x").exists()) == (4, True, False)
+
+
+def test_options_that_mean_nothing_are_told_apart_from_images_that_conflict(folder: Path, fatpack: Fatpack) -> None:
+    (folder / "odd.bundle").write_bytes(stored((GFX906, f"{GFX906}:xnack+")))
+    ran = fatpack("convert", "odd.bundle", "--format=bundle", "--type=ii", "--bundle-align=8", "-o", "x")
+    assert (ran.code, "a text bundle has no alignment" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("odd", ["\0x", ",x", "\nx", "\r", "=x"])
+def test_odd_ids_come_back(odd: str, folder: Path, fatpack: Fatpack) -> None:
+    (folder / "odd.bundle").write_bytes(stored((GFX906, f"openmp-nvptx64-nvidia-cuda-unknown-sm_70{odd}")))
+    assert fatpack("convert", "odd.bundle", "--format=offload-binary", "--container-version=2", "-o", "x").code == 0
+    assert fatpack("convert", "x", "--format=bundle", "-o", "y").code == 0
+    assert (folder / "y").read_bytes() == (folder / "odd.bundle").read_bytes()
+
+
+def stored(ids: tuple[str, ...]) -> bytes:
+    """Return a binary bundle with one byte for each ID, which need not be one that a writer would take."""
+    encoded = [spelling.encode() for spelling in ids]
+    at = 32 + sum(24 + len(spelling) for spelling in encoded)
+    header = struct.pack("<24sQ", b"__CLANG_OFFLOAD_BUNDLE__", len(ids))
+    for number, spelling in enumerate(encoded):
+        header += struct.pack("<QQQ", at + number, 1, len(spelling)) + spelling
+    return header + b"i" * len(ids)

@@ -64,8 +64,8 @@ def convert(items: Sequence[Found | Finding], selector: Selector, format: str, *
     fat object that was merged of several, the n-th images for all IDs make one bundle, and the object itself is in the
     first of them.
 
-    Raises NothingSelected if there are no images, Unsupported for one that the format cannot hold, UsageError for
-    options that do not fit the images, FormatError for damage.
+    Raises NothingSelected if there are no images, Unsupported for images that the format cannot hold, each of them or
+    together, UsageError for options that mean nothing, FormatError for damage.
     """
     chosen, losses = _chosen(items, selector)
     if format == "cir":
@@ -75,7 +75,7 @@ def convert(items: Sequence[Found | Finding], selector: Selector, format: str, *
         return _fatbins(chosen, losses, packing)
     if format != "bundle":
         images = [_made(item, lambda item: _for_offload_binary(item, losses)) for item in chosen]
-        return Conversion(pack_as(format, images, **packing), len(images), tuple(losses))
+        return Conversion(_packed(format, images, packing), len(images), tuple(losses))
     groups = _bundles(chosen, losses)
     # Only compressing is worth threads; everything else is packed without reading the images.
     tasks = [_bundle(format, group.values(), packing) for group in groups]
@@ -84,7 +84,7 @@ def convert(items: Sequence[Found | Finding], selector: Selector, format: str, *
     if len(packed) == 1:
         return Conversion(packed[0], len(chosen), tuple(losses))
     if any(part.verify or part.is_text for part in packed):
-        raise UsageError(
+        raise Unsupported(
             f"the images make {len(packed)} bundles, and only binary ones can follow each other in a file",
             hint="select those of one bundle with --container",
         )
@@ -117,7 +117,18 @@ def _made(item: _Chosen, make: Callable[[_Chosen], Made]) -> Made:
 
 
 def _bundle(format: str, images: Iterable[Image], packing: dict[str, Any]) -> Callable[[], Packed]:
-    return lambda: pack_as(format, apart(images), **packing)
+    return lambda: _packed(format, list(apart(images)), packing)
+
+
+def _packed(format: str, images: Sequence[Image], packing: dict[str, Any]) -> Packed:
+    """Return images as containers. Raises Unsupported where they exclude each other, or one cannot be named there."""
+    try:
+        return pack_as(format, images, **packing)
+    except UsageError as error:
+        # With options that mean nothing, no images at all fail as well: that is the caller's fault.
+        pack_as(format, (), **packing)
+        hint = error.hint or "select the others, with --arch or --offload"
+        raise Unsupported(error.problem, hint=hint, chain=error.chain) from error
 
 
 def _bundles(chosen: Sequence[_Chosen], losses: list[str]) -> list[dict[str, Image]]:
