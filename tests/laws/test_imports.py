@@ -17,7 +17,7 @@ LEVELS = [
     {"errors"},
     {"model", "doc", "parallel", "lz4_block"},
     {"findings", "io"},
-    {"bitstream", "codec", "elf", "layout", "target"},
+    {"bitstream", "byte_map", "codec", "elf", "layout", "target"},
     {"symbols"},
     {"images", "formats", "hosts"},
     {"deep", "file_kind", "runtime"},

@@ -80,20 +80,11 @@ def _first_overlap(record: Bundle) -> tuple[int, int, int, str] | None:
 
 
 def labels(record: Bundle | Text | Wrapper) -> Iterator[Label]:
-    """Yield a label for every byte of a bundle, once, in order; a part that overlaps an earlier one is cut."""
-    stored, reached = record.stored, 0
-    found = sorted(_raw_labels(record), key=lambda label: (label.span.start, -label.span.end))
-    for label in found:
-        start, end = label.span.start - stored.start, label.span.end - stored.start
-        if end <= reached:
-            continue
-        if start > reached:
-            yield _gap_label(stored.slice(reached, start - reached))
-        at = max(start, reached)
-        yield label if at == start else label.replace(span=stored.span(at, end - at))
-        reached = end
-    if reached < len(stored):
-        yield _gap_label(stored.slice(reached, len(stored) - reached))
+    """Return a label for every byte of a bundle, once, in order; a part that overlaps an earlier one is cut."""
+    # Without labels, as in a listing, nothing of this is loaded.
+    from fatpack.byte_map import covered
+
+    return covered(record.stored, _raw_labels(record))
 
 
 def _raw_labels(record: Bundle | Text | Wrapper) -> Iterator[Label]:
@@ -123,9 +114,3 @@ def _marker_labels(stored: View, entry: Entry, image: Span, name: str) -> Iterat
     after = image.end - stored.start
     if entry.end > after:
         yield Label(stored.span(after, entry.end - after), f"{name}.end", "", "the END line")
-
-
-def _gap_label(view: View) -> Label:
-    if view.is_zero():
-        return Label(view.span(), "padding", f"{len(view)} zero bytes", "", "padding")
-    return Label(view.span(), "unknown", f"{len(view)} bytes", "bytes that no field describes", "unknown")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fatpack.byte_map import covered, gap
 from fatpack.formats.cuda_fatbin.layout import DESCRIPTOR, ENTRY, GROUP_TABLE, HEADER, MEMBER, method_of
 from fatpack.formats.cuda_fatbin.stored import Entry, Fatbin, Group
 from fatpack.model import Label
@@ -24,11 +25,11 @@ def labels(record: Fatbin) -> Iterator[Label]:
     for number, (part, members) in enumerate(_with_members(record)):
         start = part.stored.start - stored.start
         if start > reached:
-            yield _gap(stored.slice(reached, start - reached))
-        yield from _covering(part.stored, _part_labels(part, members, f"entry[{number}]"))
+            yield gap(stored, reached, start)
+        yield from covered(part.stored, _part_labels(part, members, f"entry[{number}]"))
         reached = start + len(part.stored)
     if reached < len(stored):
-        yield _gap(stored.slice(reached, len(stored) - reached))
+        yield gap(stored, reached, len(stored))
 
 
 def _with_members(record: Fatbin) -> Iterator[tuple[Entry | Group, Sequence[Entry]]]:
@@ -40,22 +41,6 @@ def _with_members(record: Fatbin) -> Iterator[tuple[Entry | Group, Sequence[Entr
     for part in record.parts:
         if isinstance(part, Group) or part.group is None:
             yield part, members.get(id(part), ())
-
-
-def _covering(stored: View, found: Iterator[Label]) -> Iterator[Label]:
-    """Yield labels in order for every byte of a part, from those of its fields."""
-    reached = stored.start
-    for label in sorted(found, key=lambda label: (label.span.start, -label.span.end)):
-        start, end = label.span.start, label.span.end
-        if end <= reached:
-            continue
-        if start > reached:
-            yield _gap(stored.slice(reached - stored.start, start - reached))
-        at = max(start, reached)
-        yield label if at == start else label.replace(span=stored.span(at - stored.start, end - at))
-        reached = end
-    if reached < stored.end:
-        yield _gap(stored.slice(reached - stored.start, stored.end - reached))
 
 
 def _part_labels(part: Entry | Group, members: Sequence[Entry], name: str) -> Iterator[Label]:
@@ -99,9 +84,3 @@ def _area_labels(entry: Entry, stored: View, name: str) -> Iterator[Label]:
 
 def _shown(text: bytes) -> str:
     return repr(text[:_SHOWN])[1:]
-
-
-def _gap(view: View) -> Label:
-    if view.is_zero():
-        return Label(view.span(), "padding", f"{len(view)} zero byte{'' if len(view) == 1 else 's'}", "", "padding")
-    return Label(view.span(), "unknown", f"{len(view)} bytes", "bytes that no field describes", "unknown")

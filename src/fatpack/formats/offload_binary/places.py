@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fatpack.findings import finding
 from fatpack.formats.offload_binary.stored import Entry, Header
-from fatpack.io import limits
 from fatpack.model import Label
 
 TYPE_CHECKING = False
@@ -84,19 +83,11 @@ def keep_unknown(header: Header, tables: Layouts, gaps: Sequence[View]) -> Heade
 
 
 def labels(header: Header, tables: Layouts, images: Sequence[Image]) -> Iterator[Label]:
-    """Yield a label for every byte of the body, once, in order; a part that overlaps an earlier one is cut."""
-    body, reached = header.body, 0
-    for label in sorted(_raw_labels(header, tables, images), key=lambda label: (label.span.start, -label.span.end)):
-        start, end = label.span.start - body.start, label.span.end - body.start
-        if end <= reached:
-            continue
-        if start > reached:
-            yield _gap_label(body, reached, start)
-        at = max(start, reached)
-        yield label if at == start else label.replace(span=body.span(at, end - at))
-        reached = end
-    if reached < len(body):
-        yield _gap_label(body, reached, len(body))
+    """Return a label for every byte of the body, once, in order; a part that overlaps an earlier one is cut."""
+    # Without labels, as in a listing, nothing of this is loaded.
+    from fatpack.byte_map import covered
+
+    return covered(header.body, _raw_labels(header, tables, images))
 
 
 def _raw_labels(header: Header, tables: Layouts, images: Sequence[Image]) -> Iterator[Label]:
@@ -130,11 +121,3 @@ def _raw_labels(header: Header, tables: Layouts, images: Sequence[Image]) -> Ite
                 "the image",
                 "data",
             )
-
-
-def _gap_label(body: View, start: int, end: int) -> Label:
-    view = body.slice(start, end - start)
-    if end - start <= limits.CHUNK and view.is_zero():
-        # The table's leading NUL is the empty string; it cannot be told from padding when nothing points at it.
-        return Label(view.span(), "padding", f"{end - start} zero byte{'' if end - start == 1 else 's'}", "", "padding")
-    return Label(view.span(), "unknown", f"{end - start} bytes", "bytes that no field describes", "unknown")

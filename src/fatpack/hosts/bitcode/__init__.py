@@ -139,7 +139,7 @@ def _damage(view: View, error: FormatError) -> Finding:
 
 def labels(view: View) -> Iterator[Label]:
     """Yield a label for every byte: the wrapper field by field, and the stream, whose parts are no bytes, whole."""
-    from fatpack.hosts.cover import cover
+    from fatpack.byte_map import covered
 
     at = 0
     parts = []
@@ -147,10 +147,10 @@ def labels(view: View) -> Iterator[Label]:
         yield from WRAPPER.labels(view, 0, "wrapper")
         _, _, offset, size, _ = WRAPPER.read(view, 0)
         at = WRAPPER.size
-        parts.append((offset, size, "bitcode", f"{size} bytes", "LLVM bitstream"))
+        parts.append(Label(view.span(offset, size), "bitcode", f"{size} bytes", "LLVM bitstream", "data"))
     elif view.head(0, 4) == RAW_MAGIC:
-        parts.append((0, len(view), "bitcode", f"{len(view)} bytes", "LLVM bitstream"))
-    yield from cover(view, at, parts)
+        parts.append(Label(view.span(), "bitcode", f"{len(view)} bytes", "LLVM bitstream", "data"))
+    yield from covered(view, parts, at)
 
 
 def embed(view: View, content: Sequence[Piece], *, name: str = "") -> Iterable[Piece]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from fatpack.errors import HostError, UsageError
 from fatpack.hosts.elf import constants
-from fatpack.hosts.elf.editable import EditableFile, Patches, align_up, is_zero, joined, total_size, zeros
+from fatpack.hosts.elf.editable import EditableFile, Patches, align_up, joined, total_size, zeros
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -180,4 +180,4 @@ def _base(elf: EditableFile, *, growing: bool) -> int:
 
 
 def _is_gap(view: View, start: int, end: int) -> bool:
-    return end - start <= _GAP and is_zero(view, start, end)
+    return end - start <= _GAP and view.is_zero(start, end - start)

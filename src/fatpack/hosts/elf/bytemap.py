@@ -7,10 +7,10 @@ first; the rest of the other part is labelled without its fields.
 
 from __future__ import annotations
 
+from fatpack.byte_map import covered
 from fatpack.errors import FormatError
 from fatpack.hosts.elf import constants
-from fatpack.hosts.elf.editable import is_zero
-from fatpack.hosts.elf.read import ElfFile, Section
+from fatpack.hosts.elf.read import ElfFile
 from fatpack.model import Label
 
 TYPE_CHECKING = False
@@ -27,11 +27,11 @@ def labels(view: View) -> Iterator[Label]:
     Contents are not read, only gaps between parts, in bounded pieces, to tell padding from unknown bytes.
     """
     elf = ElfFile(view)
-    tables = _tables(elf)
-    sections = _stored_sections(elf)
+    contents = _contents(elf)
     at = 0
-    for start, end, name, layout in [*tables, (len(view), len(view), "", None)]:
-        yield from _filled(elf, sections, at, start)
+    for start, end, name, layout in [*_tables(elf), (len(view), len(view), "", None)]:
+        between = view.slice(at, start - at)
+        yield from covered(between, [part for part in contents if part.span.end > between.start])
         if layout is not None:
             yield from _table_labels(elf, start, end, name, layout)
         at = end
@@ -61,35 +61,20 @@ def _table_labels(elf: ElfFile, start: int, end: int, name: str, layout: Layout)
         yield from layout.labels(elf.view, start + number * layout.size, f"{name}[{number}]")
 
 
-def _stored_sections(elf: ElfFile) -> list[Section]:
-    """Return the sections that have bytes in the file, in file order."""
-    size = len(elf.view)
-    stored = [section for section in elf.sections() if section.stored_size and section.offset < size]
-    return sorted(stored, key=lambda section: (section.offset, section.index))
-
-
-def _filled(elf: ElfFile, sections: list[Section], start: int, end: int) -> Iterator[Label]:
-    """Yield labels for a range without tables: sections clipped to it, and the gaps between them."""
-    strings = _strings(elf) if start < end else None
-    at = start
-    for section in sections:
-        if at >= end:
-            return
-        first, last = max(section.offset, at), min(section.end, end)
-        if first >= last:
-            continue
-        yield from _gap(elf.view, at, first)
-        name = elf.string(strings, section.name_offset) if strings is not None else ""
-        yield Label(
-            elf.view.span(first, last - first),
-            f"contents[{section.index}] {name}".rstrip(),
-            f"{constants.section_type(section.type)}, {last - first} bytes, flags "
-            f"{constants.section_flags(section.flags)}",
-            "the contents of the section",
-            "data",
-        )
-        at = last
-    yield from _gap(elf.view, at, end)
+def _contents(elf: ElfFile) -> list[Label]:
+    """Return the labels of the sections that have bytes in the file, as they claim to lie."""
+    strings, found = _strings(elf), []
+    for section in elf.sections():
+        if section.stored_size and section.offset < len(elf.view):
+            name = elf.string(strings, section.name_offset) if strings is not None else ""
+            span = elf.view.span(section.offset, min(section.size, len(elf.view) - section.offset))
+            value = (
+                f"{constants.section_type(section.type)}, {span.size} bytes, flags "
+                f"{constants.section_flags(section.flags)}"
+            )
+            title = f"contents[{section.index}] {name}".rstrip()
+            found.append(Label(span, title, value, "the contents of the section", "data"))
+    return found
 
 
 def _strings(elf: ElfFile) -> View | None:
@@ -97,13 +82,3 @@ def _strings(elf: ElfFile) -> View | None:
         return elf.contents(elf.names_section())
     except FormatError:
         return None
-
-
-def _gap(view: View, start: int, end: int) -> Iterator[Label]:
-    if start >= end:
-        return
-    size = end - start
-    if is_zero(view, start, end):
-        yield Label(view.span(start, size), "padding", f"{size} zero bytes", "between parts of the file", "padding")
-    else:
-        yield Label(view.span(start, size), "unknown", f"{size} bytes", "no header refers to these bytes", "unknown")

@@ -63,7 +63,7 @@ class EditableFile(ElfFile):
         self.used_end = self._parts_end(max(self._stored_ends))
         self.end = max(self.used_end, self.table_end)
         trailing = len(view) - self.end
-        self.has_trailing = trailing > TRAILING_PADDING or not is_zero(view, self.end, len(view))
+        self.has_trailing = trailing > TRAILING_PADDING or not view.is_zero(self.end)
         if self.has_trailing and not keep_trailing:
             raise HostError(
                 f"{trailing} bytes follow the ELF image at {view.offset(self.end):#x}: a signature, a file system or "
@@ -149,18 +149,6 @@ def zeros(count: int) -> Iterator[memoryview]:
         taken = min(count, len(_ZEROS))
         yield memoryview(_ZEROS)[:taken]
         count -= taken
-
-
-def is_zero(view: View, start: int, end: int) -> bool:
-    """Return whether all bytes of a range are zero; reads it in bounded pieces."""
-    if start >= end:
-        return True
-    for piece in view.slice(start, end - start).pieces():
-        for at in range(0, len(piece), len(_ZEROS)):
-            part = bytes(piece[at : at + len(_ZEROS)])
-            if part != _ZEROS[: len(part)]:
-                return False
-    return True
 
 
 class Patches:

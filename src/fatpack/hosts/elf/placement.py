@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from fatpack.errors import HostError
 from fatpack.hosts.elf import constants
-from fatpack.hosts.elf.editable import Patches, align_up, is_zero, joined, total_size, zeros
+from fatpack.hosts.elf.editable import Patches, align_up, joined, total_size, zeros
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def _alignment(row: Row, start: int) -> int:
 
 
 def _is_padding(view: View, start: int, end: int, align: int) -> bool:
-    return end - start < max(align, 16) and is_zero(view, start, end)
+    return end - start < max(align, 16) and view.is_zero(start, end - start)
 
 
 def _rows(elf: EditableFile, changes: Changes, offsets: Mapping[int, int], count: int) -> list[Row]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from fatpack.byte_map import covered
 from fatpack.errors import Truncated
-from fatpack.hosts.cover import cover
 from fatpack.hosts.pe.read import DOS_HEADER, HEADER, SECTION, SIGNATURE, SYMBOL_SIZE, UNINITIALIZED, Image
 from fatpack.model import Label
 
@@ -20,7 +20,7 @@ def labels(view: View) -> Iterator[Label]:
     try:
         image = Image(view)
     except Truncated:
-        yield from cover(view, 0, [])
+        yield from covered(view, [])
         return
     start, at = min(DOS_HEADER.size, image.pe_offset), image.header_offset
     if start == DOS_HEADER.size:
@@ -45,10 +45,12 @@ def labels(view: View) -> Iterator[Label]:
         size = image.symbol_count * SYMBOL_SIZE
         strings = view.head(image.symbol_offset + size, 4)
         size += int.from_bytes(strings, "little")
-        parts.append((image.symbol_offset, size, "symbols", f"{image.symbol_count} records", "symbols and strings"))
+        span = view.span(image.symbol_offset, size)
+        parts.append(Label(span, "symbols", f"{image.symbol_count} records", "symbols and strings", "data"))
     signed_at, size = image.certificates()
-    parts.append((signed_at, size, "certificates", f"{size} bytes", "the signature of the file"))
-    yield from cover(view, at, [part for part in parts if part[1]])
+    span = view.span(signed_at, size)
+    parts.append(Label(span, "certificates", f"{size} bytes", "the signature of the file", "data"))
+    yield from covered(view, parts, at)
 
 
 def _whole_rows(image: Image) -> list[tuple[int, Row]]:
@@ -61,7 +63,8 @@ def _whole_rows(image: Image) -> list[tuple[int, Row]]:
     return rows
 
 
-def _part(image: Image, number: int, row: Row) -> tuple[int, int, str, str, str]:
+def _part(image: Image, number: int, row: Row) -> Label:
     name = image.name(row[0]).decode("utf-8", "backslashreplace")
     size = 0 if row[9] & UNINITIALIZED else row[3]
-    return row[4], size, f"section[{number}].data", f"{name}, {size} bytes", "contents, padded to the file alignment"
+    span, doc = image.view.span(row[4], size), "contents, padded to the file alignment"
+    return Label(span, f"section[{number}].data", f"{name}, {size} bytes", doc, "data")
