@@ -12,7 +12,7 @@ from tests.builders import elf as build
 from fatpack import hosts
 from fatpack.hosts import elf
 
-EDITORS = ("append", "bytemap", "check", "editable", "references", "rewrite")
+EDITORS = ("append", "byte_map", "check", "editable", "placement", "references", "refusal", "rewrite")
 
 
 @pytest.mark.parametrize(

@@ -86,9 +86,9 @@ def detect(view: View) -> bool:
 
 def labels(view: View) -> Iterator[Label]:
     """Yield labels that cover every byte of the file once, in file order. Raises FormatError for a damaged header."""
-    from fatpack.hosts.elf import bytemap
+    from fatpack.hosts.elf import byte_map
 
-    return bytemap.labels(view)
+    return byte_map.labels(view)
 
 
 def sections(view: View) -> list[tuple[int, int, str, int]]:
