@@ -96,6 +96,10 @@ CODES: dict[str, tuple[str, str]] = {
         "note",
         "A host module launches kernels and knows no GPU binary yet, as before the step that brings it in.",
     ),
+    "FP1515": (
+        "warning",
+        "A module of a CIR container says its role as another form does, or only by its name, which clang refuses.",
+    ),
     "FP1401": (
         "error",
         "An entry of a fat binary is damaged, so that its end is not known. Those before and behind it are listed.",

@@ -25,6 +25,7 @@ _ONLY_FOR = {
     "align": ("--bundle-align", ("bundle",)),
     "ccob_version": ("--ccob-version", ("bundle",)),
     "cir_form": ("--cir-form", ("cir",)),
+    "cir_ids": ("--cir-ids", ("cir",)),
     "compress_mode": ("--compress-mode", ("fatbin",)),
     "producer": ("--producer", ("fatbin",)),
     "compress_all": ("--compress-all", ("fatbin",)),
@@ -124,6 +125,11 @@ def packing_options(command: Command) -> Command:
         click.option(
             "--cir-form", type=click.Choice(list(CIR_FORMS)), help="Form of a CIR container (default attribute)."
         ),
+        click.option(
+            "--cir-ids",
+            metavar="ID,…",
+            help="Bundle IDs of the modules of a CIR container, in their order. Default: those that they have.",
+        ),
     )
     for option in reversed(options):
         command = option(command)
@@ -149,7 +155,8 @@ def chosen_packing(packing: dict[str, Any]) -> Packing:
     elif name == "bundle":
         arguments |= {"type": packing["type"], "align": packing["align"], "version": packing["ccob_version"]}
     elif name == "cir":
-        arguments["form"] = packing["cir_form"]
+        ids = packing["cir_ids"]
+        arguments |= {"form": packing["cir_form"], "ids": None if ids is None else ids.split(",")}
     else:
         arguments["version"] = packing["container_version"]
     return Packing(name, FORMATS[name], arguments)

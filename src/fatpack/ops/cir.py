@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.errors import UsageError
 from fatpack.formats import cir
-from fatpack.formats.cir.bundle_id import KINDS, id_for, parse_id
+from fatpack.formats.cir.bundle_id import KINDS, id_for, parse_id, problem
 from fatpack.formats.cir.words import FORMAT
 from fatpack.model import Container, Image, Span, Target
 from fatpack.ops.pack import Packed
@@ -43,12 +43,15 @@ def image_from(option: ImageOption, _name: str, data: View) -> Image:
     return Image(target, "cir", data, len(data), len(data), data.span(), attrs={"id": spelling})
 
 
-def pack_cir(stored: Sequence[Image], *, form: str | None = None) -> Packed:
+def pack_cir(stored: Sequence[Image], *, form: str | None = None, ids: Sequence[str] | None = None) -> Packed:
     """Return the container of the modules, host first, devices in their order; ``form`` as ``fatpack.formats.cir`` has.
 
+    ``ids`` are bundle IDs for the modules, in the order of ``stored``, in the place of those that they have.
     Raises UsageError where the modules make no container, or are for CUDA and for HIP; FormatError for one that is no
     valid text, Unsupported for bytecode; all of that before the first byte is written.
     """
+    if ids is not None:
+        stored = _renamed(stored, ids)
     models = {image.target.offload for image in stored}
     if {"cuda", "hip"} <= models:
         raise UsageError(
@@ -57,6 +60,19 @@ def pack_cir(stored: Sequence[Image], *, form: str | None = None) -> Packed:
         )
     combination = combine(stored, form=form)
     return Packed(tuple(combination.pieces()), notes=tuple(report_lines(combination)))
+
+
+def _renamed(stored: Sequence[Image], ids: Sequence[str]) -> list[Image]:
+    if len(ids) != len(stored):
+        raise UsageError(f"{len(ids)} bundle IDs for {len(stored)} modules", hint="name one for each, in their order")
+    for spelling in ids:
+        wrong = problem(spelling)
+        if wrong:
+            raise UsageError(f"bundle ID {spelling!r}: {wrong}", hint="such as cuda-nvptx64-nvidia-cuda--sm_80")
+    return [
+        image.replace(target=parse_id(spelling).target, attrs={**image.attrs, "id": spelling})
+        for image, spelling in zip(stored, ids, strict=True)
+    ]
 
 
 def combine(stored: Sequence[Image], *, form: str | None = None) -> Combination:

@@ -124,25 +124,29 @@ def pack_as(
     type: str | None = None,
     align: int | None = None,
     form: str | None = None,
+    ids: Sequence[str] | None = None,
     **fatbin: Any,
 ) -> Packed:
     """Return the images as containers of a format; what is None is chosen as the format's own tool does.
 
     ``version`` is that of an offload binary or of a compressed bundle, ``type`` and ``align`` are for bundles only
-    (:func:`fatpack.ops.bundle.bundle`), ``form`` is that of a CIR container, and all others are for fat binaries
-    (:func:`fatpack.ops.fatbin.pack_fatbin`). Raises UsageError for what the format cannot do.
+    (:func:`fatpack.ops.bundle.bundle`), ``form`` and ``ids`` are for CIR containers (:func:`fatpack.ops.cir.pack_cir`),
+    and all others are for fat binaries (:func:`fatpack.ops.fatbin.pack_fatbin`). Raises UsageError for what the format
+    cannot do.
     """
     image_maker(format)
     if format == "fatbin":
         from fatpack.ops.fatbin import pack_fatbin
 
-        if any(value is not None for value in (version, compression, level, type, align, form)):
+        if any(value is not None for value in (version, compression, level, type, align, form, ids)):
             hint = "how it is compressed is said with compress_mode and producer"
             raise UsageError("a fat binary has no version, no type and no alignment to choose", hint=hint)
         return pack_fatbin(stored, **fatbin)
     if any(fatbin.values()):
         name = next(name for name, value in fatbin.items() if value)
         raise UsageError(f"{name} means nothing for {format}", hint="it is for fat binaries")
+    if ids is not None and format != "cir":
+        raise UsageError(f"{format} takes bundle IDs from its images", hint="ids is for CIR containers")
     if format == "bundle":
         from fatpack.ops.bundle import bundle
 
@@ -156,7 +160,7 @@ def pack_as(
 
         if version is not None or compression is not None:
             raise UsageError("CIR containers have no versions and no compression")
-        return pack_cir(stored, form=form)
+        return pack_cir(stored, form=form, ids=ids)
     if form is not None:
         raise UsageError(f"{format} has no forms", hint="these are for CIR containers")
     return pack(stored, version=version or 1, compression=compression, level=level)

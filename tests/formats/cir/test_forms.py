@@ -65,7 +65,7 @@ def test_a_form_is_read(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("form", ["attribute", "attribute-draft", "op", "op-string"])
+@pytest.mark.parametrize("form", FORMS)
 def test_a_form_is_converted_into_every_form_that_is_written(name: str, form: str) -> None:
     container = parsed(FILES[name])
     with_ids = tuple(
@@ -78,8 +78,9 @@ def test_a_form_is_converted_into_every_form_that_is_written(name: str, form: st
     assert {finding.code for finding in again.findings} <= {"FP1507"}
     names = [image.record.module.name for image in again.images if isinstance(image.record, Nested)]
     is_unchanged = made.decode() == FILES[name]
-    assert names == [b"host", b"device_0" if is_unchanged else b"device_cuda_nvptx64_nvidia_cuda__sm_80"]
-    assert b"cir.gpu" not in made
+    device = b"device" if form == "prototype" else b"device_cuda_nvptx64_nvidia_cuda__sm_80"
+    assert names == [b"host", b"device_0" if is_unchanged else device]
+    assert (b"cir.gpu" in made) == (form == "prototype")
 
 
 def test_modules_without_ids_keep_their_names_when_they_are_converted() -> None:

@@ -43,7 +43,7 @@ def container(*modules: str, marker: str = "cir.offload.container") -> str:
         ),
         (
             container(module(kind='"host"'), DEVICE),
-            "FP1502",
+            "FP1515",
             f"line 2, column 3: module 0 @host: {OP}expects 'cir.offload.kind' offload kind attribute",
         ),
         (
@@ -125,8 +125,8 @@ def test_a_broken_rule_is_a_finding_with_its_place(text: str, code: str, message
     assert [item.message for item in found] == [message] * len(found)
     line, column = (int(word.strip(":,")) for word in message.split()[1:4:2])
     assert found[0].span.start == sum(map(len, text.splitlines(True)[: line - 1])) + column - 1
-    if code in ("FP1502", "FP1504", "FP1506", "FP1508"):
-        assert found[0].severity == "error"
+    if code in ("FP1502", "FP1504", "FP1506", "FP1508", "FP1515"):
+        assert found[0].severity == ("warning" if code == "FP1515" else "error")
         with pytest.raises(FormatError) as caught:
             parsed(text, strict=True)
         assert caught.value.field == message.partition(": ")[0]

@@ -211,7 +211,7 @@ def _container(view: View) -> Container:
         container = cir.parse(view)
     except FatpackError as error:
         raise _Refusal("failed to parse input file", str(error)) from error
-    findings = [finding for finding in container.findings if finding.severity == "error"]
+    findings = [found for found in container.findings if found.severity == "error" or found.code == "FP1515"]
     for finding in findings:
         if finding.code not in _CHECKED_LATER:
             place = f"{'/'.join(view.chain)}: at {finding.span.start:#x}"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ROLES = ("host", "device")
 
 #: Codes of what makes a container unusable; the others are worth knowing.
-_FATAL = frozenset(("FP1502", "FP1504", "FP1506"))
+_FATAL = frozenset(("FP1502", "FP1504", "FP1506", "FP1515"))
 
 
 class ModuleFacts(Record):
@@ -90,8 +90,8 @@ def _role(module: ModuleFacts, number: int, form: str) -> Iterator[Breach]:
     own = f"module {number}{_named(module)}: 'builtin.module' op "
     if module.style not in _styles(form):
         what = "string attribute" if form == "op-string" else "offload kind attribute"
-        hint = "converting the container rewrites it" if module.kind in ROLES else ""
-        yield Breach("FP1502", module.start, f"{own}expects 'cir.offload.kind' {what}", hint)
+        code, hint = ("FP1515", "converting the container rewrites it") if module.kind == wanted else ("FP1502", "")
+        yield Breach(code, module.start, f"{own}expects 'cir.offload.kind' {what}", hint)
     elif module.kind != wanted:
         other = f", found {module.kind!r}" if module.kind not in ROLES else ""
         yield Breach("FP1502", module.start, f"{own}expects 'cir.offload.kind' value '{wanted}'{other}")

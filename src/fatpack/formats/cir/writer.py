@@ -76,6 +76,8 @@ def _is_unchanged(container: Container, record: Stored | Bytecode) -> bool:
 
 def _parts(images: Sequence[Image]) -> list[Part]:
     """Return the modules to combine, the host first. Raises UsageError where they do not make a container."""
+    for image in images:
+        _refuse_bytecode(image)
     ids = [_id(image) for image in images]
     hosts = [image for image, spelling in zip(images, ids, strict=True) if _is_host(image, spelling)]
     if len(hosts) != 1:
@@ -131,6 +133,15 @@ def _id(image: Image) -> str | None:
     return spelling
 
 
+def _view(image: Image) -> View:
+    return image.data if isinstance(image.data, View) else BytesSource(image.data.tobytes()).view()
+
+
+def _refuse_bytecode(image: Image) -> None:
+    if isinstance(image.record, BytecodeModule) or is_bytecode(_view(image)):
+        raise Unsupported("MLIR bytecode cannot be combined", hint=_TO_TEXT, chain=image.span.source)
+
+
 def _text_of(image: Image) -> tuple[Outline, Module | None]:
     """Return the file and the module of an image; the module is None for a file that is a module only implicitly."""
     record = image.record
@@ -140,9 +151,7 @@ def _text_of(image: Image) -> tuple[Outline, Module | None]:
         return record.outline, record.module
     if isinstance(record, OffloadModule):
         raise Unsupported("AMD's offload.module representation cannot be combined")
-    view = image.data if isinstance(image.data, View) else BytesSource(image.data.tobytes()).view()
-    if isinstance(record, BytecodeModule) or is_bytecode(view):
-        raise Unsupported("MLIR bytecode cannot be combined", hint=_TO_TEXT, chain=view.chain)
+    view = _view(image)
     outline = Outliner(view).outline()
     if outline.damage:
         raise outline.damage
