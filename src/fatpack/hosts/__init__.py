@@ -21,6 +21,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from fatpack.errors import HostError
+from fatpack.findings import finding
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -76,6 +77,27 @@ class Site(Record):
     member: str | None = None
     expects: str = "container"
     findings: tuple[Finding, ...] = ()
+
+
+def apart(places: Sequence[Site | Finding]) -> Iterator[Site | Finding]:
+    """Yield sections and findings in their order, with a finding for a section over the bytes of one before it.
+
+    Only hostile files have such sections; thousands over the same bytes would be read as often.
+    """
+    owners: dict[int, Site] = {}
+    last = None
+    for site in sorted((place for place in places if isinstance(place, Site)), key=lambda site: site.data.start):
+        if last is not None and site.data.start < last.data.end:
+            owners[id(site)] = last
+        else:
+            last = site
+    for place in places:
+        if isinstance(place, Site) and id(place) in owners:
+            owner = owners[id(place)]
+            text = f"section {place.index} ({place.section}) overlaps section {owner.index}: not read again"
+            yield finding("FP1203", place.data.span(), text)
+        else:
+            yield place
 
 
 #: JSON name of the host → module, in the order of detection

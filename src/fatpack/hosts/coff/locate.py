@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.errors import FormatError
 from fatpack.findings import finding
-from fatpack.hosts import Site
+from fatpack.hosts import Site, apart
 from fatpack.hosts.coff.layout import (
     BUNDLE_PREFIX,
     HEADER,
@@ -21,7 +21,7 @@ from fatpack.hosts.coff_records import UNINITIALIZED, name_offset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from fatpack.io.source import View
     from fatpack.model import Finding
@@ -58,14 +58,7 @@ def locate(view: View) -> Iterator[Site | Finding]:
             place.replace(expects="images") if isinstance(place, Site) and place.expects == "image" else place
             for place in places
         ]
-    hidden = _overlapped([place for place in places if isinstance(place, Site)])
-    for place in places:
-        if isinstance(place, Site) and place.index in hidden:
-            # Only hostile files do this: thousands of sections over the same bytes would be read as often.
-            text = f"section {place.index} ({place.section}) overlaps section {hidden[place.index]}: not read again"
-            yield finding("FP1203", place.data.span(), text)
-        else:
-            yield place
+    yield from apart(places)
 
 
 def sections(view: View) -> list[tuple[int, int, str, int]]:
@@ -129,15 +122,3 @@ def _site(view: View, section: Section, name: str) -> Iterator[Site | Finding]:
         if is_table_name(name.encode("utf-8", "backslashreplace")):
             expects = "table"
         yield Site(view.slice(section.raw_offset, section.raw_size, name), name, section.number, expects=expects)
-
-
-def _overlapped(sites: Sequence[Site]) -> dict[int | None, int | None]:
-    """Return number → number of the section before it whose bytes it overlaps."""
-    hidden: dict[int | None, int | None] = {}
-    end, owner = 0, None
-    for site in sorted(sites, key=lambda site: site.data.start):
-        if site.data.start < end:
-            hidden[site.index] = owner
-        else:
-            end, owner = site.data.end, site.index
-    return hidden

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from fatpack.errors import FormatError
 from fatpack.findings import finding
-from fatpack.hosts import Site
+from fatpack.hosts import Site, apart
 from fatpack.hosts.elf import constants
 from fatpack.hosts.elf.read import ElfFile, Section
 
@@ -110,19 +110,7 @@ def locate(view: View) -> Iterator[Site | Finding]:
         or name.startswith(BUNDLE_PREFIX)
         or (section.type == constants.NOBITS and not is_table_name(name))
     ]
-    end, owner = 0, None
-    for place in sorted(places, key=_position):
-        if isinstance(place, Site):
-            if place.data.start < end:
-                # Only hostile files do this: thousands of sections over the same bytes would be read as often.
-                yield finding(
-                    "FP1203",
-                    place.data.span(),
-                    f"section {place.index} ({place.section}) overlaps section {owner}: its bytes are not read twice",
-                )
-                continue
-            end, owner = place.data.end, place.index
-        yield place
+    yield from apart(sorted(places, key=_position))
     if names_error is not None:
         raise names_error
 

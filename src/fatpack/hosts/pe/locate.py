@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.errors import Truncated
 from fatpack.findings import finding
-from fatpack.hosts import Site
+from fatpack.hosts import Site, apart
 from fatpack.hosts.coff_records import REMOVED_BY_LINKER
 from fatpack.hosts.pe.read import UNINITIALIZED, Image
 from fatpack.io import limits
@@ -74,20 +74,8 @@ def locate(view: View) -> Iterator[Site | Finding]:
                 places += _place(view, number, row, name, expects)
     except Truncated as error:
         places.append(finding("FP2303", view.span(min(image.table_offset, len(view))), error.describe(), error.hint))
-    reached = 0
-    hidden = set()
-    for site in sorted((place for place in places if isinstance(place, Site)), key=lambda site: site.data.start):
-        if site.data.start < reached:
-            hidden.add(site.index)
-        reached = max(reached, site.data.end)
-    for place in places:
-        if not isinstance(place, Site):
-            yield place
-        elif place.index in hidden:
-            # Only hostile files do this: thousands of sections over the same bytes would be searched as often.
-            text = f"section {place.index} ({place.section}) overlaps another: not read again"
-            yield finding("FP1203", place.data.span(), text)
-        elif place.expects in ("image", "images", "table"):
+    for place in apart(places):
+        if not isinstance(place, Site) or place.expects in ("image", "images", "table"):
             yield place
         else:
             yield from _searched(place)
