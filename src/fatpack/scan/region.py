@@ -25,7 +25,7 @@ def containers(site: Site, host: str, member: str | None, depth: int) -> Iterato
     view = site.data
     magics = NextMagic(view)
     unread: set[str] = set()
-    at, total, last = 0, len(view), ""
+    at, total, last, is_damaged = 0, len(view), "", False
     while at < total:
         name = formats.sniff(view.head(at, 24)) or (formats.sniff_text(view) if at == 0 else None)
         if name is None:
@@ -34,7 +34,8 @@ def containers(site: Site, host: str, member: str | None, depth: int) -> Iterato
             is_odd = following == total
             if not is_odd and formats.sniff(view.head(following, 24)) is None:
                 following, is_odd = magics.after(following), True
-            if is_odd and site.expects != "mixed":
+            # What is left of a damaged container was said with its damage.
+            if is_odd and site.expects != "mixed" and not is_damaged:
                 yield from _gap(view, at, following, last, host)
             at = following
             continue
@@ -58,6 +59,7 @@ def containers(site: Site, host: str, member: str | None, depth: int) -> Iterato
         yield Found(container, stored, host, site.section, member, site.index, inside)
         yield from container.findings
         last = container.format
+        is_damaged = any(item.severity == "error" for item in container.findings)
         at = end_of(view, container)
 
 

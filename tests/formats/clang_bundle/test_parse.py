@@ -285,11 +285,18 @@ def test_records_tell_where_each_descriptor_is() -> None:
 
 
 def test_a_bundle_that_is_cut_short_is_said_to_be_cut_and_nothing_else() -> None:
-    """No rest of its table is taken for bytes of another kind, and no offset for a habit of old producers."""
+    """No rest of its table or images is taken for other bytes, and no offset for a habit of old producers."""
     for size in range(33, len(HIP)):
         found = [item.code for item in scan(view_of(HIP[:size])) if isinstance(item, Finding)]
         is_table_cut = size < PLACES[2] + DESCRIPTOR.size + len(GFX90A)
         assert found.count("FP1302") == is_table_cut, size
-        # What is there of an image that is cut is not told from other bytes.
-        assert {*found} <= {"FP1301", "FP1302"} | ({"FP1002"} if not is_table_cut else set())
+        # What is there of an image that is cut is no fault of its own.
+        assert {*found} <= {"FP1301", "FP1302"}
         assert found, size
+
+
+def test_bytes_behind_a_whole_bundle_are_still_said_to_be_odd() -> None:
+    """Those behind a damaged one are what is left of it, until the next container starts."""
+    for data, expected in ((HIP + b"rubbish!", ["FP1002"]), (HIP[:-9], []), (HIP[:-9] + HIP + b"rubbish!", ["FP1002"])):
+        found = [item.code for item in scan(view_of(data)) if isinstance(item, Finding)]
+        assert [code for code in found if code != "FP1301"] == expected
