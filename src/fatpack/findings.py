@@ -160,7 +160,7 @@ CODES: dict[str, tuple[str, str]] = {
         "warning",
         "A record by which HIP code registers its bundle is wrong: its magic, its version, or it is cut short.",
     ),
-    "FP3002": ("warning", "No record registers a HIP bundle, so the HIP runtime does not load it."),
+    "FP3002": ("warning", "A HIP bundle that no record registers: the runtime does not load it, nor find its kernels."),
     "FP3003": ("warning", "A record by which HIP code registers its bundle does not lead to one."),
     "FP3004": ("note", "The device code of a HIP program was moved to a separate archive (kpack)."),
     "FP3011": ("warning", "The table of a SYCL program's images has rows that lead to no image."),
@@ -181,7 +181,10 @@ CODES: dict[str, tuple[str, str]] = {
         "warning",
         "A record by which CUDA code registers its fat binary is wrong: its magic, its version, or it is cut short.",
     ),
-    "FP3032": ("warning", "No record registers a CUDA fat binary, so the CUDA runtime does not load it."),
+    "FP3032": (
+        "warning",
+        "A CUDA fat binary that no record registers: the runtime does not load it, nor find its kernels.",
+    ),
     "FP3033": ("warning", "A record by which CUDA code registers its fat binary does not lead to one."),
 }
 

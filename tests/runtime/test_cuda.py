@@ -138,7 +138,7 @@ def test_a_fat_binary_without_a_record_is_told() -> None:
     ((code, message),) = told(data)
     assert code == "FP3032"
     at = build.section_field(data, 1, "offset")
-    assert message == f"of 2 fat binaries no record registers 1: {at + STEP:#x}"
+    assert message == f"1 of 2 fat binaries is not registered: no record points to {at + STEP:#x}"
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_relocations_that_are_not_understood_leave_the_counts() -> None:
     elf.add(".nv_fatbin", FATBIN * 2, align=8)
     segment = elf.add(".nvFatBinSegment", record(), align=8)
     elf.relocations(segment, (8, elf.symbol("", 1, info=build.SECTION_SYMBOL), 99, 0))
-    assert told(elf.build()) == [("FP3032", "2 fat binaries are there, and records for 1")]
+    assert told(elf.build()) == [("FP3032", "2 fat binaries are here, and records register 1")]
 
 
 @pytest.mark.parametrize("name", [b".nvFatBinSegment", b".nvFatBinSegment$b"])

@@ -58,7 +58,7 @@ def test_a_bundle_without_a_record_is_told() -> None:
     ((code, message),) = told(library([0x10000]))
     assert code == "FP3002"
     at = build.section_field(library([0x10000]), 1, "offset")
-    assert message == f"of 2 bundles no record registers 1: {at + 4096:#x}"
+    assert message == f"1 of 2 bundles is not registered: no record points to {at + 4096:#x}"
 
 
 def test_of_many_lost_bundles_some_are_named() -> None:
@@ -139,7 +139,7 @@ def test_relocations_that_are_not_understood_leave_the_counts() -> None:
     elf.relocations(segment, (8, elf.symbol("", 1, info=build.SECTION_SYMBOL), 99, 0))
     ((code, message),) = told(elf.build())
     assert code == "FP3002"
-    assert message == "2 bundles are there, and records for 1"
+    assert message == "2 bundles are here, and records register 1"
 
 
 @pytest.mark.parametrize("second", [0x180011000, 0x180011008])

@@ -80,8 +80,8 @@ def check(
     if lost and not (trail.unresolved and trail.registered >= len(fatbins)):
         text = wrapper.unregistered(lost, len(fatbins), "fat binaries")
         if trail.unresolved:
-            text = f"{len(fatbins)} fat binaries are there, and records for {trail.registered}"
-        yield finding("FP3032", segments[0].data.span(), text, "the CUDA runtime does not see what is not registered")
+            text = f"{len(fatbins)} fat binaries are here, and records register {trail.registered}"
+        yield finding("FP3032", segments[0].data.span(), text, wrapper.UNREGISTERED_HINT)
 
 
 def _has_nothing(view: View, start: int) -> bool:

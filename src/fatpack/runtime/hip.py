@@ -75,8 +75,8 @@ def check(view: View, host: str, tables: Sequence[Site], bundles: Collection[int
         return
     text = wrapper.unregistered(lost, len(bundles), "bundles")
     if unresolved:
-        text = f"{len(bundles)} bundles are there, and records for {registered}"
-    yield finding("FP3002", segments[0].data.span(), text, "the HIP runtime does not see what is not registered")
+        text = f"{len(bundles)} bundles are here, and records register {registered}"
+    yield finding("FP3002", segments[0].data.span(), text, wrapper.UNREGISTERED_HINT)
 
 
 def _problem(view: View, pointer: Pointer, start: int, bundles: Collection[int]) -> str:

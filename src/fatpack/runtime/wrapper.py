@@ -105,8 +105,13 @@ def _title(site: Site, at: int, step: int) -> str:
     return f"record {at // step} of {site.section}"
 
 
+#: What it means that a container is in a program and no record leads to it.
+UNREGISTERED_HINT = "the runtime does not load it, so its kernels cannot be launched; compile and link again"
+
+
 def unregistered(lost: Collection[int], count: int, what: str) -> str:
     """Return the words for containers that no record registers, of ``count``: where some of them start."""
     where = ", ".join(f"{start:#x}" for start in sorted(lost)[:4])
     more = f" and {len(lost) - 4} more" if len(lost) > 4 else ""
-    return f"of {count} {what} no record registers {len(lost)}: {where}{more}"
+    verb = "is" if len(lost) == 1 else "are"
+    return f"{len(lost)} of {count} {what} {verb} not registered: no record points to {where}{more}"
