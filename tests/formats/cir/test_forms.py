@@ -230,3 +230,20 @@ def test_the_order_of_devices_is_kept_and_the_host_comes_first() -> None:
     module = "module {\n}\n"
     made = combined((module, SM_90), (module, HOST), (module, SM_80))
     assert [image.attrs["id"] for image in parsed(made).images] == [HOST, SM_90, SM_80]
+
+
+@pytest.mark.parametrize(
+    ("before", "problem"),
+    [
+        ("#a.b = 1 : i32\n", "alias #a.b has a dot in its name"),
+        ('// c\n!a = tuple<"x\n', "a string is not closed"),
+        ('{-#\n  dialect_resources: {builtin: {a: "0x04"}}\n', "file metadata is not closed"),
+    ],
+)
+def test_damage_before_the_first_module_is_told_and_not_taken_for_another_file(before: str, problem: str) -> None:
+    text = before + FILES["attribute"]
+    assert cir.detect(BytesSource(text.encode()).view())
+    with pytest.raises(FormatError, match=problem):
+        parsed(text)
+    prose = f"# how to write\n{before}a cir.offload.container"
+    assert not cir.detect(BytesSource(prose.encode()).view())

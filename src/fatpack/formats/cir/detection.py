@@ -21,6 +21,8 @@ _DEFINITIONS = 64 << 20
 _MARKERS = 1000
 _BEHIND_REGION = re.compile(rb'\}[ \t\r\n]*\)[ \t\r\n]*\{(?:[^{}"/]|"[^"\\\n]*")*\Z')
 
+_DEFINITION = re.compile(rb"[#!][\w$.-]+[ \t]*=(?!=)|\{-#")
+
 #: What textual MLIR can start with, behind blanks and comments.
 _STARTS = frozenset(b'#!"{%') | frozenset(range(65, 91)) | frozenset(range(97, 123)) | {95}
 
@@ -50,11 +52,13 @@ def is_container(view: View) -> bool:
     while True:
         detector = _Detector(view.slice(0, min(size, len(view))))
         try:
-            detector.outline()
+            damage = detector.outline().damage
         except _Marked:
             return True
         if size >= len(view):
-            return False
+            # Damage before the first operation hides what follows: the parser is to say so.
+            hides = damage is not None and detector.first_operation is None and _begins(view.head(0, _WINDOW))
+            return hides and view.find(CONTAINER) >= 0
         if detector.has_generic_module:
             # The attributes of a module in generic form stand behind it, which may be far.
             return _has_marker_behind_region(view)
@@ -79,7 +83,17 @@ def _has_marker_behind_region(view: View) -> bool:
 def _may_be_mlir(head: bytes) -> bool:
     if b"\0" in head[:256]:
         return False
+    text = _behind_comments(head)
+    return bool(text) and text[0] in _STARTS
+
+
+def _begins(head: bytes) -> bool:
+    """Return whether a text begins as only MLIR does: with an alias definition, right or wrong, or with metadata."""
+    return _DEFINITION.match(_behind_comments(head)) is not None
+
+
+def _behind_comments(head: bytes) -> bytes:
     text = head.lstrip(b" \t\r\n")
     while text.startswith(b"//"):
         text = text.partition(b"\n")[2].lstrip(b" \t\r\n")
-    return bool(text) and text[0] in _STARTS
+    return text
