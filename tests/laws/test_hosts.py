@@ -8,12 +8,13 @@ from itertools import cycle, product
 from pathlib import Path
 
 import pytest
+from tests.builders.bulk import Untouchable
 from tests.laws.damage import HUGE, ends, places, starts
 from tests.laws.rooms import FIXTURES, HOSTS, host_fixtures, joined, view_of
 
 from fatpack import hosts
 from fatpack.errors import FatpackError
-from fatpack.io.source import BytesSource, View
+from fatpack.io.source import View
 from fatpack.model import Finding, Label
 from fatpack.report.bytes_text import labels
 from fatpack.scan import Found, host_of, scan
@@ -224,13 +225,6 @@ def test_a_host_made_fat_and_slim_again_is_what_writing_it_anew_gives(name: str,
 @each_editable
 def test_edits_do_not_read_the_content_and_accept_views(name: str, path: Path) -> None:
     """The content may be gigabytes: editors pass it on as the pieces they were given."""
-
-    class Untouchable(BytesSource):
-        def read(self, offset: int, size: int) -> bytes:
-            raise AssertionError("an editor read its content")
-
-        pieces = read  # type: ignore[assignment]
-
     content = Untouchable(CONTAINER).view()
     pieces = list(hosts.room(name).embed(view_of(path.read_bytes()), [content]))  # type: ignore[attr-defined]
     assert any(piece is content for piece in pieces)

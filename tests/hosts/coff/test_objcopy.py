@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import struct
-import tracemalloc
 import zlib
 from pathlib import Path
 
 import pytest
 from tests.builders import pe
+from tests.builders.bulk import Untouchable, edited_sparse
 from tests.builders.coff import Section, Symbol, build, section_symbol
 from tests.objcopy import BUNDLES, PREFIX, joined
 
@@ -19,7 +19,7 @@ from fatpack import hosts
 from fatpack.errors import BadValue, FatpackError, FormatError, HostError, LimitExceeded, UsageError
 from fatpack.hosts.coff.objcopy import add_sections, remove_sections
 from fatpack.hosts.coff.read import CoffObject
-from fatpack.io.source import BytesSource, View, open_source
+from fatpack.io.source import BytesSource, View
 
 TEXT = Section(b".text", b"\x90" * 7, 0x60000020, [(1, 3, 4), (3, 4, 4)])
 DATA = Section(b".data", b"d" * 8, 0xC0000040)
@@ -214,13 +214,6 @@ def test_every_cut_and_every_flipped_byte_gives_a_result_or_an_error(data: bytes
             assert sum(map(len, pieces)) < 1 << 32
 
 
-class Untouchable(BytesSource):
-    """Bytes that nobody may read."""
-
-    def read(self, offset: int, size: int) -> bytes:
-        raise AssertionError("bulk data was read")
-
-
 def test_contents_are_passed_on_unread() -> None:
     image = Untouchable(b"i" * 100).view()
     pieces = add_sections(view(build([DATA])), [("x", [b"head", image])])
@@ -232,19 +225,10 @@ def test_a_large_host_takes_little_memory(tmp_path: Path) -> None:
     size = 1 << 29
     data = build([DATA, Section(b".large", b"x")], None)
     data = data[:76] + struct.pack("<II", size, 4096) + data[84:]
-    path = tmp_path / "large.obj"
-    path.write_bytes(data)
-    with path.open("r+b") as stream:
-        stream.truncate(4096 + size)
-    with open_source(path) as source:
-        tracemalloc.start()
-        try:
-            pieces = add_sections(source.view(), [(f"{PREFIX}a", [b"image"])])
-            peak = tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-        assert max(len(piece) for piece in pieces if isinstance(piece, View)) == size
-        assert peak < 1 << 20
+    path, image = tmp_path / "large.obj", (f"{PREFIX}a", [b"image"])
+    edited = edited_sparse(path, data, 4096 + size, lambda host: add_sections(host, [image]))
+    assert edited.largest == size
+    assert edited.peak < 1 << 20
 
 
 def image(*sections: pe.Section, bits: int = 64) -> bytes:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.builders import elf as build
+from tests.builders.bulk import Untouchable
 
 from fatpack.errors import BadValue, FatpackError, HostError, Truncated, UsageError
 from fatpack.hosts import Site, elf
@@ -154,13 +155,7 @@ def test_objects_of_clang_get_60_to_100_bytes_more_than_the_content(path: Path) 
 
 
 def test_contents_are_passed_on_and_never_read() -> None:
-    class Unreadable(BytesSource):
-        def read(self, offset: int, size: int) -> bytes:
-            raise AssertionError("the content was read")
-
-        pieces = read  # type: ignore[assignment]
-
-    content = View(Unreadable(b"x" * 100), 0, 100)
+    content = Untouchable(b"x" * 100).view()
     pieces = elf.embed(build.as_view(build.device_object().build()), [content])
     assert any(piece is content for piece in pieces)
     assert sum(map(len, pieces)) > 100

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import struct
-import tracemalloc
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.builders import elf as build
+from tests.builders.bulk import Untouchable, edited_sparse
 from tests.objcopy import BUNDLES, PREFIX
 
 from fatpack import hosts
@@ -23,7 +23,7 @@ from fatpack.hosts.elf.objcopy.overlay import Layer, flattened
 from fatpack.hosts.elf.objcopy.write import pieces as written
 from fatpack.hosts.elf.read import ElfFile, Section
 from fatpack.io.sink import write_file
-from fatpack.io.source import BytesSource, View, open_source
+from fatpack.io.source import BytesSource, open_source
 
 each_kind = pytest.mark.parametrize(
     ("bits", "order"), [(32, "little"), (32, "big"), (64, "little"), (64, "big")], ids=["32", "32be", "64", "64be"]
@@ -286,16 +286,6 @@ def test_sections_over_the_same_bytes_are_refused_not_multiplied() -> None:
         added(data)
 
 
-class Untouchable(BytesSource):
-    """Bytes that nobody may read, at or behind a position."""
-
-    start = 0
-
-    def read(self, offset: int, size: int) -> bytes:
-        assert offset + size <= self.start, "bulk data was read"
-        return super().read(offset, size)
-
-
 def test_contents_are_passed_on_unread() -> None:
     image = Untouchable(b"i" * 100).view()
     pieces = add_sections(build.as_view(build.device_object().build()), [("x", [b"head", image])])
@@ -310,19 +300,10 @@ def test_a_large_host_takes_little_memory(tmp_path: Path) -> None:
     file.add(".large", b"")
     file.symbol("function", 1, info=0x12)
     data = build.with_section(file.build(), 2, offset=4096, size=size)
-    path = tmp_path / "large.o"
-    path.write_bytes(data)
-    with path.open("r+b") as stream:
-        stream.truncate(4096 + size)
-    with open_source(path) as source:
-        tracemalloc.start()
-        try:
-            pieces = add_sections(source.view(), [(f"{PREFIX}a", [b"image"])])
-            peak = tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-        assert max(len(piece) for piece in pieces if isinstance(piece, View)) >= size
-        assert peak < 1 << 20
+    path, image = tmp_path / "large.o", (f"{PREFIX}a", [b"image"])
+    edited = edited_sparse(path, data, 4096 + size, lambda view: add_sections(view, [image]))
+    assert edited.largest >= size
+    assert edited.peak < 1 << 20
 
 
 def test_a_written_file_is_read_back(tmp_path: Path) -> None:

@@ -1,0 +1,45 @@
+"""Bulk data as editors should meet it: passed on in place, never read, whatever its size."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from fatpack.io.source import BytesSource, View, open_source
+
+if TYPE_CHECKING:
+    from fatpack.model import Piece
+
+
+class Untouchable(BytesSource):
+    """Bytes that nobody may read."""
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Fail."""
+        raise AssertionError("bulk data was read")
+
+    pieces = read  # type: ignore[assignment]
+
+
+class Edited(NamedTuple):
+    """What an edit of a large file took: bytes of the largest range of it that was passed on, and of memory."""
+
+    largest: int
+    peak: int
+
+
+def edited_sparse(path: Path, data: bytes, size: int, edit: Callable[[View], Iterable[Piece]]) -> Edited:
+    """Write a file, lengthen it to ``size`` bytes without storing them, and measure an edit of it."""
+    path.write_bytes(data)
+    with path.open("r+b") as stream:
+        stream.truncate(size)
+    with open_source(path) as source:
+        tracemalloc.start()
+        try:
+            pieces = list(edit(source.view()))
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        return Edited(max(len(piece) for piece in pieces if isinstance(piece, View)), peak)
