@@ -51,10 +51,15 @@ def show(
     for record in () if as_json else records:
         _write(record, verbose)
     if as_json:
-        import json
-
-        write_lines([json.dumps({"schema": SCHEMA, "files": records}, indent=1)])
+        _write_json({"schema": SCHEMA, "files": records})
     return code
+
+
+def _write_json(value: object) -> None:
+    from fatpack.report.json_text import json_pieces
+
+    sys.stdout.writelines(json_pieces(value))
+    sys.stdout.write("\n")
 
 
 def _write(record: dict[str, Any], verbose: int) -> None:
@@ -90,9 +95,7 @@ def show_sums(files: Sequence[str], by: str, *, as_json: bool = False, deep: boo
             sys.stderr.write(f"{line}\n")
     result = sums(records, by)
     if as_json:
-        import json
-
-        write_lines([json.dumps(result, indent=1)])
+        _write_json(result)
     else:
         write_lines(table(result))
     return code

@@ -103,6 +103,14 @@ def _may_be_mlir(head: bytes) -> bool:
     return text.startswith(_MLIR) and (text[:1] not in b"#!" or b"=" in text[:256])
 
 
+#: JSON name → room, as far as they were imported
+_LOADED: dict[str, Format] = {}
+
+
 def room(name: str) -> Format:
     """Return the format room of that JSON name; imports it."""
-    return import_module(ROOMS[name])
+    # Asked for every container of a file, and asking the import system takes several times as long.
+    known = _LOADED.get(name)
+    if known is None:
+        known = _LOADED[name] = import_module(ROOMS[name])
+    return known
