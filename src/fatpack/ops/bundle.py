@@ -14,7 +14,8 @@ from fatpack.formats.clang_bundle.bundle_id import conflicts, id_for, parse_id, 
 from fatpack.formats.clang_bundle.layout import COMMENTS, FORMAT, MAGIC
 from fatpack.images.agreement import disagreements
 from fatpack.io.sink import file_mode
-from fatpack.model import Container, Image, Span, Target
+from fatpack.model import Container, Span
+from fatpack.ops.image_keys import id_from, image_with_id
 from fatpack.ops.pack import Packed
 from fatpack.scan import Found, host_of, scan
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from fatpack.formats.offload_binary.image_option import ImageOption
     from fatpack.io.source import View
-    from fatpack.model import Finding
+    from fatpack.model import Finding, Image
 
 #: type → comment token of a text bundle, "" for types that are not text
 TYPES = {
@@ -50,32 +51,8 @@ def image_from(option: ImageOption, _name: str, data: View) -> Image:
     The ID is stored as clang-offload-bundler 22 spells it, but for processors that it does not know, which stay.
     Raises UsageError for a target that no bundle can name, and for keys that a bundle cannot store.
     """
-    given = {key: value for key, value in option.pairs if key != "file"}
-    spelling = given.pop("id", None)
-    named = [key for key in ("triple", "arch", "kind") if key in given]
-    if spelling is not None and named:
-        raise UsageError(f"--image={option.text}: id says already what {named[0]} does", hint=f"leave out {named[0]}")
-    if spelling is None:
-        kind = given.pop("kind", "")
-        if kind not in KINDS:
-            problem = f"kind={kind} is no offload kind of bundles" if kind else "a bundle needs to know the kind"
-            hint = f"write kind={'|'.join(KINDS)}, or id=BUNDLE-ID"
-            raise UsageError(f"--image={option.text}: {problem}", hint=hint)
-        triple = given.pop("triple", "")
-        if not triple:
-            raise UsageError(f"--image={option.text}: images in bundles need a triple", hint="write triple=T or id=")
-        spelling = id_for(Target(triple, given.pop("arch", ""), KINDS[kind]))
-    else:
-        if not spelling:
-            raise UsageError(f"--image={option.text}: the bundle ID is empty")
-        spelling = stored_id(spelling)
-    if given:
-        raise UsageError(
-            f"--image={option.text}: a bundle cannot store the key {next(iter(given))!r}",
-            hint="it stores an ID for each image and nothing else; offload binaries store any key",
-        )
-    target = parse_id(spelling).target
-    return Image(target, "", data, len(data), len(data), data.span(), attrs={"id": spelling})
+    spelling = id_from(option, "a bundle", KINDS, id_for, stored_id)
+    return image_with_id(spelling, parse_id(spelling).target, data)
 
 
 def bundle(
@@ -190,7 +167,7 @@ def host_entry(stored: Sequence[Image], host: View) -> Image:
         hint = "give it as --image=file=F,id=host-TRIPLE"
         raise HostError("this is no object whose machine is known", hint=hint, chain=host.chain)
     spelling = stored_id(f"host-{triple.split('-')[0]}-{_SYSTEMS[host_of(host)]}")
-    return Image(parse_id(spelling).target, "", host, len(host), len(host), host.span(), attrs={"id": spelling})
+    return image_with_id(spelling, parse_id(spelling).target, host)
 
 
 def _verify_fat_object(after: View, stored: Sequence[Image]) -> None:

@@ -6,7 +6,8 @@ from fatpack.errors import UsageError
 from fatpack.formats import cir
 from fatpack.formats.cir.bundle_id import KINDS, id_for, parse_id, problem
 from fatpack.formats.cir.words import FORMAT
-from fatpack.model import Container, Image, Span, Target
+from fatpack.model import Container, Image, Span
+from fatpack.ops.image_keys import id_from, image_with_id
 from fatpack.ops.pack import Packed
 
 TYPE_CHECKING = False
@@ -23,24 +24,8 @@ def image_from(option: ImageOption, _name: str, data: View) -> Image:
 
     The ID is stored as it is given. Raises UsageError for a target that no container can name.
     """
-    given = {key: value for key, value in option.pairs if key != "file"}
-    spelling = given.pop("id", None)
-    named = [key for key in ("triple", "arch", "kind") if key in given]
-    if spelling is not None and named:
-        raise UsageError(f"--image={option.text}: id says already what {named[0]} does", hint=f"leave out {named[0]}")
-    if spelling is None:
-        kind, triple = given.pop("kind", ""), given.pop("triple", "")
-        if kind not in KINDS or not triple:
-            hint = f"write kind={'|'.join(KINDS)},triple=T, or id=BUNDLE-ID"
-            raise UsageError(f"--image={option.text}: a module in a CIR container needs a kind and a triple", hint=hint)
-        spelling = id_for(Target(triple, given.pop("arch", ""), KINDS[kind]))
-    if given:
-        raise UsageError(
-            f"--image={option.text}: a CIR container cannot store the key {next(iter(given))!r}",
-            hint="it stores an ID for each module and nothing else",
-        )
-    target = parse_id(spelling).target
-    return Image(target, "cir", data, len(data), len(data), data.span(), attrs={"id": spelling})
+    spelling = id_from(option, "a CIR container", KINDS, id_for)
+    return image_with_id(spelling, parse_id(spelling).target, data, form="cir")
 
 
 def pack_cir(stored: Sequence[Image], *, form: str | None = None, ids: Sequence[str] | None = None) -> Packed:

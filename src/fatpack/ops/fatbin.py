@@ -12,6 +12,7 @@ from fatpack.findings import finding
 from fatpack.formats.cuda_fatbin.layout import FORMAT
 from fatpack.images.agreement import disagreements
 from fatpack.model import Container, Image, Span, Target
+from fatpack.ops.image_keys import refuse_keys
 from fatpack.ops.pack import Packed
 from fatpack.ops.program import HINT, differences
 from fatpack.record import Record
@@ -75,16 +76,12 @@ def image_from(option: ImageOption, name: str, data: View) -> Image:
     ``kind`` is a key of :data:`KINDS`, or a kind of entry whose image is not looked at. Raises UsageError for bytes
     that are no image for NVIDIA GPUs, and for one that contradicts what is said about it, unless ``check=no``.
     """
-    given = {key: value for key, value in option.pairs if key != "file"}
+    given = option.facts
     kind, arch, triple = (given.pop(key, "") for key in ("kind", "arch", "triple"))
     is_checked = _yes(option, "check", given.pop("check", "yes"))
     attrs = {_ATTRS[key]: given.pop(key) for key in tuple(given) if key in _ATTRS and given[key]}
-    given = {key: value for key, value in given.items() if key not in _ATTRS}
-    if given:
-        raise UsageError(
-            f"--image={option.text}: a fat binary cannot store the key {next(iter(given))!r}",
-            hint=f"it stores {', '.join(_ATTRS)}; offload binaries store any key",
-        )
+    left = {key: value for key, value in given.items() if key not in _ATTRS}
+    refuse_keys(option, left, "a fat binary", ", ".join(_ATTRS))
     recognised = images.recognise(data)
     form = KINDS.get(kind, recognised.form if not kind else "")
     if kind and not form:

@@ -30,6 +30,11 @@ class ImageOption(Record):
     pairs: tuple[tuple[str, str], ...]
     text: str = ""
 
+    @property
+    def facts(self) -> dict[str, str]:
+        """What is said about the images: all keys but ``file``, with their values."""
+        return {key: value for key, value in self.pairs if key != "file"}
+
     def get(self, key: str) -> str | None:
         """Return a key's value, None if it was not given."""
         return dict(self.pairs).get(key)
