@@ -10,7 +10,7 @@ from fatpack.errors import UsageError
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, ImageOption
 from fatpack.io.source import open_source
 from fatpack.ops import edit
-from fatpack.ops.pack import FORMATS, image_maker, pack_as
+from fatpack.ops.pack import FORMATS, PackOptions, image_maker, pack_as
 from fatpack.record import Record
 
 __all__ = ["ImageFile", "convert", "pack"]
@@ -18,7 +18,6 @@ __all__ = ["ImageFile", "convert", "pack"]
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Any
 
     from typing_extensions import Buffer
 
@@ -45,11 +44,6 @@ class ImageFile(Record):
     attrs: Mapping[str, str] = {}
     name: str = ""
     id: str = ""
-
-
-def _options(fatbin: FatbinOptions | None) -> dict[str, Any]:
-    """Return the options of fat binaries that are chosen, as arguments of ``ops.pack.pack_as``."""
-    return {} if fatbin is None else {**fatbin.chosen}
 
 
 def pack(
@@ -90,16 +84,8 @@ def pack(
             opened.append(open_source(host))
             stored.append(host_entry(stored, opened[-1].view()))
             host = None
-        packed = pack_as(
-            format,
-            stored,
-            version=version,
-            compression=compression,
-            level=level,
-            type=type,
-            align=align,
-            **_options(fatbin),
-        )
+        options = PackOptions(version, compression, level, type, align, fatbin=fatbin)
+        packed = pack_as(format, stored, options)
         views: list[View] = [image.data for image in stored]  # type: ignore[misc]
         if host is None:
             return write_packed(output, packed, force=force, inputs=views)
@@ -154,8 +140,8 @@ def convert(
     from fatpack.ops.select import Selector
 
     with open(data) as file:
-        packing = {"version": version, "compression": compression, "level": level, "type": type, "align": align}
-        conversion = convert(file.items, selector or Selector(), format, **packing, **_options(fatbin))
+        options = PackOptions(version, compression, level, type, align, fatbin=fatbin)
+        conversion = convert(file.items, selector or Selector(), format, options)
         if conversion.losses and not lossy:
             raise UsageError(f"{len(conversion.losses)} things would be lost: {'; '.join(conversion.losses)}")
         return write_packed(output, conversion.packed, force=force, inputs=[file.view])

@@ -78,12 +78,12 @@ def command(
     opened: list[Source] = []
     try:
         stored = list(open_images(options, opened, image_maker(chosen.name)))
-        if host is not None and chosen.arguments.get("type") == "o":
+        if host is not None and chosen.options.type == "o":
             opened.append(open_source(host))
             stored.append(bundle.host_entry(stored, opened[-1].view()))
             host = None
         _tell_doubts(options if chosen.name == "offload-binary" else [], stored, quiet=quiet)
-        packed = pack_as(chosen.name, stored, **chosen.arguments)
+        packed = pack_as(chosen.name, stored, chosen.options)
         images_words = count(len(stored) - packed.left_out, "image")
         warn(packed.findings, quiet=quiet)
         for note in packed.notes:

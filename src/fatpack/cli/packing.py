@@ -8,7 +8,7 @@ from fatpack.errors import UsageError
 from fatpack.formats.cir.words import FORMS as CIR_FORMS
 from fatpack.formats.cuda_fatbin.styles import DEFAULT_PRODUCER, MODES, PRODUCERS
 from fatpack.ops import bundle
-from fatpack.ops.pack import FORMATS
+from fatpack.ops.pack import FORMATS, PackOptions
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -34,7 +34,7 @@ _ONLY_FOR = {
     "include_ptx": ("--include-ptx", ("fatbin",)),
 }
 
-#: what the function that makes fat binaries takes
+#: what is said about fat binaries only
 _FATBIN = ("compress_mode", "producer", "compress_all", "concat", "minify_ptx", "include_ptx")
 
 
@@ -43,11 +43,11 @@ PACKING_KEYS = ("format_name", "compress", "compression", "level", *_ONLY_FOR)
 
 
 class Packing(Record):
-    """What the options say: the format's name in ``--format`` and in JSON, and the arguments of its function in ops."""
+    """What the options say: the format's name in ``--format`` and in JSON, and how its container is made."""
 
     name: str
     format: str
-    arguments: dict[str, Any]
+    options: PackOptions
 
     @property
     def extension(self) -> str:
@@ -147,16 +147,19 @@ def chosen_packing(packing: dict[str, Any]) -> Packing:
     compress, compression, level = packing["compress"], packing["compression"], packing["level"]
     if (compression or level is not None or packing["ccob_version"] is not None) and not compress:
         raise UsageError("--compression, --compression-level and --ccob-version need --compress")
-    arguments: dict[str, Any] = {"compression": (compression or "zstd") if compress else None, "level": level}
+    options = PackOptions(compression=(compression or "zstd") if compress else None, level=level)
     if name == "fatbin":
         if compress:
             raise UsageError("--compress is not for fatbin", hint="use --compress-mode, --compress-all")
-        arguments = {key: packing[key] for key in _FATBIN if packing[key] is not None}
+        from fatpack.ops.fatbin import FatbinOptions
+
+        given = {key: packing[key] for key in _FATBIN if packing[key] is not None}
+        options = PackOptions(fatbin=FatbinOptions(**given))
     elif name == "bundle":
-        arguments |= {"type": packing["type"], "align": packing["align"], "version": packing["ccob_version"]}
+        options = options.replace(type=packing["type"], align=packing["align"], version=packing["ccob_version"])
     elif name == "cir":
         ids = packing["cir_ids"]
-        arguments |= {"form": packing["cir_form"], "ids": None if ids is None else ids.split(",")}
+        options = options.replace(form=packing["cir_form"], ids=None if ids is None else ids.split(","))
     else:
-        arguments["version"] = packing["container_version"]
-    return Packing(name, FORMATS[name], arguments)
+        options = options.replace(version=packing["container_version"])
+    return Packing(name, FORMATS[name], options)

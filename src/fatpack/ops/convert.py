@@ -23,7 +23,7 @@ from fatpack.io.source import View
 from fatpack.model import Finding, Image
 from fatpack.ops.by_id import bundle_id
 from fatpack.ops.extract import pieces_of
-from fatpack.ops.fatbin_conversion import fatbins, keys_of, wants_recompression
+from fatpack.ops.fatbin_conversion import fatbins, keys_of
 from fatpack.ops.pack import Packed, pack_as
 from fatpack.ops.presence import NothingSelected, instead
 from fatpack.ops.select import describe, select
@@ -35,9 +35,10 @@ from fatpack.scan import Found
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Any, TypeVar
+    from typing import TypeVar
 
     from fatpack.model import Piece
+    from fatpack.ops.pack import PackOptions
     from fatpack.ops.select import Selector
     from fatpack.scan import FoundImage
 
@@ -55,14 +56,13 @@ class Conversion(Record):
     losses: tuple[str, ...] = ()
 
 
-def convert(items: Sequence[Found | Finding], selector: Selector, format: str, **packing: Any) -> Conversion:
+def convert(items: Sequence[Found | Finding], selector: Selector, format: str, options: PackOptions) -> Conversion:
     """Return the selected images as containers of a format (a key of ``fatpack.ops.pack.FORMATS``).
 
-    ``packing`` are the arguments of :func:`fatpack.ops.pack.pack_as`. Offload binaries are made one by one. Of bundles
-    there is one for each bundle the images come from and one for those of all other containers; where an ID would occur
-    twice another one begins, as those of object files follow each other in a program; so it is with fat binaries. Of a
-    fat object that was merged of several, the n-th images for all IDs make one bundle, and the object itself is in the
-    first of them.
+    Offload binaries are made one by one. Of bundles there is one for each bundle the images come from and one for those
+    of all other containers; where an ID would occur twice another one begins, as those of object files follow each
+    other in a program; so it is with fat binaries. Of a fat object that was merged of several, the n-th images for all
+    IDs make one bundle, and the object itself is in the first of them.
 
     Raises NothingSelected if there are no images, Unsupported for images that the format cannot hold, each of them or
     together, UsageError for options that mean nothing, FormatError for damage.
@@ -70,16 +70,16 @@ def convert(items: Sequence[Found | Finding], selector: Selector, format: str, *
     chosen, losses = _chosen(items, selector)
     if format == "cir":
         modules = [_made(item, _for_cir) for item in chosen]
-        return Conversion(pack_as(format, modules, **packing), len(modules), tuple(losses))
+        return Conversion(pack_as(format, modules, options), len(modules), tuple(losses))
     if format == "fatbin":
-        return _fatbins(chosen, losses, packing)
+        return _fatbins(chosen, losses, options)
     if format != "bundle":
         images = [_made(item, lambda item: _for_offload_binary(item, losses)) for item in chosen]
-        return Conversion(_packed(format, images, packing), len(images), tuple(losses))
+        return Conversion(_packed(format, images, options), len(images), tuple(losses))
     groups = _bundles(chosen, losses)
     # Only compressing is worth threads; everything else is packed without reading the images.
-    tasks = [_bundle(format, group.values(), packing) for group in groups]
-    with Tasks(tasks, threads=None if packing.get("compression") else 1) as running:
+    tasks = [_bundle(format, group.values(), options) for group in groups]
+    with Tasks(tasks, threads=None if options.compression else 1) as running:
         packed = list(running)
     if len(packed) == 1:
         return Conversion(packed[0], len(chosen), tuple(losses))
@@ -88,16 +88,15 @@ def convert(items: Sequence[Found | Finding], selector: Selector, format: str, *
             f"the images make {len(packed)} bundles, and only binary ones can follow each other in a file",
             hint="select those of one bundle with --container",
         )
-    pieces = tuple(piece for part in packed for piece in _aligned(part, packing.get("align") or 1))
+    pieces = tuple(piece for part in packed for piece in _aligned(part, options.align or 1))
     findings = tuple(item for part in packed for item in part.findings)
     return Conversion(Packed(pieces, findings), len(chosen), tuple(losses))
 
 
-def _fatbins(chosen: Sequence[_Chosen], losses: list[str], packing: dict[str, Any]) -> Conversion:
+def _fatbins(chosen: Sequence[_Chosen], losses: list[str], options: PackOptions) -> Conversion:
     rows = [(item.position, item.container, item.found, item.data) for item in chosen]
     groups = _made(chosen[0], lambda _: fatbins(rows, losses))
-    recompress = wants_recompression(packing)
-    parts = [pack_as("fatbin", group, **packing, recompress=recompress) for group in groups]
+    parts = [pack_as("fatbin", group, options) for group in groups]
     pieces = tuple(piece for part in parts for piece in part.pieces)
     findings = tuple(item for part in parts for item in part.findings)
     notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
@@ -116,17 +115,17 @@ def _made(item: _Chosen, make: Callable[[_Chosen], Made]) -> Made:
         raise Unsupported(problem, hint=hint, chain=item.container.view.chain) from error
 
 
-def _bundle(format: str, images: Iterable[Image], packing: dict[str, Any]) -> Callable[[], Packed]:
-    return lambda: _packed(format, list(apart(images)), packing)
+def _bundle(format: str, images: Iterable[Image], options: PackOptions) -> Callable[[], Packed]:
+    return lambda: _packed(format, list(apart(images)), options)
 
 
-def _packed(format: str, images: Sequence[Image], packing: dict[str, Any]) -> Packed:
+def _packed(format: str, images: Sequence[Image], options: PackOptions) -> Packed:
     """Return images as containers. Raises Unsupported where they exclude each other, or one cannot be named there."""
     try:
-        return pack_as(format, images, **packing)
+        return pack_as(format, images, options)
     except UsageError as error:
         # With options that mean nothing, no images at all fail as well: that is the caller's fault.
-        pack_as(format, (), **packing)
+        pack_as(format, (), options)
         hint = error.hint or "select the others, with --arch or --offload"
         raise Unsupported(error.problem, hint=hint, chain=error.chain) from error
 

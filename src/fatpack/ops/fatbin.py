@@ -69,6 +69,11 @@ class FatbinOptions(Record):
         }
         return {name: value for name, value in options.items() if value}
 
+    @property
+    def wants_recompression(self) -> bool:
+        """Whether they say how images are stored: then all are stored that way, entries of other fat binaries too."""
+        return bool(self.chosen.keys() - {"include_ptx"})
+
 
 def image_from(option: ImageOption, name: str, data: View) -> Image:
     """Return the image that one file of ``--image=file=F[,arch=A][,kind=K][,ident=I][,cmdline=C]…`` makes.
@@ -143,35 +148,22 @@ def _with_own(name: str, target: Target, recognised: Recognised, *, is_checked: 
     return target
 
 
-def pack_fatbin(
-    stored: Sequence[Image],
-    *,
-    producer: str | None = None,
-    compress_mode: str | None = None,
-    compress_all: bool = False,
-    concat: bool = False,
-    minify_ptx: bool = False,
-    include_ptx: str | None = None,
-    recompress: bool = False,
-) -> Packed:
+def pack_fatbin(stored: Sequence[Image], options: FatbinOptions) -> Packed:
     """Return one fat binary of the images, in their order, as fatbinary writes it.
 
-    ``producer`` is ``12.8``, ``13.0`` (default) or ``13.5``: of them the way of compression is. ``compress_mode`` is
-    ``default``, ``size``, ``speed``, ``balance`` or ``none``; ``compress_all`` compresses cubins too, ``concat`` (13.5)
-    several images as one, ``minify_ptx`` takes comments and blanks out of PTX, as fatbinary does. ``include_ptx``
-    chooses PTX (:func:`with_ptx`). Entries of other fat binaries are copied as they are stored; with ``recompress``
-    they are stored as new ones, unless they are obfuscated. Raises UsageError for what the format cannot say.
+    Entries of other fat binaries are copied as they are stored if the options do not say how to store images; if they
+    do, they are stored as new ones, unless they are obfuscated. Raises UsageError for what the format cannot say.
     """
-    chosen = with_ptx(stored, include_ptx or "all")
+    chosen = with_ptx(stored, options.include_ptx or "all")
     attrs = {
         key: value
         for key, value in (
-            ("producer", producer),
-            ("compress_mode", compress_mode),
-            ("compress_all", "yes" if compress_all else ""),
-            ("concat", "yes" if concat else ""),
-            ("ptx", "minified" if minify_ptx else ""),
-            ("recompress", "yes" if recompress else ""),
+            ("producer", options.producer),
+            ("compress_mode", options.compress_mode),
+            ("compress_all", "yes" if options.compress_all else ""),
+            ("concat", "yes" if options.concat else ""),
+            ("ptx", "minified" if options.minify_ptx else ""),
+            ("recompress", "yes" if options.wants_recompression else ""),
         )
         if value
     }

@@ -39,14 +39,6 @@ _SAID = FLAG_64_BIT | FLAG_DEBUG | HOST_MASK | COMPRESSED | FLAG_ACCELERATED | F
 _KEYS = {"kind": "entry-kind"}
 _ATTRS = ("identifier", "options", "debug", "host")
 
-#: arguments of ``pack_fatbin`` that say how images are stored: whoever gives one wants all of them stored that way
-_ENCODING = ("producer", "compress_mode", "compress_all", "concat", "minify_ptx")
-
-
-def wants_recompression(packing: Mapping[str, object]) -> bool:
-    """Return whether the arguments of ``pack_fatbin`` say how images are to be stored."""
-    return any(packing.get(name) for name in _ENCODING)
-
 
 def keys_of(position: str, found: FoundImage, losses: list[str]) -> Mapping[str, str]:
     """Return the attributes of an image of any format as keys of an offload binary; what is no key is a loss.

@@ -14,11 +14,11 @@ from fatpack.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Any
 
     from fatpack.formats.offload_binary.image_option import ImageOption
     from fatpack.io.source import Source, View
     from fatpack.model import Finding, Image, Piece
+    from fatpack.ops.fatbin import FatbinOptions
 
 
 #: what --format and the library call a format → its JSON name
@@ -114,53 +114,56 @@ def image_maker(format: str) -> Callable[[ImageOption, str, View], Image]:
     return image_from
 
 
-def pack_as(
-    format: str,
-    stored: Sequence[Image],
-    *,
-    version: int | None = None,
-    compression: str | None = None,
-    level: int | None = None,
-    type: str | None = None,
-    align: int | None = None,
-    form: str | None = None,
-    ids: Sequence[str] | None = None,
-    **fatbin: Any,
-) -> Packed:
-    """Return the images as containers of a format; what is None is chosen as the format's own tool does.
+class PackOptions(Record):
+    """How a container is laid out and compressed; what is None is chosen as the format's own tool does.
 
-    ``version`` is that of an offload binary or of a compressed bundle, ``type`` and ``align`` are for bundles only
-    (:func:`fatpack.ops.bundle.bundle`), ``form`` and ``ids`` are for CIR containers (:func:`fatpack.ops.cir.pack_cir`),
-    and all others are for fat binaries (:func:`fatpack.ops.fatbin.pack_fatbin`). Raises UsageError for what the format
-    cannot do.
+    ``version`` is that of an offload binary or of a compressed bundle, ``compression`` (zlib, zstd) and its ``level``
+    are for these two; ``type`` and ``align`` are for bundles (:func:`fatpack.ops.bundle.bundle`), ``form`` and ``ids``
+    for CIR containers (:func:`fatpack.ops.cir.pack_cir`), ``fatbin`` for fat binaries.
+    """
+
+    version: int | None = None
+    compression: str | None = None
+    level: int | None = None
+    type: str | None = None
+    align: int | None = None
+    form: str | None = None
+    ids: Sequence[str] | None = None
+    fatbin: FatbinOptions | None = None
+
+
+def pack_as(format: str, stored: Sequence[Image], options: PackOptions) -> Packed:
+    """Return the images as containers of a format (a key of :data:`FORMATS`).
+
+    Raises UsageError for options that mean nothing for the format, and for images that it cannot hold.
     """
     image_maker(format)
     if format == "fatbin":
-        from fatpack.ops.fatbin import pack_fatbin
+        from fatpack.ops.fatbin import FatbinOptions, pack_fatbin
 
-        if any(value is not None for value in (version, compression, level, type, align, form, ids)):
+        if options.replace(fatbin=None) != PackOptions():
             hint = "how it is compressed is said with compress_mode and producer"
             raise UsageError("a fat binary has no version, no type and no alignment to choose", hint=hint)
-        return pack_fatbin(stored, **fatbin)
-    if any(fatbin.values()):
-        name = next(name for name, value in fatbin.items() if value)
+        return pack_fatbin(stored, options.fatbin or FatbinOptions())
+    if options.fatbin is not None and options.fatbin.chosen:
+        name = next(iter(options.fatbin.chosen))
         raise UsageError(f"{name} means nothing for {format}", hint="it is for fat binaries")
-    if ids is not None and format != "cir":
+    if options.ids is not None and format != "cir":
         raise UsageError(f"{format} takes bundle IDs from its images", hint="ids is for CIR containers")
+    version, compression, level = options.version, options.compression, options.level
     if format == "bundle":
         from fatpack.ops.bundle import bundle
 
-        return bundle(
-            stored, type=type or "bc", align=align or 1, compression=compression, version=version, level=level
-        )
-    if type is not None or align is not None:
+        type, align = options.type or "bc", options.align or 1
+        return bundle(stored, type=type, align=align, compression=compression, version=version, level=level)
+    if options.type is not None or options.align is not None:
         raise UsageError(f"{format} knows no type and no alignment", hint="these are for bundles")
     if format == "cir":
         from fatpack.ops.cir import pack_cir
 
         if version is not None or compression is not None:
             raise UsageError("CIR containers have no versions and no compression")
-        return pack_cir(stored, form=form, ids=ids)
-    if form is not None:
+        return pack_cir(stored, form=options.form, ids=options.ids)
+    if options.form is not None:
         raise UsageError(f"{format} has no forms", hint="these are for CIR containers")
     return pack(stored, version=version or 1, compression=compression, level=level)
