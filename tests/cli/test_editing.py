@@ -64,6 +64,21 @@ def test_a_dry_run_tells_the_size_that_the_result_has(fatpack: Fatpack, folder: 
     assert sizes == f"2 images; packed.hipfb: 298 B → {(folder / 'packed.hipfb').stat().st_size} B"
 
 
+def test_what_was_removed_is_said_when_it_was(fatpack: Fatpack, fat: Path) -> None:
+    lines = fatpack("remove", "fat.o", "--arch=sm_80", "-o", "x.o").err.splitlines()
+    assert [line.split()[0] for line in lines] == ["removed", "wrote"]
+    for refused in ("x.o", "nowhere/x.o", "."):
+        ran = fatpack("remove", "fat.o", "--arch=sm_80", "-o", refused)
+        assert ran.code in (2, 5)
+        assert "removed" not in ran.err
+
+
+@pytest.mark.parametrize("command", [["remove", "fat.o"], ["embed", "host.o", "both.bin"], ["replace", "fat.o", "c"]])
+def test_an_empty_output_name_is_no_name(fatpack: Fatpack, fat: Path, command: list[str]) -> None:
+    ran = fatpack(*command, "-o", "")
+    assert (ran.code, ran.err) == (2, 'fatpack: error: the output has no name; name it with -o; "-" is stdout\n')
+
+
 def test_a_container_does_not_lose_all_its_images(fatpack: Fatpack, folder: Path) -> None:
     before = (folder / "both.bin").read_bytes()
     ran = fatpack("remove", "both.bin", "--in-place")

@@ -153,6 +153,32 @@ def test_what_goes_wrong_is_one_line(
     assert sorted(os.listdir(folder)) == before
 
 
+def test_empty_names_are_no_names(folder: Path, fatpack: Fatpack) -> None:
+    packed(fatpack)
+    before = sorted(folder.iterdir())
+    for arguments, problem in {
+        ("fat.o", "-o", ""): 'the output has no name; name it with -o; "-" is stdout',
+        ("fat.o", "-d", ""): 'the directory has no name; "." is the current one',
+        ("fat.o#offset=0&size=4", "-o", ""): 'the output has no name; name it with -o; "-" is stdout',
+    }.items():
+        assert fatpack("extract", *arguments) == (2, "", f"fatpack: error: {problem}\n")
+    assert fatpack("extract", "") == (5, "", "fatpack: error: '': No such file or directory\n")
+    assert sorted(folder.iterdir()) == before
+
+
+def test_what_is_left_of_a_cut_object_is_extracted_when_asked_for(folder: Path, fatpack: Fatpack) -> None:
+    images = ["--image=file=a.cubin,arch=sm_80", "--image=file=b.cubin,arch=sm_90"]
+    assert fatpack("pack", *images, "--format=fatbin", "--host=host.o", "-o", "fat.o", "-q").code == 0
+    data = (folder / "fat.o").read_bytes()
+    (folder / "cut.o").write_bytes(data[: data.index(b"\x50\xed\x55\xba") + 9000])
+    assert fatpack("extract", "cut.o").code == 3
+    ran = fatpack("extract", "--deep", "cut.o", "-d", "out")
+    assert ran.code == 3
+    assert [line.split()[0] for line in ran.out.splitlines()] == ["out/cut-nvptx64-nvidia-cuda-sm_80.0.cubin"]
+    (made,) = (folder / "out").iterdir()
+    assert made.read_bytes() == (folder / "a.cubin").read_bytes()
+
+
 def test_containers_come_out_as_stored(folder: Path, fatpack: Fatpack) -> None:
     packed(fatpack)
     assert fatpack("extract", "fat.o", "--containers", "--arch=sm_90", "-o", "one.bin").code == 0

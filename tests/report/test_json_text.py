@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.laws.rooms import FIXTURES
 
-from fatpack.io.source import open_source
+from fatpack.io.source import Derived, open_source
 from fatpack.report.inspection import inspection
 from fatpack.report.json_text import json_pieces
 
@@ -30,6 +30,10 @@ def test_a_record_comes_in_pieces() -> None:
     pieces = list(json_pieces({"schema": "", "files": [record]}))
     assert "".join(pieces) == json.dumps({"schema": "", "files": [record]}, indent=1)
     assert max(map(len, pieces)) < len("".join(pieces)) / 2
+
+
+def test_a_string_of_another_type_is_a_string() -> None:
+    assert "".join(json_pieces([Derived("inflated")])) == '[\n "inflated"\n]'
 
 
 def test_what_is_no_json_is_refused() -> None:

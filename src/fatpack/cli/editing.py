@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from fatpack.cli.options import Meter, force_option, say
+from fatpack.cli.options import Meter, check_name, force_option, say
 from fatpack.errors import UsageError
 from fatpack.io.sink import write_pieces
 from fatpack.ops.edit import write_edited
@@ -36,6 +36,7 @@ def output_options(command: Command) -> Command:
 
 def check_output(host: str, output: str | None, *, in_place: bool) -> None:
     """Raise UsageError unless the options name exactly one place to write; called before any work is done."""
+    check_name(output)
     if in_place and host == "-":
         raise UsageError("--in-place needs a file, and - is standard input")
     if in_place and output is not None:
@@ -54,13 +55,17 @@ def write_result(
     force: bool,
     quiet: bool,
     inputs: Sequence[View] = (),
+    done: Sequence[str] = (),
 ) -> int:
     """Write a host, opened from ``path`` and edited, where the options say; return the exit code.
 
-    The files of ``inputs``, what goes into the host, are never written over.
+    The files of ``inputs``, what goes into the host, are never written over. The lines of ``done`` tell what was done,
+    and so only when it is.
     """
     if output == "-":
         write_pieces(1, pieces)
+        for line in done:
+            say(line, quiet=quiet)
         return FINE
     target = path if output is None else output
     meter = Meter(len(host), f"writing {target}", quiet=quiet)
@@ -68,5 +73,7 @@ def write_result(
         size = write_edited(host, pieces, target, force=force, in_place=in_place, inputs=inputs, progress=meter)
     finally:
         meter.finish()
+    for line in done:
+        say(line, quiet=quiet)
     say(f"wrote {target}: {size_words(size)}", quiet=quiet)
     return FINE

@@ -8,6 +8,7 @@ import click
 
 from fatpack.cli.options import (
     Meter,
+    check_name,
     deep_option,
     force_option,
     quiet_option,
@@ -16,7 +17,7 @@ from fatpack.cli.options import (
     selector_options,
     warn,
 )
-from fatpack.errors import FormatError, Unsupported, UsageError
+from fatpack.errors import FormatError, Unsupported, UsageError, shortened
 from fatpack.io.sink import write_file, write_pieces
 from fatpack.io.source import open_source
 from fatpack.model import Finding
@@ -69,6 +70,9 @@ def command(
     prints it (lib.so#offset=0x1000&size=0x200). Names are STEM-TRIPLE-ARCH.NUMBER.EXTENSION with harmless characters
     only. Nothing is written if any output exists already, unless --force is given.
     """
+    check_name(output)
+    if directory == "":
+        raise UsageError("the directory has no name", hint='"." is the current one')
     if output is not None and directory is not None:
         raise UsageError("-o and -d exclude each other", hint="-o names one file, -d a directory for many")
     if archive and (output is None or containers):
@@ -160,7 +164,7 @@ def _nothing(items: Sequence[Found | Finding], wanted: Selector, lacking: Sequen
         what = f"no {'containers' if containers else 'images'}{asked}"
         words = instead(items, wanted)
         present = f"; {words}" if words else ""
-    return f"{what}{present}"
+    return shortened(f"{what}{present}")
 
 
 def _check_one(plan: Sequence[Extract], file: View) -> None:

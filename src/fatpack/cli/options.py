@@ -7,6 +7,7 @@ import time
 
 import click
 
+from fatpack.errors import UsageError
 from fatpack.ops.select import Selector
 from fatpack.report.text import printable
 
@@ -65,6 +66,12 @@ def say(text: str, *, quiet: bool = False) -> None:
     """Tell the user something, on stderr."""
     if not quiet:
         click.echo(printable(text), err=True)
+
+
+def check_name(output: str | None) -> None:
+    """Raise UsageError for an output whose name is empty, as a script's unset variable makes it."""
+    if output == "":
+        raise UsageError("the output has no name", hint='name it with -o; "-" is stdout')
 
 
 def warn(findings: Iterable[Finding], *, quiet: bool = False) -> None:

@@ -45,15 +45,16 @@ def command(
             say(f"fatpack: {error}", quiet=quiet)
             return FINDINGS
         warn(removal.unseen, quiet=quiet)
-        for what in removal.removed:
-            say(f"{'would remove' if dry_run else 'remove'} {what}", quiet=quiet)
-        for note in removal.notes:
-            say(f"fatpack: note: {note}", quiet=quiet)
         pieces = list(place.around(removal.pieces))
+        lines = [f"{'would remove' if dry_run else 'removed'} {what}" for what in removal.removed]
+        lines += [f"fatpack: note: {note}" for note in removal.notes]
         if dry_run:
             after = PiecesSource(pieces, address.path).view()
             verify(source.view(), after)
             sizes = f"{size_words(len(source.view()))} → {size_words(len(after))}"
-            say(f"{count(len(removal.removed), 'image')}; {address.path}: {sizes}", quiet=quiet)
+            for line in (*lines, f"{count(len(removal.removed), 'image')}; {address.path}: {sizes}"):
+                say(line, quiet=quiet)
             return FINE
-        return write_result(source.view(), address.path, pieces, output, in_place=in_place, force=force, quiet=quiet)
+        return write_result(
+            source.view(), address.path, pieces, output, in_place=in_place, force=force, quiet=quiet, done=lines
+        )

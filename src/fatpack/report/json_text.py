@@ -42,10 +42,9 @@ def json_pieces(value: object, *, depth: int = 5, indent: str = "\n") -> Iterato
 
 def json_text(value: object, indent: str = "\n") -> str:
     """Return the text of a value; ``indent`` is the line break and the blanks in front of it."""
-    kind = type(value)
-    if kind is str:
-        return quoted(value)  # type: ignore[arg-type]  # it is one
-    if value is None or kind is bool:
+    if isinstance(value, str):
+        return quoted(value)
+    if value is None or isinstance(value, bool):
         return "null" if value is None else "true" if value else "false"
     if isinstance(value, (int, float)):
         return repr(value)
@@ -57,4 +56,4 @@ def json_text(value: object, indent: str = "\n") -> str:
     if isinstance(value, (list, tuple)):
         rows = between.join([json_text(item, inner) for item in value])
         return f"[{inner}{rows}{indent}]" if value else "[]"
-    raise TypeError(f"no JSON for {kind.__name__}")
+    raise TypeError(f"no JSON for {type(value).__name__}")

@@ -14,7 +14,7 @@ def message(error: FatpackError | OSError) -> str:
     if isinstance(error, OSError):
         # Of a rename, the second name is what the user asked for, the first a temporary file.
         name = error.filename2 or error.filename
-        place = f"{name}: " if name not in (None, "") else ""
+        place = f"{name or repr(name)}: " if name is not None else ""
         hint = "; give another name, or --force to overwrite it" if isinstance(error, FileExistsError) else ""
         hint = "; name a file in it" if isinstance(error, IsADirectoryError) else hint
         return printable(f"{place}{error.strerror or error}{hint}")
