@@ -27,14 +27,18 @@ if TYPE_CHECKING:
     from fatpack.ops.fatbin import FatbinOptions
     from fatpack.ops.select import Selector
 
+#: formats that hold an image for the host too, and store for every image an ID that can be given as it is
+_WITH_HOST = ("bundle", "cir")
+
 
 class ImageFile(Record):
     """A device image to be packed: its file (a path or bytes) and what it is for.
 
-    ``offload`` is cuda, hip, openmp, sycl or none, in a bundle also host; there ``id`` can stand for triple, arch and
-    offload. ``attrs`` are further keys to store in an offload binary, or ``kind`` (elf, ptx, nvvm, tileir), ``ident``,
-    ``cmdline``, ``debug``, ``host`` and ``check`` for a fat binary. For bytes, ``name`` takes the place of the file
-    name, whose extension decides the image kind that an offload binary stores (``.o .bc .cubin .fatbin .s``).
+    ``offload`` is cuda, hip, openmp, sycl or none, in a bundle or CIR container also host; there ``id`` can stand for
+    triple, arch and offload. ``attrs`` are further keys to store in an offload binary, or ``kind`` (elf, ptx, nvvm,
+    tileir), ``ident``, ``cmdline``, ``debug``, ``host`` and ``check`` for a fat binary. For bytes, ``name`` takes the
+    place of the file name, whose extension decides the image kind that an offload binary stores (``.o .bc .cubin
+    .fatbin .s``).
     """
 
     file: str | os.PathLike[str] | Buffer
@@ -62,12 +66,17 @@ def pack(
 ) -> int:
     """Pack images into containers and return the number of bytes written.
 
-    ``format`` is ``offload-binary`` (``version`` 1, the default, makes one per image; 2 or 3 one for all) or
-    ``bundle``, of a ``type`` as clang-offload-bundler has them (default ``bc``), with images at multiples of ``align``
-    bytes. ``compression`` is ``zlib`` or ``zstd``, for offload binaries of version 3 and for bundles, where ``version``
-    is that of the compressed bundle. Or it is ``fatbin``, a CUDA fat binary, made as ``fatbin`` says; of its images
-    nothing but the file has to be given. With ``host`` the container goes into a copy of that relocatable object, which
-    is verified before it gets its name; of a bundle of type ``o`` it becomes the host's image: a fat object.
+    ``format`` is one of
+
+    * ``offload-binary``: ``version`` 1, the default, makes one per image; 2 or 3 one for all.
+    * ``bundle``, of a ``type`` as clang-offload-bundler has them (default ``bc``), with images at multiples of
+      ``align`` bytes.
+    * ``fatbin``, a CUDA fat binary, made as ``fatbin`` says; of its images nothing but the file has to be given.
+    * ``cir``, of a host module and device modules, all of them MLIR text.
+
+    ``compression`` is ``zlib`` or ``zstd``, for offload binaries of version 3 and for bundles, where ``version`` is
+    that of the compressed bundle. With ``host`` the container goes into a copy of that relocatable object, which is
+    verified before it gets its name; of a bundle of type ``o`` it becomes the host's image: a fat object.
 
     ``output`` is a path, refused if it exists unless ``force``, or a binary file open for writing. The bytes equal
     those of llvm-offload-binary 22 and clang-offload-bundler 22, and of fatbinary 13.0 if PTX is minified. Raises
@@ -99,14 +108,14 @@ def pack(
 
 def _image(item: ImageFile, format: str, opened: list[Source]) -> Image:
     make = image_maker(format)
-    words = ["none", *OFFLOAD_WORDS, *(["host"] if format == "bundle" else [])]
+    words = ["none", *OFFLOAD_WORDS, *(["host"] if format in _WITH_HOST else [])]
     if item.offload not in words:
         raise UsageError(f"offload model {item.offload!r}", hint=f"known are {', '.join(words)}")
     source = open_source(item.file, name=item.name, resting=True)
     opened.append(source)
     if format == "fatbin" and item.offload not in ("none", "cuda"):
         raise UsageError(f"offload model {item.offload!r} in a fat binary", hint="it is for CUDA alone")
-    is_unsaid = format == "fatbin" or (format == "bundle" and item.offload == "none")
+    is_unsaid = format == "fatbin" or (format in _WITH_HOST and item.offload == "none")
     offload = "" if is_unsaid else item.offload
     given = {"file": source.name, "triple": item.triple, "arch": item.arch, "kind": offload, "id": item.id}
     pairs = tuple((key, value) for key, value in (given | {**item.attrs}).items() if value or key in item.attrs)

@@ -116,9 +116,10 @@ def extract(
 ) -> list[str]:
     """Write the selected images (all by default) into a directory and return the paths, in file order.
 
-    Names are made from the input's name, triple and arch, with a number that counts all images of the file. Existing
-    files are refused unless ``force``, before anything is written, and so is a selector with a bundle ID that no image
-    serves. Raises UsageError, FormatError, ``OSError``.
+    There are none if the file has no such images: what it has is in :attr:`File.containers`, what could not be read in
+    :attr:`File.findings`. Names are made from the input's name, triple and arch, with a number that counts all images
+    of the file. Existing files are refused unless ``force``, before anything is written, and so is a selector with a
+    bundle ID that no image serves. Raises UsageError, FormatError, ``OSError``.
     """
     from fatpack.ops.by_id import missing, reason
     from fatpack.ops.extract import plan_images, write_plan

@@ -1,0 +1,63 @@
+"""Packing from Python: what can be said about an image, for every format."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from tests.builders.cir import HOST, SM_80
+from tests.laws.rooms import FIXTURES
+
+import fatpack
+from fatpack import ImageFile
+
+SAMPLES = FIXTURES / "cir" / "samples"
+HOST_MODULE, DEVICE_MODULE = SAMPLES / "host_lex.mlir", SAMPLES / "device_alias_conflict.mlir"
+
+
+def packed(format: str, *images: ImageFile) -> list[tuple[str, str]]:
+    """Return (offload, ID) of the images of a container that is packed."""
+    output = io.BytesIO()
+    assert fatpack.pack(images, output, format=format) == len(output.getvalue())
+    with fatpack.open(output.getvalue()) as file:
+        assert not file.findings
+        return [(found.image.target.offload, found.image.attrs["id"]) for found in file.images()]
+
+
+def test_modules_of_a_cir_container_are_named_by_id_or_by_target() -> None:
+    expected = [("host", HOST), ("cuda", SM_80)]
+    assert packed("cir", ImageFile(HOST_MODULE, id=HOST), ImageFile(DEVICE_MODULE, id=SM_80)) == expected
+    host = ImageFile(HOST_MODULE, triple="x86_64-unknown-linux-gnu", offload="host")
+    assert packed("cir", host, ImageFile(DEVICE_MODULE, id=SM_80)) == expected
+
+
+def test_images_of_a_bundle_are_named_by_id_or_by_target() -> None:
+    name, triple = "host-x86_64-unknown-linux-gnu-", "x86_64-unknown-linux-gnu"
+    device = ImageFile(b"d", triple="amdgcn-amd-amdhsa", arch="gfx90a", offload="hip")
+    expected = [("host", name), ("hip", "hipv4-amdgcn-amd-amdhsa--gfx90a")]
+    assert packed("bundle", ImageFile(b"h", id=name), device) == expected
+    assert packed("bundle", ImageFile(b"h", triple=triple, offload="host"), device) == expected
+
+
+@pytest.mark.parametrize("format", ["offload-binary", "fatbin"])
+def test_other_formats_have_no_image_for_the_host(format: str) -> None:
+    with pytest.raises(fatpack.UsageError, match="offload model 'host'"):
+        packed(format, ImageFile(b"", offload="host"))
+
+
+def test_an_output_that_takes_only_some_bytes_at_a_time_gets_all_of_them(tmp_path: Path) -> None:
+    class Slow(io.RawIOBase):
+        def __init__(self) -> None:
+            self.data = b""
+
+        def write(self, data: memoryview) -> int:  # type: ignore[override]
+            self.data += data[:100]
+            return min(len(data), 100)
+
+    slow = Slow()
+    image = ImageFile(bytes(range(256)) * 5, triple="t")
+    size = fatpack.pack([image], slow)  # type: ignore[arg-type]
+    fatpack.pack([image], tmp_path / "x")
+    assert (tmp_path / "x").read_bytes() == slow.data
+    assert size == len(slow.data)
