@@ -19,10 +19,15 @@ if TYPE_CHECKING:
 
 
 class Builder:
-    """One file: alias definitions, a module, resources. The same seed gives the same file."""
+    """One file: alias definitions, a module, resources. The same seed gives the same file.
 
-    def __init__(self, seed: int) -> None:
+    With ``has_dialects`` there are settings, and resources of a dialect that mlir-opt does not know, and refuses.
+    """
+
+    def __init__(self, seed: int, *, has_dialects: bool = False) -> None:
         self.random = random.Random(seed)
+        self.has_dialects = has_dialects
+        self.modules = 0
         self.types: list[str] = []
         self.functions: list[str] = []
         self.attrs: list[str] = []
@@ -50,7 +55,13 @@ class Builder:
         separator = pick.choice(["\n", "\n\n", "\n// #t0 = 1 : i32 }{\n", " "])
         lines = separator.join(self.definitions)
         text = f"{lines}\n{module}\n" + "\n".join(self.late) + "\n" + self._metadata()
+        if pick.random() < 0.2:
+            text = text.rstrip("\n") + pick.choice(["", "// \u00c3\u00a4 {", "\n// the end }"])
         return text.replace("\n", "\r\n") if pick.random() < 0.1 else text
+
+    def _gap(self) -> str:
+        """Return what may stand between two tokens."""
+        return self.random.choice([" ", " ", " ", " ", "\n", "  // } @no #no {\n", "\n// \u00c3\u00a4 'loc(\n\n", "\t"])
 
     def _alias_name(self, sigil: str, stem: str, taken: list[str]) -> str:
         number = len(taken)
@@ -59,7 +70,7 @@ class Builder:
     def _type_alias(self) -> None:
         value = self.random.choice([self._type, lambda: f"tuple<{self._type()}, {self._type()}>", self._function])()
         name = self._alias_name("!", "t", [*self.types, *self.functions])
-        self.definitions.append(f"{name} = {value}")
+        self.definitions.append(f"{name}{self._gap()}={self._gap()}{value}")
         (self.functions if value.startswith("(") else self.types).append(name)
 
     def _attr_alias(self) -> None:
@@ -86,6 +97,8 @@ class Builder:
         simple = [
             "1 : i32",
             '"}{ \\22 // #loc"',
+            '"\u00c3\u00a4 \u00e2\u0082\u00ac } \\C3\\A4"',
+            '@"s\\22{ ".b::@"#a0"'.replace('".b', '"'),
             f'"a\\{pick.randrange(256):02X}b\\\\"',
             "unit",
             '@f::@"g}"',
@@ -143,14 +156,27 @@ class Builder:
         name = pick.choice(["cir.func", "cir.x", "demo.op"])
         return f'\n{indent}{result}"{name}"(){body}{attrs} : () -> {results} {self._loc()}{comment}'
 
+    def _nested(self, depth: int, indent: str) -> str:
+        """Return a module inside a module, which may hold others."""
+        pick = self.random
+        self.modules += 1
+        name = pick.choice(["", f" @n{self.modules}", f' @"n{self.modules} \\22}}"'])
+        attrs = f" attributes {{demo.k = {self._attr()}}}" if pick.random() < 0.5 else ""
+        inner = "".join(self._item(depth - 1, indent + "  ") for _ in range(pick.randrange(3)))
+        return f"\n{indent}{pick.choice(['', 'builtin.'])}module{name}{attrs} {{{inner}\n{indent}}} {self._loc()}"
+
+    def _item(self, depth: int, indent: str) -> str:
+        is_module = depth and self.random.random() < 0.15
+        return self._nested(depth, indent) if is_module else self._operation(depth, indent)
+
     def _module(self) -> str:
         pick = self.random
-        body = "".join(self._operation(2, "  ") for _ in range(pick.randrange(5)))
+        body = "".join(self._item(2, "  ") for _ in range(pick.randrange(5)))
         attrs = {f"demo.k{i}": self._attr() for i in range(pick.randrange(4))}
         if pick.random() < 0.5:
             attrs['"demo.odd key}"'] = "unit"
         items = pick.choice([", ", ",\n    "]).join(f"{key} = {value}" for key, value in attrs.items())
-        name = pick.choice(["m", '"/src/a }.cu"'])
+        name = pick.choice(["m", '"/src/a }.cu"', '"\u00c3\u00a4 \\22{"'])
         if pick.random() < 0.3:
             symbol = name.strip('"')
             dictionary = f" {{{items}}}" if items else ""
@@ -158,15 +184,27 @@ class Builder:
             return (
                 f'"builtin.module"() <{{sym_name = "{symbol}"}}> ({{{inner}\n}}){dictionary} : () -> () {self._loc()}'
             )
-        header = f" @{name}" if pick.random() < 0.7 else ""
-        header += f" attributes {{{items}}}" if items else ""
-        return f"module{header} {{{body}\n}} {self._loc()}"
+        header = f"{self._gap()}@{name}" if pick.random() < 0.7 else ""
+        header += f"{self._gap()}attributes{self._gap()}{{{self._gap()}{items}{self._gap()}}}" if items else ""
+        return f"module{header}{self._gap()}{{{body}\n}}{self._gap()}{self._loc()}"
 
     def _metadata(self) -> str:
         if not self.resources:
             return ""
+        pick = self.random
         lines = ",\n".join(f"      {key}: {value}" for key, value in self.resources.items())
-        return f"{{-#\n  dialect_resources: {{\n    builtin: {{\n{lines}\n    }}\n  }}\n#-}}\n"
+        groups = [f"    builtin: {{\n{lines}\n    }}"]
+        if self.has_dialects:
+            # Of another dialect's only equal ones may meet: its uses cannot be found.
+            keys = pick.sample(["k", '"k }"', "\\22".join('""')], pick.randrange(3))
+            groups.insert(
+                pick.randrange(2), "demo: {" + ", ".join(f'{key}: "0x04{len(key):02X}"' for key in keys) + "}"
+            )
+        sections = ["  dialect_resources: {\n" + ",\n".join(groups) + "\n  }"]
+        if self.has_dialects and pick.random() < 0.5:
+            # Settings of tools belong to no module: they are in every file that is split off.
+            sections.insert(pick.randrange(2), '  external_resources: {demo: {"a }#-}": "x", b: true}}')
+        return f"{{-#{self._gap()}" + ",\n".join(sections) + f"{self._gap()}#-}}\n"
 
 
 HOST = "host-x86_64-unknown-linux-gnu"

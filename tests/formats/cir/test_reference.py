@@ -34,7 +34,8 @@ def printed(data: bytes, tmp_path: object) -> str:
     assert code == 0, errors.decode()
     text = out.decode("latin-1")
     at = text.index('"builtin.module"()')
-    text = text[:at] + re.sub(r'<\{sym_name = "[^"]*"\}> ', "", text[at:], count=1)
+    named = r'"builtin\.module"\(\) <\{sym_name = "(?:[^"\\]|\\.)*"\}> '
+    text = text[:at] + re.sub(rf"\A{named}", '"builtin.module"() ', text[at:])
     text = re.sub(r'cir\.offload\.(kind = #cir\.offload<\w+>|bundle_id = "[^"]*")(, )?', "", text)
     return text.replace(", }", "}").replace(" {} :", " :")
 

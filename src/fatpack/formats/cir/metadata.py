@@ -111,17 +111,20 @@ def spelled(key: bytes) -> bytes:
 
 
 def write(found: Iterable[Entry]) -> Iterator[Piece]:
-    """Yield a metadata block with these resources, nothing for none."""
+    """Yield a metadata block with these resources, nothing for none; sections and groups in alphabetical order.
+
+    Which group comes first must not depend on the modules that use it: splitting and combining would turn them round.
+    """
     sections: dict[bytes, dict[bytes, list[Entry]]] = {}
     for entry in found:
         sections.setdefault(entry.section, {}).setdefault(entry.group, []).append(entry)
     if not sections:
         return
     before = b"{-#\n"
-    for section, groups in sections.items():
+    for section, groups in sorted(sections.items()):
         yield before + b"  %s: {" % spelled(section)
         comma = b""
-        for group, items in groups.items():
+        for group, items in sorted(groups.items()):
             yield comma + b"\n    %s: {" % spelled(group)
             for number, entry in enumerate(items):
                 yield b"%s\n      %s: " % (b"," if number else b"", spelled(entry.key))
