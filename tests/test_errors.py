@@ -59,3 +59,18 @@ def test_messages_cannot_drive_the_terminal() -> None:
 def test_a_rename_that_failed_names_what_was_asked_for() -> None:
     error = PermissionError(1, "Operation not permitted", "dir/.part", None, "dir/out.o")
     assert message(error) == "dir/out.o: Operation not permitted"
+
+
+def test_long_names_are_cut_in_their_middle() -> None:
+    name = "a" * (1 << 20) + "'"
+    error = BadValue(f"'{name} is odd", field=name, found=name, hint=f"see {name}", chain=("x" * 500, name))
+    assert len(str(error)) < 1500
+    assert str(error).startswith("x" * 500 + " → aaa")
+    assert error.problem.endswith(f"aaa…{len(name) + 1 - 160} characters…{'a' * 39}' is odd")
+    assert error.args == (error.problem,)
+
+
+def test_long_messages_are_cut_even_if_their_words_are_short() -> None:
+    text = "word " * 10_000
+    assert len(errors.shortened(text)) < 200
+    assert errors.shortened(text[:5000]) == text[:5000]

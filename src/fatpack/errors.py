@@ -34,21 +34,40 @@ def hexadecimal(number: int) -> str:
     return f"-{-number:#x}" if number < 0 else f"{number:#x}"
 
 
+#: Words of a message are printed whole up to this length, and messages too. Names inside files can take megabytes.
+_LONGEST_WORD, _LONGEST_TEXT = 256, 8192
+#: What is left of both ends of a longer one.
+_HEAD, _TAIL = 120, 40
+
+
+def shortened(text: str) -> str:
+    """Return the text of a message with words that are very long cut in their middle, and the text itself if it is."""
+    if len(text) <= _LONGEST_WORD:
+        return text
+    text = " ".join(word if len(word) <= _LONGEST_WORD else _cut(word) for word in text.split(" "))
+    return text if len(text) <= _LONGEST_TEXT else _cut(text)
+
+
+def _cut(text: str) -> str:
+    return f"{text[:_HEAD]}…{len(text) - _HEAD - _TAIL} characters…{text[-_TAIL:]}"
+
+
 class FatpackError(Exception):
     """The root of the tree.
 
     ``problem`` is what is wrong, ``hint`` what to do about it (both one line); ``chain`` names the file and the
-    containers inside it that lead to the place, outermost first.
+    containers inside it that lead to the place, outermost first. Names that are very long are cut in their middle,
+    except that of the file.
     """
 
     #: What the command line exits with; the numbers are documented in ``docs/cli.md``.
     exit_code = 2
 
     def __init__(self, problem: str, *, hint: str = "", chain: Sequence[str] = ()) -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.hint = hint
-        self.chain = tuple(chain)
+        self.problem = shortened(problem)
+        super().__init__(self.problem)
+        self.hint = shortened(hint)
+        self.chain = (*chain[:1], *map(shortened, chain[1:]))
 
     def _where(self) -> str:
         return " → ".join(self.chain)
@@ -83,9 +102,9 @@ class FormatError(FatpackError):
         super().__init__(problem, hint=hint, chain=chain)
         self.format = format
         self.offset = offset
-        self.field = field
-        self.expected = expected
-        self.found = found
+        self.field = shortened(field)
+        self.expected = shortened(expected)
+        self.found = shortened(found)
 
     def describe(self) -> str:
         """Return the message without file, format, offset and hint: for a finding, which carries those itself."""

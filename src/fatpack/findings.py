@@ -7,6 +7,7 @@ bitcode, FP30xx what programs register at run time. A code is never reused.
 
 from __future__ import annotations
 
+from fatpack.errors import shortened
 from fatpack.model import Finding, Span
 
 #: code → (severity, what it means and what to do)
@@ -133,6 +134,7 @@ CODES: dict[str, tuple[str, str]] = {
         "Parts of one program (sources, objects, members) are built for different architectures, or in other forms.",
     ),
     "FP1316": ("warning", "The sizes that a fat object records for merged images do not add up to what is there."),
+    "FP1317": ("error", "An entry of a bundle has an ID of more than 4096 bytes, and is not listed; the others are."),
     "FP2001": (
         "warning",
         "A section with the name of device code has the wrong section type: LLVM tools do not see it.",
@@ -190,5 +192,5 @@ CODES: dict[str, tuple[str, str]] = {
 
 
 def finding(code: str, span: Span, message: str, hint: str = "") -> Finding:
-    """Return a finding with the severity that its code has in the table."""
-    return Finding(code, CODES[code][0], span, message, hint)
+    """Return a finding with the severity that its code has in the table; very long names in its words are cut."""
+    return Finding(code, CODES[code][0], span, shortened(message), shortened(hint))

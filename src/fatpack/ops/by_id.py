@@ -7,7 +7,7 @@ very ID wins, then one whose normal form is the same, then of the compatible one
 
 from __future__ import annotations
 
-from fatpack.errors import TargetError, UsageError
+from fatpack.errors import TargetError, UsageError, shortened
 from fatpack.formats.clang_bundle.bundle_id import compatible, id_for, parse_id, stored_id
 from fatpack.record import Record
 from fatpack.target import check_target_id, is_amdgpu
@@ -33,7 +33,7 @@ class Choice(Record):
     def text(self) -> str:
         """The choice in words."""
         also = f" (also compatible: {', '.join(self.others)})" if self.others else ""
-        return f"{self.request}: chose {bundle_id(self.image.image)}, {self.reason}{also}"
+        return shortened(f"{self.request}: chose {bundle_id(self.image.image)}, {self.reason}{also}")
 
 
 def bundle_id(image: Image) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack import images
-from fatpack.errors import FormatError, Unsupported, UsageError
+from fatpack.errors import FormatError, Unsupported, UsageError, shortened
 from fatpack.model import Finding
 from fatpack.ops.select import Selector, positions, select
 
@@ -109,4 +109,4 @@ def _listed(values: Iterable[str]) -> str:
     if len(known) > _SHOWN and all(value.isdigit() for value in known):
         return f"{known[0]} to {known[-1]}"
     more = [f"… {len(known) - _SHOWN} more"] if len(known) > _SHOWN else []
-    return ", ".join([*known[:_SHOWN], *more])
+    return ", ".join([*map(shortened, known[:_SHOWN]), *more])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack import images
-from fatpack.errors import FormatError, Unsupported, UsageError
+from fatpack.errors import FormatError, Unsupported, UsageError, shortened
 from fatpack.record import Record
 from fatpack.scan import Found
 
@@ -167,10 +167,10 @@ def positions(items: Sequence[Found | Finding], prefix: str = "") -> Iterator[tu
 
 
 def describe(position: str, found: FoundImage) -> str:
-    """Return an image in words: position, offload model, triple, arch and form, as far as they are known."""
+    """Return an image in a few words: position, offload model, triple, arch and form, as far as they are known."""
     target = found.image.target
     offload = "" if target.offload == "none" else target.offload
-    return " ".join(word for word in (position, offload, target.triple, target.arch, found.form) if word)
+    return shortened(" ".join(word for word in (position, offload, target.triple, target.arch, found.form) if word))
 
 
 def present_ids(items: Sequence[Found | Finding]) -> list[str]:

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from fatpack.errors import shortened
 from fatpack.report.text import columns, count, printable, size_words
 
 TYPE_CHECKING = False
@@ -97,7 +98,7 @@ def finding_lines(findings: Sequence[dict[str, Any]], indent: str) -> Iterator[s
     """Yield one line per finding: severity, code, place, message, hint."""
     for item in findings:
         place = f" at {item['offset']:#x}" if item["offset"] is not None else ""
-        where = " → ".join(item["where"][1:])
+        where = " → ".join(map(shortened, item["where"][1:]))
         text = f"{item['severity']} {item['code']}{place}{f' ({where})' if where else ''}: {item['message']}"
         yield indent + printable(f"{text}; {item['hint']}" if item["hint"] else text)
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def check_places(record: Bundle, faults: Faults) -> Iterator[Span]:
     """Note images that overlap each other, and yield the spans that belong to nothing and are not zero.
 
-    Of a bundle that is inflated as it is read, what lies between images is left to whoever inflates all of it.
+    Those of a damaged bundle are not noted: they are the images of entries that could not be read. Of a bundle that
+    is inflated as it is read, what lies between images is left to whoever inflates all of it.
     """
     stored = record.stored
     overlap = _first_overlap(record)
@@ -27,9 +28,10 @@ def check_places(record: Bundle, faults: Faults) -> Iterator[Span]:
         faults.odd("FP1306", stored.span(start, end - start), f"the image of entry {number} overlaps {owner}")
     if stored.source.is_streamed:
         return
+    is_damaged = any(item.severity == "error" for item in faults.findings)
     for start, end, owner in gaps(record):
         if not stored.is_zero(start, end - start):
-            yield stray(stored, start, end, owner, faults)
+            yield stored.span(start, end - start) if is_damaged else stray(stored, start, end, owner, faults)
 
 
 def stray(stored: View, start: int, end: int, owner: str, faults: Faults) -> Span:

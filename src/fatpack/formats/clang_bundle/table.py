@@ -3,7 +3,8 @@
 LLVM stops at the first descriptor that is not right and then crashes (section 3.1 of the notes on bundles). Here the
 table is followed as long as it makes sense:
 
-1. A descriptor whose ID is sound and whose image is not is left out, and the next one is read.
+1. A descriptor whose ID is sound and whose image is not is left out, and the next one is read. So it is with one whose
+   ID is text and its image in place, but longer than any that is read.
 2. The table ends before an image that is certain: where the next descriptor would reach into one or names an image
    outside, and its ID is no text, the stored number of entries is wrong.
 3. An image that lies in the table is damaged, not the table.
@@ -20,6 +21,7 @@ from fatpack.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
+    from fatpack.model import Span
 
 #: LIMIT: bytes of one ID. The longest known to us has about 100; a damaged length must not swallow the images.
 LONGEST_ID = 4096
@@ -56,16 +58,7 @@ class Table(Record):
 
 def read_table(rest: View, faults: Faults) -> Table:
     """Return the table of the bundle at the start of ``rest``. Raises Truncated when its header is cut."""
-    if len(rest) < HEADER.size:
-        raise Truncated(
-            needed=HEADER.size,
-            left=len(rest),
-            format=FORMAT,
-            offset=rest.offset(0),
-            field="header",
-            chain=rest.chain,
-        )
-    front = rest.head(0, _FRONT)
+    front = _front(rest)
     (count,) = HEADER.struct.unpack_from(front)[1:]
     rows: list[Row] = []
     at, total = HEADER.size, len(rest)
@@ -97,6 +90,11 @@ def read_table(rest: View, faults: Faults) -> Table:
         if _is_garbage(rest, at, offset, id_size, is_doubtful):
             _end_of_table(rest, at, number, f"no descriptor is here, {count} entries are stored", faults)
             break
+        if id_size > LONGEST_ID:
+            error = long_id(rest, at, f"entry[{number}]", f"the ID has {id_size} bytes")
+            faults.lost("FP1317", error, _row_span(rest, at))
+            at = end
+            continue
         entry = Entry(front[id_at:end] if end <= len(front) else rest.read(id_at, id_size), offset, at)
         if is_outside:
             _damaged(rest, entry, size, f"entry[{number}]", end, faults)
@@ -114,14 +112,30 @@ def read_table(rest: View, faults: Faults) -> Table:
     return Table(tuple(sound), count, at)
 
 
+def _front(rest: View) -> bytes:
+    """Return the first bytes of a bundle. Raises Truncated when its header is cut."""
+    if len(rest) < HEADER.size:
+        raise Truncated(
+            needed=HEADER.size,
+            left=len(rest),
+            format=FORMAT,
+            offset=rest.offset(0),
+            field="header",
+            chain=rest.chain,
+        )
+    return rest.head(0, _FRONT)
+
+
 def _is_garbage(rest: View, at: int, offset: int, id_size: int, is_doubtful: bool) -> bool:
     """Return whether the bytes at ``at`` cannot be a descriptor, so that the next one cannot be found either.
 
     ``is_doubtful``: the image is outside, or the descriptor reaches into the image of an earlier one.
     """
     id_at = at + DESCRIPTOR.size
-    if id_size > LONGEST_ID or id_at + id_size > len(rest):
+    if id_at + id_size > len(rest):
         return True
+    if id_size > LONGEST_ID:
+        return is_doubtful or not _is_text(rest.head(id_at, LONGEST_ID))
     if not id_size:
         return is_doubtful or not offset
     return is_doubtful and not _is_text(rest.head(id_at, id_size))
@@ -132,9 +146,14 @@ def _is_text(stored: bytes) -> bool:
 
 
 def _end_of_table(rest: View, at: int, number: int, problem: str, faults: Faults) -> None:
-    name, at = f"entry[{number}]", min(at, len(rest))
-    span = rest.span(at, min(DESCRIPTOR.size, len(rest) - at))
-    faults.lost("FP1302", fault(rest, at, name, problem, hint="the entries before it can be read"), span)
+    at = min(at, len(rest))
+    error = fault(rest, at, f"entry[{number}]", problem, hint="the entries before it can be read")
+    faults.lost("FP1302", error, _row_span(rest, at))
+
+
+def _row_span(rest: View, at: int) -> Span:
+    """Return where a descriptor is, as far as the bytes go."""
+    return rest.span(at, min(DESCRIPTOR.size, len(rest) - at))
 
 
 def _damaged(rest: View, entry: Entry, size: int, name: str, table_end: int, faults: Faults) -> None:
@@ -148,6 +167,19 @@ def _damaged(rest: View, entry: Entry, size: int, name: str, table_end: int, fau
     label = f"{name} ({entry.id.decode('utf-8', 'backslashreplace')[:80]})"
     span = rest.span(entry.at, DESCRIPTOR.size + len(entry.id))
     faults.lost("FP1301", fault(rest, entry.at, label, problem, expected, hint), span)
+
+
+def long_id(view: View, at: int, field: str, problem: str) -> LimitExceeded:
+    """Return the error for an ID of more than :data:`LONGEST_ID` bytes."""
+    return LimitExceeded(
+        problem,
+        format=FORMAT,
+        offset=view.offset(at),
+        field=field,
+        expected=f"at most {LONGEST_ID} bytes",
+        hint="raise fatpack.formats.clang_bundle.table.LONGEST_ID if you trust the file",
+        chain=view.chain,
+    )
 
 
 def too_many(view: View, at: int, problem: str) -> LimitExceeded:

@@ -18,7 +18,7 @@ from fatpack.formats.clang_bundle.binary import image_of
 from fatpack.formats.clang_bundle.faults import Faults, fault
 from fatpack.formats.clang_bundle.layout import COMMENTS, FORMAT, MAGIC
 from fatpack.formats.clang_bundle.stored import Entry, Text
-from fatpack.formats.clang_bundle.table import LONGEST_ID, MOST_ENTRIES, too_many
+from fatpack.formats.clang_bundle.table import LONGEST_ID, MOST_ENTRIES, long_id, too_many
 from fatpack.model import Container
 from fatpack.record import Record
 
@@ -75,11 +75,14 @@ def parse_text(view: View, at: int, faults: Faults) -> Container:
     images = []
     unknown: list[Span] = []
     reached = 0
-    for entry, end in entries(stored, comment, faults):
-        _check_gap(stored, reached, entry.at, unknown, faults)
+    rows = list(entries(stored, comment, faults))
+    # An entry that was not read is no stray text.
+    is_odd = not any(item.code == "FP1317" for item in faults.findings)
+    for entry, end in rows:
+        _check_gap(stored, reached, entry.at, unknown, faults if is_odd else None)
         images.append(image_of(entry, stored.slice(entry.offset, end - entry.offset)))
         reached = entry.end
-    _check_gap(stored, reached, len(stored), unknown, faults)
+    _check_gap(stored, reached, len(stored), unknown, faults if is_odd else None)
     attrs = {"flavour": "text", "comment": comment}
     return Container(
         FORMAT,
@@ -93,17 +96,21 @@ def parse_text(view: View, at: int, faults: Faults) -> Container:
     )
 
 
-def _check_gap(stored: View, start: int, end: int, unknown: list[Span], faults: Faults) -> None:
+def _check_gap(stored: View, start: int, end: int, unknown: list[Span], faults: Faults | None) -> None:
     if start == end:
         return
     gap = stored.slice(start, end - start)
     unknown.append(gap.span())
     where = "before the first entry" if start == 0 else "behind an entry"
-    faults.odd("FP1308", gap.span(), f"{len(gap)} bytes of text {where} belong to nothing")
+    if faults:
+        faults.odd("FP1308", gap.span(), f"{len(gap)} bytes of text {where} belong to nothing")
 
 
-def _markers(stored: View, comment: str) -> Iterator[_Marker]:
-    """Yield the marker lines in order. The first may be the first line of all, with no newline before it."""
+def _markers(stored: View, comment: str, faults: Faults) -> Iterator[_Marker]:
+    """Yield the marker lines in order. The first may be the first line of all, with no newline before it.
+
+    Lines with an ID that is longer than any that is read are no markers; of START lines that is noted.
+    """
     needle = _line_start(comment)
     is_first_line = stored.head(0, len(needle) - 1) == needle[1:]
     at = -1 if is_first_line else stored.find(needle)
@@ -113,22 +120,25 @@ def _markers(stored: View, comment: str) -> Iterator[_Marker]:
         line_at = at + len(needle)
         line = stored.head(line_at, len(START) + LONGEST_ID + 2)
         size = line.find(b"\n")
-        is_whole = size >= 0 or line_at + len(line) == len(stored)
         word = next((word for word in (START, END) if line.startswith(word)), b"")
-        if word and is_whole:
-            spelled = line[len(word) : size if size >= 0 else None]
-            is_crlf = spelled.endswith(b"\r")
+        spelled = line[len(word) : size if size >= 0 else None]
+        is_crlf = spelled.endswith(b"\r")
+        is_whole = size >= 0 or line_at + len(line) == len(stored)
+        if word and is_whole and len(spelled) - is_crlf <= LONGEST_ID:
             place = max(at, reached)  # two marker lines in a row may share the newline between them
             if is_crlf and place > reached and stored.read(place - 1, 1) == b"\r":
                 place -= 1
             reached = line_at + (size + 1 if size >= 0 else len(line))
             yield _Marker(place, reached, word == START, spelled.removesuffix(b"\r"), is_crlf)
+        elif word == START:
+            error = long_id(stored, line_at, "START line", "the ID is longer than what is read")
+            faults.lost("FP1317", error, stored.span(line_at, len(line)))
         at = stored.find(needle, max(reached - 1, at + 1))
 
 
 def entries(stored: View, comment: str, faults: Faults) -> Iterator[tuple[Entry, int]]:
     """Yield every entry between marker lines with that comment token, and where its text ends."""
-    markers = list(_markers(stored, comment))
+    markers = list(_markers(stored, comment, faults))
     if any(marker.is_crlf for marker in markers):
         faults.odd("FP1313", stored.span(0, 0), "lines end in CRLF", "convert the file to plain newlines")
     own_ends: dict[bytes, list[int]] = {}
