@@ -2,7 +2,8 @@
 
 The public names, imported when first used::
 
-    open, scan, pack, extract, embed, remove, replace      what one does with files
+    open, scan, pack, convert, extract                     what one does with files
+    embed, replace, remove                                 what one does with hosts
     Image, Container, Target, Span, Finding, ImageFile     the model
     Selector                                               which images are meant
     FatbinOptions                                          how CUDA fat binaries are made
