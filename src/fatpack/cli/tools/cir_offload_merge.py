@@ -216,7 +216,7 @@ def _container(view: View) -> Container:
         if finding.code not in _CHECKED_LATER:
             place = f"{'/'.join(view.chain)}: at {finding.span.start:#x}"
             raise _Refusal("failed to parse input file", f"{place}: {finding.text}")
-    if any(finding.code == "FP1508" for finding in findings):
+    if container.attrs["form"] == "offload-module" or any(finding.code == "FP1508" for finding in findings):
         raise _Refusal(_NOT_ONE)
     return container
 
