@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 class Builder:
     """One file: alias definitions, a module, resources. The same seed gives the same file.
 
-    With ``has_dialects`` there are settings, and resources of a dialect that mlir-opt does not know, and refuses.
+    With ``is_wide`` there are files without a module of their own, settings, and resources of a dialect that mlir-opt
+    does not know, and refuses.
     """
 
-    def __init__(self, seed: int, *, has_dialects: bool = False) -> None:
+    def __init__(self, seed: int, *, is_wide: bool = False) -> None:
         self.random = random.Random(seed)
-        self.has_dialects = has_dialects
+        self.is_wide = is_wide
         self.modules = 0
         self.types: list[str] = []
         self.functions: list[str] = []
@@ -51,7 +52,8 @@ class Builder:
             self.late.append(f'{name} = loc("late.cu":{pick.randrange(9)}:1)')
         for _ in range(pick.randrange(3)):
             self.resources[f"blob{pick.randrange(3)}"] = f'"0x04000000{pick.randrange(256):02X}000000"'
-        module = self._module()
+        is_implicit = self.is_wide and pick.random() < 0.2
+        module = "".join(self._item(1, "") for _ in range(pick.randrange(4))) if is_implicit else self._module()
         separator = pick.choice(["\n", "\n\n", "\n// #t0 = 1 : i32 }{\n", " "])
         lines = separator.join(self.definitions)
         text = f"{lines}\n{module}\n" + "\n".join(self.late) + "\n" + self._metadata()
@@ -194,14 +196,14 @@ class Builder:
         pick = self.random
         lines = ",\n".join(f"      {key}: {value}" for key, value in self.resources.items())
         groups = [f"    builtin: {{\n{lines}\n    }}"]
-        if self.has_dialects:
+        if self.is_wide:
             # Of another dialect's only equal ones may meet: its uses cannot be found.
             keys = pick.sample(["k", '"k }"', "\\22".join('""')], pick.randrange(3))
             groups.insert(
                 pick.randrange(2), "demo: {" + ", ".join(f'{key}: "0x04{len(key):02X}"' for key in keys) + "}"
             )
         sections = ["  dialect_resources: {\n" + ",\n".join(groups) + "\n  }"]
-        if self.has_dialects and pick.random() < 0.5:
+        if self.is_wide and pick.random() < 0.5:
             # Settings of tools belong to no module: they are in every file that is split off.
             sections.insert(pick.randrange(2), '  external_resources: {demo: {"a }#-}": "x", b: true}}')
         return f"{{-#{self._gap()}" + ",\n".join(sections) + f"{self._gap()}#-}}\n"

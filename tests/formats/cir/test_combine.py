@@ -233,7 +233,7 @@ def test_crlf_survives() -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_random_modules_survive_combining_and_splitting_for_ever(seed: int) -> None:
-    files = [Builder(1000 * seed + number, has_dialects=seed % 2 == 0).file() for number in range(2 + seed % 3)]
+    files = [Builder(1000 * seed + number, is_wide=seed % 2 == 0).file() for number in range(2 + seed % 3)]
     made = combined(*zip(files, IDS, strict=False))
     container = parsed(made, strict=True)
     assert not container.findings

@@ -32,6 +32,7 @@ _METADATA = re.compile(rb'"|//|#-\}')
 _NEXT = re.compile(
     rb'"|//|\{|[\r\n]+(?=[ \t]*(?:[#!][\w$-]+[ \t]*=(?!=)|\{-#|%|"[\w$.]+"[ \t]*\(|module\b|[A-Za-z_]\w*\.[\w$.]+))'
 )
+_LINE = re.compile(rb"[^\r\n]*")
 #: What MLIR prints behind operations with -mlir-pretty-debuginfo, which it cannot read itself.
 _PRETTY_LOCATION = re.compile(rb"\[unknown\]|[^ \t\r\n\"#!%@{}()<>=]+:[0-9]+:[0-9]+")
 
@@ -132,7 +133,8 @@ class Outliner:
             if token == b'"':
                 at = text.string_end(start)
             elif token == b"//":
-                at = text.space_end(start)
+                line = text.match(_LINE, start)
+                at = text.end(line) if line else text.size  # the line end belongs to what follows
             elif token == b"{":
                 self._file.opened(start)
                 at = region_end(text, start + 1, _Inner(self._file)) + 1
