@@ -5,8 +5,9 @@ and strings and comments are all that can hide them. Three steps, none of which 
 
 1. One expression (``patterns.run``) steps over everything up to the next place that somebody has to look at: a brace
    without its partner in the window, a comment that might be none, or an operation that the sink wants to know.
-2. What was stepped over is counted by another (``patterns.LINES``) in one call per window.
-3. Only what stopped the first is looked at one by one.
+   Whether a comment might be none is found out once per window, for all of it (``Comments.certain``).
+2. What was stepped over is counted by another (``patterns.count``) in one call per window.
+3. Only what stopped the first is looked at one by one; functions that look as printers write them, by one expression.
 
 An operation is a bare identifier at the start of a line or behind a brace, perhaps behind ``%0 =`` (the form that
 dialects print), or a string before ``(`` (the generic form), wherever it stands.
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
         def wants(self, window: bytes, start: int, end: int) -> int:
             """Return which operations directly in the region to tell of, by what is in a part of a window."""
+
+        def functions(self, window: bytes, base: int, start: int, end: int) -> int:
+            """Take note of functions that are plain, in a part of the window at ``base``; return the index behind."""
 
         def child(self, name: bytes, start: int, name_end: int) -> int | None:
             """Take note of an operation directly in the region; return where to go on if it was read to its end."""
@@ -77,6 +81,7 @@ class _Region:
         self._sink = sink
         self._depth = 0
         self._is_noted = False
+        self._is_certain = True  # in the part that is gone through, every ``//`` outside of strings is a comment
         self._base = 0  # of the window that is gone through: the sink may move the text's own
         self._comments = Comments(text, start)
 
@@ -89,11 +94,17 @@ class _Region:
             index = at - text.base
         window, base = text.window, text.base
         self._base = base
-        limit = len(window) if text.is_last else _limit(window, index)
+        bound = len(window) if text.is_last else _limit(window, index)
+        limit, self._is_certain = self._comments.certain(window, index, bound, base)
+        return self._through(window, index, limit, bound)
+
+    def _through(self, window: bytes, index: int, limit: int, bound: int) -> tuple[int, bool]:
+        """Go through a part of the window up to ``limit``; what the sink wants is asked for all up to ``bound``."""
+        text, base = self._text, self._base
         counted = begin = index
-        wanted = self._sink.wants(window, index, limit)
+        wanted = self._sink.wants(window, index, bound)
         while True:
-            run = patterns.run(NOTHING if self._depth else wanted).match(window, index, limit)
+            run = patterns.run(NOTHING if self._depth else wanted, self._is_certain).match(window, index, limit)
             assert run is not None  # it matches nothing at least
             index = run.end()
             if index >= limit:
@@ -107,6 +118,7 @@ class _Region:
                 index = self._closed(window, index, limit)
             elif code == _OPEN:
                 index = self._opened(window, index, limit)
+                wanted = self._sink.wants(window, index, bound)
             elif code == _QUOTE and (self._depth or not patterns.WANTED_STRING.match(window, index)):
                 # The end of the window may cut it: then it is looked at again with more behind it.
                 self._count(window, counted, index)
@@ -117,21 +129,26 @@ class _Region:
                     self._count(window, counted, limit)
                     return base + index, False
             else:
-                done, index = self._child(window, index, counted)
+                done, index = self._child(window, index, limit, counted)
                 if done is not None:
                     return done, False
-                wanted = self._sink.wants(window, index, limit)
+                wanted = self._sink.wants(window, index, bound)
 
     def _count(self, window: bytes, start: int, end: int) -> None:
         if start < end:
             patterns.count(window, start, end, self._sink.counts)
 
-    def _child(self, window: bytes, index: int, counted: int) -> tuple[int | None, int]:
+    def _child(self, window: bytes, index: int, limit: int, counted: int) -> tuple[int | None, int]:
         """Tell of the operation at a line end or string; return where it was read to, and the index behind its name.
 
         What is read to its end counts itself, so that what stands before it, and its name, are counted now.
+        Functions that are plain are taken in one go; then the index is that behind the last.
         """
         base = self._base
+        if self._is_certain:
+            behind = self._sink.functions(window, base, index, limit)
+            if behind > index:
+                return None, behind
         first = index
         while window[first] in b" \t\r\n":
             first += 1
@@ -145,6 +162,7 @@ class _Region:
             return None, name_end
         self._count(window, counted, index)
         self._sink.counts[name] = self._sink.counts.get(name, 0) + 1
+        self._comments = Comments(self._text, done)  # what was read to its end need not be gone through once more
         return _directly(self._text, done, self._sink), name_end
 
     def _opened(self, window: bytes, index: int, limit: int) -> int:
@@ -153,7 +171,7 @@ class _Region:
         is_noted = not self._depth and patterns.is_region(window, index)
         if is_noted:
             self._sink.opened(base + index)
-        group = patterns.GROUP.match(window, index, limit)
+        group = patterns.group(self._is_certain).match(window, index, limit)
         if group:
             if is_noted:
                 self._sink.closed(base + group.end())

@@ -4,48 +4,57 @@ from __future__ import annotations
 
 import re
 
-from fatpack.formats.cir.text import BLANKS, MARGIN, STRING, Text, body_expression
+from fatpack.formats.cir.text import MARGIN, STRING, Text, body_expression
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from re import Pattern
 
-#: Bytes that can end an operation or open its region: a comment on a line of its own behind one of them is one.
-_ENDS = frozenset(b"{})>]" + bytes(range(48, 58)) + bytes(range(65, 91)) + bytes(range(97, 123)) + b"_")
+#: How much is gone through with the exact expression where the quick one may be wrong.
+_DOUBTFUL = 1 << 12
+
 _LINE = re.compile(rb"[^\r\n]*")
 _NAME = re.compile(rb"[#!][A-Za-z$._-][A-Za-z0-9$._-]*(?=<)")
-_outside: list[Pattern[bytes]] = []
+#: Compiled when the first is needed, which few files do.
+_expressions: list[Pattern[bytes]] = []
 
 
-def _outside_bodies() -> Pattern[bytes]:
-    """Return the expression for text outside of dialects' attributes and types, and for those as far as they are plain.
+def _compiled() -> list[Pattern[bytes]]:
+    """Return three expressions, for what holds no ``//`` that might be misread.
 
-    Strings and comments hide them. What they hold is read as MLIR does where it does not know the dialect: a slash
-    means nothing. Compiled when the first is needed, which few files do.
+    The first matches text outside of dialects' attributes and types, and those as far as they are plain. Strings and
+    comments hide them. What they hold is read as MLIR does where it does not know the dialect: a slash means nothing.
+    The second is for such a body. The third searches for a ``<`` behind a name that may begin a body with ``//`` or a
+    line end in it: one whose end is not in its line. Where it finds none, a line begins outside of all bodies, and
+    every ``//`` outside of strings is a comment.
     """
-    if not _outside:
-        body = body_expression(rb'[^<>(){}\[\]"-]+(?![^<>(){}\[\]"-])')
-        text = rb'[^"/#!]+(?![^"/#!])|/(?:/[^\r\n]*|(?!/))|' + STRING
-        name = rb"[#!](?:[A-Za-z$._-][A-Za-z0-9$._-]*(?![A-Za-z0-9$._-])(?:(?!<)|" + body + rb")|(?![A-Za-z$._-]))"
-        _outside.extend((re.compile(rb"(?:" + text + b"|" + name + rb")*"), re.compile(body)))
-    return _outside[0]
+    if not _expressions:
+        body = body_expression(rb'[^<>(){}\[\]"-]++')
+        text = rb'[^"/#!]++|/(?:/[^\r\n]*+|(?!/))|' + STRING
+        name = rb"[#!](?:[A-Za-z$._-][A-Za-z0-9$._-]*+(?:(?!<)|" + body + rb")|(?![A-Za-z$._-]))"
+        line = body_expression(rb'[^<>(){}\[\]"\n/-]++|/(?!/)')
+        _expressions.append(re.compile(rb"(?:" + text + b"|" + name + rb")*+"))
+        _expressions.append(re.compile(body))
+        _expressions.append(re.compile(rb"<(?<=[\w$.-]<)(?!" + line[1:] + b")"))
+    return _expressions
 
 
 class Comments:
     """Tells comments from ``//`` in the body of a dialect's attribute or type (rule 4 of the text module).
 
-    Comments as printers and people write them are known by what stands before them; for any other the text since the
-    last place known to be outside of such bodies is gone through once more, so that all of it costs one more pass.
+    The text since the last place known to be outside of such bodies is gone through once more, most of it with an
+    expression that only looks at every ``<``; all of it costs less than one more pass.
     """
 
     def __init__(self, text: Text, outside: int) -> None:
         self._text = text
         self._outside = outside
+        self._line = outside  # where a line or the text begins or ends, outside of all bodies as far as ``certain`` saw
         self._exact = Text(text.view)
 
     def end(self, at: int) -> int:
         """Return where to go on behind a ``//``: behind the comment, or behind the two bytes if it is none."""
-        if not self._is_plain(at) and not self.is_outside(at):
+        if not self.is_outside(at):
             return at + 2
         window, base = self._text.window, self._text.base
         line = window.find(b"\n", at - base)
@@ -56,20 +65,23 @@ class Comments:
             self._outside = end = base + (line if carriage < 0 else carriage)
         return end
 
-    def _is_plain(self, at: int) -> bool:
-        index = at - self._text.base
-        if 512 <= index <= len(self._text.window):
-            before = self._text.window[index - 512 : index]
-        else:
-            before = self._text.view.read(max(at - 512, 0), min(at, 512))
-        line = before[max(before.rfind(b"\n"), before.rfind(b"\r")) + 1 :]
-        if len(line) == len(before) == 512:
-            return False
-        stripped = line.strip(BLANKS)
-        if stripped:
-            return stripped.startswith(b"^") and stripped.endswith(b":")
-        before = before.rstrip(BLANKS)
-        return not before or before[-1] in _ENDS
+    def certain(self, window: bytes, index: int, limit: int, base: int) -> tuple[int, bool]:
+        """Return up to where a part of a window can be gone through, and whether every ``//`` in that is a comment.
+
+        ``base`` is the position of the window. Positions may only grow from call to call.
+        """
+        if window.find(b"//", index, limit) < 0:
+            return limit, True
+        if base + index == self._line:
+            self._outside = self._line
+        if self.is_outside(base + index):
+            found = _compiled()[2].search(window, index, limit)
+            end = limit if found is None else window.rfind(b"\n", index + 1, found.start())
+            if end > 0:
+                self._line = base + end
+                return end, True
+        line = window.find(b"\n", min(index + _DOUBTFUL, limit), limit)
+        return (line if line > 0 else limit), False
 
     def is_outside(self, at: int) -> bool:
         """Return whether a position lies in no body of a dialect's attribute or type; positions may only grow."""
@@ -85,7 +97,8 @@ class Comments:
                     limit = window.rfind(b"\n", position - base + 1)  # no comment lies across that
                     limit = limit if limit > position - base else len(window) - MARGIN
             index = position - base
-            found = _outside_bodies().match(window, index, limit)
+            index, limit = _lines(window, index, limit)
+            found = _compiled()[0].match(window, index, limit)
             assert found is not None
             end = found.end()
             if end >= limit:
@@ -106,8 +119,21 @@ class Comments:
         if name is None:
             return at + 1
         at = text.end(name)
-        body = text.match(_outside[1], at)
+        body = text.match(_compiled()[1], at)
         return text.end(body) if body else text.balanced_end(at)
+
+
+def _lines(window: bytes, index: int, limit: int) -> tuple[int, int]:
+    """Return from where to where the exact expression has to look, in a part that begins outside of all bodies.
+
+    Whole lines without a doubtful ``<`` are left out.
+    """
+    found = _compiled()[2].search(window, index, limit)
+    last = window.rfind(b"\n", index, limit if found is None else found.start()) + 1
+    if found is None:
+        return max(index, last), limit
+    following = window.find(b"\n", min(found.start() + _DOUBTFUL, limit), limit)
+    return max(index, last), following if following > 0 else limit
 
 
 def _line_end(text: Text, at: int) -> int:

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import re
 
-from fatpack.formats.cir.patterns import ALL, FUNCTIONS, MATTERS, MODULES
+from fatpack.formats.cir import patterns
+from fatpack.formats.cir.patterns import ALL, FUNCTIONS, MATTERS, MODULES, NOTHING
 from fatpack.formats.cir.stored import Contents, OffloadModule, Stub
 from fatpack.formats.cir.strings import unescaped
 from fatpack.formats.cir.words import OFFLOAD_MODULE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from re import Match
+
     from fatpack.formats.cir.text import Text
 
 #: LIMIT: bytes before and behind the region of a function in which its symbol and conventions are looked for.
@@ -25,9 +28,15 @@ _STRING_OR_SYMBOL = re.compile(rb'@([A-Za-z_][\w$.]*)|@"((?:[^"\\\n]|\\.)*)"|"(?
 #: A comment as people write them, or a string, which may hold what looks like one.
 _COMMENT = re.compile(rb'("(?:[^"\\\n]|\\.)*")|(?<!\S)//[^\r\n]*')
 _SYM_NAME = re.compile(rb'\bsym_name = "((?:[^"\\\n]|\\.)*)"')
-_KERNEL = re.compile(rb"\bcc\(\w*kernel\)|\bcalling_conv = [^,}\n]*kernel")
-_STUB = re.compile(rb'\bcu\.kernel_name = #cir\.cu\.kernel_name<(?:"((?:[^"\\\n]|\\.)*)"|([^>"\n]*))>')
+_KERNEL = re.compile(rb"cc\((?<!\wcc\()\w*kernel\)")
+_OLD_KERNEL = re.compile(rb"\bcalling_conv = [^,}\n]*kernel")
+_STUB = re.compile(rb'cu(?<!\wcu)\.kernel_name = #cir\.cu\.kernel_name<(?:"((?:[^"\\\n]|\\.)*)"|([^>"\n]*))>')
 _TARGET = re.compile(rb'\btarget = "((?:[^"\\\n]|\\.)*)"')
+
+#: The start of a line before a function.
+_FUNCTION = re.compile(rb"\n[ \t]*+(?=[\w$.]*+(?<=func)[ \t])")
+#: A line that starts with an operation in generic form.
+_GENERIC = re.compile(rb'[ \t]*+"([\w$.]++)"[ \t]*+\(')
 
 #: Globals that lowering makes of the GPU binary of a module.
 BINARIES = ("__cuda_fatbin_str", "__hip_fatbin_str")
@@ -48,7 +57,7 @@ class Tracker:
         self._stubs: list[Stub] = []
         self._offload_modules: list[OffloadModule] = []
         self._binaries: list[tuple[str, int, int]] = []
-        self._may_register = self._has_words = False
+        self._may_register = self._has_words = self._has_modules = False
         self._looked_at = b""
         self._name = b""
         self._start = 0
@@ -59,11 +68,33 @@ class Tracker:
         if window is not self._looked_at:  # once: it is asked again behind every operation that matters
             self._looked_at = window
             self._may_register = self._may_register or window.find(b"_module_ctor", start, end) >= 0
-            words = (b"kernel", b"fatbin_str")
-            self._has_words = any(window.find(word, start, end) >= 0 for word in words)
+            self._has_words = _holds(window, start, end, b"kernel", b"fatbin_str")
+            self._has_modules = _holds(window, start, end, b"module", b"offload.container")
         if self._name or self._wants_symbols:
             return ALL
-        return FUNCTIONS if self._has_words else MODULES
+        return FUNCTIONS if self._has_words else MODULES if self._has_modules else NOTHING
+
+    def functions(self, window: bytes, base: int, start: int, end: int) -> int:
+        """Note the functions that are plain in a part of the window at ``base``; return the index behind the last."""
+        if self._wants_symbols or not self._has_words:
+            return start
+        if self._name:
+            line = _FUNCTION.match(window, start, end)
+            if line is None:
+                return start
+            self.finish(base + line.end())
+        match, is_kernel, kernels = patterns.functions().match, _KERNEL.search, self._kernels.append
+        while found := match(window, start, end):
+            start = found.end()
+            head, symbol = found.groups()
+            if b"kernel" not in head:
+                continue
+            stub = _STUB.search(head) if b"kernel_name" in head else None
+            if stub:
+                self._stubs.append(Stub(symbol.decode(), _kernel(stub)))
+            elif is_kernel(head) or (b"calling_conv" in head and _OLD_KERNEL.search(head)):
+                kernels(symbol.decode())
+        return start
 
     def child(self, name: bytes, start: int, name_end: int) -> int | None:
         """Note an operation directly in the module."""
@@ -76,14 +107,23 @@ class Tracker:
         """Return whether an operation may be a kernel, launch one or hold a GPU binary, by the line it starts in."""
         if b"func" not in name and b"global" not in name:
             return False
-        if self.text.peek(name_end - 1) == b'"':
-            return True  # in generic form the attributes stand behind the region
+        if self.text.peek(name_end - 1) == b'"':  # in generic form the attributes stand behind the region
+            return self._has_words or self.text.window is not self._looked_at
         return self.text.match(MATTERS, name_end) is not None
 
     def opened(self, at: int) -> None:
-        """Note that the latest operation opens a region."""
+        """Note that the latest operation opens a region, and which that is if nobody cared before."""
+        if not self._name:
+            self._recall(at)
         if self._opened < 0:
             self._opened = at
+
+    def _recall(self, at: int) -> None:
+        """Note a function in generic form whose region starts at ``at``: what it is may stand in the next window."""
+        window, base = self.text.window, self.text.base
+        found = _GENERIC.match(window, window.rfind(b"\n", 0, max(at - base, 0)) + 1)
+        if found and (b"func" in found[1] or b"global" in found[1]):
+            self._name, self._start, self._opened, self._closed = found[1], base + found.start(1) - 1, -1, -1
 
     def closed(self, at: int) -> None:
         """Note that a region of the latest operation is closed."""
@@ -116,8 +156,8 @@ class Tracker:
         else:
             stub = _STUB.search(head) or _STUB.search(tail)
             if stub:
-                self._stubs.append(Stub(symbol, _decoded(unescaped(stub[1] if stub[1] is not None else stub[2]))))
-            elif _KERNEL.search(head) or _KERNEL.search(tail):
+                self._stubs.append(Stub(symbol, _kernel(stub)))
+            elif _is_kernel(head) or _is_kernel(tail):
                 self._kernels.append(symbol)
 
     def _part(self, start: int, size: int) -> bytes:
@@ -179,6 +219,20 @@ def _symbol(head: bytes, tail: bytes) -> str | None:
         if found.lastindex:
             return _decoded(found[1] if found[1] is not None else unescaped(found[2]))
     return None
+
+
+def _is_kernel(head: bytes) -> bool:
+    """Return whether a part of a function gives it the calling convention of a kernel."""
+    return bool(_KERNEL.search(head) or (b"calling_conv" in head and _OLD_KERNEL.search(head)))
+
+
+def _kernel(stub: Match[bytes]) -> str:
+    """Return the kernel that a stub launches."""
+    return _decoded(unescaped(stub[1] if stub[1] is not None else stub[2]))
+
+
+def _holds(window: bytes, start: int, end: int, *words: bytes) -> bool:
+    return any(window.find(word, start, end) >= 0 for word in words)
 
 
 def _decoded(name: bytes) -> str:

@@ -16,15 +16,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-#: A whole line that needs no closer look; what follows cannot belong to it.
-_PLAIN = (
-    rb'[ \t]*=[ \t]*(loc\((?:"[^"\\\n\v\f]*":[0-9]+:[0-9]+|fused\[[#\w, $-]*\]|callsite\(#[\w$-]+ at #[\w$-]+\)'
-    rb'|(?:"[^"\\\n\v\f]*"\()?#[\w$-]+\)?)\)'
-    rb"|[#!]cir\.[\w$.]+(?:<[^<>(){}\[\]\"/]*>|" + PLAIN_BODY.pattern + rb")?(?![\w$.<-])"
-    rb"|\[[^\[\](){}<>/\n-]*\]|[0-9]+[ \t]*:[ \t]*\w+)[ \t]*\r?\n(?![ \t\r\n]*(?::|->|<|//))"
+#: What stands in a line that needs no closer look: a name, and a value.
+_NAME = rb"[#!](?:[0-9]+|[A-Za-z$_-][A-Za-z0-9$_-]*+)"
+_VALUE = (
+    rb'loc\((?:"[^"\\\n\v\f]*+":[0-9]+:[0-9]+|fused\[[#\w, $-]*+\]|callsite\(#[\w$-]++ at #[\w$-]++\)'
+    rb'|(?:"[^"\\\n\v\f]*+"\()?#[\w$-]++\)?)\)'
+    rb"|[#!]cir\.[\w$.]++(?:<[^<>(){}\[\]\"/]*+>|" + PLAIN_BODY.pattern + rb")?(?![\w$.<-])"
+    rb"|\[[^\[\](){}<>/\n-]*+\]|[0-9]++[ \t]*+:[ \t]*+\w++"
 )
-_NAME = rb"([#!](?:[0-9]+|[A-Za-z$_-][A-Za-z0-9$_-]*))"
-_LINE = re.compile(_NAME + _PLAIN)
+#: The line end, and nothing behind it that belongs to the value.
+_END = rb"[ \t]*+\r?\n(?![ \t\r\n]*+(?::|->|<|//))"
+_LINE = re.compile(rb"(%s)[ \t]*+=[ \t]*+(%s)%s" % (_NAME, _VALUE, _END))
+#: As many such lines as there are, with what follows the last of them.
+_LINES = re.compile(rb"(?:[ \t\r\n]*+%s[ \t]*+=[ \t]*+(?:%s)%s(?=[ \t\r\n]*+[^ \t\r\n:</-]))*+" % (_NAME, _VALUE, _END))
 
 
 class Definition(Record):
@@ -62,15 +66,10 @@ def run_end(text: Text, at: int) -> int:
         at = text.space_end(at)
         if text.peek(at) not in (b"#", b"!"):
             return end
-        index = text.seek(at)
-        window, base, is_last = text.window, text.base, text.is_last
-        while found := _LINE.match(window, index):
-            if found.end() == len(window) and not is_last:
-                break
-            index = found.end()
-        end = base + index
-        if end == at:
-            end = definition_at(text, at).end
+        found = _LINES.match(text.window, text.seek(at))
+        if not found or not found.end() > found.start():
+            found = text.match(_LINE, at)
+        end = text.end(found) if found else definition_at(text, at).end
         at = end
 
 

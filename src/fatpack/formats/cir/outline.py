@@ -237,6 +237,12 @@ class _Scope(Tracker):
         wanted = super().wants(window, start, end)
         return ALL if self.first is None or self.stray is None else wanted
 
+    def functions(self, window: bytes, base: int, start: int, end: int) -> int:
+        """Take note of functions that are plain, once it is known whether there are any operations but modules."""
+        if self.first is None or self.stray is None:
+            return start
+        return super().functions(window, base, start, end)
+
     def child(self, name: bytes, start: int, name_end: int) -> int | None:
         """Take note of an operation; read it if it is a module or a container on a level that is listed."""
         if self.first is None:
@@ -266,6 +272,9 @@ class _Inner:
 
     def wants(self, window: bytes, start: int, end: int) -> int:
         return NOTHING
+
+    def functions(self, window: bytes, base: int, start: int, end: int) -> int:
+        return start
 
     def child(self, name: bytes, start: int, name_end: int) -> int | None:
         return None

@@ -1,7 +1,7 @@
 """The expressions that go through the bodies of modules; ``body`` says how they work together.
 
-Every piece of text has one way to match, so that no expression tries a stretch twice, whatever it holds; possessive
-repeats save the notes for going back.
+Every piece of text has one way to match, and repeats are possessive, so that no expression tries a stretch twice,
+whatever it holds. Alternatives start with the byte that decides, which is all that the others cost.
 """
 
 from __future__ import annotations
@@ -24,33 +24,30 @@ def _any(*items: bytes) -> bytes:
     return b"(?:" + b"|".join(items) + b")*+"
 
 
-RESULTS = rb"(?:%[\w$.:,# %-]{1,2000}=[ \t]*)?"
+RESULTS = rb"(?:%[\w$.:,# %-]{1,2000}+=[ \t]*+|)"
 OPERATION = re.compile(RESULTS + rb'(?:([A-Za-z_][\w$.]*)|"([\w$.]+)"[ \t]*\()')
 
-_TEXT = rb'[^{}"/\n]++'
-#: A line end, and what makes ``//`` a comment for certain: a block label before it, or a line of its own behind
-#: something that ends an operation or opens its region.
-_COMMENTS = (
-    rb"[ \t]*\^[^\r\n\"{}/]*:[ \t]*//[^\r\n]*"
-    rb"|(?:(?<=[\w{})>\]]\n)|(?<=[\w{})>\]]\r\n))[ \t\r\n]*//[^\r\n]*(?:[ \t]*[\r\n][ \t\r\n]*//[^\r\n]*)*"
-)
-_NEWLINE = rb"\n(?:" + _COMMENTS + rb")?"
-_SLASH = rb"/(?!/)"
-_ITEMS = (_TEXT, STRING, _NEWLINE, _SLASH)
+_TEXT = rb'[^{}"/]++'
+_LINE_TEXT = rb'[^{}"/\n]++'
+_COMMENT = rb"//[^\r\n]*+"
+#: A slash where ``//`` may be no comment: the run stops at both bytes together.
+_ONE_SLASH = rb"/(?!/)"
 
 #: Braces that enclose others up to a depth; what is deeper is counted brace by brace.
-_LEVELS = 4
+_LEVELS = 8
 
 
-def _group() -> bytes:
-    group = rb"\{" + _any(*_ITEMS) + rb"\}"
+def _group(*items: bytes) -> bytes:
+    group = rb"\{" + _any(*items) + rb"\}"
     for _ in range(_LEVELS - 1):
-        group = rb"\{" + _any(*_ITEMS, group) + rb"\}"
+        group = rb"\{" + _any(*items, group) + rb"\}"
     return group
 
 
-_GROUP = _group()
-GROUP = re.compile(_GROUP)
+def _slash(is_certain: bool) -> bytes:
+    return _COMMENT + rb"|/" if is_certain else _ONE_SLASH
+
+
 OPENERS = re.compile(rb'\{(?:[ \t\r]*\n[^{}"/\n=]*\{)+(?=[ \t\r]*\n)')
 CLOSERS = re.compile(rb"\}(?:[ \t\r\n]*\})*")
 
@@ -60,70 +57,109 @@ _HEAD_WORD = rb"(?!(?:module|func|return)\b)[A-Za-z_]\w*+(?![\w$.])"
 #: Behind the name of a function or global, if it may be a kernel, launch one, or hold a GPU binary: the words stand in
 #: its line, or that is not all of its head, or what follows cannot be seen. Blank lines and comments may stand between.
 _MATTERS = (
-    rb"(?=[^\n]*(?:kernel|fatbin_str|attributes[ \t]*\{[ \t\r]*(?://[^\n]*)?\n"
-    rb"|(?<!\{)(?<!\{\r)\n(?:[ \t\r]*(?://[^\n]*)?\n)*+(?:\Z|[ \t]*(?:->|[%@!(),:{]|" + _HEAD_WORD + rb")))|[^\n]*\Z)"
+    rb"(?=(?:[^\nkfa]++|k(?!ernel)|f(?!atbin_str)|a(?!ttributes[ \t]*+\{[ \t\r]*+(?://[^\n]*+|)\n))*+"
+    rb"(?:[kfa]|\Z|\n(?<!\{\n)(?<!\{\r\n)(?:[ \t\r]*+(?://[^\n]*+|)\n)*+"
+    rb"(?:[ \t\r]*+(?://[^\n]*+|)\Z|[ \t]*+(?:->|[%@!(),:{]|" + _HEAD_WORD + rb"))))"
 )
 MATTERS = re.compile(_MATTERS)
 _NAMES = {
     MODULES: rb"module|" + _MODULE_NAMES,
     FUNCTIONS: rb"module|" + _MODULE_NAMES + rb"|(?=[\w$.]*(?:func|global))[\w$.]++" + _MATTERS,
-    ALL: rb"(?!" + _HEAD_WORD + rb')[A-Za-z_][\w$.]*|"[\w$.]+"',
+    ALL: rb"(?!" + _HEAD_WORD + rb')[A-Za-z_][\w$.]*+|"[\w$.]++"',
 }
 _GENERIC_NAMES = {
     MODULES: _MODULE_NAMES,
     FUNCTIONS: _MODULE_NAMES + rb"|(?=[\w$.]*(?:func|global))[\w$.]++",
-    ALL: rb"[\w$.]+",
+    ALL: rb"[\w$.]++",
 }
-#: Not behind these is a string before ``(`` an operation: ``loc("x"(#y))``.
-_NO_OPERATION = rb"(?<![(\[,<=@])(?<![(\[,<=@] )(?<!at )"
+#: Not behind these is a string before ``(`` an operation: ``loc("x"(#y))``. Looked for behind the quote.
+_NO_VALUE = rb'(?<![(\[,<@]")(?<![(\[,<@] ")(?<!at ")'
+_NO_OPERATION = _NO_VALUE + rb'(?<!=")(?<!= ")'
 #: A string at which a run stops because it names an operation, not because it does not end.
-WANTED_STRING = re.compile(_NO_OPERATION + rb'"[\w$.]+"[ \t]*\(')
+WANTED_STRING = re.compile(b'"' + _NO_OPERATION + rb'[\w$.]+"[ \t]*\(')
 
-_runs: dict[int, Pattern[bytes]] = {}
+_runs: dict[tuple[int, bool], Pattern[bytes]] = {}
+_groups: dict[bool, Pattern[bytes]] = {}
+_functions: list[Pattern[bytes]] = []
 
 
-def run(wanted: int) -> Pattern[bytes]:
-    """Return the expression that steps over text up to what has to be looked at."""
-    found = _runs.get(wanted)
+def _run(wanted: int, is_certain: bool) -> bytes:
+    slash = _slash(is_certain)
+    if not wanted:
+        return _any(_TEXT, STRING, slash, _group(_TEXT, STRING, slash))
+    line = rb"\n(?![ \t]*+" + RESULTS + rb"(?:" + _NAMES[wanted] + rb")(?![\w$.]))"
+    string = b'"(?!' + _NO_OPERATION + rb"(?:" + _GENERIC_NAMES[wanted] + rb')"[ \t]*\()' + STRING[1:]
+    items = [_LINE_TEXT, line, string, slash]
+    if wanted != ALL:
+        items.append(_group(_TEXT, STRING, slash))
+    return _any(*items)
+
+
+def run(wanted: int, is_certain: bool) -> Pattern[bytes]:
+    """Return the expression that steps over text up to what has to be looked at.
+
+    ``is_certain``: every ``//`` outside of strings is a comment, to be stepped over too.
+    """
+    found = _runs.get((wanted, is_certain))
     if found is None:
-        items = [_TEXT, STRING, _NEWLINE, _SLASH, _GROUP]
-        if wanted:
-            items[1] = rb"(?!" + _NO_OPERATION + rb'"(?:' + _GENERIC_NAMES[wanted] + rb')"[ \t]*\()' + STRING
-            items[2] = rb"(?!\n[ \t]*" + RESULTS + rb"(?:" + _NAMES[wanted] + rb")(?![\w$.]))" + _NEWLINE
-        if wanted == ALL:
-            items.pop()
-        found = _runs[wanted] = re.compile(_any(*items))
+        found = _runs[wanted, is_certain] = re.compile(_run(wanted, is_certain))
+    return found
+
+
+def group(is_certain: bool) -> Pattern[bytes]:
+    """Return the expression for a brace and all that it encloses."""
+    found = _groups.get(is_certain)
+    if found is None:
+        found = _groups[is_certain] = re.compile(_group(_TEXT, STRING, _slash(is_certain)))
     return found
 
 
 #: Lines that start an operation, and are not the next key of a dictionary.
-_LINE = rb"\n(?<![,=]\n)(?<![,=]\r\n)(?<![,=] \n)[ \t]*" + RESULTS + rb"([A-Za-z_][\w$.]*)(?![\w$.])(?![ \t]*[=,])"
+_LINE = rb"\n(?<![,=]\n)(?<![,=][ \r]\n)[ \t]*+" + RESULTS + rb"([A-Za-z_][\w$.]*+)(?![ \t]*+[=,])"
 _LINES = re.compile(_LINE)
 #: Operations that may stand alone in a region; any other lone word in braces is an attribute without a value.
 _WORDS = ("return", "yield", "break", "continue", "unreachable", "trap", "resume", "terminator")
 _ALONE = "|".join(f"(?<={word})" for word in _WORDS).encode()
 _IN_BRACE = (
-    rb"\{[ \t]*" + RESULTS + rb"([A-Za-z_][\w$]*\.[\w$.]+(?![\w$.])(?:(?=[ \t]*\})(?:" + _ALONE + rb")"
-    rb"|(?![ \t]*\})(?!\s*[=,]))|return(?=[ \t]*\}))"
+    rb"\{[ \t]*+" + RESULTS + rb"([A-Za-z_][\w$]*+\.[\w$.]++(?:(?=[ \t]*+\})(?:" + _ALONE + rb")"
+    rb"|(?![ \t]*+\})(?!\s*+[=,]))|return(?=[ \t]*+\}))"
 )
 _BRACED = re.compile(_IN_BRACE)
 _CALLED = re.compile(rb'"[ \t]*\(')
-_EVERYWHERE = re.compile(
-    _LINE
-    + b"|"
-    + _IN_BRACE
-    + rb"|(?:%[\w$.-]+(?::[0-9]+)?[ \t]*=[ \t]*|"
-    + _NO_OPERATION
-    + rb')"([\w$.]+)"[ \t]*\(|'
-    + STRING
-    + rb"|//[^\r\n]*"
-)
+_everywhere: list[Pattern[bytes]] = []
+
+
+def _operations() -> Pattern[bytes]:
+    """Return the expression that finds operations wherever they stand; it also matches, empty, at the end of the text.
+
+    What no operation starts with is stepped over inside of the match: an object per operation, and none for the rest.
+    """
+    if not _everywhere:
+        called = b'"' + _NO_VALUE + rb'([\w$.]++)"[ \t]*+\('
+        items = (
+            rb'[^"/\n{]++',
+            _unless(called) + b"(?:" + STRING[1:] + b"|)",
+            _unless(_LINE),
+            _unless(_IN_BRACE),
+            _slash(True),
+        )
+        _everywhere.append(re.compile(_any(*items) + b"(?:" + b"|".join((_LINE, _IN_BRACE, called)) + rb"|\Z)"))
+    return _everywhere[0]
+
+
+def _unless(expression: bytes) -> bytes:
+    """Return the expression for the first byte of one where that does not match; it takes no part in groups."""
+    first = 2 if expression.startswith(b"\\") else 1
+    return expression[:first] + b"(?!" + expression[first:].replace(b"([", b"(?:[") + b")"
+
 
 #: What follows a brace: something that only dictionaries and types hold, or a lone word.
-_BRACE = re.compile(
-    rb'\{(?:(?:\s++|//[^\r\n]*+)*+(?:(?:"[^"\\\r\n]*"|[A-Za-z_][\w$.]*)\s*[=,]|"[^"\\\r\n]*"\s*\}|[}!#(<\[0-9-])()'
-    rb"|[ \t]*([A-Za-z_][\w$.]*)[ \t]*\})"
+_DICTIONARY = (
+    rb"(?:\s++|//[^\r\n]*+)*+"
+    rb'(?:(?:"[^"\\\r\n]*+"|[A-Za-z_][\w$.]*+)\s*+[=,]|"[^"\\\r\n]*+"\s*+\}|[}!#(<\[0-9-])'
 )
+_LONE_WORD = rb"[ \t]*+([A-Za-z_][\w$.]*+)[ \t]*+\}"
+_BRACE = re.compile(rb"\{(?:" + _DICTIONARY + rb"()|" + _LONE_WORD + rb")")
 _LONE = tuple(word.encode() for word in _WORDS)
 
 
@@ -137,13 +173,51 @@ def is_region(window: bytes, at: int) -> bool:
     return found.lastindex == 2 and found[2].endswith(_LONE)
 
 
+def functions() -> Pattern[bytes]:
+    """Return the expression for text up to a function that may matter and is plain, and for that function.
+
+    Plain is one whose head stands in one line, with nothing but a location behind its region, if it has one, and
+    another operation or the end of the region it is in in the next line. The groups are the head from the name of the
+    operation on, and the symbol. For text in which every ``//`` is a comment.
+    """
+    if not _functions:
+        slash = _slash(True)
+        inner = _any(_TEXT, STRING, slash, _group(_TEXT, STRING, slash))
+        lone = rb"[ \t]*+[A-Za-z_][\w$.]*+" + b"".join(b"(?<!%s)" % word for word in _LONE) + rb"[ \t]*+\}"
+        is_dictionary = b"(?:" + _DICTIONARY + b"|" + lone + b")"
+        flat = rb'[^{}"/\n]++|' + STRING + rb"|/(?!/)"
+        deep = rb'[^{}"/]++|' + STRING + rb"|/(?!/)"
+        dictionary = (
+            rb"(?:\{(?<=<\{)|\{(?=" + is_dictionary + rb"))" + _any(deep, rb"\{" + _any(deep) + rb"\}") + rb"\}"
+        )
+        place = rb"loc\(" + _any(rb'[^()"\n]++', STRING, rb"\(" + _any(rb'[^()"\n]++', STRING) + rb"\)") + rb"\)"
+        _functions.append(
+            re.compile(
+                b"(?:|"
+                + _run(FUNCTIONS, True)
+                + rb")\n[ \t]*+([A-Za-z_][\w$.]*+(?<=func)"
+                + rb'[^\n"{}@/]*+@([A-Za-z_][\w$.]*+)'
+                + _any(flat, dictionary)
+                + rb")(?:\{(?<!<\{)(?!"
+                + is_dictionary
+                + b")"
+                + inner
+                + rb"\}|)[ \t]*+(?:"
+                + place
+                + rb"|)(?=[ \t\r]*+(?://[^\r\n]*+|)\n[ \t\r\n]*+(?://[^\r\n]*+[ \t\r\n]*+)*+"
+                + rb'(?:\}|[A-Za-z_]\w*+[.$]|(?:module|func|return)\b|"[\w$.]++"[ \t]*+\())'
+            )
+        )
+    return _functions[0]
+
+
 def count(window: bytes, start: int, end: int, counts: dict[bytes, int]) -> None:
     """Add the operations in a part of a window to their counts; the names of generic ones without a dot get a quote."""
     if not (_CALLED.search(window, start, end) or _BRACED.search(window, start, end)):
         for name, number in Counter(_LINES.findall(window, start, end)).items():
             counts[name] = counts.get(name, 0) + number
         return
-    for (line, braced, called), number in Counter(_EVERYWHERE.findall(window, start, end)).items():
+    for (line, braced, called), number in Counter(_operations().findall(window, start, end)).items():
         name = line or braced or (called if b"." in called or not called else b'"' + called)
         if name:
             counts[name] = counts.get(name, 0) + number

@@ -38,23 +38,24 @@ _COMMENT = re.compile(rb"//[^\r\n]*(?:[ \t\r\n]*//[^\r\n]*)*")
 _STRING = re.compile(rb'"[^"\\\n\v\f]*"')
 _BRACKET = re.compile(rb'["<>()\[\]{}]|->|//|\{-#|#-\}')
 #: Strings with nothing but valid escapes.
-STRING = rb'"[^"\\\n\v\f]*(?:\\(?:["\\nt]|[0-9A-Fa-f]{2})[^"\\\n\v\f]*)*"'
+STRING = rb'"[^"\\\n\v\f]*+(?:\\(?:["\\nt]|[0-9A-Fa-f]{2})[^"\\\n\v\f]*+)*+"'
 
 
 def body_expression(text: bytes) -> bytes:
     """Return the expression for the body of a dialect's attribute or type as far as one can match it: nearly all.
 
-    Every byte has one way to match, so that none is tried twice.
+    ``text`` is the expression for what is no bracket, no arrow and no string. Every byte has one way to match, so that
+    none is tried twice.
     """
-    item = text + rb"|->?|" + STRING
-    flat = b"|".join(rb"\%c(?:%s)*\%c" % (opener, item, closer) for opener, closer in (b"()", b"[]", b"{}"))
-    one = rb"<(?:" + item + b"|" + flat + rb")*>"
-    two = rb"<(?:" + item + b"|" + flat + b"|" + one + rb")*>"
-    groups = b"|".join(rb"\%c(?:%s|%s)*\%c" % (opener, item, one, closer) for opener, closer in (b"()", b"[]", b"{}"))
-    return rb"<(?:" + item + b"|" + two + b"|" + groups + rb")*>"
+    item = text + rb"|->?+|" + STRING
+    flat = b"|".join(rb"\%c(?:%s)*+\%c" % (opener, item, closer) for opener, closer in (b"()", b"[]", b"{}"))
+    one = rb"<(?:" + item + b"|" + flat + rb")*+>"
+    two = rb"<(?:" + item + b"|" + flat + b"|" + one + rb")*+>"
+    groups = b"|".join(rb"\%c(?:%s|%s)*+\%c" % (opener, item, one, closer) for opener, closer in (b"()", b"[]", b"{}"))
+    return rb"<(?:" + item + b"|" + two + b"|" + groups + rb")*+>"
 
 
-PLAIN_BODY = re.compile(body_expression(rb'[^<>(){}\[\]"/-]+(?![^<>(){}\[\]"/-])'))
+PLAIN_BODY = re.compile(body_expression(rb'[^<>(){}\[\]"/-]++'))
 _BODY_PREFIX = re.compile(rb"[#!][A-Za-z$._-][A-Za-z0-9$._-]*\Z")
 
 BLANKS = b" \t\r\n\0"
