@@ -234,3 +234,34 @@ def test_resources_in_bytecode_stay_aligned(tmp_path: object) -> None:
 
 def test_mlir_opt_is_the_version_that_the_documents_name() -> None:
     assert b"22." in run("mlir-opt", "--version").stdout, tool("mlir-opt")
+
+
+MISPLACED = """module attributes {cir.offload.container} {
+  module @host attributes {cir.offload.bundle_id = "%s", cir.offload.kind = #cir.offload<host>} {
+    "cir.x"() {cir.offload.kind = #cir.offload<host>} : () -> ()
+  }
+  module @d attributes {cir.offload.bundle_id = "%s", cir.offload.kind = #cir.offload<device>} {
+    func.func @f() attributes {cir.offload.container} { return }
+    module attributes {cir.offload.kind = #cir.offload<host>} {
+    }
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("version", [0, 4, 6])
+def test_attributes_on_what_is_no_module_are_told_of_in_text_and_bytecode(version: int, tmp_path: object) -> None:
+    text = (MISPLACED % (HOST, SM_80)).encode()
+    out = tmp_path / "made.mlirbc"  # type: ignore[operator]
+    options = ("--emit-bytecode", f"--emit-bytecode-version={version}", "-o", str(out))
+    assert opt(text, *options, tmp_path=tmp_path)[0] == 0
+    sentences = [
+        f"expects 'cir.offload.{word}' attribute to be attached to 'builtin.module'" for word in ("kind", "container")
+    ]
+    assert [item.message.partition(": ")[2] for item in parsed(text).findings] == sentences
+    bytecode = parsed(out.read_bytes())
+    assert [item.message for item in bytecode.findings] == sentences
+    places = [image.span for image in bytecode.images]
+    assert all(place.start < item.span.start < place.end for place, item in zip(places, bytecode.findings, strict=True))
+    with pytest.raises(FormatError, match="to be attached to"):
+        parsed(out.read_bytes(), strict=True)

@@ -113,7 +113,8 @@ def _names(modules: Sequence[ModuleFacts]) -> Iterator[Breach]:
     for module in modules:
         if module.name is not None and module.name in names:
             name = module.name.decode("utf-8", "backslashreplace")
-            yield Breach("FP1506", module.start, f"redefinition of symbol named '{name}'")
+            hint = "every module of a container needs a name of its own"
+            yield Breach("FP1506", module.start, f"redefinition of symbol named '{name}'", hint)
         names.add(module.name or b"")
 
 
@@ -129,7 +130,8 @@ def _ids(modules: Sequence[ModuleFacts]) -> Iterator[Breach]:
             continue
         shown = module.id.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
         if module.id in ids:
-            yield Breach("FP1504", module.start, f"duplicate module bundle ID '{shown}'")
+            hint = "every module needs an ID of its own, or they cannot be told apart"
+            yield Breach("FP1504", module.start, f"duplicate module bundle ID '{shown}'", hint)
         ids.add(module.id)
         wrong = bundle_id.problem(module.id)
         if wrong:

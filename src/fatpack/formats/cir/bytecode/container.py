@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from fatpack.errors import FormatError
 from fatpack.findings import finding
 from fatpack.formats.cir.bundle_id import parse_id
+from fatpack.formats.cir.bytecode.misplaced import misplaced
 from fatpack.formats.cir.bytecode.operations import Node, Walker
 from fatpack.formats.cir.bytecode.stream import damaged
 from fatpack.formats.cir.bytecode.tables import DIALECTS, NEWEST, STRINGS, File, read_header, read_sections
@@ -85,7 +88,7 @@ def parse_bytecode(view: View, *, strict: bool) -> Container:
         raise walker.damage
     images = tuple(_image(file, inner, known) for inner, known in zip(modules, facts.modules, strict=True))
     notes = _notes(view, file, walker, found)
-    for breach in breaches(facts):
+    for breach in chain(breaches(facts), misplaced(file, root)):
         if strict and breach.is_fatal:
             raise damaged(view, breach.at, "IR", breach.text)
         notes.append(finding(breach.code, view.span(breach.at, 0), breach.text, breach.hint))
