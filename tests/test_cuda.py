@@ -22,6 +22,7 @@ extern __device__ int helper(int);
 __device__ int counter;
 __global__ void user(int *p) { __shared__ int s[32]; s[threadIdx.x & 31] = helper(*p); __syncthreads(); *p = s[0]; }
 """
+TILE = f"__tile_global__ void tile(int *p) {{}}\n{KERNEL}"
 #: CUDA without a header of the toolkit, for clang
 PLAIN = """
 #define __global__ __attribute__((global))
@@ -50,7 +51,7 @@ def maker(folder: Path, tool: str) -> Made:
 @pytest.fixture(scope="module")
 def nvcc(tmp_path_factory: pytest.TempPathFactory) -> Made:
     folder = tmp_path_factory.mktemp("nvcc")
-    for name, text in (("one.cu", KERNEL), ("helper.cu", HELPER), ("user.cu", USER)):
+    for name, text in (("one.cu", KERNEL), ("helper.cu", HELPER), ("user.cu", USER), ("tile.cu", TILE)):
         (folder / name).write_text(text)
     return maker(folder, "nvcc")
 
@@ -138,6 +139,50 @@ def test_a_shared_library_of_linked_and_relocatable_code(nvcc: Made, relocatable
     assert archs_and_forms(path, tmp_path) == [*LINKED, *UNIT, *UNIT]
     reference.run("strip", "-s", path, "-o", tmp_path / "stripped.so")
     assert archs_and_forms(tmp_path / "stripped.so", tmp_path / "again") == [*LINKED, *UNIT, *UNIT]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["-gencode=arch=compute_80,code=compute_80"], [("sm_80", "ptx")]),
+        (
+            [
+                "-gencode=arch=compute_100f,code=[sm_100f,sm_103f]",
+                "-gencode=arch=compute_120a,code=[sm_120a,compute_120a]",
+            ],
+            [("sm_100f", "cubin"), ("sm_103f", "cubin"), ("sm_120a", "ptx"), ("sm_120a", "cubin")],
+        ),
+        (["-arch=sm_80", "-Xfatbin=-compress-all", "-lineinfo", "-G"], [("sm_80", "cubin"), ("sm_80", "ptx")]),
+        (["-arch=sm_80", "-no-compress"], [("sm_80", "cubin"), ("sm_80", "ptx")]),
+        (["-gencode=arch=compute_80,code=lto_80", "-rdc=true"], [("sm_80", "ltoir")]),
+    ],
+    ids=["text", "variants", "all", "none", "lto"],
+)
+def test_other_ways_to_say_what_is_wanted(
+    nvcc: Made, tmp_path: Path, options: Sequence[str], expected: Sequence[tuple[str, str]]
+) -> None:
+    path = nvcc("ways.fatbin", *options, "-fatbin", "one.cu")
+    assert sorted(archs_and_forms(path, tmp_path)) == sorted(expected)
+
+
+@pytest.mark.slow  # six architectures
+def test_every_major_architecture_at_once(nvcc: Made, tmp_path: Path) -> None:
+    found = archs_and_forms(nvcc("major.fatbin", "-arch=all-major", "-fatbin", "one.cu"), tmp_path)
+    assert {form for _, form in found} == {"cubin", "ptx"}
+    assert {"sm_80", "sm_90", "sm_100", "sm_120"} <= {arch for arch, _ in found}
+
+
+def test_tile_code_is_a_fat_binary_of_its_own(nvcc: Made, tmp_path: Path) -> None:
+    if not Path(reference.tool("nvcc")).with_name("tileiras").exists():
+        pytest.skip("this toolkit does not compile tile code")
+    path = nvcc("tile.o", "-std=c++20", "--enable-tile", "-arch=sm_100", "-c", "tile.cu")
+    # That every fat binary has its record, and every cubin the architecture it is stored for, is checked too.
+    assert sorted(archs_and_forms(path, tmp_path)) == [
+        ("sm_100", "cubin"),
+        ("sm_100", "cubin"),
+        ("sm_100", "ptx"),
+        ("sm_100", "tileir"),
+    ]
 
 
 #: code that nvlink compiles

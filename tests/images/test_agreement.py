@@ -117,3 +117,15 @@ def test_a_sentence_tells_both_sides_of_a_contradiction(triple, arch, recognised
     sentence = told(triple, arch, recognised)[0]
     assert words in sentence
     assert sentence.startswith("stored for ")
+
+
+@pytest.mark.parametrize(
+    ("stored", "neighbour", "expected"),
+    [("sm_100", "sm_100", 0), ("sm_100f", "sm_100f", 0), ("sm_100", "sm_103", 1), ("sm_103", "sm_103", 1)],
+)
+def test_a_cubin_beside_the_tile_ir_it_was_made_of_may_be_for_the_variant_a(stored, neighbour, expected):
+    made = image(b"x", target=Target(NVIDIA, stored), form="cubin")
+    others = [made, image(b"y", target=Target(NVIDIA, neighbour), form="tileir")]
+    codes = [item.code for item in disagreements(made, cubin("sm_100a"), others)]
+    assert codes == ["FP1102"] * expected
+    assert [item.code for item in disagreements(made, cubin("sm_100a"), others[:1])] == ["FP1102"]

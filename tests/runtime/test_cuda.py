@@ -73,6 +73,13 @@ def test_real_files_register_all_that_they_have(name: str) -> None:
     assert len(places(data)) == data.count(FATBIN[:8]) - (name == "mac.o")
 
 
+def test_tile_code_has_records_in_a_section_of_its_own() -> None:
+    alone = library([0x10000])
+    assert [code for code, _ in told(alone)] == ["FP3032"]
+    more = build.Section(".nvFatBinSegmentAlt", record(0x10000 + STEP), flags=build.ALLOC | build.WRITE, addr=0x30000)
+    assert told(library([0x10000], others=[more])) == []
+
+
 def test_a_program_without_sections_has_the_same_fat_binaries() -> None:
     whole, bare = ((HOSTS / name).read_bytes() for name in ("librel.so", "librel.bare.so"))
     assert [at for _, at in places(bare)] == [at for _, at in places(whole)]

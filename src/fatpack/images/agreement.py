@@ -10,7 +10,7 @@ from fatpack.findings import finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from fatpack.images import Recognised
     from fatpack.model import Finding, Image, Target
@@ -186,8 +186,11 @@ _KNOWN: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {}
 _MOST_KNOWN = 1000
 
 
-def disagreements(image: Image, recognised: Recognised) -> Iterator[Finding]:
-    """Yield a finding for everything in which the bytes of an image contradict what is stored about it."""
+def disagreements(image: Image, recognised: Recognised, neighbours: Sequence[Image] = ()) -> Iterator[Finding]:
+    """Yield a finding for everything in which the bytes of an image contradict what is stored about it.
+
+    ``neighbours`` are the images of its container.
+    """
     target = image.target
     labels = (image.form, target.triple, target.arch, recognised.form, recognised.triple, recognised.arch)
     problems = _KNOWN.get(labels)
@@ -196,7 +199,8 @@ def disagreements(image: Image, recognised: Recognised) -> Iterator[Finding]:
             _KNOWN.clear()
         problems = _KNOWN[labels] = tuple(_of_labels(image.form, target, recognised))
     for code, problem in problems:
-        yield finding(code, image.span, problem)
+        if code != "FP1102" or not _is_made_of_tile_ir(image, recognised, neighbours):
+            yield finding(code, image.span, problem)
     if recognised.size is not None and recognised.size > image.size:
         yield finding(
             "FP1104",
@@ -204,6 +208,20 @@ def disagreements(image: Image, recognised: Recognised) -> Iterator[Finding]:
             f"its headers describe {recognised.size} bytes, and {image.size} are there",
             "cut short?",
         )
+
+
+def _is_made_of_tile_ir(image: Image, recognised: Recognised, neighbours: Sequence[Image]) -> bool:
+    """Return whether a cubin for a variant ``a`` that was not stored lies beside the Tile IR it was made of.
+
+    QUIRK(nvcc 13.5, --enable-tile): tileiras compiles for sm_100a, and nvcc stores that for the sm_100 it was told.
+    """
+    stored, claimed = _nvidia(image.target.arch), _nvidia(recognised.arch)
+    return (
+        recognised.form == "cubin"
+        and stored is not None
+        and claimed == (stored[0], "a")
+        and any(item.form == "tileir" and item.target.arch == image.target.arch for item in neighbours)
+    )
 
 
 def _of_labels(stored: str, target: Target, recognised: Recognised) -> Iterator[tuple[str, str]]:

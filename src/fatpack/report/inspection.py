@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fatpack.images import Recognised
     from fatpack.images.kernel import Kernel
     from fatpack.io.source import Source, View
+    from fatpack.model import Image
     from fatpack.scan import Found
 
 SCHEMA = "fatpack.inspect/1"
@@ -148,7 +149,7 @@ class _Inspection:
             is_late = not self._inflates and unread > self._small
             if not is_late:
                 self._small -= unread
-                images = [self._looked_at(image) for image in images]
+                images = [self._looked_at(image, container.images) for image in images]
         record: dict[str, Any] = {
             "format": container.format,
             "version": container.version,
@@ -171,7 +172,7 @@ class _Inspection:
                 self.findings.append(finding(code, container.images[at].span, message))
         return record
 
-    def _looked_at(self, found: FoundImage) -> FoundImage:
+    def _looked_at(self, found: FoundImage, neighbours: Sequence[Image]) -> FoundImage:
         """Return an image that was only listed inflated and recognised, as far as that can be done."""
         if found.recognised is not UNREAD or not found.image.size:
             return found
@@ -183,7 +184,7 @@ class _Inspection:
                 self.findings.append(finding("FP1107", found.image.span, text, "from here on they are only listed"))
             return found
         try:
-            return looked_at(found)
+            return looked_at(found, neighbours)
         except Unsupported:  # its container has said so
             return found
         except FormatError as error:

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from fatpack.runtime.pointer import Pointer, Program
 
 #: What compilers call the section; linkers cut the name to 8 bytes in PE images.
-NAMES = (".nvFatBinSegment", ".nvFatBi")
+#: QUIRK(nvcc 13.5, --enable-tile): fat binaries of tile code have records in a section of their own.
+NAMES = (".nvFatBinSegment", ".nvFatBinSegmentAlt", ".nvFatBi")
 
 MAGIC = 0x466243B1
 _VERSION, _LINKED_VERSION = 1, 2

@@ -135,7 +135,7 @@ def _recognise_now(stored: Sequence[Image], depth: int) -> tuple[FoundImage, ...
     results = []
     for place, image in placed:
         recognised, inside = seen[place]
-        odd = () if recognised is images.UNREAD else disagreements(image, recognised)
+        odd = () if recognised is images.UNREAD else disagreements(image, recognised, stored)
         results.append(FoundImage(image, recognised, (*odd, *inside)))
         # What lies inside belongs to the first image of a span: each level would multiply it otherwise.
         seen[place] = (recognised, ())
@@ -147,13 +147,15 @@ def _start(placed: tuple[tuple[tuple[str, ...], int, int], Image]) -> int:
     return placed[0][1]
 
 
-def looked_at(found: FoundImage) -> FoundImage:
+def looked_at(found: FoundImage, neighbours: Sequence[Image] = ()) -> FoundImage:
     """Return an image that was listed without looking at it (``images.UNREAD``), inflated and recognised.
 
-    Raises FormatError when it does not inflate, Unsupported when nobody can.
+    ``neighbours`` are the images of its container. Raises FormatError when it does not inflate, Unsupported when nobody
+    can.
     """
     recognised = images.recognise(found.image.data)  # type: ignore[arg-type]  # every parsed image is a View
-    return found.replace(recognised=recognised, inside=(*disagreements(found.image, recognised), *found.inside))
+    odd = disagreements(found.image, recognised, neighbours)
+    return found.replace(recognised=recognised, inside=(*odd, *found.inside))
 
 
 def _recognise(image: Image, depth: int) -> tuple[Recognised, tuple[Found | Finding, ...]]:

@@ -93,7 +93,7 @@ PREFIXES = (OFFLOADING_NAME, BUNDLE_PREFIX)
 NAMES = (b".hip_fatbin", b".nv_fatbin", b"__nv_relfatbin")
 
 #: Sections that say something about device code elsewhere: where it is, how much of it, what is in it.
-TABLES = (b".hipFatBinSegment", b".nvFatBinSegment", b"__nv_module_id", b".tgtimg", b".tgtsym")
+TABLES = (b".hipFatBinSegment", b".nvFatBinSegment", b".nvFatBinSegmentAlt", b"__nv_module_id", b".tgtimg", b".tgtsym")
 SIZES_PREFIX = b"__CLANG_OFFLOAD_BUNDLE_SIZE__"
 
 #: what the section of an image is called when nothing but its header is left: numbers of sections must not change

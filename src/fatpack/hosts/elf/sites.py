@@ -39,7 +39,7 @@ BUNDLE_PREFIX = "__CLANG_OFFLOAD_BUNDLE__"
 
 #: Sections that say where device code is, how much of it, or what is in it. DPC++ of 2019 and 2020 made one of sizes
 #: per target, named ``<prefix><bundle ID>``.
-TABLES = (".hipFatBinSegment", ".nvFatBinSegment", "__nv_module_id", ".tgtimg", ".tgtsym")
+TABLES = (".hipFatBinSegment", ".nvFatBinSegment", ".nvFatBinSegmentAlt", "__nv_module_id", ".tgtimg", ".tgtsym")
 SIZES_PREFIX = "__CLANG_OFFLOAD_BUNDLE_SIZE__"
 
 #: QUIRK(LLVM 14, -fopenmp-new-driver): one section per image, ``.llvm.offloading.<triple>.<arch>.<extension>``, which
@@ -56,6 +56,7 @@ _NEEDLES = (
     b"OFFLOAD_DEVICE_CODE\0",
     b".hipFatBinSegment\0",
     b".nvFatBinSegment\0",
+    b".nvFatBinSegmentAlt\0",
     b"__nv_module_id\0",
     b".tgt",
 )

@@ -35,6 +35,7 @@ _NAMES = {
     b".hipFatBinSegment": "table",
     b".nvFatBi": "table",
     b".nvFatBinSegment": "table",
+    b".nvFatBinSegmentAlt": "table",
     b"__nv_mod": "table",
     b"__nv_module_id": "table",
     b".tgtimg": "table",
