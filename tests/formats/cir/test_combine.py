@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from tests import reference
 from tests.builders.cir import HOST, SM_80, SM_90, Builder, combined, container_of, image_of, joined, parsed, splits
 
 from fatpack.errors import FormatError, Unsupported, UsageError
 from fatpack.formats import cir
+from fatpack.formats.cir.aliases import AliasTable, needs
 from fatpack.formats.cir.bundle_id import module_name
 from fatpack.formats.cir.stored import Nested
-from fatpack.model import Target
+from fatpack.model import Image, Target
 
 EMPTY = "module {\n}\n"
 IDS = (HOST, SM_80, "hip-amdgcn-amd-amdhsa--gfx90a:xnack+", "hip-amdgcn-amd-amdhsa--gfx90a:xnack-")
@@ -231,6 +235,34 @@ def test_crlf_survives() -> None:
     assert lines_of(made, "#a") == ["#a = 1 : i32"]
 
 
+def most_of_a_split(image: Image) -> int:
+    """Return the bytes of a module, of the aliases it uses and of the resources around it, each in a line."""
+    record = image.record
+    assert isinstance(record, Nested)
+    table = AliasTable(record.outline)
+    used = needs(table, [(record.module.start, record.module.end)]).aliases
+    aliases = sum(end - start + 1 for start, end in map(table.span, used))
+    return image.size + 1 + aliases + sum(end - start + 1 for start, end in record.outline.metadata)
+
+
+@pytest.mark.parametrize(
+    "metadata", ['{-#dialect_resources:{builtin:{k:"0x0400000001",l:"0x0400000002"}}#-}', "{-##-}"]
+)
+def test_resources_are_never_spelled_longer_than_they_were(metadata: str, tmp_path: Path) -> None:
+    uses = " a.k = dense_resource<k> : tensor<1xi8>," if "builtin" in metadata else ""
+    text = f"{metadata}module attributes {{cir.offload.container}} {{"
+    for kind, spelling in (("host", HOST), ("device", SM_80)):
+        text += f'module @{kind} attributes {{{uses}cir.offload.bundle_id = "{spelling}",'
+        text += f"cir.offload.kind = #cir.offload<{kind}>}} {{}}"
+        uses = uses.replace("a.k", "a.l").replace("<k>", "<l>")
+    text += "}"
+    for image, part in zip(parsed(text).images, splits(text), strict=True):
+        assert len(part) <= most_of_a_split(image)
+    path = tmp_path / "device.mlir"
+    path.write_bytes(splits(text)[1])
+    reference.run("mlir-opt", "--allow-unregistered-dialect", path)
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_random_modules_survive_combining_and_splitting_for_ever(seed: int) -> None:
     files = [Builder(1000 * seed + number, is_wide=seed % 2 == 0).file() for number in range(2 + seed % 3)]
@@ -238,6 +270,8 @@ def test_random_modules_survive_combining_and_splitting_for_ever(seed: int) -> N
     container = parsed(made, strict=True)
     assert not container.findings
     assert len(container.images) == len(files)
+    for image, part in zip(container.images, splits(made), strict=True):
+        assert len(part) <= most_of_a_split(image)
     for form in ("attribute", "op"):
         again = combined(
             *((data, image.attrs["id"]) for data, image in zip(splits(made), container.images, strict=True)), form=form

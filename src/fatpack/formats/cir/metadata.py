@@ -110,26 +110,36 @@ def spelled(key: bytes) -> bytes:
     return key if BARE_ID.fullmatch(key) else escaped(key)
 
 
-def write(found: Iterable[Entry]) -> Iterator[Piece]:
+def write(found: Iterable[Entry], most: int | None = None) -> Iterator[Piece]:
     """Yield a metadata block with these resources, nothing for none; sections and groups in alphabetical order.
 
     Which group comes first must not depend on the modules that use it: splitting and combining would turn them round.
+    The block is laid out as MLIR prints it; without a blank where it would have more than ``most`` bytes.
     """
     sections: dict[bytes, dict[bytes, list[Entry]]] = {}
     for entry in found:
         sections.setdefault(entry.section, {}).setdefault(entry.group, []).append(entry)
     if not sections:
         return
-    before = b"{-#\n"
+    pieces = list(_block_of(sections, b"\n", b"  "))
+    yield from pieces if most is None or sum(map(len, pieces)) <= most else _block_of(sections, b"", b"")
+    yield b"\n"
+
+
+def _block_of(sections: dict[bytes, dict[bytes, list[Entry]]], line: bytes, indent: bytes) -> Iterator[Piece]:
+    """Yield a metadata block with ``line`` where lines end, and ``indent`` for each level before them."""
+    blank = indent[:1]
+    opener = b":" + blank + b"{"
+    before = b"{-#"
     for section, groups in sorted(sections.items()):
-        yield before + b"  %s: {" % spelled(section)
+        yield before + line + indent + spelled(section) + opener
         comma = b""
         for group, items in sorted(groups.items()):
-            yield comma + b"\n    %s: {" % spelled(group)
+            yield comma + line + 2 * indent + spelled(group) + opener
             for number, entry in enumerate(items):
-                yield b"%s\n      %s: " % (b"," if number else b"", spelled(entry.key))
+                yield (b"," if number else b"") + line + 3 * indent + spelled(entry.key) + b":" + blank
                 yield entry.value
-            comma = b"\n    },"
-        yield b"\n    }\n  }"
-        before = b",\n"
-    yield b"\n#-}\n"
+            comma = line + 2 * indent + b"},"
+        yield line + 2 * indent + b"}" + line + indent + b"}"
+        before = b","
+    yield line + b"#-}"

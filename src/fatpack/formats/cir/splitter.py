@@ -65,4 +65,4 @@ def _pieces(record: Nested, table: AliasTable, numbers: Iterable[int], kept: lis
         yield b"".join(lines)
     yield view.slice(module.start, module.end - module.start)
     yield b"\n"
-    yield from metadata.write(kept)
+    yield from metadata.write(kept, sum(end - start for start, end in record.outline.metadata))
