@@ -58,6 +58,22 @@ def test_a_module_without_one_has_none() -> None:
     assert binaries(b'module attributes {cir.cu.device_binary} {\n  cir.global @x = "__cuda_fatbin_str"\n}\n') == []
 
 
+@pytest.mark.parametrize(
+    ("version", "opener", "closer"), [(0, "{", "}"), (4, "{", "}"), (6, "{", "}"), (6, "<{", "}>")]
+)
+def test_the_global_of_a_lowered_module_in_bytecode(version: int, opener: str, closer: str, tmp_path: Path) -> None:
+    value = f"{escaped(DATA).decode('latin-1')} : !cir.array<!cir.int<u, 8> x {len(DATA) + 9}>, trailing_zeros"
+    attrs = f'{opener}initial_value = #cir.const_array<{value}>, sym_name = "__hip_fatbin_str"{closer}'
+    path = tmp_path / "in.mlir"
+    path.write_text(f'module {{\n  "cir.global"() {attrs} : () -> ()\n}}\n')
+    options = ["--allow-unregistered-dialect", "--emit-bytecode", f"--emit-bytecode-version={version}"]
+    run("mlir-opt", *options, path, "-o", tmp_path / "in.mlirbc")
+    found = binaries_in(BytesSource((tmp_path / "in.mlirbc").read_bytes(), "x").view())
+    assert [(item.holder, item.data.tobytes()) for item in found if isinstance(item, DeviceBinary)] == [
+        ("@__hip_fatbin_str", DATA + bytes(9))
+    ]
+
+
 @pytest.mark.parametrize("version", [0, 4, 6])
 def test_the_attribute_of_a_module_in_bytecode(version: int, tmp_path: Path) -> None:
     offload = b"\x10\xff\x10\xad" + bytes(60)

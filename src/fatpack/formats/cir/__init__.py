@@ -83,7 +83,7 @@ DOC = Doc(
         "Bytecode is split, never combined: its tables would have to be renumbered, even where only a dialect can.",
         "A module that is split off bytecode keeps the tables of the whole file, the host's strings among them.",
         "Symbols of registered operations in bytecode of versions 5 and 6 cannot be read.",
-        "A GPU binary in a lowered module in bytecode is in an encoding of ClangIR's own, and is not found.",
+        "A GPU binary in a lowered module in bytecode of ClangIR is in an encoding of its own, and is not found.",
         "Blanks and comments between modules, and unused aliases, are lost when a container is written anew.",
         "A container that starts behind more than 64 MiB of alias definitions is not noticed by itself.",
         "Resources of dialects other than builtin are not renamed: modules that use one key differently are refused.",

@@ -73,36 +73,37 @@ def device_binaries(outline: Outline) -> Iterator[DeviceBinary]:
 def _in_module(module: Module) -> Iterator[DeviceBinary]:
     attr = module.attr(ATTRIBUTE)
     if attr and attr.value and read(Text(module.text), (attr.value[0], attr.value[0] + 1)) == b'"':
-        yield _binary(module.text, attr.value[0], ATTRIBUTE.decode())
+        yield literal(module.text, attr.value[0], ATTRIBUTE.decode())
     for symbol, start, end in module.contents.binaries:
         text = Text(module.text.slice(0, end))
         found = text.search(_CONSTANT, start)
         if found:
-            yield _binary(module.text, text.end(found), f"@{symbol}")
+            yield literal(module.text, text.end(found), f"@{symbol}")
     for inner in module.modules:
         yield from _in_module(inner)
 
 
-def _binary(view: View, at: int, holder: str) -> DeviceBinary:
+def literal(view: View, at: int, holder: str) -> DeviceBinary:
+    """Return the GPU binary whose string starts at ``at``. Raises BadValue where its type or its size is wrong."""
     text = Text(view)
     end = text.string_end(at)
-    literal = view.slice(at + 1, end - at - 2)
+    inside = view.slice(at + 1, end - at - 2)
     found = text.match(_ARRAY, end)
     if not found:
         raise fault(view, end, "a GPU binary without its type", expected="': !cir.array<!u8i x SIZE>'")
     size, has_zeros = int(found[1]), found[2] is not None
 
     def bytes_of() -> bytes:
-        data = unescaped(literal.tobytes())
+        data = unescaped(inside.tobytes())
         return data + bytes(size - len(data)) if has_zeros and len(data) < size else data
 
-    if size > len(literal) + (limits.INFLATED_FLOOR if has_zeros else 0):
+    if size > len(inside) + (limits.INFLATED_FLOOR if has_zeros else 0):
         raise BadValue(
-            f"a GPU binary of {size} bytes in {len(literal)} bytes of text",
+            f"a GPU binary of {size} bytes in {len(inside)} bytes of text",
             format="cir-offload-container",
             offset=view.offset(at),
             chain=view.chain,
         )
     name = Derived(holder)
-    source = InflatedSource(size, bytes_of, name, present=len(literal), origin=view.source)
+    source = InflatedSource(size, bytes_of, name, present=len(inside), origin=view.source)
     return DeviceBinary(holder, view.span(at, end - at), View(source, 0, size, (*view.chain, name)))

@@ -1,15 +1,17 @@
-"""GPU binaries inside host modules in bytecode: raw bytes in the string table.
+"""GPU binaries inside host modules in bytecode.
 
-Only the attribute ``cir.cu.device_binary`` is found. After lowering the binary is in ``#cir.const_array``, an attribute
-in ClangIR's own encoding, which is numbered without versions and cannot be read.
+That of the attribute ``cir.cu.device_binary`` is raw bytes in the string table. After lowering the binary is in
+``#cir.const_array``: found where that is text, as for operations that were not registered; ClangIR's own encoding is
+numbered without versions and cannot be read.
 """
 
 from __future__ import annotations
 
 from fatpack.formats.cir.bytecode.container import attributes
+from fatpack.formats.cir.bytecode.functions import functions
 from fatpack.formats.cir.bytecode.operations import Walker
 from fatpack.formats.cir.bytecode.tables import File
-from fatpack.formats.cir.device_binary import ATTRIBUTE, DeviceBinary
+from fatpack.formats.cir.device_binary import ATTRIBUTE, DeviceBinary, literal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,4 +38,10 @@ def _in_modules(file: File, outer: Node) -> Iterator[DeviceBinary]:
             if place:
                 start, size = place
                 yield DeviceBinary(ATTRIBUTE.decode(), file.view.span(start, size), file.view.slice(start, size))
+        for symbol, number in functions(file, node).binaries:
+            value = file.attribute(number)
+            text = file.view.slice(0, value.end)
+            quote = text.find(b'"', value.start)
+            if quote >= 0:
+                yield literal(text, quote, f"@{symbol}")
         yield from _in_modules(file, node)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from fatpack.errors import FormatError
+from fatpack.formats.cir.contents import BINARIES
 from fatpack.formats.cir.strings import unescaped
 from fatpack.record import Record
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from fatpack.formats.cir.bytecode.tables import File
 
 _SYMBOL, _CONVENTION, _LAUNCHES = b"sym_name", b"calling_conv", b"cu.kernel_name"
+_VALUE, _ARRAY = b"initial_value", b"#cir.const_array<"
 _KERNEL_NAME = re.compile(rb'#cir\.cu\.kernel_name<(?:"((?:[^"\\]|\\.)*)"|([^>"]*))>')
 
 
@@ -26,12 +28,14 @@ class Functions(Record):
     """The symbols of a module in order, its kernels, and the kernels it launches, each with the stub that does.
 
     The symbol of a stub is None where it cannot be read; ``has_all`` is false where that of any function cannot.
+    ``binaries`` are the globals that hold a GPU binary as text: symbol, and number of the attribute.
     """
 
     symbols: tuple[str, ...]
     kernels: tuple[str, ...]
     launches: tuple[tuple[str | None, str], ...]
     has_all: bool
+    binaries: tuple[tuple[str, int], ...]
 
 
 class _Words(Record):
@@ -40,6 +44,7 @@ class _Words(Record):
     symbol: str | None
     is_kernel: bool
     launches: str | None
+    array: int | None = None
 
 
 def functions(file: File, node: Node) -> Functions:
@@ -48,6 +53,7 @@ def functions(file: File, node: Node) -> Functions:
     symbols: list[str] = []
     kernels: list[str] = []
     launches: list[tuple[str | None, str]] = []
+    binaries: list[tuple[str, int]] = []
     has_all = True
     for start in node.attributed:
         head = node.head(file, start)
@@ -60,11 +66,13 @@ def functions(file: File, node: Node) -> Functions:
         has_all = has_all and (not is_function or (is_whole and found.symbol is not None))
         if found.symbol is not None:
             symbols.append(found.symbol)
+            if found.array is not None and found.symbol in BINARIES:
+                binaries.append((found.symbol, found.array))
         if is_function and found.launches is not None:
             launches.append((found.symbol, found.launches))
         elif is_function and found.is_kernel and found.symbol is not None:
             kernels.append(found.symbol)
-    return Functions(tuple(symbols), tuple(kernels), tuple(launches), has_all)
+    return Functions(tuple(symbols), tuple(kernels), tuple(launches), has_all, tuple(binaries))
 
 
 class _Reader:
@@ -87,7 +95,8 @@ class _Reader:
         more = self._dictionary(file.properties(head.properties).varint())
         symbol = more.symbol if found.symbol is None else found.symbol
         launches = more.launches if found.launches is None else found.launches
-        return _Words(symbol, found.is_kernel or more.is_kernel, launches), True
+        array = more.array if found.array is None else found.array
+        return _Words(symbol, found.is_kernel or more.is_kernel, launches, array), True
 
     def _dictionary(self, number: int) -> _Words:
         found = self._known.get(number)
@@ -97,11 +106,13 @@ class _Reader:
             symbol = file.attribute(attrs[_SYMBOL]).string() if _SYMBOL in attrs else None
             convention = file.attribute(attrs[_CONVENTION]).text() if _CONVENTION in attrs else None
             kernel = file.attribute(attrs[_LAUNCHES]).text() if _LAUNCHES in attrs else None
+            array = _VALUE in attrs and file.attribute(attrs[_VALUE]).starts_with(_ARRAY)
             name = _KERNEL_NAME.fullmatch(kernel.strip()) if kernel else None
             found = self._known[number] = _Words(
                 None if symbol is None else _decoded(symbol),
                 b"kernel" in (convention or b""),
                 _decoded(unescaped(name[1]) if name[1] is not None else name[2]) if name else None,
+                attrs[_VALUE] if array else None,
             )
         return found
 

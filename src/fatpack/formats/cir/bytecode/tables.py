@@ -264,6 +264,10 @@ class Attribute(Record):
             return None
         return self.file.view.read(self.start, self.end - self.start).partition(b"\0")[0]
 
+    def starts_with(self, text: bytes) -> bool:
+        """Return whether the attribute is MLIR text that starts so; it may be as long as a GPU binary."""
+        return not self.is_encoded and self.file.view.head(self.start, len(text)) == text and self.end > self.start
+
     def string(self) -> bytes | None:
         """Return the value of a string, with or without a type; None for anything else."""
         stream = self._builtin()
