@@ -64,6 +64,12 @@ def test_without_a_deep_search_the_hint_says_how_to_get_them() -> None:
     assert "--deep" not in next(scan(BytesSource(data).view(), deep=True)).hint  # type: ignore[union-attr]
 
 
+def test_a_cut_device_image_has_nothing_that_is_left() -> None:
+    (item,) = scan(BytesSource(CUBINS[0][:-100]).view())
+    assert isinstance(item, Finding)
+    assert item.hint == "the file looks cut short"
+
+
 def test_of_a_file_that_is_nothing_else_the_same_is_found() -> None:
     images, codes = found(b"some data " + FATBIN[:1500])
     assert images == [("cuda-fatbin", CUBINS[:2])]

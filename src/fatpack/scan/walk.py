@@ -37,7 +37,7 @@ def file(view: View, member: str | None, depth: int, deep: bool = False) -> Iter
         for site in _places(view, host):
             if isinstance(site, Finding):
                 is_damaged = is_damaged or site.severity == "error"
-                yield _advised(site, host, deep)
+                yield _advised(site, host, deep, view)
                 if deep and site.code == "FP2101":
                     rest = view.slice(site.span.start - view.start, site.span.size)
                     yield from _deep(rest, [], "raw", member, depth, may_be_cut=True)
@@ -65,11 +65,16 @@ def file(view: View, member: str | None, depth: int, deep: bool = False) -> Iter
 _LEFT = "--deep lists what is left of its device code"
 
 
-def _advised(item: Finding, host: str, deep: bool) -> Finding:
-    """Return a finding of a host with the advice to search the whole file, if that was not done and may find more."""
+def _advised(item: Finding, host: str, deep: bool, view: View) -> Finding:
+    """Return a finding of a host with the advice to search the whole file, if that was not done and may find more.
+
+    A device image, which is an ELF file too, has nothing in it.
+    """
     if deep:
         return item.replace(hint="") if item.hint.startswith("--deep") else item
     if item.severity != "error" or (host not in ("elf", "coff", "pe") and item.code != "FP2101"):
+        return item
+    if host == "elf" and images.recognise(view).form in ("cubin", "code-object"):
         return item
     return item.replace(hint=f"{item.hint}; {_LEFT}" if item.hint else _LEFT)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -200,6 +201,17 @@ def test_a_cut_file_is_told(dump: Fatpack, size: int) -> None:
         ran = dump(*options, "a.fatbin")
         assert (ran.code, ran.err.splitlines()[-1]) == (1, "cuobjdump fatal   : Invalid fatbin header in '@/a.fatbin'")
     assert [path.name for path in Path().iterdir()] == ["a.fatbin"]
+
+
+@pytest.mark.parametrize("size", [64, 1000, len(CUBIN) // 2, len(CUBIN) - 1])
+def test_a_cut_cubin_is_told(dump: Fatpack, size: int) -> None:
+    Path("a.cubin").write_bytes(CUBIN[:size])
+    for options in (["-lelf"], [], ["-res-usage"], ["-ltext"], ["-xelf", "all"]):
+        ran = dump(*options, "a.cubin")
+        assert (ran.code, ran.out) == (1, "")
+        assert re.search(rf"a.cubin: its headers describe \d+ bytes, and {size} are there\n", ran.err)
+        assert ran.err.splitlines()[-1] == "cuobjdump fatal   : Invalid ELF in '@/a.cubin'"
+    assert [path.name for path in Path().iterdir()] == ["a.cubin"]
 
 
 def test_bytes_behind_the_last_fat_binary_are_told(dump: Fatpack) -> None:

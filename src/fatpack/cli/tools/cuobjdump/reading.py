@@ -124,7 +124,11 @@ def _file(view: View, wants_all: bool, *, is_member: bool) -> Iterator[Item]:
     elf = elf_header(view, head)
     if elf is not None and elf.machine == CUDA:
         yield Place()
-        yield Cubin(view, is_member)
+        size, _ = elf.extent()
+        if size is not None and size > len(view):
+            yield Damage(f"{view.chain[-1]}: its headers describe {size} bytes, and {len(view)} are there", "ELF")
+        else:
+            yield Cubin(view, is_member)
         return
     host = next((name for name in _OBJECTS if name in hosts.ROOMS and hosts.room(name).detect(view)), None)
     if host is not None:
