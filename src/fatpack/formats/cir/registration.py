@@ -12,6 +12,7 @@ from fatpack.formats.cir.device_binary import ATTRIBUTE
 from fatpack.formats.cir.faults import place
 from fatpack.formats.cir.symbols import symbols
 from fatpack.formats.cir.verify import Breach
+from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,29 +20,54 @@ if TYPE_CHECKING:
 
     from fatpack.formats.cir.stored import Module, Outline
 
-_HANDLE = b"cir.cu.binary_handle"
+#: Attributes of a host module that name its GPU binary or hold it.
+KNOWING = (b"cir.cu.binary_handle", ATTRIBUTE)
 _MODELS = ("cuda", "hip")
 _HINT = "the program would launch nothing: compile the host once more with -foffload-include-binary"
 
 
+class HostFacts(Record):
+    """What a host module shows: where it starts, the globals that hold a GPU binary, the symbols it defines, how many
+    stubs launch kernels, and whether an attribute names a GPU binary."""
+
+    start: int
+    held: frozenset[str]
+    defined: frozenset[str]
+    stub_count: int
+    knows: bool
+
+
 def lost(module: Module) -> Iterator[Breach]:
     """Yield what is wrong with the registration of a host module that was lowered, or that has a GPU binary."""
-    held = {symbol for symbol, _, _ in module.contents.binaries}
-    if not held and not module.contents.may_register:
-        return
-    defined = set(symbols(module))
+    contents = module.contents
+    held = frozenset(symbol for symbol, _, _ in contents.binaries)
+    if held or contents.may_register:
+        yield from judged(
+            HostFacts(module.start, held, frozenset(symbols(module)), len(contents.stubs), _knows(module))
+        )
+
+
+def judged(host: HostFacts) -> Iterator[Breach]:
+    """Yield what is wrong with the registration of a lowered host module."""
     for model in _MODELS:
         binary, constructor, table = (f"__{model}_{name}" for name in ("fatbin_str", "module_ctor", "register_globals"))
-        if binary in held and constructor not in defined:
+        text = ""
+        if binary in host.held and constructor not in host.defined:
             text = f"the GPU binary in @{binary} is not registered: there is no @{constructor}"
-            yield Breach("FP1513", module.start, text, _HINT)
-        elif constructor in defined and binary not in held and not _knows(module):
-            yield Breach(
-                "FP1513", module.start, f"@{constructor} has nothing to register: there is no @{binary}", _HINT
-            )
-        elif constructor in defined and module.contents.stubs and table not in defined:
-            text = f"@{constructor} registers no kernels: there is no @{table}, and {_stubs(module)}"
-            yield Breach("FP1513", module.start, text, _HINT)
+        elif constructor in host.defined and binary not in host.held and not host.knows:
+            text = f"@{constructor} has nothing to register: there is no @{binary}"
+        elif constructor in host.defined and host.stub_count and table not in host.defined:
+            text = f"@{constructor} registers no kernels: there is no @{table}, and {_stubs(host.stub_count)}"
+        if text:
+            yield Breach("FP1513", host.start, text, _HINT)
+
+
+def awaited(host: HostFacts) -> Iterator[Breach]:
+    """Yield a note for a host module that launches kernels, and neither has nor registers nor knows a GPU binary."""
+    is_lowered = any(f"__{model}_module_ctor" in host.defined for model in _MODELS)
+    if host.stub_count and not host.held and not host.knows and not is_lowered:
+        text = f"{_stubs(host.stub_count)}, and the module knows no GPU binary"
+        yield Breach("FP1514", host.start, text, "right before -foffload-include-binary brings it in, and wrong after")
 
 
 def pending(outline: Outline) -> Iterator[Breach]:
@@ -52,18 +78,16 @@ def pending(outline: Outline) -> Iterator[Breach]:
     for module in outline.modules:
         yield from (breach.replace(text=f"{place(outline.text, breach.at)}: {breach.text}") for breach in lost(module))
         contents = module.contents
-        if contents.stubs and not contents.binaries and not _knows(module):
-            if contents.may_register:
-                continue  # which lost() has looked at
-            text = f"{place(outline.text, module.start)}: {_stubs(module)}, and the module knows no GPU binary"
-            hint = "right before -foffload-include-binary brings it in, and wrong after"
-            yield Breach("FP1514", module.start, text, hint)
+        if contents.may_register:
+            continue  # which lost() has looked at
+        held = frozenset(symbol for symbol, _, _ in contents.binaries)
+        for breach in awaited(HostFacts(module.start, held, frozenset(), len(contents.stubs), _knows(module))):
+            yield breach.replace(text=f"{place(outline.text, module.start)}: {breach.text}")
 
 
 def _knows(module: Module) -> bool:
-    return any(module.attr(name) is not None for name in (_HANDLE, ATTRIBUTE))
+    return any(module.attr(name) is not None for name in KNOWING)
 
 
-def _stubs(module: Module) -> str:
-    count = len(module.contents.stubs)
+def _stubs(count: int) -> str:
     return "one stub launches a kernel" if count == 1 else f"{count} stubs launch kernels"

@@ -7,11 +7,16 @@ numbered without versions and cannot be read.
 
 from __future__ import annotations
 
+from itertools import chain
+
+from fatpack.findings import finding
 from fatpack.formats.cir.bytecode.container import attributes
 from fatpack.formats.cir.bytecode.functions import functions
 from fatpack.formats.cir.bytecode.operations import Walker
+from fatpack.formats.cir.bytecode.registration import host_facts
 from fatpack.formats.cir.bytecode.tables import File
 from fatpack.formats.cir.device_binary import ATTRIBUTE, DeviceBinary, literal
+from fatpack.formats.cir.registration import awaited, judged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,15 +24,24 @@ if TYPE_CHECKING:
 
     from fatpack.formats.cir.bytecode.operations import Node
     from fatpack.io.source import View
+    from fatpack.model import Finding
 
 
-def binaries(view: View) -> Iterator[DeviceBinary]:
-    """Yield the GPU binaries of all modules of a file. Raises BadValue for damage."""
+def binaries(view: View) -> Iterator[DeviceBinary | Finding]:
+    """Yield the GPU binaries of all modules of a file, and what is wrong with their registration.
+
+    Raises BadValue for damage.
+    """
     file = File(view)
     walker = Walker(file)
-    yield from _in_modules(file, walker.walk())
+    root = walker.walk()
+    yield from _in_modules(file, root)
     if walker.damage:
         raise walker.damage
+    for node in root.modules:
+        shown = host_facts(file, node)
+        for breach in chain(judged(shown), awaited(shown)) if shown else ():
+            yield finding(breach.code, view.span(breach.at, 0), breach.text, breach.hint)
 
 
 def _in_modules(file: File, outer: Node) -> Iterator[DeviceBinary]:

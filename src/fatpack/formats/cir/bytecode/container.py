@@ -30,6 +30,9 @@ from fatpack.model import Container, Image, Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.formats.cir.verify import Breach
     from fatpack.io.source import View
     from fatpack.model import Finding
 
@@ -88,7 +91,7 @@ def parse_bytecode(view: View, *, strict: bool) -> Container:
         raise walker.damage
     images = tuple(_image(file, inner, known) for inner, known in zip(modules, facts.modules, strict=True))
     notes = _notes(view, file, walker, found)
-    for breach in chain(breaches(facts), misplaced(file, root)):
+    for breach in chain(breaches(facts), misplaced(file, root), _lost(file, modules, facts)):
         if strict and breach.is_fatal:
             raise damaged(view, breach.at, "IR", breach.text)
         notes.append(finding(breach.code, view.span(breach.at, 0), breach.text, breach.hint))
@@ -102,6 +105,18 @@ def parse_bytecode(view: View, *, strict: bool) -> Container:
         findings=tuple(notes),
         record=Bytecode(view, images, attrs, file),
     )
+
+
+def _lost(file: File, modules: Sequence[Node], facts: Facts) -> Iterator[Breach]:
+    """Yield what is wrong with the registration of hosts that were lowered."""
+    from fatpack.formats.cir.bytecode.registration import host_facts, is_lowered
+    from fatpack.formats.cir.registration import judged
+
+    if is_lowered(file):
+        for node, known in zip(modules, facts.modules, strict=True):
+            shown = host_facts(file, node) if known.kind == ROLES[0] else None
+            if shown:
+                yield from judged(shown)
 
 
 def _containers(file: File, root: Node) -> list[tuple[Node, str]]:

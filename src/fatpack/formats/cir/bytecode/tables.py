@@ -153,6 +153,10 @@ class File:
         size = len(self.string(number))
         return self._by_id[STRINGS].data + self._string_starts[number], size
 
+    def mentions(self, word: bytes) -> bool:
+        """Return whether a word stands anywhere in the strings, each of which ends in a NUL."""
+        return word in self._strings
+
     def _read_names(self) -> None:
         stream = self._stream(DIALECTS)
         dialects = []
