@@ -51,6 +51,12 @@ def test_bundles_are_laid_out_and_compressed_anew_image_by_image(bundle: Path, f
     assert (bundle / "again").read_bytes() == (bundle / "b.bundle").read_bytes()
 
 
+def test_an_output_needs_a_name(bundle: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("convert", "b.bundle", "--format=offload-binary", "-o", "")
+    assert (ran.code, ran.err) == (2, 'fatpack: error: the output has no name; name it with -o; "-" is stdout\n')
+    assert not (bundle / "b.offload").exists()
+
+
 def test_what_a_bundle_cannot_say_is_listed_and_nothing_written(folder: Path, fatpack: Fatpack) -> None:
     option = "--image=file=k.ptx,kind=openmp,triple=nvptx64-nvidia-cuda,arch=sm_80,feature=+ptx88,producer=me"
     fatpack("pack", option, "-o", "one.off")

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import click
 
-from fatpack.cli.options import Meter, deep_option, force_option, quiet_option, say, selector, selector_options, warn
+from fatpack.cli.options import (
+    Meter,
+    check_name,
+    deep_option,
+    force_option,
+    quiet_option,
+    say,
+    selector,
+    selector_options,
+    warn,
+)
 from fatpack.cli.packing import PACKING_KEYS, chosen_packing, packing_options
 from fatpack.errors import FatpackError
 from fatpack.io.names import stem
@@ -46,6 +56,7 @@ def command(file: str, output: str | None, lossy: bool, deep: bool, force: bool,
     nothing is written and the exit code is 1, unless --lossy is given. How a container is laid out and compressed is
     no content: say what you want with --bundle-align, --compress and so on.
     """
+    check_name(output)
     packing = {key: options.pop(key) for key in PACKING_KEYS}
     chosen = chosen_packing(packing)
     with open_source(file) as source:

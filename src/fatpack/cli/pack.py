@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 import click
 
-from fatpack.cli.options import Meter, force_option, quiet_option, say, warn
+from fatpack.cli.options import Meter, check_name, force_option, quiet_option, say, warn
 from fatpack.cli.packing import chosen_packing, packing_options
 from fatpack.errors import UsageError
 from fatpack.formats.cir.words import FORMS as CIR_FORMS
@@ -92,8 +92,7 @@ def command(
             size = sum(map(len, packed.pieces))
             say(f"would write {images_words}, {size_words(size)}", quiet=quiet)
             return 0
-        if output == "":
-            raise UsageError("the output has no name", hint='name it with -o; "-" is stdout')
+        check_name(output)
         target = _default_name(options, host, chosen.extension) if output is None else output
         meter = Meter(sum(map(len, packed.pieces)), f"packing into {target}", quiet=quiet)
         try:
