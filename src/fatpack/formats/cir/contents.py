@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from fatpack.formats.cir import patterns
-from fatpack.formats.cir.patterns import ALL, FUNCTIONS, MATTERS, MODULES, NOTHING
+from fatpack.formats.cir.patterns import ALL, FUNCTION_MATTERS, FUNCTIONS, GLOBAL_MATTERS, MODULES, NOTHING
 from fatpack.formats.cir.stored import Contents, OffloadModule, Stub
 from fatpack.formats.cir.strings import unescaped
 from fatpack.formats.cir.words import OFFLOAD_MODULE
@@ -109,7 +109,7 @@ class Tracker:
             return False
         if self.text.peek(name_end - 1) == b'"':  # in generic form the attributes stand behind the region
             return self._has_words or self.text.window is not self._looked_at
-        return self.text.match(MATTERS, name_end) is not None
+        return self.text.match(FUNCTION_MATTERS if b"func" in name else GLOBAL_MATTERS, name_end) is not None
 
     def opened(self, at: int) -> None:
         """Note that the latest operation opens a region, and which that is if nobody cared before."""

@@ -54,17 +54,36 @@ CLOSERS = re.compile(rb"\}(?:[ \t\r\n]*\})*")
 _MODULE_NAMES = rb"builtin\.module|cir\.offload\.(?:container|module)"
 #: A word that starts no operation at the start of a line: it goes on with the head of one.
 _HEAD_WORD = rb"(?!(?:module|func|return)\b)[A-Za-z_]\w*+(?![\w$.])"
-#: Behind the name of a function or global, if it may be a kernel, launch one, or hold a GPU binary: the words stand in
-#: its line, or that is not all of its head, or what follows cannot be seen. Blank lines and comments may stand between.
-_MATTERS = (
-    rb"(?=(?:[^\nkfa]++|k(?!ernel)|f(?!atbin_str)|a(?!ttributes[ \t]*+\{[ \t\r]*+(?://[^\n]*+|)\n))*+"
-    rb"(?:[kfa]|\Z|\n(?<!\{\n)(?<!\{\r\n)(?:[ \t\r]*+(?://[^\n]*+|)\n)*+"
-    rb"(?:[ \t\r]*+(?://[^\n]*+|)\Z|[ \t]*+(?:->|[%@!(),:{]|" + _HEAD_WORD + rb"))))"
-)
-MATTERS = re.compile(_MATTERS)
+
+
+def _matters(word: bytes) -> bytes:
+    """Return the expression for what stands behind the name of an operation that may have a word in its head.
+
+    The word stands in its line, or that is not all of its head, or what follows cannot be seen. Blank lines and
+    comments may stand between.
+    """
+    first = word[:1]
+    return (
+        rb"(?=(?:[^\na" + first + rb"]++|" + first + rb"(?!" + word[1:] + rb")"
+        rb"|a(?!ttributes[ \t]*+\{[ \t\r]*+(?://[^\n]*+|)\n))*+"
+        rb"(?:[a" + first + rb"]|\Z|\n(?<!\{\n)(?<!\{\r\n)(?:[ \t\r]*+(?://[^\n]*+|)\n)*+"
+        rb"(?:[ \t\r]*+(?://[^\n]*+|)\Z|[ \t]*+(?:->|[%@!(),:{]|" + _HEAD_WORD + rb"))))"
+    )
+
+
+_FUNCTION_MATTERS = _matters(b"kernel")
+_GLOBAL_MATTERS = _matters(b"fatbin_str")
+#: A function that may be a kernel or launch one, and a global that may hold a GPU binary, from behind the name on.
+FUNCTION_MATTERS = re.compile(_FUNCTION_MATTERS)
+GLOBAL_MATTERS = re.compile(_GLOBAL_MATTERS)
 _NAMES = {
     MODULES: rb"module|" + _MODULE_NAMES,
-    FUNCTIONS: rb"module|" + _MODULE_NAMES + rb"|(?=[\w$.]*(?:func|global))[\w$.]++" + _MATTERS,
+    FUNCTIONS: rb"module|"
+    + _MODULE_NAMES
+    + rb"|(?=[\w$.]*func)[\w$.]++"
+    + _FUNCTION_MATTERS
+    + rb"|(?=[\w$.]*global)[\w$.]++"
+    + _GLOBAL_MATTERS,
     ALL: rb"(?!" + _HEAD_WORD + rb')[A-Za-z_][\w$.]*+|"[\w$.]++"',
 }
 _GENERIC_NAMES = {
@@ -115,7 +134,7 @@ def group(is_certain: bool) -> Pattern[bytes]:
 
 
 #: Lines that start an operation, and are not the next key of a dictionary.
-_LINE = rb"\n(?<![,=]\n)(?<![,=][ \r]\n)[ \t]*+" + RESULTS + rb"([A-Za-z_][\w$.]*+)(?![ \t]*+[=,])"
+_LINE = rb"\n(?=[ \t%A-Za-z_])(?<![,=]\n)(?<![,=][ \r]\n)[ \t]*+" + RESULTS + rb"([A-Za-z_][\w$.]*+)(?![ \t]*+[=,])"
 _LINES = re.compile(_LINE)
 #: Operations that may stand alone in a region; any other lone word in braces is an attribute without a value.
 _WORDS = ("return", "yield", "break", "continue", "unreachable", "trap", "resume", "terminator")
