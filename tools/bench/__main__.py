@@ -36,6 +36,9 @@ SUBJECTS = {
 #: Free space that all subjects together need at a time, in bytes.
 SPACE = 5 * 10**9
 
+#: Columns of a table but the last; a longer text moves what is behind it in its row.
+WIDTHS = (64, 24, 8, 7)
+
 #: Load average above which the output says that times are disturbed.
 BUSY = 0.5
 
@@ -76,20 +79,18 @@ def figures(name: str, scratch: Path) -> Iterator[Figure]:
 
 
 def print_table(found: Iterator[Figure]) -> None:
-    """Print figures as aligned columns, and why the rest is missing if a measurement fails."""
-    rows = [("what", "measured", "target", "verdict", "made of")]
-    problem = None
+    """Print figures in columns, each when it is measured, and why the rest is missing if a measurement fails."""
+    _print_row(("what", "measured", "target", "verdict", "made of"))
     try:
         for figure in found:
-            rows.append(figure.row())
+            _print_row(figure.row())
     except BenchError as error:
-        problem = error
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        print("  ".join([*cells, row[4]]).rstrip())
-    if problem is not None:
-        print(f"not measured: {problem}")
+        print(f"not measured: {error}")
+
+
+def _print_row(row: Sequence[str]) -> None:
+    cells = [cell.ljust(width) for cell, width in zip(row, WIDTHS, strict=False)]
+    print("  ".join([*cells, row[-1]]).rstrip(), flush=True)
 
 
 if __name__ == "__main__":
