@@ -76,17 +76,21 @@ class Tracker:
 
     def functions(self, window: bytes, base: int, start: int, end: int) -> int:
         """Note the functions that are plain in a part of the window at ``base``; return the index behind the last."""
-        if self._wants_symbols or not self._has_words:
+        if not (self._has_words or self._wants_symbols):
             return start
         if self._name:
             line = _FUNCTION.match(window, start, end)
             if line is None:
                 return start
             self.finish(base + line.end())
-        match, is_kernel, kernels = patterns.functions().match, _KERNEL.search, self._kernels.append
+        match = patterns.functions(is_next=self._wants_symbols).match
+        is_kernel, kernels = _KERNEL.search, self._kernels.append
         while found := match(window, start, end):
             start = found.end()
             head, symbol = found.groups()
+            if self._wants_symbols:
+                self._symbols.append(symbol.decode())
+                continue
             if b"kernel" not in head:
                 continue
             stub = _STUB.search(head) if b"kernel_name" in head else None

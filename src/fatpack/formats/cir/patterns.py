@@ -99,7 +99,7 @@ WANTED_STRING = re.compile(b'"' + _NO_OPERATION + rb'[\w$.]+"[ \t]*\(')
 
 _runs: dict[tuple[int, bool], Pattern[bytes]] = {}
 _groups: dict[bool, Pattern[bytes]] = {}
-_functions: list[Pattern[bytes]] = []
+_functions: dict[bool, Pattern[bytes]] = {}
 
 
 def _run(wanted: int, is_certain: bool) -> bytes:
@@ -192,14 +192,14 @@ def is_region(window: bytes, at: int) -> bool:
     return found.lastindex == 2 and found[2].endswith(_LONE)
 
 
-def functions() -> Pattern[bytes]:
-    """Return the expression for text up to a function that may matter and is plain, and for that function.
+def functions(*, is_next: bool) -> Pattern[bytes]:
+    """Return the expression for a function that is plain: the next operation, or the next function that may matter.
 
     Plain is one whose head stands in one line, with nothing but a location behind its region, if it has one, and
     another operation or the end of the region it is in in the next line. The groups are the head from the name of the
     operation on, and the symbol. For text in which every ``//`` is a comment.
     """
-    if not _functions:
+    if is_next not in _functions:
         slash = _slash(True)
         inner = _any(_TEXT, STRING, slash, _group(_TEXT, STRING, slash))
         lone = rb"[ \t]*+[A-Za-z_][\w$.]*+" + b"".join(b"(?<!%s)" % word for word in _LONE) + rb"[ \t]*+\}"
@@ -210,24 +210,22 @@ def functions() -> Pattern[bytes]:
             rb"(?:\{(?<=<\{)|\{(?=" + is_dictionary + rb"))" + _any(deep, rb"\{" + _any(deep) + rb"\}") + rb"\}"
         )
         place = rb"loc\(" + _any(rb'[^()"\n]++', STRING, rb"\(" + _any(rb'[^()"\n]++', STRING) + rb"\)") + rb"\)"
-        _functions.append(
-            re.compile(
-                b"(?:|"
-                + _run(FUNCTIONS, True)
-                + rb")\n[ \t]*+([A-Za-z_][\w$.]*+(?<=func)"
-                + rb'[^\n"{}@/]*+@([A-Za-z_][\w$.]*+)'
-                + _any(flat, dictionary)
-                + rb")(?:\{(?<!<\{)(?!"
-                + is_dictionary
-                + b")"
-                + inner
-                + rb"\}|)[ \t]*+(?:"
-                + place
-                + rb"|)(?=[ \t\r]*+(?://[^\r\n]*+|)\n[ \t\r\n]*+(?://[^\r\n]*+[ \t\r\n]*+)*+"
-                + rb'(?:\}|[A-Za-z_]\w*+[.$]|(?:module|func|return)\b|"[\w$.]++"[ \t]*+\())'
-            )
+        leap = b"" if is_next else b"(?:|" + _run(FUNCTIONS, True) + b")"
+        _functions[is_next] = re.compile(
+            leap
+            + rb"\n[ \t]*+([A-Za-z_][\w$.]*+(?<=func)"
+            + rb'[^\n"{}@/]*+@([A-Za-z_][\w$.]*+)'
+            + _any(flat, dictionary)
+            + rb")(?:\{(?<!<\{)(?!"
+            + is_dictionary
+            + b")"
+            + inner
+            + rb"\}|)[ \t]*+(?:"
+            + place
+            + rb"|)(?=[ \t\r]*+(?://[^\r\n]*+|)\n[ \t\r\n]*+(?://[^\r\n]*+[ \t\r\n]*+)*+"
+            + rb'(?:\}|[A-Za-z_]\w*+[.$]|(?:module|func|return)\b|"[\w$.]++"[ \t]*+\())'
         )
-    return _functions[0]
+    return _functions[is_next]
 
 
 def count(window: bytes, start: int, end: int, counts: dict[bytes, int]) -> None:
