@@ -10,7 +10,7 @@ from fatpack.formats.cir import body, text, uses
 from fatpack.formats.cir.aliases import AliasTable, needs
 from fatpack.formats.cir.definitions import definition_at, definitions, run_end
 from fatpack.formats.cir.outline import Outliner
-from fatpack.formats.cir.strings import escaped, long_string_end, unescaped
+from fatpack.formats.cir.strings import escaped, long_string_end, unescaped, unescaped_view
 from fatpack.formats.cir.text import Text
 from fatpack.io import limits
 from fatpack.io.source import BytesSource, View
@@ -48,6 +48,13 @@ def test_an_escape_may_lie_across_blocks(size: int, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(limits, "CHUNK", 8)
     literal = b'"' + b"x" * size + rb"\\\22\"\n" * 5 + b'"'
     assert long_string_end(view_of(literal + b"rest"), 0) == len(literal)
+
+
+@pytest.mark.parametrize("size", range(9))
+def test_a_long_literal_stands_for_the_same_in_pieces(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "CHUNK", 8)
+    literal = b"x" * size + rb"\\\22\"\n\\\5C\t" * 5
+    assert unescaped_view(view_of(literal)) == b"x" * size + b'\\""\n\\\\\t' * 5
 
 
 @pytest.mark.parametrize(

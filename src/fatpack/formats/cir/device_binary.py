@@ -14,7 +14,7 @@ from fatpack.findings import finding
 from fatpack.formats.cir.detection import is_bytecode
 from fatpack.formats.cir.faults import fault
 from fatpack.formats.cir.header import read
-from fatpack.formats.cir.strings import unescaped
+from fatpack.formats.cir.strings import unescaped_view
 from fatpack.formats.cir.text import Text
 from fatpack.io import limits
 from fatpack.io.source import Derived, InflatedSource, View
@@ -94,7 +94,7 @@ def literal(view: View, at: int, holder: str) -> DeviceBinary:
     size, has_zeros = int(found[1]), found[2] is not None
 
     def bytes_of() -> bytes:
-        data = unescaped(inside.tobytes())
+        data = unescaped_view(inside)
         return data + bytes(size - len(data)) if has_zeros and len(data) < size else data
 
     if size > len(inside) + (limits.INFLATED_FLOOR if has_zeros else 0):

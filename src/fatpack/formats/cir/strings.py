@@ -115,6 +115,19 @@ def unescaped(string: bytes) -> bytes:
         return string  # no valid literal, which whoever looked for its end has said already
 
 
+def unescaped_view(literal: View) -> bytes:
+    """Return what :func:`unescaped` does for the inside of a long literal, without a copy of the literal itself."""
+    parts = []
+    at = 0
+    while at < len(literal):
+        block = literal.head(at, limits.CHUNK)
+        if at + len(block) < len(literal):
+            block = block[: _aligned(block)]
+        parts.append(unescaped(block))
+        at += len(block)
+    return b"".join(parts)
+
+
 def escaped(data: bytes) -> bytes:
     """Return a string literal, quotes included, as MLIR's printer writes these bytes."""
     return b'"%s"' % _SPECIAL.sub(lambda found: b"\\\\" if found[0] == b"\\" else b"\\%02X" % found[0][0], data)
