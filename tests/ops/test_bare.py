@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from tests.laws.rooms import FIXTURES, joined
 
-from fatpack.errors import HostError, UsageError
+from fatpack.errors import HostError, Unsupported, UsageError
 from fatpack.hosts import archive
 from fatpack.io.source import BytesSource, View
 from fatpack.model import Finding
@@ -111,7 +111,7 @@ def test_a_cir_container_loses_device_modules_only() -> None:
 
 def test_bytecode_is_refused() -> None:
     whole = view((FIXTURES / "cir" / "samples" / "container_op_v6.mlirbc").read_bytes(), "m.mlirbc")
-    with pytest.raises(UsageError, match=r"m\.mlirbc: what would be left cannot be written"):
+    with pytest.raises(Unsupported, match=r"m\.mlirbc: what would be left cannot be written"):
         remove(whole, Selector(index=2))
 
 

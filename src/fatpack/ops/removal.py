@@ -154,12 +154,11 @@ def _without_meant(part: _Part, meant: Collection[int]) -> Iterable[Piece] | Non
         return None
     if host_of(part.view) == "raw":
         try:
-            return bare.without(part.view, found, writing.without(found, meant))
+            kept = writing.without(found, meant)
         except (UsageError, Unsupported) as error:
-            if error.chain:
-                raise
             problem = f"what would be left cannot be written: {error.problem}"
-            raise type(error)(problem, hint=error.hint, chain=part.view.chain) from error
+            raise type(error)(problem, hint=error.hint, chain=error.chain or part.view.chain) from error
+        return bare.without(part.view, found, kept)
     return object_removal.without(part.view, found, meant)
 
 
