@@ -138,6 +138,25 @@ def test_a_good_container_has_no_findings() -> None:
     assert not parsed(container(module(), DEVICE)).findings
 
 
+@pytest.mark.parametrize(
+    ("operation", "place"),
+    [
+        ('"cir.x"() {\ncir.offload.kind = 1} : () -> ()', "line 4, column 1"),
+        ('"cir.x"() {a = "s{", // c {\n// d\nb = [1],\ncir.offload.kind = 1} : () -> ()', "line 6, column 1"),
+        ('%0 = "cir.x"() <{b = {c = 2}, cir.offload.kind}> : () -> i32', "line 3, column 31"),
+        ("cir.func @f() attributes {\n  cir.offload.kind} {\n}", "line 4, column 3"),
+        ('"cir.x"() {a = {cir.offload.kind = 1}} : () -> ()', ""),
+        ('"cir.x"() {a = [{\ncir.offload.kind = 1}]} : () -> ()', ""),
+        ('cir.x // {cir.offload.kind = 1\n"cir.y"() {a = "{cir.offload.kind = 1"} : () -> ()', ""),
+        ("module attributes {\na.b,\ncir.offload.kind = 1} {\nmodule attributes {\ncir.offload.kind} {\n}\n}", ""),
+    ],
+)
+def test_an_attribute_on_what_is_no_module_is_found_in_several_lines(operation: str, place: str) -> None:
+    found = parsed(container(module().replace("{\n", f"{{\n{operation}\n"), DEVICE)).findings
+    text = "expects 'cir.offload.kind' attribute to be attached to 'builtin.module'"
+    assert [item.message for item in found] == ([f"{place}: {text}"] if place else [])
+
+
 def test_the_words_of_rules_in_strings_comments_and_deeper_modules_break_none() -> None:
     body = (
         '{\n    "cir.x"() {a = "{cir.offload.kind = 1}"} : () -> ()  // {cir.offload.kind}\n'
