@@ -83,3 +83,57 @@ def test_deep_nesting_ends_where_it_should() -> None:
     depth = 30_000
     found = module("  cir.x {\n" * depth + "  }\n" * depth + "  cir.y\n")
     assert found["op_counts"] == {"cir.x": depth, "cir.y": 1}
+
+
+#: Lines with comments, or with what only looks like one, and a brace in it that would be taken for one of the region.
+COMMENTED = [
+    "cir.x : !t<a> // }",
+    "cir.x // see std::vector<int }",
+    "cir.x #cir.p</build//x.fatbin>",
+    "cir.x #cir.p</build//x.fatbin> // }",
+    'cir.x "a // }"',
+    "cir.x #cir.p<a\n // {b}\n> // }",
+    "cir.x affine_set<(d0) : (d0 >= 5)> // }",
+    "// } #cir.p<",
+    "cir.x / 2",
+]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("extra", [0, 37])
+def test_comments_are_told_from_slashes_in_any_order(extra: int, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "WINDOW", 3 * text.MARGIN + extra)
+    lines = [*COMMENTED, *reversed(COMMENTED)] * 60
+    found = module("".join(f"  {line}\n" for line in lines).replace("\n", end))
+    assert found["op_counts"] == {"cir.x": 120 * sum(line.startswith("cir.x") for line in COMMENTED)}
+
+
+#: Functions in all manners; those that are kernels have a K in their names.
+MANNERS = [
+    "cir.func @K%d() cc(ptx_kernel) {\n  }",
+    'cir.func dso_local @K%d(%%a: i1 {llvm.noundef}) cc(amdgpu_kernel) attributes {a, b = "{"} {\n  } loc(unknown)',
+    "cir.func private @K%d(i1) cc(spir_kernel)",
+    'cir.func @"K%d"() cc(ptx_kernel) {\n  }',
+    "cir.func @K%d(\n  ) cc(ptx_kernel) {\n  }",
+    'cir.func @K%d() attributes {calling_conv = #cir.cc<ptx_kernel>} {\n  } loc("a(b"(unknown))\n  // and\n',
+    'cir.func @f%d() attributes {a = "cc(ptx_kernel"} {\n    "cir.y"() {cc = "cc(ptx_kernel)"} : () -> ()\n  }',
+    "cir.func @f%d() // cc(ptx_kernel)\n  {\n  } // cc(ptx_kernel)",
+    "cir.global @kernel%d = 1 : i1",
+    '"cir.func"() <{sym_name = "K%d"}> ({\n  }) {calling_conv = 1 : ptx_kernel} : () -> ()',
+    '"cir.func"() <{sym_name = "f%d"}> ({\n  }) {a} : () -> ()',
+]
+
+
+@pytest.mark.parametrize("first", range(len(MANNERS)))
+def test_kernels_are_found_among_others_in_any_manner(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "WINDOW", 3 * text.MARGIN)
+    ordered = [MANNERS[(first + number * step) % len(MANNERS)] for step in range(1, 11) for number in range(22)]
+    body = "".join(f"  {one % number}\n" for number, one in enumerate(ordered))
+    found = module(body)
+    assert found["kernels"] == [f"K{number}" for number, one in enumerate(ordered) if "K%d" in one]
+
+
+def test_a_function_in_generic_form_is_a_kernel_by_what_stands_in_the_next_window() -> None:
+    inside = '    "cir.x"() : () -> ()\n' * (text.WINDOW // 16)
+    one = f'  "cir.func"() <{{sym_name = "f"}}> ({{\n{inside}  }}) {{calling_conv = 1 : ptx_kernel}} : () -> ()\n'
+    assert module('  "cir.y"() : () -> ()\n' + one)["kernels"] == ["f"]
