@@ -193,6 +193,17 @@ def test_obfuscated_images_are_named_and_never_read() -> None:
     assert any(isinstance(item, Found) for item in items)
 
 
+def test_what_was_cut_off_is_named_by_the_header_that_is_left() -> None:
+    whole = fatbin(entry(CUBIN), entry(cubin(90), sm=90))
+    cut = list(parse(view_of(whole[:-8])).findings)
+    assert [(item.code, item.hint) for item in cut] == [
+        ("FP1402", "the file looks cut short"),
+        ("FP1401", "the cubin for sm_90 is cut short"),
+    ]
+    (wrong,) = parse(view_of(fatbin(entry(CUBIN, padded_size=1 << 20)))).findings
+    assert (wrong.code, wrong.hint) == ("FP1401", "")
+
+
 #: what is wrong → the entry, and the codes of what is said about it; it is followed by an intact one
 DAMAGED = {
     "header size 0": (entry(CUBIN, header_size=0), ["FP1401"]),

@@ -7,11 +7,21 @@ on with the next one: by the sizes of the entry if they hold, else where the nex
 from __future__ import annotations
 
 from fatpack.errors import BadMagic, LimitExceeded, Truncated
-from fatpack.formats.cuda_fatbin.entry import image_of, read_entry
+from fatpack.formats.cuda_fatbin.entry import image_of, read_entry, target_of
 from fatpack.formats.cuda_fatbin.faults import Faults, fault
 from fatpack.formats.cuda_fatbin.group import read_group
-from fatpack.formats.cuda_fatbin.layout import ENTRY, FLAG_OBFUSCATED, FORMAT, GROUP, HEADER, MAGIC, VERSION
-from fatpack.formats.cuda_fatbin.resume import Resumption, problem_of_place, starts_fatbin
+from fatpack.formats.cuda_fatbin.layout import (
+    ENTRY,
+    FLAG_OBFUSCATED,
+    FORMAT,
+    FORMS,
+    GROUP,
+    HEADER,
+    KINDS,
+    MAGIC,
+    VERSION,
+)
+from fatpack.formats.cuda_fatbin.resume import Resumption, holds, problem_of_place, starts_fatbin
 from fatpack.formats.cuda_fatbin.stored import Entry, Fatbin, Group, Head
 from fatpack.io import limits
 from fatpack.model import Container
@@ -78,7 +88,7 @@ def read_parts(view: View, at: int, faults: Faults) -> tuple[int, View, list[Ent
             needed=size, left=left, format=FORMAT, offset=stored.offset(0), field="entries_size", chain=view.chain
         )
         faults.lost("FP1402", error, stored.span())
-    walk = _Walk(stored, faults)
+    walk = _Walk(stored, size, faults)
     walk.run()
     return version, stored, walk.parts, walk.unknown
 
@@ -112,13 +122,22 @@ def _note_obfuscated(entries: Sequence[Entry], faults: Faults) -> None:
         faults.odd("FP1408", obfuscated[0].stored.span(), text)
 
 
-class _Walk:
-    """The entries of a fat binary, from the first to the last."""
+def _lost(head: Head, room: int) -> str:
+    """Return what an image was that is not all there, "" if its header is wrong even for the ``room`` it once had."""
+    if not holds(head, room):
+        return ""
+    what = FORMS.get(head.kind, KINDS[head.kind])
+    return f"the {what} for {target_of(head).arch} is cut short" if head.sm else f"the {what} is cut short"
 
-    def __init__(self, stored: View, faults: Faults) -> None:
+
+class _Walk:
+    """The entries of a fat binary, from the first to the last; ``size`` are its bytes as its header has them."""
+
+    def __init__(self, stored: View, size: int, faults: Faults) -> None:
         self.parts: list[Entry | Group] = []
         self.unknown: list[Span] = []
         self._stored = stored
+        self._size = size
         self._faults = faults
         self._resumption: Resumption | None = None
 
@@ -157,7 +176,8 @@ class _Walk:
         if problem is not None:
             field, text = problem
             following = self._after(at)
-            error = fault(stored, at + ENTRY.field_offset(field), f"entry[{len(self.parts)}].{field}", text)
+            where, name = at + ENTRY.field_offset(field), f"entry[{len(self.parts)}].{field}"
+            error = fault(stored, where, name, text, hint=_lost(head, self._size - at))
             self._faults.lost("FP1401", error, stored.span(at, following - at))
             return (), following
         entry = stored.slice(at, head.place + head.padded_size)
