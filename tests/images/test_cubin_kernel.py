@@ -84,16 +84,24 @@ def test_the_tools_tell_what_they_were_told() -> None:
     assert facts(FIXTURES / "cuda" / "cubin" / "tiny.cuda11.8.sm_80.cubin").made_by == ()
 
 
-def test_registers_that_differ_from_those_of_the_code_are_a_contradiction() -> None:
+def with_registers(more: int) -> tuple[str, images.Facts]:
+    """Return the name of a kernel, and the facts of a cubin whose .nv.info gives it that many more registers."""
     data = bytearray((FIXTURES / "cuda" / "cubin" / "tiny.cuda11.2.sm_52.cubin").read_bytes())
     at = data.index(bytes((4, 0x2F, 8, 0)))
-    symbol = data[at + 4]
-    data[at + 8] += 1
-    found = images.facts(BytesSource(bytes(data)).view(), "cubin")
-    name = {8: "store7", 10: "bump"}[symbol]
-    assert found.contradictions == (
-        f"kernel {name} has two different numbers of registers, in .nv.info and with its code",
-    )
+    data[at + 8] += more
+    return {8: "store7", 10: "bump"}[data[at + 4]], images.facts(BytesSource(bytes(data)).view(), "cubin")
+
+
+def test_fewer_registers_than_those_of_the_code_are_a_contradiction() -> None:
+    name, found = with_registers(-1)
+    assert found.contradictions == (f"kernel {name} has fewer registers in .nv.info than with its code",)
+
+
+def test_more_registers_are_those_of_what_the_kernel_calls() -> None:
+    (name, found), (_, before) = with_registers(2), with_registers(0)
+    assert found.contradictions == ()
+    counts = [{kernel.name: kernel.registers or 0 for kernel in facts.kernels}[name] for facts in (before, found)]
+    assert counts[1] == counts[0] + 2
 
 
 def test_cubins_of_every_toolkit_are_of_one_mind() -> None:

@@ -83,18 +83,18 @@ def facts(view: View) -> Facts:
             if sections.elf.osabi == _OLD_OSABI:
                 code = sections.rows[number]
                 # Up to sm_8x, the registers are in the row of the code as well.
-                registers_of_code = code.info >> 24 or kernel.registers
+                registers_of_code = code.info >> 24
                 if kernel.registers is None:
-                    kernel = kernel.replace(registers=registers_of_code)
-                elif kernel.registers != registers_of_code:
+                    kernel = kernel.replace(registers=registers_of_code or None)
+                elif kernel.registers < registers_of_code:
+                    # More is none: nvlink raises them in .nv.info to those of the functions that a kernel calls, and
+                    # leaves the row as it was.
                     odd.append(name)
                 kernel = kernel.replace(barriers=code.flags >> 20 & 0x7F)
         kernels[name] = kernel
         check_count(view, len(kernels))
     contradictions = (
-        [f"kernel {odd[0]} {and_others(odd)}has two different numbers of registers, in .nv.info and with its code"]
-        if odd
-        else []
+        [f"kernel {odd[0]} {and_others(odd)}has fewer registers in .nv.info than with its code"] if odd else []
     )
     return Facts(tuple(kernels.values()), tuple(_made_by(sections)), tuple(contradictions))
 
