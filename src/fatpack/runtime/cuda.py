@@ -9,6 +9,9 @@ One record per translation unit. Version 2 is what a device link (nvcc -dlink) m
 memory that is filled when the program starts; in a program that has bytes there it is followed. Nothing demands that
 the fat binary lies in a section named after it: what records lead to elsewhere is found through them.
 
+The fat binary of tile code (nvcc 13.5, ``--enable-tile``) has its record in ``.nvFatBinSegmentAlt``, beside that of the
+other kernels of its unit; an RDC unit has it in ``.nv_fatbin`` all the same.
+
 How we know: ``fatbinary_section.h`` of CUDA and clang/lib/CodeGen/CGCUDANV.cpp (LLVM 22.1) for the record; objects and
 libraries of nvcc 13.0 and clang 22 for the pointers; in NVIDIA's own libraries there are as many records as fat
 binaries, but for those of a device link that had nothing to link: cubins without a symbol, which need no record.
