@@ -20,22 +20,24 @@ _expressions: list[Pattern[bytes]] = []
 
 
 def _compiled() -> list[Pattern[bytes]]:
-    """Return three expressions, for what holds no ``//`` that might be misread.
+    """Return four expressions, for what holds no ``//`` that might be misread.
 
     The first matches text outside of dialects' attributes and types, and those as far as they are plain. Strings and
     comments hide them. What they hold is read as MLIR does where it does not know the dialect: a slash means nothing.
     The second is for such a body. The third searches for a ``<`` behind a name that may begin a body with ``//`` or a
     line end in it: one whose end is not in its line. Where it finds none, a line begins outside of all bodies, and
-    every ``//`` outside of strings is a comment.
+    every ``//`` outside of strings is a comment. What it finds may stand in a comment or a string:
+    the fourth matches text as far as it has no such body.
     """
     if not _expressions:
         body = body_expression(rb'[^<>(){}\[\]"-]++')
         text = rb'[^"/#!]++|/(?:/[^\r\n]*+|(?!/))|' + STRING
         name = rb"[#!](?:[A-Za-z$._-][A-Za-z0-9$._-]*+(?:(?!<)|" + body + rb")|(?![A-Za-z$._-]))"
-        line = body_expression(rb'[^<>(){}\[\]"\n/-]++|/(?!/)')
+        short = body_expression(rb'[^<>(){}\[\]"\n/-]++|/(?!/)')
         _expressions.append(re.compile(rb"(?:" + text + b"|" + name + rb")*+"))
         _expressions.append(re.compile(body))
-        _expressions.append(re.compile(rb"<(?<=[\w$.-]<)(?!" + line[1:] + b")"))
+        _expressions.append(re.compile(rb"<(?<=[\w$.-]<)(?!" + short[1:] + b")"))
+        _expressions.append(re.compile(rb"(?:" + text + b"|" + name.replace(body, short) + rb")*+"))
     return _expressions
 
 
@@ -75,8 +77,8 @@ class Comments:
         if base + index == self._line:
             self._outside = self._line
         if self.is_outside(base + index):
-            found = _compiled()[2].search(window, index, limit)
-            end = limit if found is None else window.rfind(b"\n", index + 1, found.start())
+            doubt = _doubt(window, index, limit)
+            end = limit if doubt < 0 else window.rfind(b"\n", index + 1, doubt)
             if end > 0:
                 self._line = base + end
                 return end, True
@@ -97,7 +99,8 @@ class Comments:
                     limit = window.rfind(b"\n", position - base + 1)  # no comment lies across that
                     limit = limit if limit > position - base else len(window) - MARGIN
             index = position - base
-            index, limit = _lines(window, index, limit)
+            if limit - index > _DOUBTFUL:
+                index, limit = _lines(window, index, limit)
             found = _compiled()[0].match(window, index, limit)
             assert found is not None
             end = found.end()
@@ -128,12 +131,25 @@ def _lines(window: bytes, index: int, limit: int) -> tuple[int, int]:
 
     Whole lines without a doubtful ``<`` are left out.
     """
-    found = _compiled()[2].search(window, index, limit)
-    last = window.rfind(b"\n", index, limit if found is None else found.start()) + 1
-    if found is None:
+    doubt = _doubt(window, index, limit)
+    last = window.rfind(b"\n", index, limit if doubt < 0 else doubt) + 1
+    if doubt < 0:
         return max(index, last), limit
-    following = window.find(b"\n", min(found.start() + _DOUBTFUL, limit), limit)
+    following = window.find(b"\n", min(doubt + _DOUBTFUL, limit), limit)
     return max(index, last), following if following > 0 else limit
+
+
+def _doubt(window: bytes, index: int, limit: int) -> int:
+    """Return the index of the first name that may have a body with a ``//`` or a line end in it, -1 for none.
+
+    The part of the window begins outside of all bodies.
+    """
+    _, _, suspect, harmless = _compiled()
+    found = suspect.search(window, index, limit)
+    if found is None:
+        return -1
+    known = harmless.match(window, max(window.rfind(b"\n", index, found.start()) + 1, index), limit)
+    return found.start() if known is None else known.end() if known.end() < limit else -1
 
 
 def _line_end(text: Text, at: int) -> int:
