@@ -125,6 +125,18 @@ def test_the_stand_ins_for_nvidia_load_next_to_nothing_of_the_standard_library(
     assert loaded <= {"__future__", "fatpack", "struct", "_struct", "errno", "gc", "importlib", "itertools", "warnings"}
 
 
+def test_fat_objects_need_no_reader_and_little_of_the_standard_library(tmp_path: Path) -> None:
+    """Each module costs about a hundredth of a bare interpreter's start, and builds call the bundler for every file."""
+    made = _loaded(*BUNDLER, f"-input={OBJECT}", f"-input={CONTAINER}", "-output=fat.o", cwd=tmp_path)
+    taken = _loaded(*BUNDLER, "-unbundle", "-input=fat.o", "-output=y", "-output=z", cwd=tmp_path)
+    readers = {f"fatpack.formats.clang_bundle.{name}" for name in ("binary", "compressed", "text", "stored", "table")}
+    for loaded in (made, taken):
+        standard = {name for name in loaded if not name.startswith("fatpack")}
+        assert standard <= {"__future__", "struct", "_struct", "errno"}
+        assert not loaded & {*readers, "fatpack.codec", "fatpack.parallel", "fatpack.hosts.coff"}
+        assert len(loaded) < 60
+
+
 def test_importing_the_package_loads_only_the_package() -> None:
     program = "import sys; before = set(sys.modules); import fatpack; print(*sorted(set(sys.modules) - before))"
     command = [sys.executable, "-I", "-c", f"import sys; sys.path[:0] = {sys.path!r}\n{program}"]

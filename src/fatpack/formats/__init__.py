@@ -16,8 +16,6 @@ A format knows no host. ``MAGICS`` lets :mod:`fatpack.scan` recognise containers
 
 from __future__ import annotations
 
-from importlib import import_module
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -112,5 +110,5 @@ def room(name: str) -> Format:
     # Asked for every container of a file, and asking the import system takes several times as long.
     known = _LOADED.get(name)
     if known is None:
-        known = _LOADED[name] = import_module(ROOMS[name])
+        known = _LOADED[name] = __import__(ROOMS[name], fromlist=["DOC"])
     return known

@@ -18,8 +18,6 @@ A host knows no format: it says *where* bytes lie, ``fatpack.scan`` finds out wh
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from fatpack.errors import HostError
 from fatpack.findings import finding
 from fatpack.record import Record
@@ -122,7 +120,7 @@ def objcopy(name: str) -> Objcopy:
     if name not in _OBJCOPY:
         hint = "give an ELF or COFF object, or a PE image"
         raise HostError(f"sections cannot be added to a host of kind {name}", hint=hint)
-    return import_module(_OBJCOPY[name])
+    return __import__(_OBJCOPY[name], fromlist=["add_sections"])
 
 
 def sections(name: str, view: View) -> list[tuple[int, int, str, int]]:
@@ -130,10 +128,10 @@ def sections(name: str, view: View) -> list[tuple[int, int, str, int]]:
 
     Positions are relative to the view. A damaged host gives what can be read of it.
     """
-    listed = getattr(import_module(ROOMS[name]), "sections", None) if name in ROOMS else None
+    listed = getattr(room(name), "sections", None) if name in ROOMS else None
     return [] if listed is None else listed(view)
 
 
 def room(name: str) -> Host:
     """Return the host room of that JSON name; imports it."""
-    return import_module(ROOMS[name])
+    return __import__(ROOMS[name], fromlist=["DOC"])

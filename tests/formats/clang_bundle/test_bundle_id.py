@@ -7,13 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fatpack.errors import UsageError
-from fatpack.formats.clang_bundle import parse_id, words
+from fatpack.formats.clang_bundle import words
 from fatpack.formats.clang_bundle.bundle_id import (
     compatible,
     compatible_llvm22,
     conflict_llvm22,
     conflicts,
     id_for,
+    parse_id,
     refusal_llvm22,
     stored_by_llvm22,
     stored_id,

@@ -6,7 +6,6 @@ Nothing here imports click. Where a stand-in differs from its original, ``docs/t
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 
 from fatpack.errors import UsageError
 
@@ -34,5 +33,6 @@ def run(arguments: Sequence[str]) -> int:
     name = arguments[0].rpartition("/")[2]
     if name not in TOOLS:
         raise UsageError(f"no stand-in for {arguments[0]!r}", hint=f"known are {', '.join(TOOLS)}")
-    module = import_module(f"fatpack.cli.tools.{TOOLS[name]}")
+    # importlib would take longer to load than any module here.
+    module = __import__(f"fatpack.cli.tools.{TOOLS[name]}", fromlist=["main"])
     return int(module.main(arguments[0], list(arguments[1:])))

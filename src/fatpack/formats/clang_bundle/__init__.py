@@ -20,51 +20,19 @@ LLVM's sources and real libraries of ROCm 5 to 7.
 from __future__ import annotations
 
 from fatpack.doc import Doc
-from fatpack.formats.clang_bundle import places
-from fatpack.formats.clang_bundle.bundle_id import BundleId, parse_id
-from fatpack.formats.clang_bundle.layout import COMMENTS, DESCRIPTOR, FORMAT, HEADER, WRAPPERS
+from fatpack.formats.clang_bundle.layout import DESCRIPTOR, FORMAT, HEADER, WRAPPERS
 from fatpack.formats.clang_bundle.parse import detect, extent, parse
-from fatpack.formats.clang_bundle.stored import (
-    Bundle,
-    Entry,
-    FatObject,
-    Linked,
-    LinkedEntry,
-    SectionEntry,
-    Text,
-    Wrapper,
-)
 from fatpack.formats.clang_bundle.write import write
-from fatpack.model import Label
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from fatpack.formats.clang_bundle.stored import FatObject, Linked
     from fatpack.io.source import View
-    from fatpack.model import Container
+    from fatpack.model import Container, Label
 
-__all__ = [
-    "COMMENTS",
-    "DOC",
-    "LAYOUTS",
-    "Bundle",
-    "BundleId",
-    "Entry",
-    "FatObject",
-    "Linked",
-    "LinkedEntry",
-    "SectionEntry",
-    "Text",
-    "Wrapper",
-    "describe",
-    "detect",
-    "extent",
-    "labels",
-    "parse",
-    "parse_id",
-    "write",
-]
+__all__ = ["DOC", "LAYOUTS", "describe", "detect", "extent", "labels", "parse", "write"]
 
 DOC = Doc(
     name=FORMAT,
@@ -110,36 +78,43 @@ LAYOUTS = (HEADER, DESCRIPTOR, *WRAPPERS.values())
 
 def labels(view: View, container: Container) -> Iterator[Label]:
     """Yield a label for every byte of a parsed container; of a compressed one, header and stream only."""
+    from fatpack.formats.clang_bundle.stored import Bundle, FatObject, Linked, Text, Wrapper
+
     record = container.record
     if isinstance(record, FatObject):
+        from fatpack.model import Label
+
         return iter([Label(record.stored.span(), "object", f"{len(view)} bytes", "a fat object", "data")])
     if isinstance(record, Linked):
         from fatpack.formats.clang_bundle import linked
 
         return linked.labels(record)
+    from fatpack.formats.clang_bundle import places
+
     assert isinstance(record, (Bundle, Text, Wrapper))
     return places.labels(record)
 
 
 def describe(container: Container) -> Mapping[str, object]:
     """Return what the common model does not say: how the bundle was stored, and where its entries lie in it."""
+    from fatpack.formats.clang_bundle import stored
+
     record = container.record
     entries = [image.record for image in container.images]
-    if isinstance(record, FatObject):
-        sections = [entry for entry in entries if isinstance(entry, SectionEntry)]
-        rows = [{"id": _text(entry.id), "section_index": entry.section} for entry in sections]
-        return {"entries": rows, **_symbols(record)}
-    if isinstance(record, Linked):
-        found = [entry for entry in entries if isinstance(entry, LinkedEntry)]
+    if isinstance(record, stored.FatObject):
+        sections = [entry for entry in entries if isinstance(entry, stored.SectionEntry)]
+        numbers = [{"id": _text(entry.id), "section_index": entry.section} for entry in sections]
+        return {"entries": numbers, **_symbols(record)}
+    if isinstance(record, stored.Linked):
+        found = [entry for entry in entries if isinstance(entry, stored.LinkedEntry)]
         return {"entries": [{"offset": entry.offset, "table_size": entry.size} for entry in found], **_symbols(record)}
-    assert isinstance(record, (Bundle, Text, Wrapper))
-    facts: dict[str, object] = {
-        "entries": [{"id": _text(entry.id), "offset": entry.offset} for entry in entries if isinstance(entry, Entry)]
-    }
-    if isinstance(record, Wrapper):
+    assert isinstance(record, (stored.Bundle, stored.Text, stored.Wrapper))
+    rows = [{"id": _text(entry.id), "offset": entry.offset} for entry in entries if isinstance(entry, stored.Entry)]
+    facts: dict[str, object] = {"entries": rows}
+    if isinstance(record, stored.Wrapper):
         facts |= {"size": record.size, "inflated_size": record.inflated_size, "hash": record.hash.hex()}
-    inside = record.inside if isinstance(record, Wrapper) else record
-    if isinstance(inside, Bundle):
+    inside = record.inside if isinstance(record, stored.Wrapper) else record
+    if isinstance(inside, stored.Bundle):
         facts |= {"entry_count": inside.entry_count, "table_size": inside.table_end}
     return facts
 

@@ -179,7 +179,8 @@ def stored_id(spelling: str) -> str:
     return stored + "".join(parts[5:])
 
 
-def _kinds_agree(entry: str, request: str, hip_openmp: bool) -> bool:
+def kinds_agree(entry: str, request: str, hip_openmp: bool) -> bool:
+    """Return whether an image of one kind may serve a request of another; ``hip_openmp`` as for :func:`compatible`."""
     if entry == request or {entry, request} == {"hip", "hipv4"}:
         return True
     if not hip_openmp:
@@ -219,7 +220,7 @@ def compatible_llvm22(entry: str, request: str, *, hip_openmp: bool = False) -> 
     is_same_triple = read(have.triple).is_compatible(read(want.triple))
     if have.kind == want.kind and is_same_triple and have.target_id == want.target_id:
         return True
-    if not is_same_triple or not _kinds_agree(have.kind, want.kind, hip_openmp):
+    if not is_same_triple or not kinds_agree(have.kind, want.kind, hip_openmp):
         return False
     first = _target_id_features(have.triple, have.target_id)
     second = _target_id_features(want.triple, want.target_id)
@@ -236,7 +237,7 @@ def compatible(entry: str, request: str, *, hip_openmp: bool = False) -> bool:
     for a specific one here; :func:`fatpack.target.serves` knows those.
     """
     have, want = parse_id(entry), parse_id(request)
-    if not _kinds_agree(have.kind, want.kind, hip_openmp) or not read(have.triple).is_compatible(read(want.triple)):
+    if not kinds_agree(have.kind, want.kind, hip_openmp) or not read(have.triple).is_compatible(read(want.triple)):
         return False
     first, second = have.target, want.target
     return first.processor == second.processor and set(first.features) <= set(second.features)

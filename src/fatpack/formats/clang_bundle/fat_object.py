@@ -11,10 +11,7 @@ together per target and N NUL bytes for the host; clang-offload-bundler hands ou
 from __future__ import annotations
 
 from fatpack.formats.clang_bundle.bundle_id import parse_id
-from fatpack.formats.clang_bundle.faults import Faults
 from fatpack.formats.clang_bundle.layout import FORMAT
-from fatpack.formats.clang_bundle.stored import FatObject, SectionEntry
-from fatpack.formats.clang_bundle.target_symbols import Symbols
 from fatpack.model import Container, Image
 from fatpack.record import Record
 
@@ -22,8 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fatpack.formats.clang_bundle.target_symbols import Symbols
     from fatpack.io.source import View
-
 
 #: LIMIT: fat objects that one is taken to be merged from; more zero bytes than that are something else.
 _MOST_MERGED = 1 << 16
@@ -45,6 +42,8 @@ class Part(Record):
 
 def stands_for_host(image: Image) -> bool:
     """Return whether an image is the mark that its object, without the sections of the bundle, is the host's image."""
+    from fatpack.formats.clang_bundle.stored import SectionEntry
+
     entry = image.record
     return isinstance(entry, SectionEntry) and entry.merged_count > 0
 
@@ -73,6 +72,10 @@ def container(parts: Sequence[Part], whole: View, symbols: Symbols | None = None
     ``symbols`` are those that its device code defines, as far as the bundler noted them. Nothing is read
     but the bytes of host entries. Entries that share an ID are kept apart, and noted.
     """
+    from fatpack.formats.clang_bundle.faults import Faults
+    from fatpack.formats.clang_bundle.stored import FatObject, SectionEntry
+    from fatpack.formats.clang_bundle.target_symbols import Symbols
+
     faults = Faults()
     images = []
     seen: dict[str, int] = {}

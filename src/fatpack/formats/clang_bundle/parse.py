@@ -1,12 +1,12 @@
-"""The reader's part of the door: which flavour starts here, and the model of it."""
+"""The reader's part of the door: which flavour starts here, and the model of it.
+
+The readers of the flavours are loaded when one is met: who makes bundles needs none, and who lists them mostly one.
+"""
 
 from __future__ import annotations
 
 from fatpack.errors import FormatError
-from fatpack.formats.clang_bundle import binary, compressed
-from fatpack.formats.clang_bundle.faults import Faults
 from fatpack.formats.clang_bundle.layout import COMPRESSED_MAGIC, HEADER, MAGIC
-from fatpack.formats.clang_bundle.text import find_comment, parse_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ def detect(view: View, at: int = 0) -> bool:
         return len(head) == HEADER.size
     if head.startswith(COMPRESSED_MAGIC):
         return len(head) >= 8
+    from fatpack.formats.clang_bundle.text import find_comment
+
     return find_comment(view, at) is not None
 
 
@@ -33,9 +35,15 @@ def extent(view: View, at: int = 0) -> int | None:
     try:
         head = view.head(at, len(MAGIC))
         if head == MAGIC:
+            from fatpack.formats.clang_bundle import binary
+
             return binary.extent(view, at)
         if head.startswith(COMPRESSED_MAGIC):
+            from fatpack.formats.clang_bundle import compressed
+
             return compressed.extent(view, at)
+        from fatpack.formats.clang_bundle.text import find_comment
+
         return len(view) - at if find_comment(view, at) is not None else None
     except FormatError:
         return None
@@ -48,9 +56,17 @@ def parse(view: View, at: int = 0, *, strict: bool = False) -> Container:
     first of them instead. Raises BadMagic, Unsupported, Truncated, BadValue, LimitExceeded where the bundle as a
     whole cannot be read; offsets are absolute.
     """
+    from fatpack.formats.clang_bundle.faults import Faults
+
     head = view.head(at, len(MAGIC))
     if head == MAGIC:
-        return binary.parse_binary(view, at, Faults(strict))
+        from fatpack.formats.clang_bundle.binary import parse_binary
+
+        return parse_binary(view, at, Faults(strict))
     if head.startswith(COMPRESSED_MAGIC):
-        return compressed.parse_compressed(view, at, Faults(strict))
+        from fatpack.formats.clang_bundle.compressed import parse_compressed
+
+        return parse_compressed(view, at, Faults(strict))
+    from fatpack.formats.clang_bundle.text import parse_text
+
     return parse_text(view, at, Faults(strict))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from fatpack.errors import UsageError
 from fatpack.formats.clang_bundle.bundle_id import id_for
-from fatpack.formats.clang_bundle.digest import HASH_SIZE, new_digest
 from fatpack.formats.clang_bundle.layout import (
     COMMENTS,
     COMPRESSED_MAGIC,
@@ -19,20 +18,7 @@ from fatpack.formats.clang_bundle.layout import (
     METHODS,
     WRAPPERS,
 )
-from fatpack.formats.clang_bundle.stored import (
-    Bundle,
-    Entry,
-    FatObject,
-    Linked,
-    LinkedEntry,
-    SectionEntry,
-    Text,
-    Wrapper,
-)
-from fatpack.formats.clang_bundle.table import LONGEST_ID, MOST_ENTRIES
-from fatpack.formats.clang_bundle.text import END, START
 from fatpack.io import limits
-from fatpack.io.sharing import refuse_shared
 from fatpack.io.source import View
 
 TYPE_CHECKING = False
@@ -57,6 +43,8 @@ def write(container: Container) -> Iterator[Piece]:
     keeps its compressed data. Raises UsageError for what the format cannot hold, Unsupported for images that lie on top
     of each other so often that a small file would become a huge one.
     """
+    from fatpack.formats.clang_bundle.stored import Bundle, FatObject, Linked, Text, Wrapper
+
     kinds = (Bundle, Text, Wrapper, FatObject, Linked)
     record = container.record if isinstance(container.record, kinds) else None
     if record and container.images == record.images and dict(container.attrs) == dict(record.attrs):
@@ -68,6 +56,8 @@ def write(container: Container) -> Iterator[Piece]:
             yield record.stored
         return
     if record:
+        from fatpack.io.sharing import refuse_shared
+
         refuse_shared(image.data for image in container.images if isinstance(image.data, View))
     yield from _new(container)
 
@@ -100,6 +90,8 @@ def entry_id(image: Image) -> bytes:
 
     Raises UsageError for a target that a bundle cannot name.
     """
+    from fatpack.formats.clang_bundle.stored import Entry, LinkedEntry, SectionEntry
+
     spelling = image.attrs.get("id")
     if spelling is None and isinstance(image.record, (Entry, SectionEntry, LinkedEntry)):
         return image.record.id
@@ -112,6 +104,9 @@ def entry_id(image: Image) -> bytes:
 
 def _entry_ids(images: Sequence[Image]) -> list[bytes]:
     """Return the IDs of all entries. Two with one ID are refused unless they were read from a file that has them."""
+    from fatpack.formats.clang_bundle.stored import Entry
+    from fatpack.formats.clang_bundle.table import LONGEST_ID, MOST_ENTRIES
+
     if len(images) > MOST_ENTRIES:
         raise UsageError(f"{len(images)} images in one bundle", hint=f"{MOST_ENTRIES} are the most that we read back")
     ids = [entry_id(image) for image in images]
@@ -156,6 +151,8 @@ def _zeros(count: int) -> Iterator[bytes]:
 
 
 def _text(container: Container) -> Iterator[Piece]:
+    from fatpack.formats.clang_bundle.text import END, START
+
     comment = container.attrs.get("comment", "")
     if comment not in COMMENTS:
         raise UsageError(f"comment token {comment!r} of a text bundle", hint=f"known are {' '.join(COMMENTS)}")
@@ -182,6 +179,7 @@ def _compressed(container: Container) -> Iterator[Piece]:
         raise UsageError(f"bundle flavour {inside!r} inside a compressed one", hint="known are binary and text")
     pieces = list(_WRITERS[inside](container))
     from fatpack.codec.compress import compress
+    from fatpack.formats.clang_bundle.digest import HASH_SIZE, new_digest
 
     size = sum(map(len, pieces))
     digest = new_digest(size)

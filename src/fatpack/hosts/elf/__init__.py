@@ -20,15 +20,15 @@ from __future__ import annotations
 from fatpack.doc import Doc
 from fatpack.hosts.elf import constants
 from fatpack.hosts.elf.read import is_elf
-from fatpack.hosts.elf.sites import locate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from fatpack.hosts import Site
     from fatpack.hosts.elf.append import NewSection
     from fatpack.io.source import View
-    from fatpack.model import Label, Piece
+    from fatpack.model import Finding, Label, Piece
 
 __all__ = [
     "DOC",
@@ -82,6 +82,13 @@ DOC = Doc(
 def detect(view: View) -> bool:
     """Return whether a view starts as an ELF file does."""
     return is_elf(view)
+
+
+def locate(view: View) -> Iterator[Site | Finding]:
+    """Yield the sections where device code may lie, in file order; see :func:`fatpack.hosts.elf.sites.locate`."""
+    from fatpack.hosts.elf import sites
+
+    return sites.locate(view)
 
 
 def labels(view: View) -> Iterator[Label]:

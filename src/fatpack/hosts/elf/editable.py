@@ -7,8 +7,6 @@ their own break some of them (relocations in the wrong byte order, lost section 
 
 from __future__ import annotations
 
-from bisect import bisect_left
-
 from fatpack.errors import HostError
 from fatpack.hosts.elf import constants
 from fatpack.hosts.elf.read import ElfFile
@@ -160,6 +158,8 @@ class Patches:
 
     def apply(self, view: View, start: int, end: int) -> Iterator[Piece]:
         """Yield the bytes of a range, views of what stays and the patches that start inside the range."""
+        from bisect import bisect_left
+
         at = start
         for place in self._places[bisect_left(self._places, start) : bisect_left(self._places, end)]:
             if place > at:

@@ -48,7 +48,6 @@ def main(program: str, arguments: Sequence[str]) -> int:
 
 def _run(program: str, given: command_line.Parsed) -> int:
     from fatpack.cli.tools.clang_offload_bundler.settings import Refusal, settings_of
-    from fatpack.report.text import printable
 
     try:
         settings = settings_of(given, program, os.environ)
@@ -68,5 +67,7 @@ def _run(program: str, given: command_line.Parsed) -> int:
         problem = f"{name}{error.strerror or error}"
     else:
         return 0
+    from fatpack.report.text import printable
+
     sys.stderr.write(printable(f"{program}: error: {problem}") + "\n")
     return 1

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from fatpack.cli.tools.clang_offload_bundler.settings import Refusal
 from fatpack.errors import FatpackError, FormatError
-from fatpack.formats.clang_bundle.fat_object import Part
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from fatpack.formats.clang_bundle.fat_object import Part
     from fatpack.hosts.coff.read import CoffObject
     from fatpack.io.source import View
     from fatpack.model import Finding, Piece
@@ -82,6 +82,7 @@ def parts(view: View, carrier: str) -> tuple[list[Part], list[Finding]]:
 
 
 def _in_elf(view: View) -> tuple[list[Part], list[Finding]]:
+    from fatpack.formats.clang_bundle.fat_object import Part
     from fatpack.hosts import Site
     from fatpack.hosts.elf.sites import locate
 
@@ -95,6 +96,8 @@ def _in_elf(view: View) -> tuple[list[Part], list[Finding]]:
 
 
 def _in_coff(view: View, carrier: str) -> list[Part]:
+    from fatpack.formats.clang_bundle.fat_object import Part
+
     coff: CoffObject
     if carrier == "pe":
         from fatpack.hosts.coff.objcopy.pe import PeImage

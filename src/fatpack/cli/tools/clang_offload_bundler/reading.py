@@ -9,7 +9,6 @@ from __future__ import annotations
 from fatpack.cli.tools.clang_offload_bundler import objects
 from fatpack.cli.tools.clang_offload_bundler.settings import Refusal
 from fatpack.errors import FormatError, LimitExceeded, Unsupported
-from fatpack.formats.clang_bundle.faults import Faults
 from fatpack.formats.clang_bundle.layout import COMMENTS, COMPRESSED_MAGIC, MAGIC, METHODS, WRAPPERS
 from fatpack.record import Record
 
@@ -42,10 +41,14 @@ class Entry(Record):
 
 
 class Entries(Record):
-    """The entries of one bundle in the original's order; ``damage`` is what could not be read."""
+    """The entries of one bundle in the original's order; ``damage`` is what could not be read.
+
+    ``carrier`` is what kind of object it is, "" for none (:func:`objects.carrier`).
+    """
 
     entries: tuple[Entry, ...]
     damage: tuple[Finding, ...] = ()
+    carrier: str = ""
 
     @property
     def merged_count(self) -> int:
@@ -72,6 +75,7 @@ def read(view: View, type: str) -> Entries:
 
 
 def _text(view: View, comment: str) -> Entries:
+    from fatpack.formats.clang_bundle.faults import Faults
     from fatpack.formats.clang_bundle.text import entries
 
     faults = Faults()
@@ -86,6 +90,7 @@ def _binary(view: View) -> Entries:
     if view.head(0, len(MAGIC)) != MAGIC:
         return Entries(())
     from fatpack.formats.clang_bundle.binary import parse_binary
+    from fatpack.formats.clang_bundle.faults import Faults
     from fatpack.formats.clang_bundle.hash_order import listed
 
     container = parse_binary(view, 0, Faults(), is_inflated=view.source.is_streamed)
@@ -96,7 +101,8 @@ def _binary(view: View) -> Entries:
 
 def _sections(view: View, carrier: str) -> Entries:
     parts, findings = objects.parts(view, carrier)
-    return Entries(tuple(Entry(part.id, part.data, part.merged_count) for part in parts), _damage(findings))
+    entries = tuple(Entry(part.id, part.data, part.merged_count) for part in parts)
+    return Entries(entries, _damage(findings), carrier)
 
 
 def _text_of(stored: bytes) -> str:
@@ -140,6 +146,7 @@ def _inflated(view: View, settings: Settings) -> View:
     from time import perf_counter
 
     from fatpack.formats.clang_bundle.compressed import inflate
+    from fatpack.formats.clang_bundle.faults import Faults
 
     start = perf_counter()
     found = inflate(view, Faults())

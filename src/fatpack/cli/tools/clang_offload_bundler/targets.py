@@ -12,11 +12,12 @@ from fatpack.formats.clang_bundle.bundle_id import (
     compatible,
     compatible_llvm22,
     first_conflict_llvm22,
+    kinds_agree,
     parse_id,
     refusal_llvm22,
     stored_by_llvm22,
-    stored_id,
 )
+from fatpack.formats.clang_bundle.bundle_id import stored_id as new_stored_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +26,21 @@ if TYPE_CHECKING:
     from fatpack.cli.tools.clang_offload_bundler.settings import Settings
 
 _HIP = ("hip", "hipv4")
+
+
+#: ID as it was typed → as it is stored
+_STORED: dict[str, str] = {}
+_MOST_STORED = 1000
+
+
+def stored_id(spelling: str) -> str:
+    """Return the ID that is stored for one that was typed. Each is asked for several times, and costs 50 µs."""
+    known = _STORED.get(spelling)
+    if known is None:
+        if len(_STORED) == _MOST_STORED:
+            _STORED.clear()
+        known = _STORED[spelling] = new_stored_id(spelling)
+    return known
 
 
 def is_host(spelling: str) -> bool:
@@ -84,12 +100,16 @@ class Matcher:
 
     def __init__(self, entries: Sequence[str], targets: Sequence[str], *, hip_openmp: bool) -> None:
         self._hip_openmp = hip_openmp
-        self._whole = {spelling: _is_read_whole(spelling) for spelling in (*entries, *targets)}
+        #: What was asked for so far: whether LLVM 22 sees all there is in an ID.
+        self._whole: dict[str, bool] = {}
+        stored = set(entries)
         #: Targets for which LLVM 22 may have stored less than was asked for, and has.
         self._cut = {
             target
             for target in targets
-            if not self._whole[target] and not any(self._is_for(entry, target) for entry in entries)
+            if target not in stored
+            and not self._is_whole(target)
+            and not any(self._is_for(entry, target) for entry in entries)
         }
 
     def serves(self, entry: str, target: str) -> bool:
@@ -99,10 +119,18 @@ class Matcher:
         have = parse_id(entry)
         return not have.arch and compatible(entry, stored_by_llvm22(target), hip_openmp=self._hip_openmp)
 
+    def _is_whole(self, spelling: str) -> bool:
+        known = self._whole.get(spelling)
+        if known is None:
+            known = self._whole[spelling] = _is_read_whole(spelling)
+        return known
+
     def _is_for(self, entry: str, target: str) -> bool:
         if entry == target:
             return True
-        if self._whole[entry] and self._whole[target]:
+        if not kinds_agree(entry.partition("-")[0], target.partition("-")[0], self._hip_openmp):
+            return False
+        if self._is_whole(entry) and self._is_whole(target):
             return compatible_llvm22(entry, target, hip_openmp=self._hip_openmp)
         if is_host(entry) and is_host(target):
             return compatible(_without_arch(entry), _without_arch(target))  # the host's processor never counted

@@ -9,7 +9,6 @@ from fatpack.cli.tools.clang_offload_bundler.settings import Refusal
 from fatpack.cli.tools.clang_offload_bundler.targets import Matcher, is_host, stored_ids
 from fatpack.errors import FormatError
 from fatpack.io.source import open_source
-from fatpack.report.text import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
 
 def list_ids(settings: Settings) -> None:
     """Print the IDs of a bundle. Raises Refusal, after those that can be read, for a damaged one."""
+    from fatpack.report.text import printable
+
     with open_source(settings.inputs[0]) as source:
         view = reading.inflated(source.view(), settings, "input")
         found = reading.read(view, settings.type)
@@ -47,6 +48,8 @@ def unbundle(settings: Settings) -> None:
         if any(entry.is_cut for _, entry in chosen):
             raise Refusal(_words(found.damage))
         if found.damage:
+            from fatpack.report.text import printable
+
             sys.stderr.write(printable(f"{settings.program}: warning: {_words(found.damage)}") + "\n")
         if len({output for output, _ in chosen}) == len(chosen):
             # The order of the outputs shows nowhere; forwards through a compressed bundle inflates it once.
@@ -79,22 +82,29 @@ def _chosen(settings: Settings, found: Entries, ids: Sequence[str]) -> tuple[lis
 
     Every entry goes to the first target that it serves, in the order of LLVM's hash map, and a target takes the first.
     """
-    from fatpack.formats.clang_bundle.hash_order import llvm_order
-
-    outputs = {
-        spelling.encode("utf-8", "surrogateescape"): output
-        for spelling, output in zip(ids, settings.outputs, strict=True)
-    }
-    waiting = {key.decode("utf-8", "surrogateescape"): outputs[key] for key in llvm_order(outputs)}
+    waiting = dict(zip(ids, settings.outputs, strict=True))
+    order: dict[str, int] = {}
     matcher = Matcher([entry.id for entry in found.entries], ids, hip_openmp=settings.treats_hip_as_openmp)
     chosen = []
     for entry in found.entries:
-        target = next((target for target in waiting if matcher.serves(entry.id, target)), None)
-        if target is not None:
+        served = [target for target in waiting if matcher.serves(entry.id, target)]
+        if served:
+            if len(served) > 1:
+                order = order or _order(ids)
+                served.sort(key=order.__getitem__)
+            target = served[0]
             chosen.append((waiting.pop(target), entry))
         if not waiting:
             break
     return chosen, waiting
+
+
+def _order(ids: Sequence[str]) -> dict[str, int]:
+    """Return the place of each target in a hash map of them."""
+    from fatpack.formats.clang_bundle.hash_order import llvm_order
+
+    keys = llvm_order(spelling.encode("utf-8", "surrogateescape") for spelling in ids)
+    return {key.decode("utf-8", "surrogateescape"): place for place, key in enumerate(keys)}
 
 
 def image(settings: Settings, found: Entries, entry: Entry, whole: View) -> Iterable[Piece]:
@@ -106,7 +116,7 @@ def image(settings: Settings, found: Entries, entry: Entry, whole: View) -> Iter
         if settings.prints_commands:
             _print_command(settings)
             return []
-        return objects.without_sections(whole, objects.carrier(whole))
+        return objects.without_sections(whole, found.carrier)
     if found.merged_count > 1:
         # The original hands out all of them as one.
         raise Refusal(

@@ -19,7 +19,6 @@ from __future__ import annotations
 from fatpack.hosts.elf.objcopy.model import Model
 from fatpack.hosts.elf.objcopy.write import pieces
 from fatpack.hosts.elf.read import ElfFile
-from fatpack.hosts.section_name import encoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +37,8 @@ def add_sections(view: View, additions: Sequence[tuple[str, Sequence[Piece]]]) -
     of the names already get the flags too. Raises HostError for a file that llvm-objcopy refuses or would damage,
     FormatError for a damaged one, UsageError for an impossible name.
     """
+    from fatpack.hosts.section_name import encoded
+
     named = [(encoded(name), content) for name, content in additions]
     model = Model(ElfFile(view))
     model.remove(lambda _: False)

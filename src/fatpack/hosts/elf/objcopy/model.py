@@ -10,7 +10,6 @@ from fatpack.hosts.elf.objcopy import relocations
 from fatpack.hosts.elf.objcopy.parts import Part, read_parts
 from fatpack.hosts.elf.objcopy.segments import Segments
 from fatpack.hosts.elf.objcopy.symbols import Symbols
-from fatpack.io.pieces import PiecesSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,6 +86,8 @@ class Model:
             self._refuse(f"{title} data must be either empty or at least 12 bytes long", hint)
         if size % 4:
             self._refuse(f"{title} data size must be a  multiple of 4 bytes", hint)
+        from fatpack.io.pieces import PiecesSource
+
         head = PiecesSource(content).read(0, 8)
         sizes = self.elf.layouts.index.struct.iter_unpack(head)
         expected = _NOTE_HEADER + sum(align_up(each, 4) for (each,) in sizes)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import sys
-from array import array
 
 from fatpack.errors import HostError
 from fatpack.hosts.elf import constants
-from fatpack.hosts.elf.objcopy import crel
 from fatpack.io import limits
 from fatpack.io.source import Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Iterator, Sequence
 
+    from fatpack.hosts.elf.objcopy.crel import Entry
     from fatpack.hosts.elf.objcopy.parts import Part
     from fatpack.hosts.elf.read import ElfFile
     from fatpack.io.source import View
@@ -38,19 +38,26 @@ class Column:
         self.order = layouts.order
 
     def words(self, block: bytes) -> array[int]:
-        """Return a block of whole relocations as words."""
+        """Return a block of whole relocations as words that can be changed."""
+        from array import array  # it loads all of collections
+
         words = array("I", block)
         if self.order != sys.byteorder:
             words.byteswap()
         return words
 
+    def column(self, block: bytes) -> Sequence[int]:
+        """Return the words of a block that hold symbol numbers."""
+        words = memoryview(block).cast("I") if self.order == sys.byteorder else self.words(block)
+        return words[self.start :: self.step]
+
     def largest(self, block: bytes) -> int:
         """Return the largest symbol number in a block that is not empty."""
-        return max(self.words(block)[self.start :: self.step]) >> self.shift
+        return max(self.column(block)) >> self.shift
 
     def numbers(self, block: bytes) -> Sequence[int]:
         """Return the symbol numbers of a block."""
-        column = self.words(block)[self.start :: self.step]
+        column = self.column(block)
         return [word >> self.shift for word in column] if self.shift else column
 
     def renumbered(self, block: bytes, new: Sequence[int]) -> bytes:
@@ -58,8 +65,9 @@ class Column:
         words = self.words(block)
         column = words[self.start :: self.step]
         low = (1 << self.shift) - 1
-        changed = array("I", (new[word >> self.shift] << self.shift | word & low for word in column))
-        words[self.start :: self.step] = changed
+        for place, word in enumerate(column):
+            column[place] = new[word >> self.shift] << self.shift | word & low
+        words[self.start :: self.step] = column
         if self.order != sys.byteorder:
             words.byteswap()
         return words.tobytes()
@@ -100,8 +108,10 @@ def _blocks(elf: ElfFile, start: int, end: int, layout: Layout) -> Iterator[tupl
         yield at, elf.view.read(at, min(step, end - at))
 
 
-def entries(elf: ElfFile, part: Part) -> list[crel.Entry]:
+def entries(elf: ElfFile, part: Part) -> list[Entry]:
     """Return the relocations of a section in CREL encoding."""
+    from fatpack.hosts.elf.objcopy import crel
+
     data = elf.view.read(part.old_offset, part.size)
     is_known = elf.layouts.bits == 32 or elf.layouts.order == "big" or elf.header.machine != _MIPS
     try:

@@ -7,10 +7,9 @@ import struct
 from fatpack.errors import HostError
 from fatpack.hosts.assembly import Assembly, check_filler
 from fatpack.hosts.elf import constants
-from fatpack.hosts.elf.editable import align_up, joined, total_size
-from fatpack.hosts.elf.objcopy import crel, relocations
+from fatpack.hosts.elf.editable import align_up, joined, total_size, zeros
 from fatpack.hosts.elf.objcopy import parts as kinds
-from fatpack.hosts.elf.objcopy.overlay import Layer, flattened
+from fatpack.hosts.elf.objcopy import relocations
 from fatpack.hosts.elf.objcopy.parts import Part
 from fatpack.hosts.merged_strings import MergedStrings, merged
 
@@ -126,6 +125,8 @@ def _size_tables(model: Model, names: Part) -> dict[Part, MergedStrings]:
 def _size_relocations(model: Model, part: Part, new: Sequence[int] | None) -> None:
     elf = model.elf
     if part.type == constants.CREL:
+        from fatpack.hosts.elf.objcopy import crel
+
         entries = relocations.entries(elf, part)
         if new is not None:
             entries = [(offset, new[symbol], kind, addend) for offset, symbol, kind, addend in entries]
@@ -185,6 +186,10 @@ _COMDAT = 1
 def _head(model: Model, header: bytes, end: int) -> list[Piece]:
     """Return everything up to the end of the segments."""
     segments, elf = model.segments, model.elf
+    if not segments.listed:
+        return [header[:end], *zeros(end - len(header))]
+    from fatpack.hosts.elf.objcopy.overlay import Layer, flattened
+
     layers = [
         Layer(each.offset, each.file_size, elf.view.slice(each.old_offset, each.file_size)) for each in segments.listed
     ]
