@@ -38,6 +38,9 @@ _FUNCTION = re.compile(rb"\n[ \t]*+(?=[\w$.]*+(?<=func)[ \t])")
 #: A line that starts with an operation in generic form.
 _GENERIC = re.compile(rb'[ \t]*+"([\w$.]++)"[ \t]*+\(')
 
+#: Bytes from which on it is worth compiling the expression for plain functions.
+_WORTH = 1 << 12
+
 #: Globals that lowering makes of the GPU binary of a module.
 BINARIES = ("__cuda_fatbin_str", "__hip_fatbin_str")
 
@@ -76,7 +79,7 @@ class Tracker:
 
     def functions(self, window: bytes, base: int, start: int, end: int) -> int:
         """Note the functions that are plain in a part of the window at ``base``; return the index behind the last."""
-        if not (self._has_words or self._wants_symbols):
+        if end - start < _WORTH or not (self._has_words or self._wants_symbols):
             return start
         if self._name:
             line = _FUNCTION.match(window, start, end)
