@@ -1,4 +1,6 @@
-"""Hosts that have device code by what they call it, and that no room reads: Mach-O of CUDA and HIP.
+"""Files that may well have device code, and that no room reads: packed files, and Mach-O of CUDA and HIP.
+
+Python's wheels are zip archives, and Blender ships its kernels as ``.cubin.zst``: nothing in them is seen as it is.
 
 clang puts fat binaries for macOS into ``__NV_CUDA,__nv_fatbin`` and bundles into ``__HIP,__hip_fatbin``
 (clang/lib/CodeGen/CGCUDANV.cpp, LLVM 22.1); CUDA for macOS ended with 10.2. A header of Mach-O is followed by load
@@ -23,13 +25,24 @@ _SIZE_AT = 20
 #: segments of device code, padded as section headers have them
 _SEGMENTS = (b"__NV_CUDA\0", b"__HIP\0")
 
+#: how packed files begin → what they are, and what unpacks them
+_PACKED = {
+    b"PK\x03\x04": ("a zip archive, as wheels are", "unzip it"),
+    b"\x28\xb5\x2f\xfd": ("compressed with zstd", "zstd -d unpacks it"),
+    b"\x1f\x8b\x08": ("compressed with gzip", "gzip -d unpacks it"),
+    b"\xfd7zXZ\0": ("compressed with xz", "xz -d unpacks it"),
+}
+
 #: LIMIT: bytes of load commands that are looked at. Large programs have some 10 kB.
 _COMMANDS = 1 << 20
 
 
 def refusal(view: View) -> Finding | None:
-    """Return the finding that a file has device code that is not read, None if it does not look so."""
+    """Return the finding that device code of a file, if it has any, is not read; None if it does not look so."""
     head = view.head(0, _SIZE_AT + 4)
+    for magic, (what, remedy) in _PACKED.items():
+        if head.startswith(magic):
+            return finding("FP1006", view.span(), f"{what}: this version does not look inside", remedy)
     size = _HEADERS.get(head[:4])
     if size is None or len(head) < _SIZE_AT + 4:
         return None
