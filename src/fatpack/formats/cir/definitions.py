@@ -15,6 +15,7 @@ from fatpack.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from re import Pattern
 
 #: What stands in a line that needs no closer look: a name, and a value.
 _NAME = rb"[#!](?:[0-9]+|[A-Za-z$_-][A-Za-z0-9$_-]*+)"
@@ -26,9 +27,19 @@ _VALUE = (
 )
 #: The line end, and nothing behind it that belongs to the value.
 _END = rb"[ \t]*+\r?\n(?![ \t\r\n]*+(?::|->|<|//))"
-_LINE = re.compile(rb"(%s)[ \t]*+=[ \t]*+(%s)%s" % (_NAME, _VALUE, _END))
+_LINE = rb"(%s)[ \t]*+=[ \t]*+(%s)%s" % (_NAME, _VALUE, _END)
 #: As many such lines as there are, with what follows the last of them.
 _LINES = re.compile(rb"(?:[ \t\r\n]*+%s[ \t]*+=[ \t]*+(?:%s)%s(?=[ \t\r\n]*+[^ \t\r\n:</-]))*+" % (_NAME, _VALUE, _END))
+
+
+_compiled: list[Pattern[bytes]] = []
+
+
+def _line() -> Pattern[bytes]:
+    """Return the expression for one such line, compiled when it is needed first: most files are only inspected."""
+    if not _compiled:
+        _compiled.append(re.compile(_LINE))
+    return _compiled[0]
 
 
 class Definition(Record):
@@ -45,7 +56,8 @@ def definitions(text: Text, at: int, end: int) -> Iterator[Definition]:
     while (at := text.space_end(at)) < end:
         start, index = at, text.seek(at)
         window, base, is_last = text.window, text.base, text.is_last
-        while found := _LINE.match(window, index):
+        line = _line()
+        while found := line.match(window, index):
             if found.end() == len(window) and not is_last:
                 break
             yield Definition(found[1], base + index, base + found.start(2), base + found.end(2))
@@ -68,7 +80,7 @@ def run_end(text: Text, at: int) -> int:
             return end
         found = _LINES.match(text.window, text.seek(at))
         if not found or not found.end() > found.start():
-            found = text.match(_LINE, at)
+            found = text.match(_line(), at)
         end = text.end(found) if found else definition_at(text, at).end
         at = end
 
