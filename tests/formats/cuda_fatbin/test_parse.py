@@ -28,6 +28,7 @@ from tests.laws.rooms import joined, view_of
 from fatpack.errors import BadMagic, BadValue, FormatError, LimitExceeded, Truncated, Unsupported
 from fatpack.formats.cuda_fatbin import describe, detect, extent, labels, parse, write
 from fatpack.io import limits
+from fatpack.io.source import View
 from fatpack.model import Container
 from fatpack.scan import Found, scan
 
@@ -397,3 +398,18 @@ def test_members_that_share_bytes_do_not_multiply_them() -> None:
     container = parsed(_group(*[whole] * 50, images=CUBIN))
     assert len({id(image.data.source) for image in container.images}) == 1  # type: ignore[attr-defined]
     assert intact(container) == [CUBIN] * 50
+
+
+def test_headers_that_all_claim_the_rest_do_not_search_it_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched = []
+    find = View.find
+
+    def counted(view: View, needle: bytes, at: int = 0) -> int:
+        hit = find(view, needle, at)
+        searched.append((hit if hit >= 0 else len(view)) - at)
+        return hit
+
+    monkeypatch.setattr(View, "find", counted)
+    data = fatbin(entry(b"", padded_size=1 << 39), size=1 << 40) * 100 + b"\1" * 100_000
+    assert len(list(scan(view_of(data)))) > 100
+    assert sum(searched) < 20 * len(data)

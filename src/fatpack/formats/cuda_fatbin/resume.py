@@ -55,20 +55,29 @@ class Resumption:
         return len(self._stored)
 
     def _candidate(self, at: int) -> int:
+        """Return where something next starts like an entry or a fat binary.
+
+        Each start is searched for up to the nearest other: hundreds of fat binaries that all claim the rest of a file
+        would else search it as often. What is not found up to there is noted as if it were there.
+        """
+        nearest = len(self._stored)
         for start, place in self._next.items():
             if place < at:
-                self._next[start] = self._aligned(start, at)
-        return min(self._next.values())
+                self._next[start] = self._aligned(start, at, nearest)
+            nearest = min(nearest, self._next[start])
+        return nearest
 
-    def _aligned(self, start: bytes, at: int) -> int:
-        while (at := self._stored.find(start, at)) >= 0:
+    def _aligned(self, start: bytes, at: int, end: int) -> int:
+        """Return where ``start`` is at a multiple of 8 from ``at`` on, or ``end``."""
+        stored = self._stored.slice(0, end)
+        while (at := stored.find(start, at)) >= 0:
             if at % ALIGN == 0:
                 return at
             self._false_hits += 1
             if self._false_hits > _FALSE_HITS:
                 break
             at += 1
-        return len(self._stored)
+        return end
 
 
 def starts_fatbin(stored: View, at: int) -> bool:
