@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 #: LIMIT: how often a reader may go back out of the window, which inflates everything again; from then on all is kept.
 _RETURNS = 1
 
+#: Bytes kept of what is passed on in pieces: memory that is used again while it is in the cache is faster.
+_PASSED = 2 << 20
+
 #: Bytes inflated before the next ones are inflated ahead, in a thread: tables and headers are at the beginning.
 _ALONE = 8 << 20
 
@@ -32,9 +35,9 @@ _AHEAD = 64
 class StreamedSource(InflatedSource):
     """``size`` bytes that ``stream`` yields in pieces, each time it is called.
 
-    Of what was read up to ``limits.INFLATED_KEPT`` bytes are kept. Going further back starts the stream again, the
-    second time for good: no order of reads inflates more than three times. A damaged stream raises its error wherever
-    bytes behind the damage are read. Not to be read by two threads at once.
+    Of what was read up to ``limits.INFLATED_KEPT`` bytes are kept, of what was passed on in pieces less. Going further
+    back starts the stream again, the second time for good: no order of reads inflates more than three times. A damaged
+    stream raises its error wherever bytes behind the damage are read. Not to be read by two threads at once.
     """
 
     is_streamed = True
@@ -80,7 +83,7 @@ class StreamedSource(InflatedSource):
         """Yield the range in the pieces in which it was inflated."""
         end = offset + size
         while offset < end:
-            self._reach(offset, offset + 1)
+            self._reach(offset, offset + 1, min(limits.INFLATED_KEPT, _PASSED))
             number = bisect_right(self._starts, offset) - 1
             start = self._starts[number]
             part = memoryview(self._pieces[number])[offset - start : end - start]
@@ -97,7 +100,7 @@ class StreamedSource(InflatedSource):
 
     def _parts(self, offset: int, size: int) -> Iterator[bytes]:
         end = offset + size
-        self._reach(offset, end)
+        self._reach(offset, end, limits.INFLATED_KEPT)
         number = bisect_right(self._starts, offset) - 1
         while offset < end:
             start, piece = self._starts[number], self._pieces[number]
@@ -105,8 +108,8 @@ class StreamedSource(InflatedSource):
             offset = start + len(piece)
             number += 1
 
-    def _reach(self, offset: int, end: int) -> None:
-        """Inflate until the bytes from ``offset`` to ``end`` are at hand."""
+    def _reach(self, offset: int, end: int, kept: int) -> None:
+        """Inflate until the bytes from ``offset`` to ``end`` are at hand; ``kept`` bytes before these stay there."""
         if self._failure is not None and end > self._sound:
             raise self._failure.with_traceback(None)
         if self._starts and offset < self._starts[0]:
@@ -126,7 +129,7 @@ class StreamedSource(InflatedSource):
             self._pieces.append(piece)
             self._end += len(piece)
             if self._returns <= _RETURNS:
-                self._drop(offset)
+                self._drop(offset, kept)
         if self._end == self.size:
             # What checks the stream, a checksum or the end of its last frame, may come behind the last byte.
             self._next(is_end=True)
@@ -158,13 +161,13 @@ class StreamedSource(InflatedSource):
             raise
         return piece
 
-    def _drop(self, offset: int) -> None:
-        """Let pieces go that lie before ``offset`` and further back than the window reaches."""
+    def _drop(self, offset: int, kept: int) -> None:
+        """Let pieces go that lie before ``offset`` and further back than ``kept`` bytes."""
         count = 0
         while (
             count + 1 < len(self._starts)
             and self._starts[count + 1] <= offset
-            and self._end - self._starts[count] > limits.INFLATED_KEPT
+            and self._end - self._starts[count] > kept
         ):
             count += 1
         del self._starts[:count], self._pieces[:count]
