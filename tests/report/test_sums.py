@@ -7,9 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.laws.rooms import FIXTURES
+from tests.laws.rooms import FIXTURES, view_of
 
+from fatpack import codec
 from fatpack.cli import main
+from fatpack.formats.cuda_fatbin import inflate
+from fatpack.report.inspection import inspection
 from fatpack.report.sums import sums, table
 
 PLAIN = FIXTURES / "offload_binary" / "llvm-22-four.bin"
@@ -106,3 +109,36 @@ def test_the_table_by_kernel_has_the_bytes_of_the_images_that_hold_each(run: Run
             sum(image["stored_size"] for image in holding),
             sum(image["size"] for image in holding),
         )
+
+
+@pytest.fixture
+def inflations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was inflated of fat binaries since the test began, a name for each time."""
+    seen: list[str] = []
+    for module, name in ((inflate, "decompress"), (inflate, "pieces_inflated"), (codec, "beginning")):
+        real = getattr(module, name)
+        monkeypatch.setattr(
+            module, name, lambda *words, _real=real, _name=name, **more: seen.append(_name) or _real(*words, **more)
+        )
+    return seen
+
+
+@pytest.mark.parametrize("by", ["arch", "file"])
+def test_a_library_of_fat_binaries_is_added_up_from_its_tables(
+    run: Run, tmp_path: Path, inflations: list[str], by: str
+) -> None:
+    fatbins = ("v130_size.fatbin", "v135_concat_tiny.fatbin", "v130_ltoir.fatbin", "v124_all_ident.fatbin")
+    library = tmp_path / "library.fatbin"
+    library.write_bytes(b"".join((FIXTURES / "cuda_fatbin" / name).read_bytes() for name in fatbins))
+    hosted = FIXTURES / "cuda_fatbin" / "hosts" / "libtwo.so"
+    found = json.loads(run("inspect", "--json", "--by", by, library, hosted))
+    assert inflations == []
+    whole = [inspection(view_of(path.read_bytes(), str(path))) for path in (library, hosted)]
+    assert inflations
+    assert len(whole[0]["containers"]) == len(fatbins)
+    assert found == sums(whole, by)
+
+
+def test_the_sums_by_kernel_take_inflating(run: Run, inflations: list[str]) -> None:
+    run("inspect", "--by", "kernel", FIXTURES / "cuda_fatbin" / "v130_size.fatbin")
+    assert inflations

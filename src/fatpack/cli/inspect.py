@@ -58,7 +58,8 @@ def command(
     there are warnings, 3 if something is damaged; what can be read is shown all the same.
 
     The plain listing takes the images of large compressed bundles from their tables; -v, --json, --kernels and
-    --verify inflate the bundles and look at the images.
+    --verify inflate the bundles and look at the images. --by arch and --by file take all from the tables, whatever the
+    size: what is wrong with compressed images goes unnoticed, and those that hold containers count as one image.
 
     With --one-program the files are parts of one program, objects and archives that are to be linked: whichever has
     device code for other architectures, or in other forms (PTX, cubin, LTO-IR), than the first is told.

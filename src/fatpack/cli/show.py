@@ -77,14 +77,15 @@ def _write(record: dict[str, Any], verbose: int) -> None:
 def show_sums(files: Sequence[str], by: str, *, as_json: bool = False, deep: bool = False) -> int:
     """Print what the device code of the files adds up to, and return the exit code as :func:`show` does.
 
-    What the exit code comes from is told on stderr: sums that lack a part do not look like it.
+    What the exit code comes from is told on stderr: sums that lack a part do not look like it. Containers say how large
+    their images are and for what: only the sums by kernel take inflating what is compressed.
     """
     from fatpack.report.sums import sums, table
     from fatpack.report.text import printable
 
     code, records = FINE, []
     for path in files:
-        record, problem = _inspect(path, deep=deep, kernels=by == "kernel")
+        record, problem = _inspect(path, deep=deep, kernels=by == "kernel", from_tables=by != "kernel")
         code = max(code, problem)
         if record.get("error"):
             sys.stderr.write(f"fatpack: error: {record['error']['message']}\n")

@@ -30,7 +30,13 @@ SCHEMA = "fatpack.inspect/1"
 
 
 def inspection(
-    view: View, *, deep: bool = False, kernels: bool = False, inflate: bool = True, verify: bool = False
+    view: View,
+    *,
+    deep: bool = False,
+    kernels: bool = False,
+    inflate: bool = True,
+    verify: bool = False,
+    from_tables: bool = False,
 ) -> dict[str, Any]:
     """Return the record of one file.
 
@@ -38,14 +44,16 @@ def inspection(
     without it, no more is read of an image than names its kernels. Without ``inflate`` the images of large compressed
     bundles are listed as their tables have them: their containers have ``is_inflated`` false then, and the images no
     form, claims, kernels or containers. ``verify`` checks the content of such bundles against their hashes.
+    ``from_tables`` lists small compressed images like that too: nothing is inflated that its container names.
     """
-    return _Inspection(view, deep, kernels, inflate, verify).record()
+    small = 0 if from_tables else limits.INFLATED_AT_ONCE
+    return _Inspection(view, deep, kernels, inflate and not from_tables, verify, small).record()
 
 
 class _Inspection:
     """The record of a file in the making: its findings so far, and the kernels of images that were read."""
 
-    def __init__(self, view: View, deep: bool, wants_facts: bool, inflates: bool, verifies: bool) -> None:
+    def __init__(self, view: View, deep: bool, wants_facts: bool, inflates: bool, verifies: bool, small: int) -> None:
         self.view = view
         self._deep = deep
         self._inflates = inflates
@@ -54,7 +62,7 @@ class _Inspection:
         self._wants_facts = wants_facts
         self._kernels_of: dict[tuple[Source, int, int], dict[str, Any]] = {}
         #: how much more is inflated although that is not wanted: a small file is shown as if it were not compressed
-        self._small = limits.INFLATED_AT_ONCE
+        self._small = small
         #: how much more is inflated in all: small streams of large content would cost far more than the file is worth
         self._room = max(limits.INFLATED_FLOOR, limits.INFLATED_RATIO * len(view))
 

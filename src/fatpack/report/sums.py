@@ -7,8 +7,9 @@
          4   210 kB    1.1 MB  sm_90
         16  1.42 MB    4.5 MB  total
 
-An image that holds containers is not counted itself, what is in it is. ``stored`` are bytes of the file; of a container
-that is compressed as a whole each image gets its part by inflated size. A kernel's own size is that of its code.
+An image that holds containers is not counted itself, what is in it is, unless it would have to be inflated for that:
+``fatpack inspect`` does so for the sums by kernel alone. ``stored`` are bytes of the file; of a container that is
+compressed as a whole each image gets its part by inflated size. A kernel's own size is that of its code.
 """
 
 from __future__ import annotations
