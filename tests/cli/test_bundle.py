@@ -157,6 +157,27 @@ def test_the_exact_id_wins_over_compatible_ones_and_more_features_over_fewer(ima
     assert (images / "y").read_text() == "any"
 
 
+SPELLINGS = ["hip-amdgcn-amd-amdhsa--gfx90a", "hip-amdgpu-amd-amdhsa--gfx90a", "hip-amdgpu9.0a-amd-amdhsa--"]
+
+
+@pytest.mark.parametrize("stored", SPELLINGS)
+def test_the_names_of_llvm_22_and_llvm_23_mean_one_target(images: Path, fatpack: Fatpack, stored: str) -> None:
+    other = "hip-amdgpu9.08-amd-amdhsa--"
+    fatpack("pack", "--format=bundle", image("two.bin", other), image("one.bin", stored), "-o", "b")
+    selections = [["--id", id] for id in SPELLINGS]
+    selections += [["--arch", "gfx90a"], ["--arch", "gfx90*", "--triple", "!*9.08*"], ["--triple", "amdgpu9.0a-*"]]
+    for selection in selections:
+        ran = fatpack("extract", "b", *selection, "-o", "x", "--force")
+        assert (ran.code, selection) == (0, selection), ran.err
+        assert (images / "x").read_bytes() == (images / "one.bin").read_bytes()
+    for triple in ("amdgcn-amd-amdhsa", "amdgpu-amd-amdhsa"):
+        assert fatpack("extract", "b", "--triple", triple, "-d", "both", "--force").out.count("\n") == 2
+    ran = fatpack("extract", "b", "--arch", "gfx942", "-o", "y")
+    assert (ran.code, "architectures present: gfx908, gfx90a" in ran.err) == (1, True)
+    written = (images / "b").read_bytes()
+    assert (written.count(stored.encode()), written.count(other.encode())) == (1, 1)
+
+
 def test_unknown_processors_are_told_apart(images: Path, fatpack: Fatpack) -> None:
     """clang-offload-bundler 22 hands out the image of one unknown processor for any other."""
     ids = [f"hipv4-amdgcn-amd-amdhsa--gfx{number}" for number in ("940", "941", "9999")]

@@ -98,7 +98,7 @@ def test_an_amd_processor_tells_features_generic_processors_and_aliases() -> Non
     assert fact(explanation, "aliases") == "fiji, polaris10, polaris11"
     assert fact(explain("gfx906"), "features") == "sramecc, xnack"
     assert fact(explain("gfx906"), "covered by") == "gfx9-generic"
-    assert fact(explain("gfx906"), "triple, LLVM main") == "amdgpu9.06-amd-amdhsa"
+    assert fact(explain("gfx906"), "triple, LLVM 23") == "amdgpu9.06-amd-amdhsa"
 
 
 def test_a_target_id_tells_which_features_it_fixes() -> None:

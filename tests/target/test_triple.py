@@ -8,15 +8,18 @@ from hypothesis import strategies as st
 
 from fatpack.target.triple import (
     Triple,
+    as_llvm22,
     identity,
     is_amdgpu,
     is_nvptx,
     same_triple,
+    spellings,
     split_triple,
     sub_architecture,
     triple_processor,
     without_sub_architecture,
 )
+from fatpack.target.vocabulary import AmdName, vocabulary
 
 WORDS = st.sampled_from(["", "unknown", "amdgcn", "amdgpu9.0a", "amd", "amdhsa", "nvptx64", "linux", "gnu", "a-b", "x"])
 TRIPLES = st.lists(WORDS, max_size=6).map("-".join)
@@ -98,6 +101,44 @@ def test_the_identity_of_an_identity_is_itself(text: str) -> None:
 )
 def test_the_instruction_set_in_a_triple_names_the_processor(triple: str, processor: str) -> None:
     assert triple_processor(triple) == processor
+
+
+@pytest.mark.parametrize(
+    ("target", "old"),
+    [
+        (("amdgpu9.0a-amd-amdhsa", ""), ("amdgcn-amd-amdhsa", "gfx90a")),
+        (("amdgpu-amd-amdhsa", "gfx90a:xnack+"), ("amdgcn-amd-amdhsa", "gfx90a:xnack+")),
+        (("amdgpu9.0a-amd-amdhsa", ":xnack+"), ("amdgcn-amd-amdhsa", "gfx90a:xnack+")),
+        (("amdgpu9.0a-amd-amdhsa-", "generic"), ("amdgcn-amd-amdhsa-", "gfx90a")),
+        (("amdgpu9-amd-amdhsa", "gfx906"), ("amdgcn-amd-amdhsa", "gfx906")),
+        (("amdgpu9.4", ""), ("amdgcn", "gfx9-4-generic")),
+        (("amdgcn-amd-amdhsa", "generic"), ("amdgcn-amd-amdhsa", "generic")),
+        (("amdgcn-amd-amdhsa", ""), ("amdgcn-amd-amdhsa", "")),
+        (("spirv64-amd-amdhsa", ""), ("spirv64-amd-amdhsa", "")),
+    ],
+)
+def test_the_names_of_llvm_23_become_those_of_llvm_22(target: tuple[str, str], old: tuple[str, str]) -> None:
+    assert as_llvm22(*target) == old
+    assert as_llvm22(*old) == old
+
+
+def test_a_triple_for_amd_gpus_has_an_old_and_a_new_name_and_one_with_the_processor() -> None:
+    full = "amdgpu9.0a-amd-amdhsa"
+    names = {"amdgcn-amd-amdhsa", "amdgpu-amd-amdhsa", full}
+    for triple, arch in ((full, ""), ("amdgpu-amd-amdhsa", "gfx90a:xnack-"), ("amdgcn-amd-amdhsa", "gfx90a")):
+        found = spellings(triple, arch)
+        assert (found[0], set(found)) == (triple, names)
+    assert spellings("amdgcn-amd-amdhsa", "") == ("amdgcn-amd-amdhsa", "amdgpu-amd-amdhsa")
+    assert spellings("nvptx64-nvidia-cuda", "sm_90") == ("nvptx64-nvidia-cuda",)
+
+
+@pytest.mark.parametrize(
+    "line", [line for line in vocabulary().amd.values() if line.triple], ids=lambda line: line.name
+)
+def test_every_processor_is_spelled_in_the_triple_as_the_vocabulary_says(line: AmdName) -> None:
+    triple = f"amdgpu{line.triple}-amd-amdhsa"
+    assert spellings("amdgcn-amd-amdhsa", line.name) == ("amdgcn-amd-amdhsa", "amdgpu-amd-amdhsa", triple)
+    assert as_llvm22(triple, "") == ("amdgcn-amd-amdhsa", line.name)
 
 
 def test_only_the_architecture_word_makes_a_triple_one_for_amd_or_nvidia() -> None:

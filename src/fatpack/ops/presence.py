@@ -6,6 +6,7 @@ from fatpack import images
 from fatpack.errors import FormatError, Unsupported, UsageError, shortened
 from fatpack.model import Finding
 from fatpack.ops.select import Selector, positions, select
+from fatpack.target.triple import as_llvm22
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,7 +92,8 @@ def _values(key: str, rows: Iterable[tuple[str, FoundImage]]) -> Iterator[str]:
 
             yield from filter(None, [bundle_id(image.image)])
         else:
-            yield {"arch": target.arch, "triple": target.triple, "offload": target.offload}[key] or f"(no {key})"
+            arch = as_llvm22(target.triple, target.arch)[1]
+            yield {"arch": arch, "triple": target.triple, "offload": target.offload}[key] or f"(no {key})"
 
 
 def _kernels(image: FoundImage) -> Iterator[str]:

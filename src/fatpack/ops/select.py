@@ -21,11 +21,12 @@ class Selector(Record):
 
     ``arch``, ``triple``, ``offload`` and ``form`` are shell patterns (``sm_9*``). An ``arch`` pattern without a
     colon also matches the processor alone: ``gfx90a`` finds ``gfx90a:xnack+``. A pattern behind ``!`` is an exception,
-    and exceptions alone mean all other values; what has none, as a host no arch, is not meant then. ``kernel`` is a
-    regular expression that one of the image's kernel names must contain. ``container`` and ``index`` are positions as
-    ``inspect`` prints them: the n-th container of the file, the n-th image in it. ``id`` are bundle IDs: in every
-    container the image of that very ID is meant, else the compatible one (``fatpack.ops.by_id``); ``hip_openmp`` lets
-    HIP and OpenMP stand for each other there.
+    and exceptions alone mean all other values; what has none, as a host no arch, is not meant then. AMD's targets may
+    be given as LLVM 22 or as LLVM 23 spells them: ``amdgpu9.0a-amd-amdhsa`` is ``amdgcn-amd-amdhsa`` with gfx90a.
+    ``kernel`` is a regular expression that one of the image's kernel names must contain. ``container`` and ``index``
+    are positions as ``inspect`` prints them: the n-th container of the file, the n-th image in it. ``id`` are bundle
+    IDs: in every container the image of that very ID is meant, else the compatible one (``fatpack.ops.by_id``);
+    ``hip_openmp`` lets HIP and OpenMP stand for each other there.
     """
 
     arch: str | tuple[str, ...] = ()
@@ -63,16 +64,18 @@ class Selector(Record):
 
     def matches(self, found: FoundImage) -> bool:
         """Return whether an image fulfils the conditions on itself; positions are the caller's to check."""
+        from fatpack.target.triple import as_llvm22, spellings
+
         target = found.image.target
         checks = (
-            (self.arch, target.arch),
-            (self.triple, target.triple),
-            (self.offload, target.offload),
-            (self.form, found.form),
+            (self.arch, (as_llvm22(target.triple, target.arch)[1], *filter(None, [target.arch]))),
+            (self.triple, spellings(target.triple, target.arch)),
+            (self.offload, (target.offload,)),
+            (self.form, (found.form,)),
         )
-        for patterns, value in checks:
+        for patterns, values in checks:
             alternatives = (patterns,) if isinstance(patterns, str) else patterns
-            if alternatives and not _one_of(alternatives, value):
+            if alternatives and not _one_of(alternatives, values):
                 return False
         return self.kernel is None or self._has_kernel(found)
 
@@ -90,12 +93,15 @@ class Selector(Record):
         return any(expression.search(name) for name in names)
 
 
-def _one_of(patterns: Sequence[str], value: str) -> bool:
-    """Return whether a value matches one of the patterns, and none of the exceptions among them."""
+def _one_of(patterns: Sequence[str], values: Sequence[str]) -> bool:
+    """Return whether a value matches one of the patterns, and none of the exceptions among them.
+
+    ``values`` are the spellings of that one value.
+    """
     exceptions = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
-    if exceptions and (not value or any(_matches(pattern, value) for pattern in exceptions)):
+    if exceptions and (not values[0] or any(_matches(pattern, value) for pattern in exceptions for value in values)):
         return False
-    return len(exceptions) == len(patterns) or any(_matches(pattern, value) for pattern in patterns)
+    return len(exceptions) == len(patterns) or any(_matches(pattern, value) for pattern in patterns for value in values)
 
 
 def _matches(pattern: str, value: str) -> bool:

@@ -128,7 +128,7 @@ def explain_amd(given: str, line: AmdName, target_id: TargetId) -> Explanation:
         ("covers, LLVM main", ", ".join(line.covers_main)),
         ("covered by", ", ".join(generics) or ("no generic processor" if line.kind == "processor" else "")),
         ("aliases", ", ".join(line.aliases)),
-        ("triple, LLVM main", f"amdgpu{line.triple}-amd-amdhsa" if line.triple else ""),
+        ("triple, LLVM 23", f"amdgpu{line.triple}-amd-amdhsa" if line.triple else ""),
         ("--offload-arch", f"clang 22: {_yes(line.clang22)}"),
     ]
     notes = []
@@ -238,7 +238,7 @@ def explain_triple(name: str, line: TripleName | None) -> Explanation:
         facts.append(("processors", ", ".join(words.members(processor))))
     notes = [line.note] if line is not None and line.note else []
     if is_amdgpu(name):
-        notes.append("amdgcn (up to LLVM 22) and amdgpu (LLVM main) are one architecture.")
+        notes.append("amdgcn (up to LLVM 22) and amdgpu (LLVM 23) are one architecture.")
     if parts.architecture in words.hosts:
         notes.append("A host triple: stored for OpenMP on CPUs, and in bundles for the host entry.")
     notes.append("A missing part at the end, an empty part and unknown mean the same.")

@@ -1,7 +1,7 @@
 """Target triples: taken apart, and compared by meaning instead of as text.
 
 A triple is ``architecture-vendor-system-environment``; parts at the end may be missing, and ``unknown`` and an
-empty part mean the same (``spir64`` is ``spir64-unknown-unknown``). Some architectures have two names: LLVM main
+empty part mean the same (``spir64`` is ``spir64-unknown-unknown``). Some architectures have two names: LLVM 23
 calls ``amdgcn`` ``amdgpu``, and may put the instruction set behind it: ``amdgpu9.0a-amd-amdhsa`` is a target
 whose processor is gfx90a (llvm/lib/TargetParser/Triple.cpp, 2026). Nothing here reads the vocabulary's data.
 """
@@ -101,6 +101,48 @@ def triple_processor(text: str) -> str:
     if len(rest) == 2 and major.isascii() and major.isdigit() and rest.isascii() and rest.isalnum():
         return f"gfx{major}{rest}"
     return f"amdgpu{isa}"
+
+
+def _isa_of(processor: str) -> str:
+    """Return what follows ``amdgpu`` in a triple that names a processor by itself: :func:`triple_processor` backwards.
+
+    "" for a name that is none of AMD's.
+    """
+    for isa, generic in _GENERICS.items():
+        if processor == generic:
+            return isa
+    digits = processor.removeprefix("gfx")
+    if digits != processor and len(digits) > 2 and digits.isascii() and digits[:-2].isdigit() and digits.isalnum():
+        return f"{digits[:-2]}.{digits[-2:]}"
+    return processor[len("amdgpu") :] if processor.startswith("amdgpu") else ""
+
+
+def as_llvm22(triple: str, arch: str) -> tuple[str, str]:
+    """Return the triple and arch string of a target for AMD GPUs as LLVM 22 writes them, others as they are.
+
+    ``amdgpu9.0a-amd-amdhsa`` without an arch string is ``amdgcn-amd-amdhsa`` with ``gfx90a``. A processor in the arch
+    string counts more than the one in the triple. Targets of both spellings are equal in this form, and it is for
+    comparing only: containers keep what they hold.
+    """
+    if not is_amdgpu(triple):
+        return triple, arch
+    processor, colon, features = arch.partition(":")
+    if processor in ("", "generic"):
+        processor = triple_processor(triple) or processor
+    return f"amdgcn{triple[len(triple.partition('-')[0]) :]}", f"{processor}{colon}{features}"
+
+
+def spellings(triple: str, arch: str) -> tuple[str, ...]:
+    """Return the ways to spell the triple of a target, the given one first.
+
+    For AMD GPUs these are the old name of the architecture, the new one, and the new one with the processor in it.
+    """
+    if not is_amdgpu(triple):
+        return (triple,)
+    old, arch = as_llvm22(triple, arch)
+    rest = old.removeprefix("amdgcn")
+    isa = _isa_of(arch.partition(":")[0])
+    return tuple(dict.fromkeys((triple, old, f"amdgpu{rest}", f"amdgpu{isa}{rest}")))
 
 
 def without_sub_architecture(text: str) -> str:

@@ -31,6 +31,9 @@ GFX = "hip-amdgcn-amd-amdhsa--gfx90a"
         (HOST, "host-x86_64-unknown-linux-musl", False),
         (HOST, "host-amd64-unknown-linux-gnu", True),
         ("cuda-nvptx64-nvidia-cuda-sm_80", "cuda-nvptx64-nvidia-cuda-sm_90", False),
+        ("hip-amdgpu9.0a-amd-amdhsa--", "hip-amdgcn-amd-amdhsa--gfx90a", True),
+        ("hip-amdgcn-amd-amdhsa--gfx90a", "hipv4-amdgpu9.0a-amd-amdhsa--", True),
+        ("hip-amdgpu9.0a-amd-amdhsa--", "hip-amdgpu-amd-amdhsa--gfx908", False),
         ("hip-amdgcn-amd-amdhsa--gfx9999", "hip-amdgcn-amd-amdhsa--gfx9998", False),
     ],
 )

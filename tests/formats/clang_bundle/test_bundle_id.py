@@ -162,6 +162,16 @@ HIP = "hip-amdgcn-amd-amdhsa--"
         (f"{HIP}gfx940", f"{HIP}gfx940", True, True),
         (f"{HIP}gfx940", f"hipv4-{HIP[4:]}gfx940", False, True),
         ("hip-amdgcn-amd-amdhsa-gfx906", f"{HIP}gfx906", False, True),
+        # LLVM 23's names of the triple, which LLVM 22 does not know.
+        ("hip-amdgpu-amd-amdhsa--gfx90a", f"{HIP}gfx90a", False, True),
+        ("hipv4-amdgpu-amd-amdhsa--gfx90a", f"{HIP}gfx90a:xnack+", False, True),
+        (f"{HIP}gfx90a", "hip-amdgpu-amd-amdhsa--gfx90a", False, True),
+        ("hip-amdgpu9.0a-amd-amdhsa--", f"{HIP}gfx90a", False, True),
+        ("hip-amdgpu9.0a-amd-amdhsa--", f"{HIP}gfx908", False, False),
+        ("hip-amdgpu9.0a-amd-amdhsa--", "hip-amdgpu-amd-amdhsa--gfx90a:xnack-", False, True),
+        (f"{HIP}gfx90a:xnack+", "hip-amdgpu9.0a-amd-amdhsa--", False, False),
+        (f"{HIP}gfx90a", "hip-amdgpu9.0a-amd-amdpal--", False, False),
+        ("hip-amdgpu9-amd-amdhsa--", f"{HIP}gfx900", False, False),
     ],
 )
 def test_which_entries_serve_which_requests(entry: str, request_: str, llvm: bool, ours: bool) -> None:

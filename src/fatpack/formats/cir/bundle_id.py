@@ -15,7 +15,7 @@ from fatpack.errors import UsageError
 from fatpack.model import Target
 from fatpack.record import Record
 from fatpack.target.target_id import signs
-from fatpack.target.triple import same_triple
+from fatpack.target.triple import as_llvm22, same_triple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,11 +93,13 @@ def fits(stored: str, requested: str) -> bool:
         return True
     have, want = parse_id(stored), parse_id(requested)
     kinds = {have.kind, want.kind}
-    if (len(kinds) > 1 and kinds != {"hip", "hipv4"}) or not same_triple(have.triple, want.triple):
+    triple, arch = as_llvm22(have.triple, have.arch)
+    wanted_triple, wanted_arch = as_llvm22(want.triple, want.arch)
+    if (len(kinds) > 1 and kinds != {"hip", "hipv4"}) or not same_triple(triple, wanted_triple):
         return False
-    if have.arch.partition(":")[0] != want.arch.partition(":")[0] or (len(kinds) > 1 and not have.arch):
+    if arch.partition(":")[0] != wanted_arch.partition(":")[0] or (len(kinds) > 1 and not arch):
         return False
-    return signs(have.arch).items() <= signs(want.arch).items()
+    return signs(arch).items() <= signs(wanted_arch).items()
 
 
 def module_name(spelling: str, taken: Set[str] = ()) -> str:

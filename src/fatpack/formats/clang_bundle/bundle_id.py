@@ -234,12 +234,15 @@ def compatible(entry: str, request: str, *, hip_openmp: bool = False) -> bool:
 
     As LLVM 22 intends it: kinds and triples agree, the processors are equal as text, and every feature that the
     entry fixes is asked for with the same sign. Unknown processors stay apart. A generic processor does not stand
-    for a specific one here; :func:`fatpack.target.serves` knows those.
+    for a specific one here; :func:`fatpack.target.serves` knows those. LLVM 23's names of AMD's triples are those of
+    LLVM 22: ``amdgpu9.0a-amd-amdhsa--`` is ``amdgcn-amd-amdhsa--gfx90a``.
     """
+    from fatpack.target.triple import as_llvm22
+
     have, want = parse_id(entry), parse_id(request)
-    if not kinds_agree(have.kind, want.kind, hip_openmp) or not read(have.triple).is_compatible(read(want.triple)):
+    first, second = (Target(*as_llvm22(item.triple, item.arch)) for item in (have, want))
+    if not kinds_agree(have.kind, want.kind, hip_openmp) or not read(first.triple).is_compatible(read(second.triple)):
         return False
-    first, second = have.target, want.target
     return first.processor == second.processor and set(first.features) <= set(second.features)
 
 
