@@ -178,6 +178,40 @@ def test_lists_are_split_outside_of_quotes() -> None:
         split_list('a"')
 
 
+def test_options_of_later_versions_are_known(folder: Path, fatpack: Fatpack) -> None:
+    Path("tile").write_bytes(b"\x7fTileIR\0" + bytes(8))
+    images = [PTX, PTX.replace("sm=80", "sm=90"), CUBIN, "--image2=kind=tileir,file=tile"]
+    options = ["--concat", "--tileir-cmdline=-O3", "--id-suffix=_x", "--embedded-fatbin=fatbinary.c"]
+    assert fatpack("tool", "fatbinary", "--create=x", *images, *options) == (0, "", "")
+    with reading.open("x") as file:
+        found = [(item.image.target.arch, item.image.form, item.image.attrs.get("options")) for item in file.images()]
+    # What is alone comes before the group.
+    assert found == [
+        ("sm_90", "cubin", None),
+        ("sm_80", "tileir", "-O3"),
+        ("sm_80", "ptx", None),
+        ("sm_90", "ptx", None),
+    ]
+    text = Path("fatbinary.c").read_text()
+    assert '.nvFatBinSegment_x"' in text
+    assert text.count("fatbinData_x") == 3
+    assert "__fatDeviceText_x " in text
+
+
+def test_a_group_that_shall_not_be_compressed_is_refused(folder: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("tool", "fatbinary", "--create=fatbinary.out", "--concat", "--compress=false", PTX)
+    refused(
+        ran,
+        "fatbinary fatal   : Option '--concat' requires compression to be enabled; it is incompatible with "
+        "'--compress=false' and '--compress-mode=none'\n",
+    )
+
+
+def test_no_image_is_left_out_of_a_group_for_its_architecture(folder: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("tool", "fatbinary", "--create=fatbinary.out", "--concat", PTX, PTX.replace("sm=80", "sm=x"))
+    refused(ran, "\nnvFatbin error: invalid architecture\n")
+
+
 def test_ltoir_is_stored_without_obfuscation(folder: Path, fatpack: Fatpack) -> None:
     Path("x.ltoir").write_bytes(b"\xed\x43\x4e\x7f\x01\x41" + bytes(range(200)))
     assert fatpack("tool", "fatbinary", "--create=x", "--image3=kind=nvvm,sm=90,file=x.ltoir").code == 0

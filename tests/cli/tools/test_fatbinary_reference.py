@@ -1,6 +1,6 @@
 """The stand-in for fatbinary next to the original, and in its place when clang compiles.
 
-Messages are compared with those of CUDA 13.0, and everything else with any CUDA 13.
+Messages are compared with those of CUDA 13.0, and everything else with any CUDA 13; what 13.0 does not know with 13.5.
 """
 
 from __future__ import annotations
@@ -133,6 +133,106 @@ def test_c_files_of_every_number_of_words_are_equal(
     reference.run("fatbinary", *arguments, cwd=folder)
     theirs = Outcome(folder, Ran(0, "", ""), False)
     assert Outcome(folder, fatpack("tool", "fatbinary", *arguments), False) == theirs
+
+
+TILE_IR = b"\x7fTileIR\0\x0d\x02\x01\x00\x05\x06" + bytes(range(50))
+PTX, PTX_90A = (f"--image3=kind=ptx,sm={arch},file=k1.compute_{arch}.ptx" for arch in ("80", "90a"))
+CUBIN, FINALIZABLE = (f"--image3=kind=elf,sm={arch},file=k1.cuda13.0.sm_{arch}.cubin" for arch in ("90", "100f"))
+TILE, TILE_100F = "--image2=kind=tileir,file=tile", "--image3=kind=tileir,sm=100f,file=tile"
+
+
+def _left_behind(folder: Path, ran: Ran) -> tuple[int, str, dict[str, bytes]]:
+    """Return the exit code, the messages and the files to the last byte, which are removed."""
+    files = {name: (folder / name).read_bytes() for name in FILES if (folder / name).exists()}
+    for name in files:
+        (folder / name).unlink()
+    return ran.code, ran.err, files
+
+
+def _agree(folder: Path, fatpack: Fatpack, arguments: Sequence[str]) -> dict[str, bytes]:
+    """Run both tools, and return the files that each wrote."""
+    if version() < (13, 5):
+        pytest.skip("these options are compared with fatbinary 13.5")
+    arguments = ["--create=fatbinary.out", "--embedded-fatbin=fatbinary.c", *arguments]
+    done = reference.run("fatbinary", *arguments, cwd=folder, check=False)
+    theirs = _left_behind(folder, Ran(done.returncode, done.stdout.decode(), done.stderr.decode()))
+    assert _left_behind(folder, fatpack("tool", "fatbinary", *arguments)) == theirs
+    return theirs[2]
+
+
+@pytest.mark.parametrize("images", [[PTX], [PTX, CUBIN, PTX_90A], [CUBIN, CUBIN, FINALIZABLE, TILE, FINALIZABLE]])
+@pytest.mark.parametrize("options", [[], ["-g", "--ident=u"], ["-c", "--cmdline=-O1"], ["--compress-mode=size"]])
+def test_groups_are_those_of_the_original(
+    folder: Path, fatpack: Fatpack, images: Sequence[str], options: Sequence[str]
+) -> None:
+    Path("tile").write_bytes(TILE_IR)
+    assert len(_agree(folder, fatpack, ["--concat", *images, *options])) == 2
+
+
+@pytest.mark.parametrize("options", [[], ["-no-asm"], ["-c"], ["-c", "-link", "-no-asm"], ["-concat"]])
+@pytest.mark.parametrize("suffix", ["_1f", "", 'a b%d"é', "x\udcff"])
+def test_a_suffix_is_where_the_original_has_it(
+    folder: Path, fatpack: Fatpack, suffix: str, options: Sequence[str]
+) -> None:
+    files = _agree(folder, fatpack, [f"--id-suffix={suffix}", PTX, PTX_90A, *options])
+    assert f"fatbinData{suffix}".encode("utf-8", "surrogateescape") in files["fatbinary.c"]
+
+
+@pytest.mark.parametrize(
+    "image", [TILE, TILE_100F, *(TILE_100F.replace("100f", arch) for arch in ("", "00", "a", "9"))]
+)
+@pytest.mark.parametrize(
+    "options", [[], ["--tileir-cmdline= -O3  ", "--cmdline=-O1", PTX], ["--compress=false", "-32"]]
+)
+def test_tile_ir_is_stored_as_by_the_original(
+    folder: Path, fatpack: Fatpack, image: str, options: Sequence[str]
+) -> None:
+    Path("tile").write_bytes(TILE_IR)
+    files = _agree(folder, fatpack, [image, *options])
+    assert (b"-O3" in files["fatbinary.out"]) == ("--tileir-cmdline= -O3  " in options)
+
+
+@pytest.mark.parametrize("arch", ["", " ", "a", "f", "0a", " a", "+a", "+", "+90a", "aa", " 90", "90 "])
+def test_architectures_are_read_as_by_the_original(folder: Path, fatpack: Fatpack, arch: str) -> None:
+    _agree(folder, fatpack, ["--id-suffix=x", f"--image3=kind=ptx,sm={arch},file=k1.compute_80.ptx"])
+    _agree(folder, fatpack, ["--id-suffix=x", "-ptx=k1.compute_80.ptx", f"-arch={arch}"])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-concat", "--compress=false"],
+        ["-concat", "--compress-mode=none", "-32", "-64", "--image3=kind=foo"],
+        ["-concat", "--compress-mode=x"],
+        ["-concat=1"],
+        ["-concat", "--image3=kind=elf,sm=90,file=empty"],
+        ["-concat", "--image3=kind=elf,sm=90,file=k1.compute_80.ptx", "--image3=kind=foo"],
+        ["-concat", "-elf=k1.compute_80.ptx"],
+        ["-concat", "-elf=magic", "-arch=90"],
+        ["-concat", "--image3=kind=ptx,sm=80,file=empty", "--image3=kind=elf,sm=90,file=magic"],
+        ["-concat", "--image3=kind=elf,sm=90,file=magic", "--image2=kind=tileir,file=none"],
+        ["-concat", "--image2=kind=index,file=empty", "--image3=kind=elf,sm=90,file=magic"],
+        ["-concat", "--image3=kind=elf,sm=80,file=k1.cuda13.0.sm_90.cubin"],
+        ["-concat", "--image3=kind=ptx,sm=80,file=empty"],
+        ["-id-suffix"],
+        ["--id-suffix=a", "--id-suffix=b"],
+        ["--tileir-cmdline=a", "--tileir-cmdline=b"],
+        ["--image2=kind=tileir,file=empty"],
+        ["--image2=kind=tileir,file=k1.compute_80.ptx"],
+        ["--image2=kind=tileir,file=short"],
+        ["--image2=kind=tileir"],
+        ["--image3=kind=tileir,file=tile"],
+        ["--image3=kind=tileir,sm=x,file=tile"],
+        ["--image3=kind=tileir,sm=100,file=none"],
+    ],
+)
+def test_messages_about_later_options_are_the_originals(
+    folder: Path, fatpack: Fatpack, arguments: Sequence[str]
+) -> None:
+    Path("tile").write_bytes(TILE_IR)
+    Path("short").write_bytes(TILE_IR[:13])
+    Path("magic").write_bytes(b"\x7fELF")
+    _agree(folder, fatpack, arguments)
 
 
 _LAUNCHER = """#!{python}

@@ -1,7 +1,8 @@
 """``fatpack tool fatbinary``: writes fat binaries, and C files that embed them, as fatbinary of CUDA 13.0 does.
 
 It is what nvcc and clang call. ``options`` has the table of options, ``images`` the checks of every image, ``embedded``
-the C file. Bytes, messages, their order and exit codes are the original's; ``docs/tools.md`` lists every difference.
+the C file. Bytes, messages, their order and exit codes are the original's, those of CUDA 13.5 for command lines that
+13.0 does not know; ``docs/tools.md`` lists every difference.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import errno
 import sys
 
 from fatpack.cli.tools import nvidia_command_line as command_line
-from fatpack.cli.tools.fatbinary.options import OPTIONS, REFUSED
+from fatpack.cli.tools.fatbinary.options import LATER, OPTIONS, REFUSED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 
 _MODES = ("default", "size", "speed", "balance", "none")
 _HOSTS = ("linux", "mac", "windows")
+
+_CONTRADICTION = (
+    "Option '--concat' requires compression to be enabled; it is incompatible with '--compress=false' and "
+    "'--compress-mode=none'"
+)
 
 #: What a file that was opened fails with when it is written.
 _WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
@@ -84,6 +90,8 @@ def _pack(given: Given, opened: list[Source]) -> list[Piece]:
         if option in given.values:
             raise Fatal(f"the option '{option}' is not among those that fatpack knows")
     mode = given.last("compress-mode") if "compress-mode" in given.values else "default"
+    if given.last("concat") and (mode == "none" or given.last("compress") == "false"):
+        raise Fatal(_CONTRADICTION)
     host = given.last("host") if "host" in given.values else "linux"
     is_contradictory = any(given.last(one) and given.last(other) for one, other in (("32", "64"), ("cuda", "opencl")))
     if is_contradictory or mode not in _MODES or host not in _HOSTS:
@@ -93,6 +101,8 @@ def _pack(given: Given, opened: list[Source]) -> list[Piece]:
     attrs = {"compress_mode": mode, "ptx": "minified"}
     if given.last("compress-all") or given.last("device-c"):
         attrs["compress_all"] = "yes"
+    if _is_later(given):
+        attrs |= {"producer": "13.5", "concat": "yes" if given.last("concat") else "no"}
     images = tuple(images_of(given, opened))
     try:
         return list(cuda_fatbin.write(Container(cuda_fatbin.DOC.name, 1, images, Span(0, 0), attrs=attrs)))
@@ -100,6 +110,12 @@ def _pack(given: Given, opened: list[Source]) -> list[Piece]:
         raise Fatal(f"Could not read file '{error.filename or ''}'") from error
     except FatpackError as error:
         raise Refusal(str(error)) from error
+
+
+def _is_later(given: Given) -> bool:
+    """Return whether the command line has something that fatbinary 13.0 does not know."""
+    images = (*given.pairs.get("image2", ()), *given.pairs.get("image3", ()))
+    return any(option in given.values for option in LATER) or any(pairs.get("kind") == "tileir" for pairs in images)
 
 
 def _write(given: Given, pieces: list[Piece]) -> None:
@@ -120,6 +136,8 @@ def _write(given: Given, pieces: list[Piece]) -> None:
                     relocatable=bool(given.last("device-c")),
                     linked=bool(given.last("link")),
                     as_array=bool(given.last("no-asm")),
+                    suffix=given.last("id-suffix"),
+                    undefines=_is_later(given),
                 )
             try:
                 batch.add("./-" if path == "-" else path, content)

@@ -20,7 +20,7 @@ _START = """\
 #ifndef __SKIP_INTERNAL_FATBINARY_HEADERS
 #include "fatbinary_section.h"
 #endif
-#define __CUDAFATBINSECTION  ".nvFatBinSegment"
+#define __CUDAFATBINSECTION  ".nvFatBinSegment%s"
 #define __CUDAFATBINDATASECTION  "%s"
 """
 
@@ -28,7 +28,7 @@ _ASSEMBLY = """\
 asm(
 ".section %s, \\"a\\"\\n"
 ".align 8\\n"
-"fatbinData:\\n"
+"fatbinData%s:\\n"
 """
 
 _ASSEMBLY_END = """\
@@ -36,7 +36,7 @@ _ASSEMBLY_END = """\
 #ifdef __cplusplus
 extern "C" {
 #endif
-extern const unsigned long long fatbinData[%d];
+extern const unsigned long long fatbinData%s[%d];
 #ifdef __cplusplus
 }
 #endif
@@ -47,7 +47,7 @@ _ARRAY = """\
 extern "C" {
 #endif
 
-static const unsigned long long fatbinData[] __attribute__ ((section (__CUDAFATBINDATASECTION)))= {"""
+static const unsigned long long fatbinData%s[] __attribute__ ((section (__CUDAFATBINDATASECTION)))= {"""
 
 _ARRAY_END = """
 };
@@ -70,29 +70,52 @@ _WRAPPER = """\
 extern "C" {
 #endif
 %s __attribute__ ((aligned (8))) __attribute__ ((section (__CUDAFATBINSECTION)))= 
-\t{ 0x466243b1, %d, fatbinData, %s };
-#ifdef __cplusplus
+\t{ 0x466243b1, %d, fatbinData%s, %s };
+%s#ifdef __cplusplus
 }
 #endif
 """  # noqa: W291
 
 
-def c_file(pieces: Sequence[Piece], *, relocatable: bool, linked: bool, as_array: bool) -> Iterator[bytes]:
-    """Yield the C file for a fat binary. ``relocatable`` code has a section and a wrapper of its own."""
+#: Several in one file, with suffixes that tell them apart, need their own. How we know: fatbinary 13.5.
+_UNDEFINED = """\
+#undef __CUDAFATBINDATASECTION
+#undef __CUDAFATBINSECTION
+"""
+
+
+def c_file(
+    pieces: Sequence[Piece],
+    *,
+    relocatable: bool,
+    linked: bool,
+    as_array: bool,
+    suffix: str = "",
+    undefines: bool = False,
+) -> Iterator[bytes]:
+    """Yield the C file for a fat binary. ``relocatable`` code has a section and a wrapper of its own.
+
+    ``suffix`` goes to the names of what is defined, the wrapper of relocatable code excepted, and to that of the
+    wrapper's section. ``undefines`` takes the macros back behind the wrapper, as later versions do.
+    """
     section = "__nv_relfatbin" if relocatable else ".nv_fatbin"
-    yield (_START % section).encode()
+    yield _encoded(_START % (suffix, section))
     if as_array:
-        yield _ARRAY.encode()
+        yield _encoded(_ARRAY % suffix)
         yield from _numbers(pieces, "0x%016xull,0x%016xull,0x%016xull,0x%016xull,\n", "0x%016xull", ",", "")
         yield _ARRAY_END.encode()
     else:
-        yield (_ASSEMBLY % section).encode()
+        yield _encoded(_ASSEMBLY % (section, suffix))
         row = '".quad 0x%016x,0x%016x,0x%016x,0x%016x\\n"\n'
         yield from _numbers(pieces, row, "0x%016x", ", ", '".quad %s\\n"\n')
-        yield (_ASSEMBLY_END % (sum(map(len, pieces)) // 8)).encode()
-    name = _NAME if relocatable else "static const __fatBinC_Wrapper_t __fatDeviceText"
+        yield _encoded(_ASSEMBLY_END % (suffix, sum(map(len, pieces)) // 8))
+    name = _NAME if relocatable else f"static const __fatBinC_Wrapper_t __fatDeviceText{suffix}"
     version, more = (2, "(void**)__cudaPrelinkedFatbins") if linked else (1, "0")
-    yield (_WRAPPER % (name, version, more)).encode()
+    yield _encoded(_WRAPPER % (name, version, suffix, more, _UNDEFINED if undefines else ""))
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _numbers(pieces: Sequence[Piece], row: str, number: str, separator: str, last: str) -> Iterator[bytes]:

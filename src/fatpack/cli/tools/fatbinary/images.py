@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.elf import CUDA
+from fatpack.elf import CUDA, header
 from fatpack.errors import UsageError
 from fatpack.formats.cuda_fatbin.ptx_text import version_of
 from fatpack.io.source import open_source
@@ -10,13 +10,21 @@ from fatpack.model import Image, Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
     from fatpack.cli.tools.nvidia_command_line import Given
     from fatpack.io.source import Source, View
 
+    #: keyword, architecture, path and content
+    _File = tuple[str, str | None, str, View]
+
 #: keyword → form
-_FORMS = {"elf": "cubin", "ptx": "ptx", "nvvm": "ltoir"}
+_FORMS = {"elf": "cubin", "ptx": "ptx", "nvvm": "ltoir", "tileir": "tileir"}
+
+#: The architecture of Tile IR that says none: that of --image2.
+_TILE_IR_ARCH = "80"
+
+_TILE_IR_MAGIC, _TILE_IR_LEAST = b"\x7fTileIR\0", 14
 
 _OLD_OSABI, _NEW_OSABI = 0x33, 0x41
 
@@ -41,18 +49,30 @@ def images_of(given: Given, opened: list[Source]) -> Iterator[Image]:
     attrs = {key: value for key, value in (("identifier", given.last("ident")), ("host", given.last("host"))) if value}
     if given.last("debug"):
         attrs["debug"] = "yes"
-    options = {"ptx": given.last("cmdline"), "nvvm": given.last("cicc-cmdline")}
-    for kind, arch, path in _named(given):
+    options = {"ptx": given.last("cmdline"), "nvvm": given.last("cicc-cmdline"), "tileir": given.last("tileir-cmdline")}
+    files = ((kind, arch, path, _open(path, opened)) for kind, arch, path in _named(given))
+    for kind, arch, _, data in _before_grouping(files) if given.last("concat") else files:
         more = {"options": options[kind]} if options.get(kind) else {}
-        data = _open(path, opened)
         if kind == "index":
             raise Refusal("invalid index input")
         if arch is None:
             raise Refusal("input contained null pointer")
-        target = Target(width, f"sm_{_architecture(arch)}", "cuda")
+        number = _architecture(arch)
+        if kind == "tileir" and not number.rstrip("af").strip("0"):
+            number = _TILE_IR_ARCH + number.lstrip("0")
+        target = Target(width, f"sm_{number}", "cuda")
         _check(kind, data, target)
         yield Image(target, _FORMS[kind], data, len(data), len(data), data.span(), attrs=attrs | more)
         data.source.rest()
+
+
+def _before_grouping(files: Iterable[_File]) -> Iterator[_File]:
+    """Yield the files for groups, when all of them are there and every cubin is ELF."""
+    collected = list(files)
+    for kind, _, path, data in collected:
+        if kind == "elf" and header(data, data.head(0, 64)) is None:
+            raise Fatal(f"File '{path}' is not valid elf")
+    yield from collected
 
 
 def _named(given: Given) -> Iterator[tuple[str, str | None, str]]:
@@ -62,7 +82,7 @@ def _named(given: Given) -> Iterator[tuple[str, str | None, str]]:
             raise Fatal("Missing sm in image3")
         yield _kind(pairs, _FORMS), pairs["sm"], pairs["file"]
     for pairs in given.pairs.get("image2", ()):
-        yield _kind(pairs, ("reloc", "index")), "0", pairs["file"]
+        yield _kind(pairs, ("reloc", "index", "tileir")), "0", pairs["file"]
     # QUIRK(fatbinary 13): of -elf and -ptx, one image is stored.
     for kind in ("elf", "ptx"):
         if kind in given.values:
@@ -90,10 +110,12 @@ def _open(path: str, opened: list[Source]) -> View:
 
 
 def _architecture(text: str) -> str:
-    """Return an architecture as C's strtol would read its number, with its variant; "" is number 0."""
-    digits = text.strip(" \t\n\r\v\f").removeprefix("+")
+    """Return an architecture as C's strtol would read its number, with its variant; number 0 may be left out."""
+    if text in ("", "a", "f"):
+        return f"0{text}"
+    digits = text.lstrip(" \t\n\r\v\f").removeprefix("+")
     variant = digits[-1:] if digits[-1:] in ("a", "f") else ""
-    digits = digits.removesuffix(variant) or ("" if variant else "0")
+    digits = digits.removesuffix(variant)
     if not digits.isascii() or not digits.isdigit() or int(digits) > _MOST:
         raise Refusal("invalid architecture")
     return f"{int(digits)}{variant}"
@@ -113,6 +135,9 @@ def _check(kind: str, data: View, target: Target) -> None:
             version_of(data.tobytes().partition(b"\0")[0])
         except UsageError:
             raise Refusal("could not find ptx version") from None
+    elif kind == "tileir":
+        if data.head(0, len(_TILE_IR_MAGIC)) != _TILE_IR_MAGIC or len(data) < _TILE_IR_LEAST:
+            raise Refusal("internal error")
     elif len(data) < 8:
         raise Refusal("invalid NVVM input")
 
