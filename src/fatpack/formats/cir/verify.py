@@ -122,8 +122,10 @@ def _ids(modules: Sequence[ModuleFacts]) -> Iterator[Breach]:
     without = [module for module in modules if module.id is None]
     if without:
         text = f"nested module{_named(without[0])} is missing 'cir.offload.bundle_id'"
-        text += f", and so are {len(without) - 1} more" if len(without) > 1 else ""
-        yield Breach("FP1503", without[0].start, text, "it cannot be split off by its target")
+        more = len(without) - 1
+        text += f", and so {'is' if more == 1 else 'are'} {more} more" if more else ""
+        advice = "it cannot be split off by its target; give IDs: fatpack convert --format=cir --cir-ids=ID,ID,..."
+        yield Breach("FP1503", without[0].start, text, advice)
     ids: set[str] = set()
     for module in modules:
         if module.id is None:
