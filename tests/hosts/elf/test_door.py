@@ -5,12 +5,15 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from tests.builders import elf as build
 
 from fatpack import hosts
 from fatpack.hosts import elf
+
+OBJECT = Path(__file__).parents[2] / "fixtures" / "elf" / "clang-22-hip.o"
 
 EDITORS = ("append", "byte_map", "check", "editable", "placement", "references", "refusal", "rewrite")
 
@@ -54,8 +57,12 @@ def test_functions_stay_functions_after_their_modules_were_loaded() -> None:
 
 
 def test_looking_for_device_code_loads_no_editor() -> None:
-    program = "import sys; sys.path[:0] = {path!r}\nimport fatpack.hosts.elf\nprint('\\n'.join(sys.modules))"
-    command = [sys.executable, "-I", "-c", program.format(path=sys.path)]
+    program = (
+        "import sys; sys.path[:0] = {path!r}\n"
+        "from fatpack.hosts import elf\nfrom fatpack.io.source import open_source\n"
+        "assert list(elf.locate(open_source({file!r}).view()))\nprint('\\n'.join(sys.modules))"
+    )
+    command = [sys.executable, "-I", "-c", program.format(path=sys.path, file=str(OBJECT))]
     loaded = set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
     assert "fatpack.hosts.elf.sites" in loaded
     assert not {f"fatpack.hosts.elf.{name}" for name in EDITORS} & loaded
