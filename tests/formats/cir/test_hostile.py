@@ -44,6 +44,21 @@ HOSTILE = {
 }
 
 
+#: Text at file level: functions in one line of it, and values whose types have types.
+AT_FILE_LEVEL = {
+    "functions in a line": "cir.func\r" * 25_000,
+    "types of types": f"#a = {'cir.x : ' * 5_000}i32\n",
+    "results of results": f"!a = {'() -> ' * 5_000}i32\n",
+}
+
+
+@pytest.mark.parametrize("name", AT_FILE_LEVEL)
+def test_repeated_text_at_file_level_is_read(name: str) -> None:
+    """Minutes, or another exception, where each looks at all the rest of the line or recurses."""
+    container = parsed(AT_FILE_LEVEL[name] + START + MIDDLE + END)
+    assert [image.target.spelling for image in container.images] == [HOST, SM_80]
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_nested_and_repeated_text_is_read_or_refused(name: str) -> None:
     """A slow rule, or one that recurses, would make this test take minutes or fail with another exception."""

@@ -13,6 +13,7 @@ from fatpack.formats.cir import patterns
 from fatpack.formats.cir.patterns import ALL, FUNCTION_MATTERS, FUNCTIONS, GLOBAL_MATTERS, MODULES, NOTHING
 from fatpack.formats.cir.stored import Contents, OffloadModule, Stub
 from fatpack.formats.cir.strings import unescaped
+from fatpack.formats.cir.text import MARGIN
 from fatpack.formats.cir.words import OFFLOAD_MODULE
 
 TYPE_CHECKING = False
@@ -111,12 +112,17 @@ class Tracker:
         return None
 
     def _may_begin(self, name: bytes, name_end: int) -> bool:
-        """Return whether an operation may be a kernel, launch one or hold a GPU binary, by the line it starts in."""
+        """Return whether an operation may be a kernel, launch one or hold a GPU binary, by the line it starts in.
+
+        Of a long line only the beginning is looked at: many operations may start in it.
+        """
         if b"func" not in name and b"global" not in name:
             return False
         if self.text.peek(name_end - 1) == b'"':  # in generic form the attributes stand behind the region
             return self._has_words or self.text.window is not self._looked_at
-        return self.text.match(FUNCTION_MATTERS if b"func" in name else GLOBAL_MATTERS, name_end) is not None
+        index = self.text.seek(name_end)
+        matters = FUNCTION_MATTERS if b"func" in name else GLOBAL_MATTERS
+        return matters.match(self.text.window, index, index + MARGIN) is not None
 
     def opened(self, at: int) -> None:
         """Note that the latest operation opens a region, and which that is if nobody cared before."""

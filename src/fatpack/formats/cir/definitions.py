@@ -101,16 +101,27 @@ def definition_at(text: Text, at: int) -> Definition:
 
 
 def value_end(text: Text, at: int) -> int:
-    """Return the position behind the attribute value or type that starts at ``at``."""
+    """Return the position behind the attribute value or type that starts at ``at``, and behind the type of that."""
+    while True:
+        end, joint = _part_end(text, at)
+        mark = text.space_end(end)
+        if not joint or text.peek(mark, len(joint)) != joint:
+            return end
+        at = text.space_end(mark + len(joint))
+
+
+def _part_end(text: Text, at: int) -> tuple[int, bytes]:
+    """Return the position behind a value without its type, and what stands before one: ``:``, ``->`` or nothing."""
     mark = text.peek(at)
     if mark in _BY_FIRST:
-        return _BY_FIRST[mark](text, at)
+        find_end, joint = _BY_FIRST[mark]
+        return find_end(text, at), joint
     word = text.match(BARE_ID, at)
     if word:
         return _word_end(text, word[0], text.end(word))
     number = text.match(NUMBER, at)
     if number:
-        return _typed_end(text, text.end(number))
+        return text.end(number), b":"
     raise fault(text.view, at, "wrong alias definition", expected="an attribute value or a type")
 
 
@@ -134,39 +145,27 @@ def _symbol_end(text: Text, at: int) -> int:
         at = text.space_end(following + 2)
 
 
-def _word_end(text: Text, word: bytes, end: int) -> int:
+def _word_end(text: Text, word: bytes, end: int) -> tuple[int, bytes]:
     following = text.space_end(end)
     mark = text.peek(following)
     if word == b"loc" and mark == b"(":
-        return text.balanced_end(following)
+        return text.balanced_end(following), b""
     if word == b"distinct" and mark == b"[":
         end = text.balanced_end(following)
         following = text.space_end(end)
         mark = text.peek(following)
     if mark == b"<":
         end = text.balanced_end(following)
-    return _typed_end(text, end)
+    return end, b":"
 
 
-def _typed_end(text: Text, end: int) -> int:
-    """Return the position behind an optional ``: type``."""
-    mark = text.space_end(end)
-    return value_end(text, text.space_end(mark + 1)) if text.peek(mark) == b":" else end
-
-
-def _result_end(text: Text, end: int) -> int:
-    """Return the position behind an optional ``-> type``."""
-    mark = text.space_end(end)
-    return value_end(text, text.space_end(mark + 2)) if text.peek(mark, 2) == b"->" else end
-
-
-#: first byte of a value → what finds its end
-_BY_FIRST: dict[bytes, Callable[[Text, int], int]] = {
-    b"#": lambda text, at: _typed_end(text, _sigil_end(text, at)),
-    b"!": _sigil_end,
-    b'"': lambda text, at: _typed_end(text, text.string_end(at)),
-    b"[": Text.balanced_end,
-    b"{": Text.balanced_end,
-    b"@": _symbol_end,
-    b"(": lambda text, at: _result_end(text, text.balanced_end(at)),
+#: first byte of a value → what finds its end, and what stands before a type behind it
+_BY_FIRST: dict[bytes, tuple[Callable[[Text, int], int], bytes]] = {
+    b"#": (_sigil_end, b":"),
+    b"!": (_sigil_end, b""),
+    b'"': (Text.string_end, b":"),
+    b"[": (Text.balanced_end, b""),
+    b"{": (Text.balanced_end, b""),
+    b"@": (_symbol_end, b""),
+    b"(": (Text.balanced_end, b"->"),
 }
