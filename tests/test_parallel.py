@@ -153,3 +153,21 @@ def test_closing_ends_the_thread() -> None:
     assert left <= 4
     time.sleep(0.01)
     assert len(made) == left
+
+
+def test_the_thread_that_reads_ahead_may_close_what_it_reads_for() -> None:
+    """As its garbage collection does with a source that nobody uses any more."""
+    taken, closed = threading.Event(), threading.Event()
+
+    def items() -> Iterator[int]:
+        yield 1
+        taken.wait(10)
+        ahead.close()  # type: ignore[attr-defined]
+        closed.set()
+        yield 2
+
+    ahead = read_ahead(items(), 2)
+    assert next(ahead) == 1
+    taken.set()
+    assert closed.wait(10)
+    assert list(ahead) == []

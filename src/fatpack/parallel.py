@@ -118,7 +118,7 @@ def read_ahead(items: Iterator[T], count: int) -> Iterator[T]:
     other; nobody else may use the iterator meanwhile.
     """
     from collections import deque
-    from threading import Condition, Thread
+    from threading import Condition, Thread, current_thread
 
     changed = Condition()
     ready: deque[T] = deque()
@@ -161,7 +161,8 @@ def read_ahead(items: Iterator[T], count: int) -> Iterator[T]:
         with changed:
             is_left = True
             changed.notify()
-        thread.join()
+        if thread is not current_thread():  # the thread's own garbage collection may close this
+            thread.join()
 
 
 def _outcome(task: Callable[[], T]) -> tuple[T | None, BaseException | None]:
