@@ -1,4 +1,4 @@
-"""What a file is, from its first bytes: a host, or a container on its own."""
+"""What a file is, from its first bytes: a host, a container on its own, or packed as a whole."""
 
 from __future__ import annotations
 
@@ -7,6 +7,14 @@ from fatpack import formats, hosts
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
+
+#: how files begin that are packed as a whole → what they are, and what unpacks them
+PACKED = {
+    b"PK\x03\x04": ("a zip archive, as wheels are", "unzip it"),
+    b"\x28\xb5\x2f\xfd": ("compressed with zstd", "zstd -d unpacks it"),
+    b"\x1f\x8b\x08": ("compressed with gzip", "gzip -d unpacks it"),
+    b"\xfd7zXZ\0": ("compressed with xz", "xz -d unpacks it"),
+}
 
 
 def host_of(view: View) -> str:

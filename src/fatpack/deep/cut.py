@@ -7,6 +7,7 @@ Every test reads a bounded number of bytes, but for the table of a bundle.
 
 from __future__ import annotations
 
+from fatpack.codec import ZSTD_MAGIC
 from fatpack.formats.clang_bundle import layout as bundle
 from fatpack.formats.cuda_fatbin import layout as fatbin
 from fatpack.formats.cuda_fatbin.resume import holds
@@ -33,8 +34,6 @@ _MOST_STRINGS = 4096
 
 #: bytes of an image kind and of an offload kind that are believed: LLVM has numbers up to 8
 _MOST_KIND = 64
-
-_ZSTD = b"\x28\xb5\x2f\xfd"
 
 
 def claimed(name: str, view: View, at: int) -> int:
@@ -109,7 +108,7 @@ def _starts_stream(rest: View) -> bool:
 def _is_stream(start: bytes, method: str | None) -> bool:
     if method == "zlib":
         return len(start) >= 2 and start[0] == 0x78 and int.from_bytes(start[:2], "big") % 31 == 0
-    return method == "zstd" and start == _ZSTD
+    return method == "zstd" and start == ZSTD_MAGIC
 
 
 def _is_cut_binary(rest: View) -> bool:

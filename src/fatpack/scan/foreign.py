@@ -9,6 +9,7 @@ commands, and the names of segments and sections are in there.
 
 from __future__ import annotations
 
+from fatpack.file_kind import PACKED
 from fatpack.findings import finding
 
 TYPE_CHECKING = False
@@ -25,14 +26,6 @@ _SIZE_AT = 20
 #: segments of device code, padded as section headers have them
 _SEGMENTS = (b"__NV_CUDA\0", b"__HIP\0")
 
-#: how packed files begin → what they are, and what unpacks them
-_PACKED = {
-    b"PK\x03\x04": ("a zip archive, as wheels are", "unzip it"),
-    b"\x28\xb5\x2f\xfd": ("compressed with zstd", "zstd -d unpacks it"),
-    b"\x1f\x8b\x08": ("compressed with gzip", "gzip -d unpacks it"),
-    b"\xfd7zXZ\0": ("compressed with xz", "xz -d unpacks it"),
-}
-
 #: LIMIT: bytes of load commands that are looked at. Large programs have some 10 kB.
 _COMMANDS = 1 << 20
 
@@ -40,7 +33,7 @@ _COMMANDS = 1 << 20
 def refusal(view: View) -> Finding | None:
     """Return the finding that device code of a file, if it has any, is not read; None if it does not look so."""
     head = view.head(0, _SIZE_AT + 4)
-    for magic, (what, remedy) in _PACKED.items():
+    for magic, (what, remedy) in PACKED.items():
         if head.startswith(magic):
             return finding("FP1006", view.span(), f"{what}: this version does not look inside", remedy)
     size = _HEADERS.get(head[:4])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack import formats, hosts, images
 from fatpack.errors import FormatError, HostError, Unsupported
-from fatpack.file_kind import host_of
+from fatpack.file_kind import PACKED, host_of
 from fatpack.findings import finding
 from fatpack.model import Finding
 from fatpack.scan import region
@@ -123,9 +123,6 @@ def _module_ids(tables: Sequence[Site]) -> ModuleIds | None:
 #: what all magics of little-endian Mach-O have in common
 _MACH_O = b"\xfa\xed\xfe"
 
-#: how files begin that are packed as a whole: zip (wheels), zstd, gzip, xz
-_PACKED = (b"PK\x03\x04", b"\x28\xb5\x2f\xfd", b"\x1f\x8b\x08", b"\xfd7zXZ\0")
-
 
 def _raw(view: View, member: str | None, depth: int, deep: bool) -> Iterator[Found | Finding]:
     """Walk a file that is itself a container; any other file simply has none, unless it is searched."""
@@ -139,7 +136,7 @@ def _raw(view: View, member: str | None, depth: int, deep: bool) -> Iterator[Fou
     if deep and not found:
         yield from _deep(view, [], "raw", member, depth, may_be_cut=True)
     head = view.head(0, 6)
-    if head.startswith(_PACKED) or (head[1:4] == _MACH_O and not found and not deep):
+    if head.startswith(tuple(PACKED)) or (head[1:4] == _MACH_O and not found and not deep):
         from fatpack.scan import foreign
 
         refused = foreign.refusal(view)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fatpack.model import Image, Piece
 
 _LTOIR_MAGIC = b"\xed\x43\x4e\x7f"
-_TILE_IR_MAGIC = b"\x7fTileIR\0"
+TILE_IR_MAGIC = b"\x7fTileIR\0"
 
 
 class Contents(Record):
@@ -43,7 +43,7 @@ def contents_of(image: Image, kind: int, sm: int, *, is_64_bit: bool, minifies: 
         _check(head, _LTOIR_MAGIC, "LTO-IR", data)
         return Contents((data,), (head[5], head[4]))
     if kind == TILE_IR:
-        _check(head, _TILE_IR_MAGIC, "Tile IR", data)
+        _check(head, TILE_IR_MAGIC, "Tile IR", data)
         return Contents((data,), (int.from_bytes(head[10:12], "little"), head[8] << 8 | head[9]))
     return Contents((data,))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fatpack.elf import CUDA, header
 from fatpack.errors import UsageError
+from fatpack.formats.cuda_fatbin.contents import TILE_IR_MAGIC
 from fatpack.formats.cuda_fatbin.ptx_text import version_of
 from fatpack.io.source import open_source
 from fatpack.model import Image, Target
@@ -24,7 +25,8 @@ _FORMS = {"elf": "cubin", "ptx": "ptx", "nvvm": "ltoir", "tileir": "tileir"}
 #: The architecture of Tile IR that says none: that of --image2.
 _TILE_IR_ARCH = "80"
 
-_TILE_IR_MAGIC, _TILE_IR_LEAST = b"\x7fTileIR\0", 14
+#: Shorter Tile IR is refused.
+_TILE_IR_LEAST = 14
 
 _OLD_OSABI, _NEW_OSABI = 0x33, 0x41
 
@@ -136,7 +138,7 @@ def _check(kind: str, data: View, target: Target) -> None:
         except UsageError:
             raise Refusal("could not find ptx version") from None
     elif kind == "tileir":
-        if data.head(0, len(_TILE_IR_MAGIC)) != _TILE_IR_MAGIC or len(data) < _TILE_IR_LEAST:
+        if data.head(0, len(TILE_IR_MAGIC)) != TILE_IR_MAGIC or len(data) < _TILE_IR_LEAST:
             raise Refusal("internal error")
     elif len(data) < 8:
         raise Refusal("invalid NVVM input")
