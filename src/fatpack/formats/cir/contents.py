@@ -88,7 +88,6 @@ class Tracker:
                 return start
             self.finish(base + line.end())
         match = patterns.functions(is_next=self._wants_symbols).match
-        is_kernel, kernels = _KERNEL.search, self._kernels.append
         while found := match(window, start, end):
             start = found.end()
             head, symbol = found.groups()
@@ -100,8 +99,8 @@ class Tracker:
             stub = _STUB.search(head) if b"kernel_name" in head else None
             if stub:
                 self._stubs.append(Stub(symbol.decode(), _kernel(stub)))
-            elif is_kernel(head) or (b"calling_conv" in head and _OLD_KERNEL.search(head)):
-                kernels(symbol.decode())
+            elif _is_kernel(head):
+                self._kernels.append(symbol.decode())
         return start
 
     def child(self, name: bytes, start: int, name_end: int) -> int | None:
