@@ -13,8 +13,8 @@ from tests.reference import tool
 
 from fatpack import hosts
 from fatpack.errors import FatpackError, HostError
-from fatpack.io.pieces import PiecesSource
 from fatpack.io.source import BytesSource, View
+from fatpack.io.sources.pieces import PiecesSource
 
 if TYPE_CHECKING:
     from fatpack.model import Piece

@@ -9,7 +9,7 @@ from tests import reference
 
 import fatpack
 from fatpack import Selector
-from fatpack.formats.clang_bundle.fat_object import stands_for_host
+from fatpack.formats.clang_bundle.sections.fat_object import stands_for_host
 
 SOURCE = """
 #define __global__ __attribute__((global))

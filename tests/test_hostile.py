@@ -21,7 +21,7 @@ from fatpack.formats.offload_binary.layout import MAGIC, layouts
 from fatpack.io.source import BytesSource
 from fatpack.model import Container, Span
 from fatpack.report.inspection import inspection
-from fatpack.scan import scan
+from fatpack.scanner import scan
 
 FOUR = FIXTURES / "offload_binary" / "llvm-22-four.bin"
 
@@ -124,7 +124,7 @@ def test_compressed_bombs_inside_a_compressed_container_are_refused_or_forgotten
     bomb = joined(offload_binary.write(inner))
     outer = Container("", 3, (image(bomb * 400),), Span(0, 0), attrs={"compression": "zlib"})
     program = (
-        "import sys, resource\nfrom fatpack.scan import scan\nfrom fatpack.io.source import open_source\n"
+        "import sys, resource\nfrom fatpack.scanner import scan\nfrom fatpack.io.source import open_source\n"
         "list(scan(open_source(sys.argv[1]).view()))\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
     )

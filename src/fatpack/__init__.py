@@ -34,9 +34,9 @@ if TYPE_CHECKING:
         UsageError,
     )
     from fatpack.model import Container, Finding, Image, Span, Target
-    from fatpack.ops.fatbin import FatbinOptions
-    from fatpack.ops.select import Selector
-    from fatpack.scan import Found, FoundImage
+    from fatpack.ops.choose.select import Selector
+    from fatpack.ops.pack.fatbin import FatbinOptions
+    from fatpack.scanner import Found, FoundImage
 
 #: public name → module that defines it
 _HOMES = {
@@ -59,9 +59,9 @@ _HOMES = {
         "errors",
     ),
     **dict.fromkeys(("Container", "Finding", "Image", "Span", "Target"), "model"),
-    "FatbinOptions": "ops.fatbin",
-    "Selector": "ops.select",
-    **dict.fromkeys(("Found", "FoundImage"), "scan"),
+    "FatbinOptions": "ops.pack.fatbin",
+    "Selector": "ops.choose.select",
+    **dict.fromkeys(("Found", "FoundImage"), "scanner"),
 }
 
 __all__ = [

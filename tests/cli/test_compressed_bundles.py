@@ -15,7 +15,7 @@ from tests.laws.rooms import FIXTURES, image, joined, view_of
 import fatpack as library
 from fatpack import codec
 from fatpack.formats import clang_bundle
-from fatpack.formats.clang_bundle import compressed
+from fatpack.formats.clang_bundle.compressed import read
 from fatpack.formats.clang_bundle.layout import WRAPPERS
 from fatpack.io import limits
 from fatpack.model import Container, Image, Span
@@ -87,7 +87,7 @@ def test_the_plain_listing_is_the_table(fatpack: Fatpack, monkeypatch: pytest.Mo
             inflated.append(len(piece))
             yield piece
 
-    monkeypatch.setattr(compressed, "inflated", counting)
+    monkeypatch.setattr(read, "inflated", counting)
     ran = fatpack("inspect", "lib.hipfb")
     assert ran.code == 0
     assert "4 images, zstd (-v looks inside)" in ran.out
@@ -182,8 +182,8 @@ def test_the_bundler_inflates_a_stream_once_whatever_is_asked_for(
 ) -> None:
     monkeypatch.setattr(limits, "INFLATED_KEPT", 10_000)
     starts: list[int] = []
-    real = compressed.inflated
-    monkeypatch.setattr(compressed, "inflated", lambda *words, **more: starts.append(1) or real(*words, **more))
+    real = read.inflated
+    monkeypatch.setattr(read, "inflated", lambda *words, **more: starts.append(1) or real(*words, **more))
     ran = unbundle(fatpack, *reversed(ARCHS))
     assert (ran.code, ran.err) == (0, "")
     for arch, item in zip(ARCHS, images(), strict=True):

@@ -10,7 +10,7 @@ import pytest
 import zstandard
 from tests.builders.fatbin import PTX, cubin, entry, fatbin
 from tests.cli.conftest import Ran
-from tests.formats.cuda_fatbin.test_parse import DAMAGED, GOOD, GROUPS, TEXT
+from tests.formats.cuda_fatbin.reading.test_parse import DAMAGED, GOOD, GROUPS, TEXT
 
 Fatpack = Callable[..., Ran]
 

@@ -13,7 +13,7 @@ from tests.laws.rooms import FIXTURES
 from fatpack.deep.cut import is_cut
 from fatpack.io.source import BytesSource
 from fatpack.model import Finding
-from fatpack.scan import Found, scan
+from fatpack.scanner import Found, scan
 
 CUBINS = [fatbin.cubin(sm, code=bytes(400)) for sm in (80, 90, 100)]
 FATBIN = fatbin.fatbin(*(fatbin.entry(data, sm=sm) for data, sm in zip(CUBINS, (80, 90, 100), strict=True)))

@@ -13,7 +13,7 @@ from tests.laws.rooms import FIXTURES
 
 from fatpack.io.source import BytesSource
 from fatpack.model import Finding
-from fatpack.scan import Found, scan
+from fatpack.scanner import Found, scan
 
 FATBIN = (FIXTURES / "cuda_fatbin" / "v130_ptx32.fatbin").read_bytes()
 

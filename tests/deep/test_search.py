@@ -9,7 +9,7 @@ from tests.laws.rooms import FIXTURES
 from fatpack import deep, formats
 from fatpack.io.source import BytesSource
 from fatpack.model import Container, Finding, Image, Span, Target
-from fatpack.scan import Found, scan
+from fatpack.scanner import Found, scan
 
 BUNDLE = (FIXTURES / "clang_bundle" / "llvm-22-hip.bundle").read_bytes()
 COMPRESSED = (FIXTURES / "clang_bundle" / "llvm-22-v3-zstd.bundle").read_bytes()

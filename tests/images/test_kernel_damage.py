@@ -10,7 +10,8 @@ from tests.builders.device_elf import NOTE, device_elf
 
 from fatpack import images
 from fatpack.errors import BadValue, FormatError, LimitExceeded
-from fatpack.images import elf_section, kernel, ptx_kernel
+from fatpack.images import elf_section, kernel
+from fatpack.images.nvidia import ptx_kernel
 from fatpack.io.source import BytesSource
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

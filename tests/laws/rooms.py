@@ -14,7 +14,7 @@ from tests.builders import fatbin
 from fatpack import formats
 from fatpack.formats.cir.bundle_id import module_name
 from fatpack.formats.cir.bundle_id import parse_id as parse_cir_id
-from fatpack.formats.clang_bundle.bundle_id import parse_id
+from fatpack.formats.clang_bundle.ids.bundle_id import parse_id
 from fatpack.io.source import BytesSource, View
 from fatpack.model import Container, Image, Span, Target
 

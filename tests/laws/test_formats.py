@@ -19,7 +19,7 @@ from tests.laws.rooms import FORMATS, fixtures, format_fixtures, joined, success
 from fatpack import formats
 from fatpack.errors import FormatError, Unsupported
 from fatpack.model import Finding, Label
-from fatpack.scan import Found, scan
+from fatpack.scanner import Found, scan
 
 ROOMS = sorted(formats.ROOMS)
 FIXTURE_IDS = [f"{name}-{path.name}" for name, path in format_fixtures()]

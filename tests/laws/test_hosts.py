@@ -17,7 +17,7 @@ from fatpack.errors import FatpackError
 from fatpack.io.source import View
 from fatpack.model import Finding, Label
 from fatpack.report.bytes_text import labels
-from fatpack.scan import Found, host_of, scan
+from fatpack.scanner import Found, host_of, scan
 
 ROOMS = sorted(hosts.ROOMS)
 EDITORS = [name for name in ROOMS if hasattr(hosts.room(name), "embed") and hasattr(hosts.room(name), "verify")]

@@ -11,7 +11,7 @@ from tests.laws.rooms import FIXTURES, view_of
 
 from fatpack import codec
 from fatpack.cli import main
-from fatpack.formats.cuda_fatbin import inflate
+from fatpack.formats.cuda_fatbin.reading import inflate
 from fatpack.report.inspection import inspection
 from fatpack.report.sums import sums, table
 

@@ -10,7 +10,8 @@ from tests.laws.rooms import FIXTURES
 from tests.runtime.test_reference import LINKS
 
 import fatpack
-from fatpack.scan import Found, scan_input
+from fatpack.api.reading import scan
+from fatpack.scanner import Found
 
 pytestmark = pytest.mark.reference
 
@@ -166,7 +167,7 @@ def test_what_nvcc_registers_is_all_there(nvcc: Path, name: str, count: int) -> 
 
 
 def units(path: Path) -> list[dict[str, str]]:
-    return [dict(item.host_attrs) for item in scan_input(path) if isinstance(item, Found)]
+    return [dict(item.host_attrs) for item in scan(path) if isinstance(item, Found)]
 
 
 def test_units_are_called_as_the_symbols_of_their_records(nvcc: Path) -> None:
@@ -179,7 +180,7 @@ def test_units_are_called_as_the_symbols_of_their_records(nvcc: Path) -> None:
     assert units(nvcc / "dlink.o") == [{"linked_module_ids": " ".join(names)}]
     assert units(nvcc / "one.o") == [{}]
     # The linked fat binary lies beside that of whole-program code, and nothing says which is which.
-    found = [item for item in scan_input(nvcc / "all.so") if isinstance(item, Found)]
+    found = [item for item in scan(nvcc / "all.so") if isinstance(item, Found)]
     said = {item.section: [dict(each.host_attrs) for each in found if each.section == item.section] for item in found}
     assert said == {"__nv_relfatbin": [{"module_id": name} for name in names], ".nv_fatbin": [{}, {}]}
 

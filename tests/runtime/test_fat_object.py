@@ -12,10 +12,11 @@ from tests.builders import elf as build
 from tests.builders.sycl import spirv
 
 from fatpack.formats import clang_bundle
+from fatpack.formats.clang_bundle.sections import fat_object
 from fatpack.io import limits
 from fatpack.io.source import BytesSource
 from fatpack.model import Finding
-from fatpack.scan import Found, scan
+from fatpack.scanner import Found, scan
 
 DEVICE, HOST = "sycl-spir64-unknown-unknown-sycldevice", "host-x86_64-unknown-linux-gnu"
 IMAGE, SIZE = "__CLANG_OFFLOAD_BUNDLE__", "__CLANG_OFFLOAD_BUNDLE_SIZE__"
@@ -47,7 +48,7 @@ def test_recorded_sizes_take_merged_images_apart(order: str, flags: int) -> None
     (container,) = found
     assert [image.image.data.tobytes() for image in container.images] == [*contents, bytes(3)]
     assert [image.image.target.triple for image in container.images[:3]] == ["spir64-unknown-unknown-sycldevice"] * 3
-    assert clang_bundle.fat_object.stands_for_host(container.images[3].image)
+    assert fat_object.stands_for_host(container.images[3].image)
 
 
 @pytest.mark.parametrize("sizes", [[3, 4, 4], [3, 4, 6], [12, 1 << 63, 1 << 63], b"\3\0\0\0", [(1 << 64) - 1, 13]])

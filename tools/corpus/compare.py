@@ -21,7 +21,7 @@ from fatpack import formats, hosts
 from fatpack.formats.clang_bundle.stored import Wrapper
 from fatpack.formats.cuda_fatbin.stored import Entry as FatbinEntry
 from fatpack.formats.offload_binary.stored import Entry
-from fatpack.hosts.elf.read import ElfFile
+from fatpack.hosts.elf.reading.read import ElfFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

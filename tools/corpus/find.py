@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from fatpack import formats, hosts
 from fatpack.hosts import Site
 from fatpack.hosts.coff.read import CoffObject
-from fatpack.hosts.elf.read import ElfFile
+from fatpack.hosts.elf.reading.read import ElfFile
 from fatpack.hosts.pe.read import UNINITIALIZED, Image
-from fatpack.scan import Found, host_of, scan
+from fatpack.scanner import Found, host_of, scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fatpack import formats
 from fatpack.api.output import write_edited
 from fatpack.io.source import open_source
-from fatpack.ops import edit
-from fatpack.ops.address import Address, find
+from fatpack.ops.choose.address import Address, find
+from fatpack.ops.edit import edit
 
 __all__ = ["embed", "remove", "replace"]
 
@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.api.output import Output
     from fatpack.io.source import Input
-    from fatpack.ops.select import Selector
+    from fatpack.ops.choose.select import Selector
 
 
 def embed(
@@ -60,8 +60,8 @@ def remove(host: Input, output: Output, selector: Selector | None = None, *, for
 
     Raises UsageError when nothing is selected, FormatError when something there is damaged.
     """
-    from fatpack.ops.removal import remove
-    from fatpack.ops.select import Selector
+    from fatpack.ops.choose.select import Selector
+    from fatpack.ops.edit.removal import remove
 
     with open_source(host) as source:
         removal = remove(source.view(), selector or Selector())

@@ -6,7 +6,7 @@ import errno
 import os
 
 from fatpack.io.sink import write_file
-from fatpack.ops import edit
+from fatpack.ops.edit import edit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
     from fatpack.model import Piece
-    from fatpack.ops.pack import Packed
+    from fatpack.ops.pack.formats import Packed
 
     Output: TypeAlias = str | os.PathLike[str] | BinaryIO
     """A path, or a binary file open for writing."""

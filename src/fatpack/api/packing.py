@@ -9,8 +9,8 @@ from fatpack.api.reading import open
 from fatpack.errors import UsageError
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, ImageOption
 from fatpack.io.source import open_source
-from fatpack.ops import edit
-from fatpack.ops.pack import FORMATS, PackOptions, image_maker, pack_as
+from fatpack.ops.edit import edit
+from fatpack.ops.pack.formats import FORMATS, PackOptions, image_maker, pack_as
 from fatpack.record import Record
 
 __all__ = ["ImageFile", "convert", "pack"]
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from fatpack.api.output import Output
     from fatpack.io.source import Input, Source, View
     from fatpack.model import Image
-    from fatpack.ops.fatbin import FatbinOptions
-    from fatpack.ops.select import Selector
+    from fatpack.ops.choose.select import Selector
+    from fatpack.ops.pack.fatbin import FatbinOptions
 
 #: formats that hold an image for the host too, and store for every image an ID that can be given as it is
 _WITH_HOST = ("bundle", "cir")
@@ -88,7 +88,7 @@ def pack(
         if not stored:
             raise UsageError("no image to pack")
         if host is not None and format == "bundle" and type == "o":
-            from fatpack.ops.bundle import host_entry
+            from fatpack.ops.pack.bundle import host_entry
 
             opened.append(open_source(host))
             stored.append(host_entry(stored, opened[-1].view()))
@@ -145,8 +145,8 @@ def convert(
     ``fatbin`` says how to store them. What the format cannot say raises UsageError with the list of it, unless
     ``lossy``. Raises FormatError if something in the file is damaged, HostError, ``OSError``.
     """
-    from fatpack.ops.convert import convert
-    from fatpack.ops.select import Selector
+    from fatpack.ops.choose.select import Selector
+    from fatpack.ops.convert.convert import convert
 
     with open(data) as file:
         options = PackOptions(version, compression, level, type, align, fatbin=fatbin)

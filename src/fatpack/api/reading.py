@@ -7,9 +7,8 @@ import os
 from fatpack.errors import UsageError
 from fatpack.io.source import open_source
 from fatpack.model import Finding
-from fatpack.scan import Found, host_of
-from fatpack.scan import scan as scan_view
-from fatpack.scan import scan_input as scan
+from fatpack.scanner import Found, host_of
+from fatpack.scanner import scan as scan_view
 
 __all__ = ["File", "extract", "open", "scan"]
 
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from fatpack.io.source import Input, Source, View
-    from fatpack.ops.select import Selector
-    from fatpack.scan import FoundImage
+    from fatpack.ops.choose.select import Selector
+    from fatpack.scanner import FoundImage
 
 
 class File:
@@ -73,7 +72,7 @@ class File:
 
     def images(self, selector: Selector | None = None) -> Iterator[FoundImage]:
         """Yield the images of all containers, or the selected ones; nested images follow the image around them."""
-        from fatpack.ops.select import Selector, select
+        from fatpack.ops.choose.select import Selector, select
 
         for _, _, image in select(self.items, selector or Selector()):
             yield image
@@ -91,6 +90,15 @@ class File:
         self.close()
 
 
+def scan(data: Input, *, deep: bool = False) -> Iterator[Found | Finding]:
+    """Yield the containers and findings of a file, buffer or binary file object as they are met.
+
+    The file stays open while you iterate, and image data can be read as long.
+    """
+    with open_source(data) as source:
+        yield from scan_view(source.view(), deep=deep)
+
+
 def open(data: Input, *, deep: bool = False, member: str = "") -> File:
     """Open a file, buffer or binary file object, or a member of an archive, to look at the device code in it.
 
@@ -102,7 +110,7 @@ def open(data: Input, *, deep: bool = False, member: str = "") -> File:
     source = open_source(data)
     if not member:
         return File(source, deep=deep)
-    from fatpack.ops.address import Address, find
+    from fatpack.ops.choose.address import Address, find
 
     try:
         return File(source, deep=deep, view=find(source.view(), Address(source.name, member)).view)
@@ -121,9 +129,9 @@ def extract(
     of the file. Existing files are refused unless ``force``, before anything is written, and so is a selector with a
     bundle ID that no image serves. Raises UsageError, FormatError, ``OSError``.
     """
-    from fatpack.ops.by_id import missing, reason
+    from fatpack.ops.choose.by_id import missing, reason
+    from fatpack.ops.choose.select import Selector, choices, present_ids
     from fatpack.ops.extract import plan_images, write_plan
-    from fatpack.ops.select import Selector, choices, present_ids
 
     selector = selector or Selector()
     with open(data) as file:

@@ -20,12 +20,12 @@ from fatpack.errors import FatpackError
 from fatpack.io.names import stem
 from fatpack.io.sink import write_file, write_pieces
 from fatpack.io.source import open_source
-from fatpack.ops.convert import convert
-from fatpack.ops.presence import unseen
+from fatpack.ops.choose.presence import unseen
+from fatpack.ops.convert.convert import convert
 from fatpack.ops.verify import content_findings
 from fatpack.report.problems import FINDINGS, FINE, MALFORMED
 from fatpack.report.text import count, size_words
-from fatpack.scan import Found, scan
+from fatpack.scanner import Found, scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from fatpack.cli.editing import check_output, output_options, write_result
 from fatpack.cli.options import quiet_option, say
 from fatpack.errors import UsageError
 from fatpack.io.source import open_source
-from fatpack.ops import edit
-from fatpack.ops.address import find, parse_address
+from fatpack.ops.choose.address import find, parse_address
+from fatpack.ops.edit import edit
 
 
 @click.command()

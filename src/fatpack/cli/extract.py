@@ -21,14 +21,14 @@ from fatpack.errors import FormatError, Unsupported, UsageError, shortened
 from fatpack.io.sink import write_file, write_pieces
 from fatpack.io.source import open_source
 from fatpack.model import Finding
-from fatpack.ops.address import find, named_bytes, parse_address
+from fatpack.ops.choose.address import find, named_bytes, parse_address
+from fatpack.ops.choose.presence import instead, unseen
+from fatpack.ops.choose.select import choices, present_ids
 from fatpack.ops.extract import Extract, origins, plan_archive, plan_containers, plan_images, write_plan
-from fatpack.ops.presence import instead, unseen
-from fatpack.ops.select import choices, present_ids
 from fatpack.ops.verify import Verification, verify
 from fatpack.report.problems import FINDINGS, FINE, MALFORMED
 from fatpack.report.text import printable, size_words
-from fatpack.scan import Found, scan
+from fatpack.scanner import Found, scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fatpack.io.source import View
-    from fatpack.ops.select import Selector
+    from fatpack.ops.choose.select import Selector
 
 
 @click.command()
@@ -122,7 +122,7 @@ def command(
 
 def _choose(items: Sequence[Found | Finding], wanted: Selector, *, quiet: bool) -> list[str]:
     """Say what the bundle IDs mean, and return those that mean nothing."""
-    from fatpack.ops.by_id import missing
+    from fatpack.ops.choose.by_id import missing
 
     chosen = choices(items, wanted)
     for choice in chosen:
@@ -154,7 +154,7 @@ def _outcome(file: str, damage: Sequence[Finding], code: int, wrong: Sequence[Fi
 def _nothing(items: Sequence[Found | Finding], wanted: Selector, lacking: Sequence[str], containers: bool) -> str:
     """Return why nothing is written, and what there is instead."""
     if lacking:
-        from fatpack.ops.by_id import reason
+        from fatpack.ops.choose.by_id import reason
 
         ids = present_ids(items)
         what = f"no image for the bundle ID {' nor '.join(lacking)}{reason(lacking)}"

@@ -8,7 +8,7 @@ import time
 import click
 
 from fatpack.errors import UsageError
-from fatpack.ops.select import Selector
+from fatpack.ops.choose.select import Selector
 from fatpack.report.text import printable
 
 TYPE_CHECKING = False

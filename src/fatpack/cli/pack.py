@@ -15,9 +15,10 @@ from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, parse_ima
 from fatpack.io.names import stem
 from fatpack.io.sink import write_file, write_pieces
 from fatpack.io.source import open_source
-from fatpack.ops import bundle, edit
-from fatpack.ops.by_id import feature_problem
-from fatpack.ops.pack import image_maker, open_images, pack_as
+from fatpack.ops.choose.by_id import feature_problem
+from fatpack.ops.edit import edit
+from fatpack.ops.pack import bundle
+from fatpack.ops.pack.formats import image_maker, open_images, pack_as
 from fatpack.report.text import count, size_words
 from fatpack.target import is_amdgpu, is_nvptx, nearest_names, parse_nvidia
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from fatpack.formats.offload_binary.image_option import ImageOption
     from fatpack.io.source import Source, View
     from fatpack.model import Image, Piece
-    from fatpack.ops.pack import Packed
+    from fatpack.ops.pack.formats import Packed
 
 #: Keys with a meaning of their own; a key that is nearly one of them is probably a slip.
 _KEYS = ("file", "triple", "arch", "kind", "feature")

@@ -6,9 +6,9 @@ import click
 
 from fatpack.errors import UsageError
 from fatpack.formats.cir.words import FORMS as CIR_FORMS
-from fatpack.formats.cuda_fatbin.styles import DEFAULT_PRODUCER, MODES, PRODUCERS
-from fatpack.ops import bundle
-from fatpack.ops.pack import FORMATS, PackOptions
+from fatpack.formats.cuda_fatbin.writing.styles import DEFAULT_PRODUCER, MODES, PRODUCERS
+from fatpack.ops.pack import bundle
+from fatpack.ops.pack.formats import FORMATS, PackOptions
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -151,7 +151,7 @@ def chosen_packing(packing: dict[str, Any]) -> Packing:
     if name == "fatbin":
         if compress:
             raise UsageError("--compress is not for fatbin", hint="use --compress-mode, --compress-all")
-        from fatpack.ops.fatbin import FatbinOptions
+        from fatpack.ops.pack.fatbin import FatbinOptions
 
         given = {key: packing[key] for key in _FATBIN if packing[key] is not None}
         options = PackOptions(fatbin=FatbinOptions(**given))

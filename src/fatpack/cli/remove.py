@@ -6,12 +6,12 @@ import click
 
 from fatpack.cli.editing import check_output, output_options, write_result
 from fatpack.cli.options import quiet_option, say, selector, selector_options, warn
-from fatpack.io.pieces import PiecesSource
 from fatpack.io.source import open_source
-from fatpack.ops.address import find, parse_address
-from fatpack.ops.edit import verify
-from fatpack.ops.presence import NothingSelected
-from fatpack.ops.removal import remove
+from fatpack.io.sources.pieces import PiecesSource
+from fatpack.ops.choose.address import find, parse_address
+from fatpack.ops.choose.presence import NothingSelected
+from fatpack.ops.edit.edit import verify
+from fatpack.ops.edit.removal import remove
 from fatpack.report.problems import FINDINGS, FINE
 from fatpack.report.text import count, size_words
 

@@ -127,7 +127,7 @@ def opened(path: str) -> tuple[Source, View]:
     if not path.endswith(")") and "offset=" not in path:
         source = open_source(path)
         return source, source.view()
-    from fatpack.ops.address import open_place
+    from fatpack.ops.choose.address import open_place
 
     source, place = open_place(path, ranges=True)
     return source, place.view

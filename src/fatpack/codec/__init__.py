@@ -198,7 +198,7 @@ def _front_zstd(data: View, size: int) -> bytes:
 
 
 def _front_lz4(data: View, size: int) -> bytes:
-    from fatpack import lz4_block
+    from fatpack.codec import lz4_block
 
     window = 2 * size
     try:

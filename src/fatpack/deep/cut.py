@@ -10,7 +10,7 @@ from __future__ import annotations
 from fatpack.codec import ZSTD_MAGIC
 from fatpack.formats.clang_bundle import layout as bundle
 from fatpack.formats.cuda_fatbin import layout as fatbin
-from fatpack.formats.cuda_fatbin.resume import holds
+from fatpack.formats.cuda_fatbin.reading.resume import holds
 from fatpack.formats.cuda_fatbin.stored import Head
 from fatpack.formats.offload_binary import layout as offload
 from fatpack.io import limits

@@ -11,7 +11,7 @@
 ``describe``   ``describe(container) -> dict``: further facts for reports, as plain data
 ============  =======================================================================================
 
-A format knows no host. ``MAGICS`` lets :mod:`fatpack.scan` recognise containers without importing any room.
+A format knows no host. ``MAGICS`` lets :mod:`fatpack.scanner` recognise containers without importing any room.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@
 ``verify``  ``verify(before, after)``: raises HostError unless ``after`` is a sound edit of ``before``
 =========  ==========================================================================================
 
-A host knows no format: it says *where* bytes lie, ``fatpack.scan`` finds out what they are. Editors return pieces
+A host knows no format: it says *where* bytes lie, ``fatpack.scanner`` finds out what they are. Editors return pieces
 (bytes and views of the input) and write nothing themselves; a room that cannot edit has no such functions.
 """
 

@@ -139,11 +139,11 @@ def _recognise_elf(view: View, head: bytes) -> Recognised:
         # Not even the machine can be trusted; the size tells the caller that bytes are missing.
         return Recognised("object", size=None if len(head) == 64 else 64, detail="ELF with an unreadable header")
     if elf.machine == CUDA:
-        from fatpack.images.cubin import claim
+        from fatpack.images.nvidia.cubin import claim
 
         return claim(elf)
     if elf.machine == AMDGPU:
-        from fatpack.images.amdgpu import claim
+        from fatpack.images.amd.amdgpu import claim
 
         return claim(elf)
     from fatpack.images import machine
@@ -163,15 +163,15 @@ def kernels(view: View, form: str) -> tuple[str, ...]:
     damaged, LimitExceeded when they are out of proportion.
     """
     if form == "cubin":
-        from fatpack.images.cubin import kernels as named
+        from fatpack.images.nvidia.cubin import kernels as named
 
         return named(view)
     if form == "code-object":
-        from fatpack.images.amdgpu import kernels as named
+        from fatpack.images.amd.amdgpu import kernels as named
 
         return named(view)
     if form == "ptx":
-        from fatpack.images.ptx import kernels as named
+        from fatpack.images.nvidia.ptx import kernels as named
 
         return named(view)
     if form == "spirv":
@@ -188,15 +188,15 @@ def facts(view: View, form: str) -> Facts:
     FormatError when they are damaged, LimitExceeded when they are out of proportion.
     """
     if form == "cubin":
-        from fatpack.images import cubin_kernel
+        from fatpack.images.nvidia import cubin_kernel
 
         return cubin_kernel.facts(view)
     if form == "code-object":
-        from fatpack.images import amdgpu_kernel
+        from fatpack.images.amd import amdgpu_kernel
 
         return amdgpu_kernel.facts(view)
     if form == "ptx":
-        from fatpack.images import ptx_kernel
+        from fatpack.images.nvidia import ptx_kernel
 
         return ptx_kernel.facts(view)
     from fatpack.images.kernel import Facts, Kernel

@@ -61,7 +61,7 @@ def recognise(view: View) -> Recognised:
     if window.startswith(_BUNDLE):
         return Recognised("bundle", detail="clang offload bundle, text", container="clang-offload-bundle")
     if window.startswith((b".version", b".target"), start):
-        from fatpack.images import ptx
+        from fatpack.images.nvidia import ptx
 
         return ptx.claim(b"".join(code([window[start:]])))
     if _starts_mlir(window[start:]):

@@ -14,12 +14,12 @@ from fatpack.errors import FormatError, Unsupported, UsageError
 from fatpack.io import limits
 from fatpack.io.bulk import NewFile, write_files
 from fatpack.io.names import image_name, member_word, safe_word, stem
-from fatpack.io.pieces import PiecesSource
 from fatpack.io.sink import refuse_inputs
 from fatpack.io.source import View
-from fatpack.ops.select import describe, positions, select
+from fatpack.io.sources.pieces import PiecesSource
+from fatpack.ops.choose.select import describe, positions, select
 from fatpack.record import Record
-from fatpack.scan import Found
+from fatpack.scanner import Found
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from fatpack.io.sink import Progress
     from fatpack.model import Finding, Piece
-    from fatpack.ops.select import Selector
-    from fatpack.scan import FoundImage
+    from fatpack.ops.choose.select import Selector
+    from fatpack.scanner import FoundImage
 
 
 #: format → extension of a container as a file of its own; they are those that packing gives
@@ -94,8 +94,8 @@ def pieces_of(found: Found, image: FoundImage) -> Iterable[Piece]:
     bundle, and a module of a CIR container needs the definitions that all modules share.
     """
     if found.container.format == "clang-offload-bundle":
-        from fatpack.formats.clang_bundle.fat_object import stands_for_host
         from fatpack.formats.clang_bundle.layout import MAGIC
+        from fatpack.formats.clang_bundle.sections.fat_object import stands_for_host
 
         if stands_for_host(image.image):
             return hosts.objcopy(found.host).remove_sections(found.view, MAGIC.decode())
@@ -108,9 +108,9 @@ def pieces_of(found: Found, image: FoundImage) -> Iterable[Piece]:
 
 def plan_archive(items: Sequence[Found | Finding], selector: Selector, source: str) -> Extract:
     """Return an archive of the selected images, in file order, named as when heterogeneous archives are taken apart."""
-    from fatpack.formats.clang_bundle.member_name import member_name
+    from fatpack.formats.clang_bundle.ids.member_name import member_name
     from fatpack.hosts import archive
-    from fatpack.ops.by_id import bundle_id
+    from fatpack.ops.choose.by_id import bundle_id
 
     members = []
     plan = plan_images(items, selector, source)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from fatpack.model import Container
-    from fatpack.scan import Found
+    from fatpack.scanner import Found
 
 
 class Verification:
@@ -68,7 +68,7 @@ def _unchecked(items: Iterable[Found | Finding]) -> Iterator[Found]:
     """Yield the containers that were not checked when they were read, without looking at their images."""
     for item in items:
         if not isinstance(item, Finding) and item.container.format == "clang-offload-bundle":
-            from fatpack.formats.clang_bundle.verify import is_unchecked
+            from fatpack.formats.clang_bundle.compressed.verify import is_unchecked
 
             if is_unchecked(item.container):
                 yield item
@@ -89,7 +89,7 @@ def _is_in_file(found: Found) -> bool:
 
 def _check(container: Container) -> Callable[[], list[Finding]]:
     def run() -> list[Finding]:
-        from fatpack.formats.clang_bundle.verify import verify as check
+        from fatpack.formats.clang_bundle.compressed.verify import verify as check
 
         try:
             return check(container)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack import formats
-from fatpack.io.streamed import StreamedSource
+from fatpack.io.sources.streamed import StreamedSource
 from fatpack.parallel import Tasks
 
 TYPE_CHECKING = False
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
     from fatpack.model import Container, Image, Piece
-    from fatpack.scan import Found
+    from fatpack.scanner import Found
 
 
 def write_all(containers: Sequence[Container]) -> list[list[Piece]]:

@@ -6,7 +6,7 @@ from fatpack import formats, hosts
 from fatpack.errors import UsageError
 from fatpack.model import Label
 from fatpack.report.text import columns, count, printable
-from fatpack.scan import Found, host_of, scan
+from fatpack.scanner import Found, host_of, scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -256,7 +256,7 @@ def _kernel_lines(image: dict[str, Any], indent: str, verbose: int) -> Iterator[
 
 
 def _address(path: str, item: dict[str, Any]) -> str:
-    from fatpack.ops.address import format_range
+    from fatpack.ops.choose.address import format_range
 
     return format_range(path, item["offset"], item["size"])
 

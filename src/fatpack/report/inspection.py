@@ -13,7 +13,7 @@ from fatpack.images import EMPTY, UNKNOWN, UNREAD
 from fatpack.io import limits
 from fatpack.io.source import is_in_file
 from fatpack.model import Finding, Span
-from fatpack.scan import FoundImage, LateImages, host_of, looked_at, scan
+from fatpack.scanner import FoundImage, LateImages, host_of, looked_at, scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fatpack.images.kernel import Kernel
     from fatpack.io.source import Source, View
     from fatpack.model import Image
-    from fatpack.scan import Found
+    from fatpack.scanner import Found
 
 SCHEMA = "fatpack.inspect/1"
 

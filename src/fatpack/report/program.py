@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fatpack.findings import finding
 from fatpack.model import Span
-from fatpack.ops.program import HINT, differences
+from fatpack.ops.pack.uniform import HINT, differences
 from fatpack.report.inspection import finding_record
 
 TYPE_CHECKING = False

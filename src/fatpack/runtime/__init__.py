@@ -22,7 +22,7 @@ will be found. This room follows their pointers, through relocations where a lin
 ``assembled``      such a container, and where it lies
 =================  ==================================================================================================
 
-Hosts say where bytes lie, formats what they are; here are the rules of programs that need both. ``fatpack.scan`` asks.
+Hosts say where bytes lie, formats what they are; here are the rules of programs that need both. The scanner asks.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fatpack import images
 from fatpack.findings import finding
-from fatpack.formats.clang_bundle import fat_object
+from fatpack.formats.clang_bundle.sections import fat_object
 from fatpack.formats.clang_bundle.target_symbols import Symbols
 from fatpack.io import limits
 from fatpack.runtime.assembled import Assembled

@@ -35,15 +35,15 @@ def read(
 
         yield from fat_object.containers(view, host, parts, tables)
     if others or any(site.section == ".tgtimg" for site in tables):
-        from fatpack.runtime import linked
+        from fatpack.runtime.sycl import containers
 
-        yield from linked.containers(view, host, others, tables)
+        yield from containers.containers(view, host, others, tables)
     if tables:
-        from fatpack.runtime import cuda, hip
+        from fatpack.runtime.registration import cuda, hip
 
         yield from cuda.check(view, host, tables, starts.get("cuda-fatbin", ()), known)
         yield from hip.check(view, host, tables, starts.get("clang-offload-bundle", ()))
     if records:
-        from fatpack.runtime import segments
+        from fatpack.runtime.registration import without_sections
 
-        yield from segments.containers(view, records)
+        yield from without_sections.containers(view, records)

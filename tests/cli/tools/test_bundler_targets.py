@@ -13,8 +13,8 @@ import pytest
 from tests.reference import tool
 
 from fatpack.cli import main
-from fatpack.formats.clang_bundle import words
-from fatpack.formats.clang_bundle.bundle_id import conflict_llvm22, refusal_llvm22, stored_by_llvm22
+from fatpack.formats.clang_bundle.ids import llvm_words
+from fatpack.formats.clang_bundle.ids.bundle_id import conflict_llvm22, refusal_llvm22, stored_by_llvm22
 
 pytestmark = pytest.mark.reference
 
@@ -22,11 +22,21 @@ NAME = "clang-offload-bundler"
 COMMON = ["amdgcn-amd-amdhsa-", "amdgcn-amd-amdhsa-unknown", "nvptx64-nvidia-cuda-", "spirv64-amd-amdhsa-"]
 COMMON += ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "x86_64-pc-windows-msvc"]
 #: One with a dash in its name splits into other parts; with shadermodel, LLVM gives a dxil without version a version.
-ARCHITECTURES = sorted(words.ARCHITECTURES - {"armv6-m", "dxil"})
-VENDORS = [*sorted(words.VENDORS), "unknown", "", "w64", "redhat", "none"]
-SYSTEMS = [*words.SYSTEMS, "unknown", "", "none", "mingw32", "cygwin", "msys", "linux4.1", "darwin23", "amdhsa1"]
-ENVIRONMENTS = [*words.ENVIRONMENTS, "", "unknown", "android21", "androideabi21", "elf", "macho", "windows", "linux"]
-PROCESSORS = sorted(words.PROCESSORS_LLVM22)
+ARCHITECTURES = sorted(llvm_words.ARCHITECTURES - {"armv6-m", "dxil"})
+VENDORS = [*sorted(llvm_words.VENDORS), "unknown", "", "w64", "redhat", "none"]
+SYSTEMS = [*llvm_words.SYSTEMS, "unknown", "", "none", "mingw32", "cygwin", "msys", "linux4.1", "darwin23", "amdhsa1"]
+ENVIRONMENTS = [
+    *llvm_words.ENVIRONMENTS,
+    "",
+    "unknown",
+    "android21",
+    "androideabi21",
+    "elf",
+    "macho",
+    "windows",
+    "linux",
+]
+PROCESSORS = sorted(llvm_words.PROCESSORS_LLVM22)
 
 
 def random_target(rng: random.Random, kind: str) -> str:

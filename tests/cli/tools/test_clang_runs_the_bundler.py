@@ -12,7 +12,7 @@ from tests.formats.clang_bundle.test_reference import libzstd_of_the_tool
 from tests.reference import run, tool
 
 import fatpack
-from fatpack.scan import Found
+from fatpack.scanner import Found
 
 pytestmark = pytest.mark.reference
 

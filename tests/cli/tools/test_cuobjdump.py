@@ -16,7 +16,7 @@ from tests.builders import archive
 from tests.builders.elf import ALLOC, Elf
 from tests.builders.fatbin import PTX, entry, fatbin, ptx
 from tests.cli.conftest import Ran
-from tests.formats.cuda_fatbin.test_parse import DAMAGED, GROUPS
+from tests.formats.cuda_fatbin.reading.test_parse import DAMAGED, GROUPS
 from tests.laws.rooms import FIXTURES
 
 from fatpack import __version__

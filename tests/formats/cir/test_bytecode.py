@@ -13,7 +13,7 @@ from fatpack.errors import FormatError, Unsupported
 from fatpack.formats import cir
 from fatpack.formats.cir.bytecode.stream import Stream, varint
 from fatpack.formats.cir.bytecode.tables import File
-from fatpack.formats.cir.stored import BytecodeModule
+from fatpack.formats.cir.modules.stored import BytecodeModule
 from fatpack.io.source import BytesSource, View
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "cir"

@@ -7,7 +7,7 @@ from tests.builders.cir import HOST, SM_80, SM_90, combined, joined, parsed
 
 from fatpack.errors import FormatError, Unsupported, UsageError
 from fatpack.formats import cir, sniff_text
-from fatpack.formats.cir.stored import Nested
+from fatpack.formats.cir.modules.stored import Nested
 from fatpack.formats.cir.words import FORMS
 from fatpack.io.source import BytesSource
 

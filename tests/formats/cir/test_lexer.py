@@ -6,12 +6,13 @@ import pytest
 from tests.builders.cir import Builder
 
 from fatpack.errors import FormatError
-from fatpack.formats.cir import body, text, uses
-from fatpack.formats.cir.aliases import AliasTable, needs
-from fatpack.formats.cir.definitions import definition_at, definitions, run_end
-from fatpack.formats.cir.outline import Outliner
-from fatpack.formats.cir.strings import escaped, long_string_end, unescaped, unescaped_view
-from fatpack.formats.cir.text import Text
+from fatpack.formats.cir.combine import uses
+from fatpack.formats.cir.combine.aliases import AliasTable, needs
+from fatpack.formats.cir.modules.outline import Outliner
+from fatpack.formats.cir.text import body, window
+from fatpack.formats.cir.text.definitions import definition_at, definitions, run_end
+from fatpack.formats.cir.text.strings import escaped, long_string_end, unescaped, unescaped_view
+from fatpack.formats.cir.text.window import Text
 from fatpack.io import limits
 from fatpack.io.source import BytesSource, View
 
@@ -236,6 +237,6 @@ def test_the_size_of_the_window_changes_nothing(seed: int, monkeypatch: pytest.M
     expected = _outline(data)
     for extra in (0, 1, 37, 1000):
         with monkeypatch.context() as patch:
-            patch.setattr(text, "WINDOW", 3 * text.MARGIN + extra)
+            patch.setattr(window, "WINDOW", 3 * window.MARGIN + extra)
             assert _outline(data) == expected
-    assert body.MARGIN == text.MARGIN
+    assert body.MARGIN == window.MARGIN

@@ -13,9 +13,9 @@ from tests.reference import run, tool
 
 from fatpack.errors import FormatError
 from fatpack.formats import cir
-from fatpack.formats.cir.aliases import AliasTable, needs
-from fatpack.formats.cir.outline import Outliner
-from fatpack.formats.cir.strings import escaped, unescaped
+from fatpack.formats.cir.combine.aliases import AliasTable, needs
+from fatpack.formats.cir.modules.outline import Outliner
+from fatpack.formats.cir.text.strings import escaped, unescaped
 from fatpack.io.source import BytesSource
 
 IDS = (HOST, SM_80, "hip-amdgcn-amd-amdhsa--gfx90a:xnack+", "hip-amdgcn-amd-amdhsa--gfx90a:xnack-")

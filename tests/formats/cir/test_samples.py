@@ -10,10 +10,10 @@ from tests.builders.cir import HOST, SM_80, combined, joined, parsed, splits
 from fatpack.errors import FormatError
 from fatpack.formats import cir
 from fatpack.formats.cir.bytecode.functions import functions
-from fatpack.formats.cir.device_binary import device_binaries
-from fatpack.formats.cir.outline import Outliner
-from fatpack.formats.cir.stored import BytecodeModule, Nested, Stub
-from fatpack.formats.cir.symbols import symbols
+from fatpack.formats.cir.gpu_binary.embedded import device_binaries
+from fatpack.formats.cir.modules.outline import Outliner
+from fatpack.formats.cir.modules.stored import BytecodeModule, Nested, Stub
+from fatpack.formats.cir.modules.symbols import symbols
 from fatpack.io.source import BytesSource
 from fatpack.model import Container
 

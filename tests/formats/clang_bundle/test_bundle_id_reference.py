@@ -12,8 +12,8 @@ from tests.builders import archive
 from tests.laws.rooms import image, joined, view_of
 
 from fatpack.formats import clang_bundle
-from fatpack.formats.clang_bundle import words
-from fatpack.formats.clang_bundle.bundle_id import (
+from fatpack.formats.clang_bundle.ids import llvm_words
+from fatpack.formats.clang_bundle.ids.bundle_id import (
     compatible_llvm22,
     conflict_llvm22,
     refusal_llvm22,
@@ -57,7 +57,7 @@ def without_conflicts(targets: Sequence[str]) -> list[str]:
 def test_normal_forms_of_random_targets_are_those_of_llvm(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
     anything = [*VENDORS, *SYSTEMS, *ENVIRONMENTS, "x86_64"]
-    architectures = sorted(words.ARCHITECTURES)
+    architectures = sorted(llvm_words.ARCHITECTURES)
     targets = []
     for _ in range(400):
         own = [rng.choice(part if rng.random() < 0.7 else anything) for part in (VENDORS, SYSTEMS, ENVIRONMENTS)]
@@ -70,11 +70,11 @@ def test_normal_forms_of_random_targets_are_those_of_llvm(seed: int, tmp_path: P
 
 
 def test_every_architecture_word_is_known_to_llvm(tmp_path: Path) -> None:
-    bundle([f"hip-{word}-unknown-linux-gnu" for word in sorted(words.ARCHITECTURES)], tmp_path)
+    bundle([f"hip-{word}-unknown-linux-gnu" for word in sorted(llvm_words.ARCHITECTURES)], tmp_path)
 
 
 def test_every_processor_is_known_to_llvm(tmp_path: Path) -> None:
-    targets = [f"hip-x86_64-unknown-linux-gnu-{processor}" for processor in sorted(words.PROCESSORS_LLVM22)]
+    targets = [f"hip-x86_64-unknown-linux-gnu-{processor}" for processor in sorted(llvm_words.PROCESSORS_LLVM22)]
     bundle(targets, tmp_path)
     assert stored_ids(tmp_path / "out") == targets
 

@@ -9,18 +9,18 @@ from collections.abc import Iterator
 
 import pytest
 import zstandard
-from tests.formats.clang_bundle.test_compressed import ALL, V3, edited, many, plain, wrapped
+from tests.formats.clang_bundle.compressed.test_read import ALL, V3, edited, many, plain, wrapped
 from tests.laws.rooms import image, joined, view_of
 
 from fatpack.errors import BadValue, FormatError, LimitExceeded
 from fatpack.formats import clang_bundle
-from fatpack.formats.clang_bundle import compressed
+from fatpack.formats.clang_bundle.compressed import read
+from fatpack.formats.clang_bundle.compressed.verify import is_unchecked, verify
 from fatpack.formats.clang_bundle.layout import WRAPPERS
 from fatpack.formats.clang_bundle.stored import Wrapper
-from fatpack.formats.clang_bundle.verify import is_unchecked, verify
 from fatpack.io import limits
 from fatpack.io.source import View
-from fatpack.io.streamed import StreamedSource
+from fatpack.io.sources.streamed import StreamedSource
 from fatpack.model import Container, Image, Span
 
 SIZES = (3000, 200_000, 500_000)
@@ -61,14 +61,14 @@ def findings(data: bytes) -> list[tuple[str, Span, str]]:
 
 def test_the_table_is_inflated_and_little_more(monkeypatch: pytest.MonkeyPatch) -> None:
     inflated: list[int] = []
-    real = compressed.inflated
+    real = read.inflated
 
     def counting(data: View, method: str, expected: int | None, *, format: str) -> Iterator[bytes]:
         for piece in real(data, method, expected, format=format):
             inflated.append(len(piece))
             yield piece
 
-    monkeypatch.setattr(compressed, "inflated", counting)
+    monkeypatch.setattr(read, "inflated", counting)
     container = clang_bundle.parse(view_of(large()), strict=True)
     assert 0 < sum(inflated) <= 16384
     assert [item.size for item in container.images] == [0, *SIZES]

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 from tests.builders import elf as build
 
-from fatpack.formats.clang_bundle import table
+from fatpack.formats.clang_bundle.plain import table
 from fatpack.io.source import BytesSource
 from fatpack.model import Finding
-from fatpack.scan import Found, scan
+from fatpack.scanner import Found, scan
 
 PREFIX = "hip-amdgcn-amd-amdhsa--"
 START = "\n// __CLANG_OFFLOAD_BUNDLE____START__ "

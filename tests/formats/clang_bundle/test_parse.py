@@ -15,7 +15,7 @@ from fatpack.formats import clang_bundle
 from fatpack.formats.clang_bundle.layout import DESCRIPTOR, HEADER, MAGIC
 from fatpack.formats.clang_bundle.stored import Entry
 from fatpack.model import Container, Finding, Span, Target
-from fatpack.scan import Found, scan
+from fatpack.scanner import Found, scan
 
 FOLDER = FIXTURES / "clang_bundle"
 HIP = (FOLDER / "llvm-22-hip.bundle").read_bytes()

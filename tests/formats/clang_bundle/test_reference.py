@@ -13,9 +13,9 @@ from tests import reference
 from tests.laws.rooms import image, joined, view_of
 
 from fatpack.formats import clang_bundle
-from fatpack.formats.clang_bundle.bundle_id import conflict_llvm22, stored_by_llvm22, stored_id
-from fatpack.formats.clang_bundle.hash_order import listed
+from fatpack.formats.clang_bundle.ids.bundle_id import conflict_llvm22, stored_by_llvm22, stored_id
 from fatpack.formats.clang_bundle.layout import COMMENTS, WRAPPERS
+from fatpack.formats.clang_bundle.plain.hash_order import listed
 from fatpack.model import Container, Span
 
 pytestmark = pytest.mark.reference

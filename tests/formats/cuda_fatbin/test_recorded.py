@@ -14,7 +14,7 @@ import fatpack
 from fatpack.errors import Unsupported
 from fatpack.formats.cuda_fatbin import Entry, Fatbin, Group, describe, labels, parse
 from fatpack.model import Container, Image
-from fatpack.scan import Found
+from fatpack.scanner import Found
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "cuda_fatbin"
 EXPECTED: dict[str, dict[str, list[dict[str, Any]]]] = json.loads((FIXTURES / "expected.json").read_text())
@@ -131,7 +131,7 @@ def test_listing_inflates_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("inflated")
 
     for module in ("inflate", "group"):
-        monkeypatch.setattr(f"fatpack.formats.cuda_fatbin.{module}.decompress", fail)
+        monkeypatch.setattr(f"fatpack.formats.cuda_fatbin.reading.{module}.decompress", fail)
     for name in ("v130_all.fatbin", "v130_speed.fatbin", "v130_family.fatbin"):
         with fatpack.open(FIXTURES / "recorded" / name) as file:
             (found,) = file.containers

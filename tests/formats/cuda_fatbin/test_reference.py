@@ -15,9 +15,9 @@ from tests.laws.rooms import image, joined, view_of
 
 from fatpack.errors import UsageError
 from fatpack.formats.cuda_fatbin import parse, write
-from fatpack.formats.cuda_fatbin.ptx_text import minified
+from fatpack.formats.cuda_fatbin.writing.ptx_text import minified
 from fatpack.model import Container, Image, Span, Target
-from fatpack.scan import Found, scan
+from fatpack.scanner import Found, scan
 
 pytestmark = pytest.mark.reference
 

@@ -12,7 +12,7 @@ from fatpack.formats import offload_binary
 from fatpack.formats.offload_binary import layouts
 from fatpack.formats.offload_binary.stored import Entry, Header
 from fatpack.model import Container, Span, Target
-from fatpack.scan import Found, scan
+from fatpack.scanner import Found, scan
 
 ONE = (FIXTURES / "offload_binary" / "llvm-22-one.bin").read_bytes()
 FOUR = (FIXTURES / "offload_binary" / "llvm-22-four.bin").read_bytes()

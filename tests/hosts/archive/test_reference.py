@@ -13,7 +13,7 @@ from fatpack.errors import HostError
 from fatpack.hosts import Site, archive
 from fatpack.io.source import open_source
 from fatpack.model import Finding
-from fatpack.scan import scan
+from fatpack.scanner import scan
 
 if TYPE_CHECKING:
     from fatpack.model import Piece

@@ -13,7 +13,7 @@ from tests.builders import elf as build
 from fatpack.errors import FatpackError
 from fatpack.hosts import Site, elf
 from fatpack.hosts.elf import objcopy
-from fatpack.hosts.elf.read import ElfFile
+from fatpack.hosts.elf.reading.read import ElfFile
 from fatpack.io.source import BytesSource, View
 
 KINDS = [(32, "little"), (32, "big"), (64, "little"), (64, "big")]

@@ -21,7 +21,7 @@ from fatpack.hosts.elf.objcopy import add_sections, crel, remove_sections
 from fatpack.hosts.elf.objcopy.model import Model
 from fatpack.hosts.elf.objcopy.overlay import Layer, flattened
 from fatpack.hosts.elf.objcopy.write import pieces as written
-from fatpack.hosts.elf.read import ElfFile, Section
+from fatpack.hosts.elf.reading.read import ElfFile, Section
 from fatpack.io.sink import write_file
 from fatpack.io.source import BytesSource, open_source
 

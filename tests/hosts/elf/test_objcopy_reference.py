@@ -14,7 +14,7 @@ from tests.objcopy import BUNDLES, PREFIX, added, every_name, fat_and_slim, remo
 from tests.reference import run, tool
 
 from fatpack.errors import HostError
-from fatpack.hosts.elf.read import ElfFile
+from fatpack.hosts.elf.reading.read import ElfFile
 from fatpack.io.source import BytesSource
 
 pytestmark = pytest.mark.reference

@@ -17,8 +17,8 @@ from tests.builders import elf as build
 from tests.reference import run, tool
 
 from fatpack.hosts import Site, elf
-from fatpack.hosts.elf.append import NewSection, embed_sections
-from fatpack.hosts.elf.read import ElfFile
+from fatpack.hosts.elf.editing.append import NewSection, embed_sections
+from fatpack.hosts.elf.reading.read import ElfFile
 from fatpack.io.sink import file_mode, write_file
 from fatpack.io.source import open_source
 

@@ -15,9 +15,9 @@ from fatpack.cli.tools import llvm_command_line as command_line
 from fatpack.errors import FatpackError, UsageError
 from fatpack.formats import cir
 from fatpack.formats.cir.bundle_id import parse_id, problem
-from fatpack.formats.cir.parse import check
+from fatpack.formats.cir.container.parse import check
 from fatpack.formats.cir.words import CURRENT, FORMAT
-from fatpack.formats.clang_bundle.llvm_triple import is_architecture
+from fatpack.formats.clang_bundle.ids.llvm_triple import is_architecture
 from fatpack.io.sink import Batch
 from fatpack.io.source import open_source
 from fatpack.model import Container, Image, Span

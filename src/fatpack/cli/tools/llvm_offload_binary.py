@@ -175,8 +175,8 @@ def _images(view: View) -> Iterator[Image]:
 def llvm_images(view: View) -> Iterator[Image]:
     """Yield the images LLVM's extractor would find: in offload sections, in members, in a bare container."""
     from fatpack import hosts
-    from fatpack.file_kind import host_of
     from fatpack.model import Finding
+    from fatpack.scanner.kind import host_of
 
     host = host_of(view)
     if host == "raw":

@@ -20,16 +20,16 @@ from __future__ import annotations
 
 from fatpack.doc import Doc
 from fatpack.formats.cir.bundle_id import fits, parse_id
-from fatpack.formats.cir.parse import detect, extent, parse
-from fatpack.formats.cir.route import route
-from fatpack.formats.cir.stored import Bytecode, BytecodeModule, Nested, OffloadModule, Stored
+from fatpack.formats.cir.combine.route import route
+from fatpack.formats.cir.container.parse import detect, extent, parse
+from fatpack.formats.cir.modules.stored import Bytecode, BytecodeModule, Nested, OffloadModule, Stored
 from fatpack.formats.cir.words import FORMAT, FORMS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fatpack.formats.cir.combination import Combination
+    from fatpack.formats.cir.combine.combination import Combination
     from fatpack.io.source import View
     from fatpack.model import Container, Image, Label, Piece
 
@@ -95,38 +95,38 @@ LAYOUTS = ()
 
 def write(container: Container) -> Iterator[Piece]:
     """Yield the pieces of a container; see :func:`fatpack.formats.cir.writer.write`."""
-    from fatpack.formats.cir import writer
+    from fatpack.formats.cir.combine import write
 
-    return writer.write(container)
+    return write.write(container)
 
 
 def combine(container: Container, *, rename_records: bool = True) -> Combination:
     """Return a container that is ready to be written, with a report; see :func:`fatpack.formats.cir.writer.combine`."""
-    from fatpack.formats.cir import writer
+    from fatpack.formats.cir.combine import write
 
-    return writer.combine(container, rename_records=rename_records)
+    return write.combine(container, rename_records=rename_records)
 
 
 def split(image: Image) -> Iterator[Piece]:
     """Return the pieces of the file that an image becomes; see :func:`fatpack.formats.cir.splitter.split`."""
-    from fatpack.formats.cir import splitter
+    from fatpack.formats.cir.combine import split
 
-    return splitter.split(image)
+    return split.split(image)
 
 
 def labels(view: View, container: Container) -> Iterator[Label]:
     """Yield a label for every byte of a parsed container."""
-    from fatpack.formats.cir import places
+    from fatpack.formats.cir.container import byte_map
 
     record = container.record
     if isinstance(record, Bytecode):
-        return places.bytecode_labels(record, container.images)
+        return byte_map.bytecode_labels(record, container.images)
     assert isinstance(record, Stored)
-    return places.text_labels(record)
+    return byte_map.text_labels(record)
 
 
 def describe(container: Container) -> Mapping[str, object]:
     """Return what is in the modules: their names and roles, operations, kernels, and what launches them."""
-    from fatpack.formats.cir.facts import facts
+    from fatpack.formats.cir.container.describe import facts
 
     return facts(container)

@@ -86,13 +86,13 @@ def labels(view: View, container: Container) -> Iterator[Label]:
 
         return iter([Label(record.stored.span(), "object", f"{len(view)} bytes", "a fat object", "data")])
     if isinstance(record, Linked):
-        from fatpack.formats.clang_bundle import linked
+        from fatpack.formats.clang_bundle.sections import linked
 
         return linked.labels(record)
-    from fatpack.formats.clang_bundle import places
+    from fatpack.formats.clang_bundle import byte_map
 
     assert isinstance(record, (Bundle, Text, Wrapper))
-    return places.labels(record)
+    return byte_map.labels(record)
 
 
 def describe(container: Container) -> Mapping[str, object]:

@@ -8,7 +8,7 @@ the zstd library is the same; its output changed with zstd 1.5.7.
 from __future__ import annotations
 
 from fatpack.errors import UsageError
-from fatpack.formats.clang_bundle.bundle_id import id_for
+from fatpack.formats.clang_bundle.ids.bundle_id import id_for
 from fatpack.formats.clang_bundle.layout import (
     COMMENTS,
     COMPRESSED_MAGIC,
@@ -104,8 +104,8 @@ def entry_id(image: Image) -> bytes:
 
 def _entry_ids(images: Sequence[Image]) -> list[bytes]:
     """Return the IDs of all entries. Two with one ID are refused unless they were read from a file that has them."""
+    from fatpack.formats.clang_bundle.plain.table import LONGEST_ID, MOST_ENTRIES
     from fatpack.formats.clang_bundle.stored import Entry
-    from fatpack.formats.clang_bundle.table import LONGEST_ID, MOST_ENTRIES
 
     if len(images) > MOST_ENTRIES:
         raise UsageError(f"{len(images)} images in one bundle", hint=f"{MOST_ENTRIES} are the most that we read back")
@@ -151,7 +151,7 @@ def _zeros(count: int) -> Iterator[bytes]:
 
 
 def _text(container: Container) -> Iterator[Piece]:
-    from fatpack.formats.clang_bundle.text import END, START
+    from fatpack.formats.clang_bundle.plain.text import END, START
 
     comment = container.attrs.get("comment", "")
     if comment not in COMMENTS:
@@ -179,7 +179,7 @@ def _compressed(container: Container) -> Iterator[Piece]:
         raise UsageError(f"bundle flavour {inside!r} inside a compressed one", hint="known are binary and text")
     pieces = list(_WRITERS[inside](container))
     from fatpack.codec.compress import compress
-    from fatpack.formats.clang_bundle.digest import HASH_SIZE, new_digest
+    from fatpack.formats.clang_bundle.compressed.digest import HASH_SIZE, new_digest
 
     size = sum(map(len, pieces))
     digest = new_digest(size)

@@ -31,9 +31,9 @@ from fatpack.formats.cuda_fatbin.layout import (
     MEMBER,
     kind_words,
 )
-from fatpack.formats.cuda_fatbin.parse import detect, extent, parse
+from fatpack.formats.cuda_fatbin.reading.parse import detect, extent, parse
 from fatpack.formats.cuda_fatbin.stored import Entry, Fatbin, Group
-from fatpack.formats.cuda_fatbin.write import write
+from fatpack.formats.cuda_fatbin.writing.write import write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,11 +94,11 @@ LAYOUTS = (HEADER, ENTRY, DESCRIPTOR, GROUP_TABLE, MEMBER)
 
 def labels(view: View, container: Container) -> Iterator[Label]:
     """Yield a label for every byte of a parsed container; compressed images are one label each."""
-    from fatpack.formats.cuda_fatbin import places
+    from fatpack.formats.cuda_fatbin import byte_map
 
     record = container.record
     assert isinstance(record, Fatbin)
-    return places.labels(record)
+    return byte_map.labels(record)
 
 
 def describe(container: Container) -> Mapping[str, object]:

@@ -22,7 +22,7 @@ QUIRK(LLVM docs): ``ClangOffloadPackager.rst`` still lists HIP = 3 and SYCL = 4;
 from __future__ import annotations
 
 from fatpack.doc import Doc
-from fatpack.formats.offload_binary import places
+from fatpack.formats.offload_binary import byte_map
 from fatpack.formats.offload_binary.layout import FORMAT, IMAGE_KINDS, OFFLOAD_KINDS, VERSIONS, layouts
 from fatpack.formats.offload_binary.parse import detect, extent, parse
 from fatpack.formats.offload_binary.stored import Entry, Header
@@ -89,7 +89,7 @@ def labels(view: View, container: Container) -> Iterator[Label]:
     assert isinstance(header, Header)
     tables = layouts(header.order)
     if not header.inflated_size:
-        yield from places.labels(header, tables, container.images)
+        yield from byte_map.labels(header, tables, container.images)
         return
     stored = view.slice(container.span.start - view.start, container.span.size)
     yield from tables.header[3].labels(stored, 0, "header")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from fatpack.codec import ZSTD_MAGIC, decompress
 from fatpack.errors import BadMagic, BadValue, FormatError, LimitExceeded, Truncated, Unsupported, hexadecimal
 from fatpack.findings import finding
+from fatpack.formats.offload_binary.byte_map import check_places, keep_unknown
 from fatpack.formats.offload_binary.layout import (
     FLAG_METADATA_ONLY,
     FORMAT,
@@ -19,7 +20,6 @@ from fatpack.formats.offload_binary.layout import (
     decode_offload,
     layouts,
 )
-from fatpack.formats.offload_binary.places import check_places, keep_unknown
 from fatpack.formats.offload_binary.stored import Entry, Header
 from fatpack.io import limits
 from fatpack.io.source import Derived, InflatedSource, View

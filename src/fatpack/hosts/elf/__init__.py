@@ -18,15 +18,15 @@ byte-compared with those of the originals for GNU ld, gold and lld in the refere
 from __future__ import annotations
 
 from fatpack.doc import Doc
-from fatpack.hosts.elf import constants
-from fatpack.hosts.elf.read import is_elf
+from fatpack.hosts.elf.reading import constants
+from fatpack.hosts.elf.reading.read import is_elf
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from fatpack.hosts import Site
-    from fatpack.hosts.elf.append import NewSection
+    from fatpack.hosts.elf.editing.append import NewSection
     from fatpack.io.source import View
     from fatpack.model import Finding, Label, Piece
 
@@ -86,21 +86,21 @@ def detect(view: View) -> bool:
 
 def locate(view: View) -> Iterator[Site | Finding]:
     """Yield the sections where device code may lie, in file order; see :func:`fatpack.hosts.elf.sites.locate`."""
-    from fatpack.hosts.elf import sites
+    from fatpack.hosts.elf.reading import sites
 
     return sites.locate(view)
 
 
 def labels(view: View) -> Iterator[Label]:
     """Yield labels that cover every byte of the file once, in file order. Raises FormatError for a damaged header."""
-    from fatpack.hosts.elf import byte_map
+    from fatpack.hosts.elf.reading import byte_map
 
     return byte_map.labels(view)
 
 
 def sections(view: View) -> list[tuple[int, int, str, int]]:
     """Return (start, end, name, index) of every section that has bytes, as far as the tables can be read."""
-    from fatpack.hosts.elf import sites
+    from fatpack.hosts.elf.reading import sites
 
     return sites.sections(view)
 
@@ -122,7 +122,7 @@ def embed(
     keeps it. ``unique`` refuses a name that a section already has, ``keep_trailing`` allows bytes behind the ELF image.
     For several sections at once see :func:`fatpack.hosts.elf.append.embed_sections`, which also lists the errors.
     """
-    from fatpack.hosts.elf import append
+    from fatpack.hosts.elf.editing import append
 
     if section_type is None:
         section_type = constants.OFFLOADING if name == ".llvm.offloading" else constants.PROGBITS
@@ -137,34 +137,34 @@ def embed_sections(
     view: View, additions: Sequence[NewSection], *, unique: bool = False, keep_trailing: bool = False
 ) -> list[Piece]:
     """Return the file with sections added, as pieces; see :func:`fatpack.hosts.elf.append.embed_sections`."""
-    from fatpack.hosts.elf import append
+    from fatpack.hosts.elf.editing import append
 
     return append.embed_sections(view, additions, unique=unique, keep_trailing=keep_trailing)
 
 
 def replace(view: View, index: int, content: Sequence[Piece]) -> list[Piece]:
     """Return the file with other contents in one section; see :func:`fatpack.hosts.elf.rewrite.replace`."""
-    from fatpack.hosts.elf import rewrite
+    from fatpack.hosts.elf.editing import rewrite
 
     return rewrite.replace(view, index, content)
 
 
 def remove(view: View, indices: Sequence[int]) -> list[Piece]:
     """Return the file without some sections; see :func:`fatpack.hosts.elf.rewrite.remove`."""
-    from fatpack.hosts.elf import rewrite
+    from fatpack.hosts.elf.editing import rewrite
 
     return rewrite.remove(view, indices)
 
 
 def edit(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> list[Piece]:
     """Return the file with several sections exchanged or taken out; see :func:`fatpack.hosts.elf.rewrite.edit`."""
-    from fatpack.hosts.elf import rewrite
+    from fatpack.hosts.elf.editing import rewrite
 
     return rewrite.edit(view, changes)
 
 
 def verify(before: View, after: View, *, edited: Collection[int] | None = None) -> None:
     """Raise HostError unless ``after`` is a sound edit of ``before``; see :func:`fatpack.hosts.elf.check.verify`."""
-    from fatpack.hosts.elf import check
+    from fatpack.hosts.elf.editing import check
 
     check.verify(before, after, edited=edited)

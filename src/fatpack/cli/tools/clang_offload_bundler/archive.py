@@ -9,8 +9,8 @@ from fatpack.cli.tools.clang_offload_bundler.settings import Refusal
 from fatpack.cli.tools.clang_offload_bundler.targets import Matcher, stored_ids
 from fatpack.cli.tools.clang_offload_bundler.unbundling import image
 from fatpack.errors import FatpackError
-from fatpack.formats.clang_bundle.bundle_id import first_conflict_llvm22
-from fatpack.formats.clang_bundle.member_name import member_name
+from fatpack.formats.clang_bundle.ids.bundle_id import first_conflict_llvm22
+from fatpack.formats.clang_bundle.ids.member_name import member_name
 from fatpack.io.source import BytesSource, open_source
 
 TYPE_CHECKING = False

@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fatpack.formats.clang_bundle.fat_object import Part
+    from fatpack.formats.clang_bundle.sections.fat_object import Part
     from fatpack.hosts.coff.read import CoffObject
     from fatpack.io.source import View
     from fatpack.model import Finding, Piece
@@ -46,7 +46,7 @@ def carrier(view: View) -> str:
 
 
 def _is_elf(view: View) -> bool:
-    from fatpack.hosts.elf.read import ElfFile
+    from fatpack.hosts.elf.reading.read import ElfFile
 
     try:
         ElfFile(view)
@@ -82,9 +82,9 @@ def parts(view: View, carrier: str) -> tuple[list[Part], list[Finding]]:
 
 
 def _in_elf(view: View) -> tuple[list[Part], list[Finding]]:
-    from fatpack.formats.clang_bundle.fat_object import Part
+    from fatpack.formats.clang_bundle.sections.fat_object import Part
     from fatpack.hosts import Site
-    from fatpack.hosts.elf.sites import locate
+    from fatpack.hosts.elf.reading.sites import locate
 
     found, findings = [], []
     for site in locate(view):
@@ -96,7 +96,7 @@ def _in_elf(view: View) -> tuple[list[Part], list[Finding]]:
 
 
 def _in_coff(view: View, carrier: str) -> list[Part]:
-    from fatpack.formats.clang_bundle.fat_object import Part
+    from fatpack.formats.clang_bundle.sections.fat_object import Part
 
     coff: CoffObject
     if carrier == "pe":

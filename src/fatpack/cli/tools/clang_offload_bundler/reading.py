@@ -76,7 +76,7 @@ def read(view: View, type: str) -> Entries:
 
 def _text(view: View, comment: str) -> Entries:
     from fatpack.formats.clang_bundle.faults import Faults
-    from fatpack.formats.clang_bundle.text import entries
+    from fatpack.formats.clang_bundle.plain.text import entries
 
     faults = Faults()
     found = [
@@ -89,9 +89,9 @@ def _text(view: View, comment: str) -> Entries:
 def _binary(view: View) -> Entries:
     if view.head(0, len(MAGIC)) != MAGIC:
         return Entries(())
-    from fatpack.formats.clang_bundle.binary import parse_binary
     from fatpack.formats.clang_bundle.faults import Faults
-    from fatpack.formats.clang_bundle.hash_order import listed
+    from fatpack.formats.clang_bundle.plain.binary import parse_binary
+    from fatpack.formats.clang_bundle.plain.hash_order import listed
 
     container = parse_binary(view, 0, Faults(), is_inflated=view.source.is_streamed)
     found = [Entry(image.attrs["id"], image.data) for image in container.images]  # type: ignore[arg-type]
@@ -145,7 +145,7 @@ def not_inflated(what: str, error: FormatError | Unsupported) -> str:
 def _inflated(view: View, settings: Settings) -> View:
     from time import perf_counter
 
-    from fatpack.formats.clang_bundle.compressed import inflate
+    from fatpack.formats.clang_bundle.compressed.read import inflate
     from fatpack.formats.clang_bundle.faults import Faults
 
     start = perf_counter()
@@ -153,7 +153,7 @@ def _inflated(view: View, settings: Settings) -> View:
     seconds = perf_counter() - start
     if settings.is_verbose:
         from fatpack.cli.tools.clang_offload_bundler import verbose
-        from fatpack.formats.clang_bundle.digest import HASH_SIZE, new_digest
+        from fatpack.formats.clang_bundle.compressed.digest import HASH_SIZE, new_digest
 
         digest = new_digest(len(found.body))
         for piece in found.body.pieces():

@@ -8,7 +8,7 @@ are its own (:mod:`fatpack.formats.clang_bundle.bundle_id`).
 from __future__ import annotations
 
 from fatpack.cli.tools.clang_offload_bundler.settings import Refusal
-from fatpack.formats.clang_bundle.bundle_id import (
+from fatpack.formats.clang_bundle.ids.bundle_id import (
     compatible,
     compatible_llvm22,
     first_conflict_llvm22,
@@ -17,7 +17,7 @@ from fatpack.formats.clang_bundle.bundle_id import (
     refusal_llvm22,
     stored_by_llvm22,
 )
-from fatpack.formats.clang_bundle.bundle_id import stored_id as new_stored_id
+from fatpack.formats.clang_bundle.ids.bundle_id import stored_id as new_stored_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

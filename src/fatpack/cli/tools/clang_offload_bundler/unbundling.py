@@ -101,7 +101,7 @@ def _chosen(settings: Settings, found: Entries, ids: Sequence[str]) -> tuple[lis
 
 def _order(ids: Sequence[str]) -> dict[str, int]:
     """Return the place of each target in a hash map of them."""
-    from fatpack.formats.clang_bundle.hash_order import llvm_order
+    from fatpack.formats.clang_bundle.plain.hash_order import llvm_order
 
     keys = llvm_order(spelling.encode("utf-8", "surrogateescape") for spelling in ids)
     return {key.decode("utf-8", "surrogateescape"): place for place, key in enumerate(keys)}

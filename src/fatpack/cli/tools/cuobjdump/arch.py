@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from fatpack.elf import CUDA, header
 from fatpack.errors import FormatError, Unsupported
-from fatpack.formats.cuda_fatbin.beginning import beginning
+from fatpack.formats.cuda_fatbin.reading.beginning import beginning
 from fatpack.parallel import Tasks
 
 TYPE_CHECKING = False

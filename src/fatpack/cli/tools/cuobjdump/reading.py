@@ -14,9 +14,9 @@ from fatpack import hosts
 from fatpack.elf import CUDA
 from fatpack.elf import header as elf_header
 from fatpack.errors import FormatError, HostError, Unsupported
-from fatpack.formats.cuda_fatbin.faults import Faults
 from fatpack.formats.cuda_fatbin.layout import ELF, MAGIC, TEXTS
-from fatpack.formats.cuda_fatbin.parse import read_parts
+from fatpack.formats.cuda_fatbin.reading.faults import Faults
+from fatpack.formats.cuda_fatbin.reading.parse import read_parts
 from fatpack.formats.cuda_fatbin.stored import Entry, Group
 from fatpack.model import Finding
 from fatpack.record import Record

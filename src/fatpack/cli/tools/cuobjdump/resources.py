@@ -11,8 +11,8 @@ has some.
 from __future__ import annotations
 
 from fatpack.elf import SYMTAB, Symbols
-from fatpack.images.cubin_kernel import UNKNOWN_STACK, of_functions
 from fatpack.images.elf_section import Sections
+from fatpack.images.nvidia.cubin_kernel import UNKNOWN_STACK, of_functions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fatpack.elf import CUDA, header
 from fatpack.errors import UsageError
-from fatpack.formats.cuda_fatbin.contents import TILE_IR_MAGIC
-from fatpack.formats.cuda_fatbin.ptx_text import version_of
+from fatpack.formats.cuda_fatbin.writing.contents import TILE_IR_MAGIC
+from fatpack.formats.cuda_fatbin.writing.ptx_text import version_of
 from fatpack.io.source import open_source
 from fatpack.model import Image, Target
 

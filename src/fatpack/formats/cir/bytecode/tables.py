@@ -6,7 +6,7 @@ from array import array
 
 from fatpack.errors import Unsupported
 from fatpack.formats.cir.bytecode.stream import Stream, damaged
-from fatpack.formats.cir.detection import BYTECODE_MAGIC
+from fatpack.formats.cir.container.detection import BYTECODE_MAGIC
 from fatpack.record import Record
 
 TYPE_CHECKING = False

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from fatpack.hosts.elf.objcopy.model import Model
 from fatpack.hosts.elf.objcopy.write import pieces
-from fatpack.hosts.elf.read import ElfFile
+from fatpack.hosts.elf.reading.read import ElfFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from fatpack.errors import HostError
-from fatpack.hosts.elf import constants
-from fatpack.hosts.elf.editable import align_up
+from fatpack.hosts.elf.editing.editable import align_up
 from fatpack.hosts.elf.objcopy import parts as kinds
 from fatpack.hosts.elf.objcopy import relocations
 from fatpack.hosts.elf.objcopy.parts import Part, read_parts
 from fatpack.hosts.elf.objcopy.segments import Segments
 from fatpack.hosts.elf.objcopy.symbols import Symbols
+from fatpack.hosts.elf.reading import constants
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fatpack.hosts.elf.read import ElfFile
+    from fatpack.hosts.elf.reading.read import ElfFile
     from fatpack.model import Piece
 
 #: Section flags that llvm-objcopy keeps when it is told others: what the contents are (compressed, grouped, ordered,
@@ -86,7 +86,7 @@ class Model:
             self._refuse(f"{title} data must be either empty or at least 12 bytes long", hint)
         if size % 4:
             self._refuse(f"{title} data size must be a  multiple of 4 bytes", hint)
-        from fatpack.io.pieces import PiecesSource
+        from fatpack.io.sources.pieces import PiecesSource
 
         head = PiecesSource(content).read(0, 8)
         sizes = self.elf.layouts.index.struct.iter_unpack(head)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from itertools import pairwise
 
-from fatpack.hosts.elf.editable import zeros
+from fatpack.hosts.elf.editing.editable import zeros
 from fatpack.io.source import View
 from fatpack.record import Record
 

@@ -8,8 +8,8 @@ makes them so, and stay numbers where it does not (``llvm/lib/ObjCopy/ELF/ELFObj
 from __future__ import annotations
 
 from fatpack.errors import HostError, LimitExceeded
-from fatpack.hosts.elf import constants
-from fatpack.hosts.elf.read import ElfFile
+from fatpack.hosts.elf.reading import constants
+from fatpack.hosts.elf.reading.read import ElfFile
 from fatpack.hosts.merged_strings import strings_at
 
 TYPE_CHECKING = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from fatpack.errors import HostError
-from fatpack.hosts.elf import constants
+from fatpack.hosts.elf.reading import constants
 from fatpack.io import limits
 from fatpack.io.source import Source
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from fatpack.hosts.elf.objcopy.crel import Entry
     from fatpack.hosts.elf.objcopy.parts import Part
-    from fatpack.hosts.elf.read import ElfFile
+    from fatpack.hosts.elf.reading.read import ElfFile
     from fatpack.io.source import View
     from fatpack.layout import Layout
 

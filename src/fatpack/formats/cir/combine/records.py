@@ -1,0 +1,182 @@
+"""Named records (structs and unions) of modules that are to share one file.
+
+All modules of a file live in one MLIR context, where a named record is identified by kind and name, and where a second
+definition of a name silently yields the first. Host and device often disagree: anonymous records are numbered per
+module, layouts depend on the target. So before a device joins, its records that are defined differently from those
+combined so far are renamed, and every record whose body refers to a renamed one.
+
+Source of the rule and of the names: ``CombinedRecords`` in clang/tools/cir-offload-merge/cir-offload-merge.cpp.
+Definitions are compared as token lists in which aliases are replaced by what they stand for and records by their names,
+so that nothing is spelled out twice.
+"""
+
+from __future__ import annotations
+
+import re
+
+from fatpack.formats.cir.combine.uses import record_kind
+from fatpack.formats.cir.text.strings import escaped, unescaped
+from fatpack.formats.cir.text.window import Text
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import TypeAlias
+
+    from fatpack.formats.cir.combine.aliases import AliasTable, Needs
+
+    Key: TypeAlias = tuple[bytes, bytes]
+    """Kind and name of a record, the name as its string literal."""
+
+#: LIMIT: bytes of one definition that are compared token by token; longer ones are compared as text. The largest
+#: record known to us has some thousand members.
+_LONGEST = 1 << 20
+
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[#!][A-Za-z0-9$._-]+|->|[\w$.]+|\S')
+_RECORD_TYPES = {b"!cir." + name: name for name in (b"struct", b"union", b"class", b"record")}
+_OPENERS, _CLOSERS = frozenset((b"<", b"(", b"[", b"{")), frozenset((b">", b")", b"]", b"}"))
+
+
+class Definition(Record):
+    """What a record is: a number that is equal for equal definitions, and the records that it refers to."""
+
+    number: int
+    refers: frozenset[Key]
+
+
+class Interner:
+    """Numbers for token lists, equal for equal ones."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[bytes, ...], int] = {}
+
+    def number(self, tokens: tuple[bytes, ...]) -> int:
+        """Return the number of a token list."""
+        return self._numbers.setdefault(tokens, len(self._numbers))
+
+
+def record_definitions(
+    table: AliasTable, names: Sequence[bytes], needed: Needs, interner: Interner, renamed: Mapping[Key, bytes]
+) -> dict[Key, Definition]:
+    """Return the named records that a module uses, by their names before renaming.
+
+    ``names`` are those of the aliases by number, ``renamed`` the new names to compare with.
+    """
+    reader = _Reader(interner, renamed)
+    view = table.view
+    for number in needed.aliases:
+        start, end = table.value(number)
+        if view.read(start, min(4, end - start)) == b"loc(":
+            continue
+        reader.alias(names[number], view.read(start, min(end - start, _LONGEST)))
+    for key, at in needed.records.items():
+        if key in reader.bodies:
+            continue
+        # A record that no alias stands for is spelled out where it is used first.
+        before = view.read(max(at - 256, 0), min(at, 256))
+        start = at - len(before) + before.rfind(b"!cir.")
+        text = Text(view)
+        end = text.balanced_end(start + view.read(start, 16).index(b"<"))
+        reader.read(view.read(start, min(end - start, _LONGEST)))
+    unknown = Definition(interner.number((b"incomplete",)), frozenset())
+    return {key: reader.bodies.get(key, unknown) for key in {**dict.fromkeys(needed.records), **reader.bodies}}
+
+
+class _Reader:
+    """Goes through types and notes every named record in them."""
+
+    def __init__(self, interner: Interner, renamed: Mapping[Key, bytes]) -> None:
+        self.bodies: dict[Key, Definition] = {}
+        self._interner = interner
+        self._renamed = renamed
+        self._aliases: dict[bytes, tuple[bytes, frozenset[Key]]] = {}
+
+    def alias(self, name: bytes, value: bytes) -> None:
+        """Note what an alias stands for."""
+        tokens, refers = self.read(value)
+        self._aliases[name] = (b"\0%d" % self._interner.number(tokens), refers)
+
+    def read(self, value: bytes) -> tuple[tuple[bytes, ...], frozenset[Key]]:
+        """Return a type as comparable tokens, and the named records in it."""
+        tokens = _TOKEN.findall(value)
+        frames = [_Frame(None, -1)]
+        depth, at = 0, 0
+        while at < len(tokens):
+            token = tokens[at]
+            at += 1
+            frame = frames[-1]
+            mnemonic = _RECORD_TYPES.get(token)
+            if mnemonic is not None and tokens[at : at + 1] == [b"<"]:
+                words = at + 1
+                while words < len(tokens) and tokens[words][:1].isalpha():
+                    words += 1
+                if words < len(tokens) and tokens[words][:1] == b'"':
+                    kind = record_kind(mnemonic, b" ".join(tokens[at + 1 : words]))
+                    key = (kind, tokens[words])
+                    frame.tokens.append(b"\0%s %s" % (kind, self._renamed.get(key, key[1])))
+                    frame.refers.add(key)
+                    frames.append(_Frame(key, depth))
+                    depth, at = depth + 1, words + 1
+                    continue
+            if token in _OPENERS:
+                depth += 1
+            elif token in _CLOSERS:
+                depth -= 1
+                if frame.key is not None and depth == frame.depth:
+                    self._close(frames.pop())
+                    continue
+            meaning = self._aliases.get(token)
+            if meaning:
+                frame.tokens.append(meaning[0])
+                frame.refers |= meaning[1]
+            else:
+                frame.tokens.append(token)
+        return tuple(frames[0].tokens), frozenset(frames[0].refers)
+
+    def _close(self, frame: _Frame) -> None:
+        key, tokens = frame.key, frame.tokens
+        if key is None or (not tokens or key in self.bodies):
+            return  # a reference without a body, or a repetition
+        self.bodies[key] = Definition(self._interner.number(tuple(tokens)), frozenset(frame.refers))
+
+
+class _Frame:
+    """A named record whose ``>`` has not come yet."""
+
+    def __init__(self, key: Key | None, depth: int) -> None:
+        self.key = key
+        self.depth = depth
+        self.tokens: list[bytes] = []
+        self.refers: set[Key] = set()
+
+
+def to_rename(
+    definitions: Mapping[Key, Definition], combined: Mapping[Key, int], module_name: bytes
+) -> tuple[dict[Key, bytes], frozenset[Key]]:
+    """Return the new names of the records that cannot keep theirs, and those of them that are defined differently."""
+    users: dict[Key, list[Key]] = {}
+    for key, definition in definitions.items():
+        for referred in definition.refers:
+            users.setdefault(referred, []).append(key)
+    different = [key for key, found in definitions.items() if combined.get(key, found.number) != found.number]
+    new: dict[Key, bytes] = {}
+    taken = set(definitions)
+    todo = list(different)
+    while todo:
+        key = todo.pop()
+        if key in new:
+            continue
+        new[key] = _unused(key, module_name, combined, taken)
+        taken.add((key[0], new[key]))
+        todo += users.get(key, [])
+    return new, frozenset(different)
+
+
+def _unused(key: Key, module_name: bytes, combined: Mapping[Key, int], taken: Iterable[Key]) -> bytes:
+    base = b"%s.%s" % (unescaped(key[1][1:-1]), module_name)
+    name, number = escaped(base), 0
+    while (key[0], name) in combined or (key[0], name) in taken:
+        number += 1
+        name = escaped(b"%s.%d" % (base, number))
+    return name

@@ -1,0 +1,102 @@
+"""Text with names exchanged: aliases, named records, resource keys. Everything else is passed on byte for byte."""
+
+from __future__ import annotations
+
+from fatpack.formats.cir.combine.resources import spelled
+from fatpack.formats.cir.combine.uses import ALIAS, RECORD_NAME, uses, uses_in
+from fatpack.formats.cir.text.header import dictionary
+from fatpack.formats.cir.text.strings import unescaped
+from fatpack.formats.cir.text.window import Text
+from fatpack.io import limits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.formats.cir.combine.records import Key
+    from fatpack.io.source import View
+    from fatpack.model import Piece
+
+
+class Renames:
+    """What one module's names become: aliases with their sigil, records as string literals, resource keys."""
+
+    def __init__(self) -> None:
+        self.aliases: dict[bytes, bytes] = {}
+        self.records: dict[Key, bytes] = {}
+        self.resources: dict[bytes, bytes] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.aliases or self.records or self.resources)
+
+    def new(self, what: str, name: bytes, kind: bytes) -> bytes | None:
+        """Return what stands in the place of a name, None if it stays."""
+        if what == ALIAS:
+            return self.aliases.get(name)
+        if what == RECORD_NAME:
+            return self.records.get((kind, name))
+        key = self.resources.get(name.strip(b'"'))
+        return None if key is None else spelled(key)
+
+    def layout_key(self, key: bytes) -> bytes | None:
+        """Return the new key of ``cir.record_layouts`` for a record, whose kind is not told there."""
+        for (_, old), new in self.records.items():
+            if unescaped(old[1:-1]) == key:
+                return unescaped(new[1:-1])
+        return None
+
+
+def rewritten(view: View, start: int, end: int, renames: Renames) -> Iterator[Piece]:
+    """Yield the text between two positions with its names exchanged, in pieces of bounded size."""
+    if not renames:
+        yield view.slice(start, end - start)
+        return
+    parts: list[bytes] = []
+    size, at = 0, start
+    for what, begin, stop, name, kind in uses(view, start, end):
+        new = renames.new(what, name, kind)
+        if new is None:
+            continue
+        gap = begin - at
+        if size + gap > limits.CHUNK:
+            yield b"".join(parts)
+            parts, size = [], 0
+        if gap > limits.CHUNK:
+            yield view.slice(at, gap)
+            gap = 0
+            at = begin
+        parts += (view.read(at, gap), new)
+        size += gap + len(new)
+        at = stop
+    yield b"".join(parts)
+    if at < end:
+        yield view.slice(at, end - at)
+
+
+def rewritten_value(value: bytes, renames: Renames) -> bytes:
+    """Return a short text with its names exchanged."""
+    parts: list[bytes] = []
+    at = 0
+    for what, begin, stop, name, kind in uses_in(value):
+        new = renames.new(what, name, kind)
+        if new is not None:
+            parts += (value[at:begin], new)
+            at = stop
+    return b"".join((*parts, value[at:])) if parts else value
+
+
+def rewritten_layouts(view: View, span: tuple[int, int], renames: Renames) -> Iterator[Piece]:
+    """Yield the value of ``cir.record_layouts``, whose keys are the names of records, with its names exchanged."""
+    start, end = span
+    if not renames.records or view.read(start, 1) != b"{":
+        yield from rewritten(view, start, end, renames)
+        return
+    attrs, _ = dictionary(Text(view), start)
+    at = start
+    for attr in attrs:
+        new = renames.layout_key(attr.name)
+        if new is not None:
+            yield from rewritten(view, at, attr.key[0], renames)
+            yield spelled(new)
+            at = attr.key[1]
+    yield from rewritten(view, at, end, renames)

@@ -1,0 +1,214 @@
+"""Bytecode → model: the container of a file and its modules as images."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from fatpack.errors import FormatError
+from fatpack.findings import finding
+from fatpack.formats.cir.bundle_id import parse_id
+from fatpack.formats.cir.bytecode.operations import Node, Walker
+from fatpack.formats.cir.bytecode.stream import damaged
+from fatpack.formats.cir.bytecode.tables import DIALECTS, NEWEST, STRINGS, File, read_header, read_sections
+from fatpack.formats.cir.modules.contents import op_counts
+from fatpack.formats.cir.modules.roles import parse_kind
+from fatpack.formats.cir.modules.stored import Bytecode, BytecodeModule
+from fatpack.formats.cir.rules.misplaced_bytecode import misplaced
+from fatpack.formats.cir.rules.verify import ROLES, Facts, ModuleFacts, breaches
+from fatpack.formats.cir.words import (
+    BUNDLE_ID,
+    CONTAINER,
+    CURRENT,
+    FORMAT,
+    KIND,
+    PROTOTYPE,
+    PROTOTYPE_KIND,
+    TRIPLE,
+)
+from fatpack.io import limits
+from fatpack.model import Container, Image, Target
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.formats.cir.rules.verify import Breach
+    from fatpack.io.source import View
+    from fatpack.model import Finding
+
+#: LIMIT: bytes of the strings in which the words that mark a container are looked for.
+_STRINGS = 64 << 20
+#: What the strings of a container hold; operations are stored without the name of their dialect.
+_MARKS = (b"offload.container\0", PROTOTYPE + b"\0")
+
+
+def is_container(view: View) -> bool:
+    """Return whether bytecode may be a container: whether its strings hold a word that marks one."""
+    try:
+        sections = read_sections(view, read_header(view).end)
+    except FormatError:
+        tail = view.head(max(len(view) - limits.CHUNK, 0), limits.CHUNK)
+        return any(mark in tail for mark in _MARKS)
+    strings = next((section for section in sections if section.id == STRINGS), None)
+    if strings is None:
+        return False
+    part = view.slice(strings.data, min(strings.end - strings.data, _STRINGS))
+    return any(part.find(mark) >= 0 for mark in _MARKS)
+
+
+def parse_bytecode(view: View, *, strict: bool) -> Container:
+    """Return the container that bytecode holds. Raises BadValue where there is none or the tables are damaged.
+
+    Damage further on and broken rules become findings; ``strict`` raises for the first of them.
+    """
+    file = File(view)
+    walker = Walker(file)
+    root = walker.walk()
+    if strict and walker.damage:
+        raise walker.damage
+    found = [(node, form) for node, form in _containers(file, root) if form]
+    if not found:
+        raise walker.damage or damaged(
+            view,
+            file.section(DIALECTS).start,
+            "IR",
+            "not an offload container",
+            expected="a module with the attribute cir.offload.container",
+            found="a module that is none",
+        )
+    node, form = found[0]
+    facts = Facts(
+        node.start,
+        node.is_op,
+        form,
+        _wrong_marker(file, node),
+        node.first,
+        node.stray,
+        tuple(_facts(file, inner) for inner in node.modules if not inner.is_op),
+    )
+    modules = [inner for inner in node.modules if not inner.is_op]
+    if walker.damage and not modules:
+        raise walker.damage
+    images = tuple(_image(file, inner, known) for inner, known in zip(modules, facts.modules, strict=True))
+    notes = _notes(view, file, walker, found)
+    for breach in chain(breaches(facts), misplaced(file, root), _lost(file, modules, facts)):
+        if strict and breach.is_fatal:
+            raise damaged(view, breach.at, "IR", breach.text)
+        notes.append(finding(breach.code, view.span(breach.at, 0), breach.text, breach.hint))
+    attrs = {"form": form, "flavour": "bytecode", "producer": file.header.producer}
+    return Container(
+        FORMAT,
+        file.version,
+        images,
+        view.span(),
+        attrs=attrs,
+        findings=tuple(notes),
+        record=Bytecode(view, images, attrs, file),
+    )
+
+
+def _lost(file: File, modules: Sequence[Node], facts: Facts) -> Iterator[Breach]:
+    """Yield what is wrong with the registration of hosts that were lowered."""
+    from fatpack.formats.cir.gpu_binary.registration import judged
+    from fatpack.formats.cir.gpu_binary.registration_bytecode import host_facts, is_lowered
+
+    if is_lowered(file):
+        for node, known in zip(modules, facts.modules, strict=True):
+            shown = host_facts(file, node) if known.kind == ROLES[0] else None
+            if shown:
+                yield from judged(shown)
+
+
+def _containers(file: File, root: Node) -> list[tuple[Node, str]]:
+    """Return the containers: the file's module, or what lies directly in it."""
+    found = []
+    for module in root.modules:
+        form = _form(file, module)
+        if form:
+            found.append((module, form))
+        else:
+            inner = [(node, _form(file, node)) for node in module.modules]
+            found += [(node, form if form.startswith("op") or not form else "nested") for node, form in inner]
+    return found
+
+
+def _form(file: File, node: Node) -> str:
+    styles = {_facts(file, inner).style for inner in node.modules if not inner.is_op}
+    if node.is_op:
+        return "op" if styles & {"draft", "enum"} else "op-string"
+    attrs = attributes(file, node)
+    if CONTAINER in attrs:
+        return "attribute-draft" if "draft" in styles else "attribute"
+    return "prototype" if PROTOTYPE in attrs else ""
+
+
+def attributes(file: File, node: Node) -> dict[bytes, int]:
+    """Return name → number of the attributes of a module."""
+    return file.attribute(node.attributes).dictionary() if node.attributes is not None else {}
+
+
+def name(file: File, node: Node) -> bytes | None:
+    """Return the name of a module: a property since version 5, an attribute before."""
+    number = attributes(file, node).get(b"sym_name")
+    if number is None and node.properties is not None and node.name != CONTAINER:
+        number, is_there = file.properties(node.properties).flagged()
+        if not is_there:
+            return None
+    return file.attribute(number).string() if number is not None else None
+
+
+def _wrong_marker(file: File, node: Node) -> int | None:
+    number = attributes(file, node).get(CONTAINER)
+    return None if number is None or file.attribute(number).is_unit() else node.start
+
+
+def _string(file: File, attrs: dict[bytes, int], key: bytes) -> str | None:
+    value = file.attribute(attrs[key]).string() if key in attrs else None
+    return None if value is None else value.decode("utf-8", "surrogateescape")
+
+
+def _facts(file: File, node: Node) -> ModuleFacts:
+    attrs = attributes(file, node)
+    key = KIND if KIND in attrs else PROTOTYPE_KIND if PROTOTYPE_KIND in attrs else None
+    symbol = name(file, node)
+    if key is not None:
+        attribute = file.attribute(attrs[key])
+        text, plain = attribute.text(), attribute.string()
+        role = parse_kind(text if text is not None else b'"%s"' % plain if plain is not None else b"")
+    else:
+        spelled = (symbol or b"").decode("utf-8", "backslashreplace")
+        role = parse_kind(None, spelled)
+    return ModuleFacts(node.start, symbol, role.kind, role.style, _string(file, attrs, BUNDLE_ID))
+
+
+def _image(file: File, node: Node, facts: ModuleFacts) -> Image:
+    spelling = facts.id
+    if spelling is not None:
+        target = parse_id(spelling).target
+    else:
+        triple = _string(file, attributes(file, node), TRIPLE) or ""
+        target = Target(triple, "", "host" if facts.kind == ROLES[0] else "none")
+    data = file.view.slice(node.start, node.end - node.start)
+    attrs = {} if spelling is None else {"id": spelling}
+    counts = {file.names[number]: count for number, count in node.counts.items()}
+    record = BytecodeModule(file, node, facts.name, facts.kind, op_counts(counts))
+    return Image(target, "cir", data, len(data), len(data), data.span(), attrs=attrs, record=record)
+
+
+def _notes(view: View, file: File, walker: Walker, found: list[tuple[Node, str]]) -> list[Finding]:
+    notes = []
+    if walker.damage:
+        offset = walker.damage.offset or view.offset(0)
+        span = view.span(offset - view.offset(0), 0)
+        notes.append(finding("FP1501", span, walker.damage.describe(), walker.damage.hint))
+    if file.version > NEWEST:
+        text = f"MLIR bytecode version {file.version} of {file.header.producer}; {NEWEST} is the newest known"
+        notes.append(finding("FP1510", view.span(0, 0), text))
+    for node, _ in found[1:]:
+        text = "another container; cir-offload-merge takes files with exactly one"
+        notes.append(finding("FP1508", view.span(node.start, 0), text, "only the first is listed"))
+    if found[0][1] not in (CURRENT, "nested"):
+        text = f"the container has the form {found[0][1]!r} of an older producer"
+        hint = f"current clang wants the form {CURRENT!r}"
+        notes.append(finding("FP1507", view.span(found[0][0].start, 0), text, hint))
+    return notes

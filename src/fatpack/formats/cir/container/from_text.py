@@ -1,0 +1,155 @@
+"""Text → model: the container of a file, its modules as images, and everything that is wrong with it."""
+
+from __future__ import annotations
+
+from itertools import chain, islice
+
+from fatpack.errors import BadValue, FormatError
+from fatpack.findings import finding
+from fatpack.formats.cir.bundle_id import parse_id
+from fatpack.formats.cir.gpu_binary.registration import lost
+from fatpack.formats.cir.modules.outline import Outliner
+from fatpack.formats.cir.modules.roles import bundle_id, containers, role, triple
+from fatpack.formats.cir.modules.stored import Nested, Stored
+from fatpack.formats.cir.rules.misplaced import misplaced
+from fatpack.formats.cir.rules.verify import Facts, ModuleFacts, breaches
+from fatpack.formats.cir.text.faults import Lines, fault
+from fatpack.formats.cir.words import CONTAINER, CURRENT, FORMAT
+from fatpack.model import Container, Image, Target
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.formats.cir.modules.stored import Module, Outline
+    from fatpack.io.source import View
+    from fatpack.model import Finding
+
+#: LIMIT: findings of one container; a hostile file could have one for every few bytes.
+MOST_FINDINGS = 100
+
+
+def parse_text(view: View, *, strict: bool) -> Container:
+    """Return the container that a text holds. Raises BadValue for a text without one or damaged before its modules.
+
+    Damage further on, several containers and broken rules become findings; ``strict`` raises for the first of them.
+    """
+    outline = Outliner(view).outline()
+    if strict and outline.damage:
+        raise outline.damage
+    found = containers(outline)
+    if not found:
+        return _without_container(view, outline)
+    container, form = found[0]
+    facts = _facts(outline, container, form)
+    modules = _modules(container)
+    if outline.damage and not modules:
+        raise outline.damage
+    images = tuple(_image(outline, module, known) for module, known in zip(modules, facts.modules, strict=True))
+    if strict:
+        _refuse(view, outline, found, facts)
+    notes = _notes(view, outline, found, facts)
+    attrs = {"form": form}
+    stored = Stored(outline, container, form, images, attrs)
+    return Container(FORMAT, 0, images, view.span(), attrs=attrs, findings=tuple(notes), record=stored)
+
+
+def _modules(container: Module) -> list[Module]:
+    return [module for module in container.modules if not module.is_op]
+
+
+def _facts(outline: Outline, container: Module, form: str) -> Facts:
+    marker = container.attr(CONTAINER)
+    wrong = marker.key[0] if marker and marker.value is not None else None
+    modules = []
+    for module in _modules(container):
+        found = role(module, outline)
+        modules.append(ModuleFacts(module.start, module.name, found.kind, found.style, bundle_id(module, outline)))
+    return Facts(container.start, container.is_op, form, wrong, container.first, container.stray, tuple(modules))
+
+
+def _image(outline: Outline, module: Module, facts: ModuleFacts) -> Image:
+    spelling = facts.id
+    if spelling is not None:
+        target = parse_id(spelling).target
+    else:
+        offload = "host" if facts.kind == "host" else _offload(module)
+        target = Target(triple(module, outline), "", offload)
+    data = module.text.slice(module.start, module.end - module.start)
+    attrs = {} if spelling is None else {"id": spelling}
+    record = Nested(outline, module, facts.kind)
+    return Image(target, "cir", data, len(data), len(data), data.span(), attrs=attrs, record=record)
+
+
+def _offload(module: Module) -> str:
+    """Return the programming model of a device module without a bundle ID, by the language options it was made with."""
+    options = module.attr(b"cir.lowering_lang_options")
+    if options and options.value:
+        text = module.text.read(options.value[0], min(options.value[1] - options.value[0], 4096))
+        for name in ("cuda", "hip", "openmp"):
+            if b" %s = true" % name.encode() in text or b"<%s = true" % name.encode() in text:
+                return name
+    return "none"
+
+
+def _without_container(view: View, outline: Outline) -> Container:
+    """Return AMD's device modules inside a host module, or raise for a file that is no container at all."""
+    modules = [item for host in outline.modules for item in host.contents.offload_modules]
+    modules += outline.contents.offload_modules
+    if not modules:
+        raise outline.damage or _no_container(view, outline)
+    images = []
+    for item in modules:
+        data = view.slice(item.start, item.end - item.start)
+        offload = "hip" if item.target.startswith("gfx") else "cuda" if item.target.startswith("sm_") else "none"
+        target = Target("", item.target, offload)
+        images.append(Image(target, "cir", data, len(data), len(data), data.span(), record=item))
+    attrs = {"form": "offload-module"}
+    text = "AMD's offload.module representation, not an offload container: it is listed, not split"
+    notes = [finding("FP1509", images[0].span, text)]
+    if outline.damage:
+        notes.insert(0, damage(view, outline.damage))
+    stored = Stored(outline, None, "offload-module", tuple(images), attrs)
+    return Container(FORMAT, 0, tuple(images), view.span(), attrs=attrs, findings=tuple(notes), record=stored)
+
+
+def _no_container(view: View, outline: Outline) -> BadValue:
+    for breach in misplaced(outline):
+        return fault(view, breach.at, breach.text)
+    at = outline.modules[0].start if outline.modules else 0
+    expected = "a module with the attribute cir.offload.container"
+    found = "a CIR or MLIR module that is none" if outline.modules else "no module"
+    return fault(view, at, "not an offload container", expected=expected, found=found)
+
+
+def damage(view: View, error: FormatError) -> Finding:
+    """Return the finding for the place behind which nothing is known."""
+    offset = view.offset(0) if error.offset is None else error.offset
+    return finding("FP1501", view.span(offset - view.offset(0), 0), error.describe(), error.hint)
+
+
+def _notes(view: View, outline: Outline, found: Sequence[tuple[Module, str]], facts: Facts) -> list[Finding]:
+    notes = [damage(view, outline.damage)] if outline.damage else []
+    lines = Lines(view)
+    form = facts.form
+    if form not in (CURRENT, "nested"):
+        text = f"the container has the form {form!r} of an older producer"
+        notes.append(finding("FP1507", view.span(facts.start, 0), text, f"current clang wants the form {CURRENT!r}"))
+    hosts = (module for module, known in zip(_modules(found[0][0]), facts.modules, strict=True) if known.kind == "host")
+    registrations = chain.from_iterable(map(lost, hosts))
+    for breach in islice(chain(breaches(facts), misplaced(outline), registrations), MOST_FINDINGS):
+        text = f"{lines.place(breach.at)}: {breach.text}"
+        notes.append(finding(breach.code, view.span(breach.at, 0), text, breach.hint))
+    for other, _ in found[1:MOST_FINDINGS]:
+        text = f"{lines.place(other.start)}: another container; cir-offload-merge takes files with exactly one"
+        notes.append(finding("FP1508", view.span(other.start, 0), text, "only the first is listed"))
+    return notes
+
+
+def _refuse(view: View, outline: Outline, found: Sequence[tuple[Module, str]], facts: Facts) -> None:
+    """Raise for the first thing that makes a container unusable: what the findings of severity error say."""
+    if len(found) > 1:
+        raise fault(view, found[1][0].start, "another container", hint="cir-offload-merge takes exactly one in a file")
+    for breach in chain(breaches(facts), misplaced(outline)):
+        if breach.is_fatal:
+            raise fault(view, breach.at, breach.text, hint=breach.hint)

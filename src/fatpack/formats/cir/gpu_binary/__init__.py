@@ -1,0 +1,1 @@
+"""Finished device binaries that host modules embed, and the kernels they register."""

@@ -1,0 +1,109 @@
+"""GPU binaries inside host modules: a complete fatbin or bundle as an MLIR string.
+
+Before lowering it is the module's attribute ``cir.cu.device_binary = "…" : !cir.array<!u8i x N>``, after it the global
+``@__cuda_fatbin_str`` (CUDA) or ``@__hip_fatbin_str`` (HIP), ``#cir.const_array<"…" : !cir.array<!u8i x N>>`` with
+``trailing_zeros`` where the string leaves zeros at the end out (llvm-project#216090, #187636).
+"""
+
+from __future__ import annotations
+
+import re
+
+from fatpack.errors import BadValue
+from fatpack.findings import finding
+from fatpack.formats.cir.container.detection import is_bytecode
+from fatpack.formats.cir.text.faults import fault
+from fatpack.formats.cir.text.header import read
+from fatpack.formats.cir.text.strings import unescaped_view
+from fatpack.formats.cir.text.window import Text
+from fatpack.io import limits
+from fatpack.io.source import Derived, InflatedSource, View
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.formats.cir.modules.stored import Module, Outline
+    from fatpack.model import Finding, Span
+
+ATTRIBUTE = b"cir.cu.device_binary"
+
+_ARRAY = re.compile(rb'\s*:\s*!cir\.array<[^"{}]{1,200}?\sx\s*([0-9]{1,18})>\s*(,\s*trailing_zeros)?')
+_CONSTANT = re.compile(rb"#cir\.const_array<[ \t\r\n]*(?=\")")
+
+
+class DeviceBinary(Record):
+    """A GPU binary in a module: the attribute or global that holds it, its literal, and its bytes."""
+
+    holder: str
+    span: Span
+    data: View
+
+
+def binaries_in(view: View) -> Iterator[DeviceBinary | Finding]:
+    """Yield the GPU binaries in a file, text or bytecode, damage, and what is wrong with its registration.
+
+    Raises FormatError for a binary that is none, and for damaged bytecode.
+    """
+    if is_bytecode(view):
+        from fatpack.formats.cir.gpu_binary.embedded_bytecode import binaries
+
+        yield from binaries(view)
+        return
+    from fatpack.formats.cir.gpu_binary.registration import pending
+    from fatpack.formats.cir.modules.outline import Outliner
+
+    outline = Outliner(view).outline()
+    yield from device_binaries(outline)
+    if outline.damage:
+        from fatpack.formats.cir.container.from_text import damage
+
+        yield damage(view, outline.damage)
+    for breach in pending(outline):
+        yield finding(breach.code, view.span(breach.at, 0), breach.text, breach.hint)
+
+
+def device_binaries(outline: Outline) -> Iterator[DeviceBinary]:
+    """Yield the GPU binaries in all modules of a file. Raises BadValue for one that has not the size it claims."""
+    for module in outline.modules:
+        yield from _in_module(module)
+
+
+def _in_module(module: Module) -> Iterator[DeviceBinary]:
+    attr = module.attr(ATTRIBUTE)
+    if attr and attr.value and read(Text(module.text), (attr.value[0], attr.value[0] + 1)) == b'"':
+        yield literal(module.text, attr.value[0], ATTRIBUTE.decode())
+    for symbol, start, end in module.contents.binaries:
+        text = Text(module.text.slice(0, end))
+        found = text.search(_CONSTANT, start)
+        if found:
+            yield literal(module.text, text.end(found), f"@{symbol}")
+    for inner in module.modules:
+        yield from _in_module(inner)
+
+
+def literal(view: View, at: int, holder: str) -> DeviceBinary:
+    """Return the GPU binary whose string starts at ``at``. Raises BadValue where its type or its size is wrong."""
+    text = Text(view)
+    end = text.string_end(at)
+    inside = view.slice(at + 1, end - at - 2)
+    found = text.match(_ARRAY, end)
+    if not found:
+        raise fault(view, end, "a GPU binary without its type", expected="': !cir.array<!u8i x SIZE>'")
+    size, has_zeros = int(found[1]), found[2] is not None
+
+    def bytes_of() -> bytes:
+        data = unescaped_view(inside)
+        return data + bytes(size - len(data)) if has_zeros and len(data) < size else data
+
+    if size > len(inside) + (limits.INFLATED_FLOOR if has_zeros else 0):
+        raise BadValue(
+            f"a GPU binary of {size} bytes in {len(inside)} bytes of text",
+            format="cir-offload-container",
+            offset=view.offset(at),
+            chain=view.chain,
+        )
+    name = Derived(holder)
+    source = InflatedSource(size, bytes_of, name, present=len(inside), origin=view.source)
+    return DeviceBinary(holder, view.span(at, end - at), View(source, 0, size, (*view.chain, name)))

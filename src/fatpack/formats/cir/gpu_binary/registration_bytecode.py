@@ -1,0 +1,31 @@
+"""Whether a host module in bytecode registers its GPU binary, as far as its symbols can be read."""
+
+from __future__ import annotations
+
+from fatpack.formats.cir.bytecode.functions import functions
+from fatpack.formats.cir.container.from_bytecode import attributes
+from fatpack.formats.cir.gpu_binary.registration import KNOWING, HostFacts
+from fatpack.formats.cir.modules.contents import BINARIES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.formats.cir.bytecode.operations import Node
+    from fatpack.formats.cir.bytecode.tables import File
+
+#: What the strings of a lowered host module hold: the end of its constructor's name, or of its binary's.
+_WORDS = (b"_module_ctor\0", b"_fatbin_str\0")
+
+
+def is_lowered(file: File) -> bool:
+    """Return whether any module of a file may be lowered."""
+    return any(file.mentions(word) for word in _WORDS)
+
+
+def host_facts(file: File, node: Node) -> HostFacts | None:
+    """Return what a host module shows, None where not all of its symbols can be read."""
+    found = functions(file, node)
+    if not found.has_all:
+        return None
+    defined = frozenset(found.symbols)
+    knows = any(key in attributes(file, node) for key in KNOWING)
+    return HostFacts(node.start, defined.intersection(BINARIES), defined, len(found.launches), knows)

@@ -1,0 +1,251 @@
+"""What modules contain: operations by name, symbols, kernels, and the host functions that launch them.
+
+How a kernel is known: by its calling convention, ``cc(ptx_kernel)``, ``cc(amdgpu_kernel)`` or ``cc(spir_kernel)``; a
+function that launches one by ``cu.kernel_name = #cir.cu.kernel_name<"kernel">``, which older ClangIR wrote without the
+quotes (llvm-project#187636 and the passes of cir-offload-merge, which rely on both).
+"""
+
+from __future__ import annotations
+
+import re
+
+from fatpack.formats.cir.modules.stored import Contents, OffloadModule, Stub
+from fatpack.formats.cir.text import patterns
+from fatpack.formats.cir.text.patterns import ALL, FUNCTION_MATTERS, FUNCTIONS, GLOBAL_MATTERS, MODULES, NOTHING
+from fatpack.formats.cir.text.strings import unescaped
+from fatpack.formats.cir.text.window import MARGIN
+from fatpack.formats.cir.words import OFFLOAD_MODULE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from re import Match
+
+    from fatpack.formats.cir.text.window import Text
+
+#: LIMIT: bytes before and behind the region of a function in which its symbol and conventions are looked for.
+_REACH = 1 << 16
+
+_STRING_OR_SYMBOL = re.compile(rb'@([A-Za-z_][\w$.]*)|@"((?:[^"\\\n]|\\.)*)"|"(?:[^"\\\n]|\\.)*"')
+#: A comment as people write them, or a string, which may hold what looks like one.
+_COMMENT = re.compile(rb'("(?:[^"\\\n]|\\.)*")|(?<!\S)//[^\r\n]*')
+_SYM_NAME = re.compile(rb'\bsym_name = "((?:[^"\\\n]|\\.)*)"')
+_KERNEL = re.compile(rb"cc\((?<!\wcc\()\w*kernel\)")
+_OLD_KERNEL = re.compile(rb"\bcalling_conv = [^,}\n]*kernel")
+_STUB = re.compile(rb'cu(?<!\wcu)\.kernel_name = #cir\.cu\.kernel_name<(?:"((?:[^"\\\n]|\\.)*)"|([^>"\n]*))>')
+_TARGET = re.compile(rb'\btarget = "((?:[^"\\\n]|\\.)*)"')
+
+#: The start of a line before a function.
+_FUNCTION = re.compile(rb"\n[ \t]*+(?=[\w$.]*+(?<=func)[ \t])")
+#: A line that starts with an operation in generic form.
+_GENERIC = re.compile(rb'[ \t]*+"([\w$.]++)"[ \t]*+\(')
+
+#: Bytes from which on it is worth compiling the expression for plain functions.
+_WORTH = 1 << 12
+
+#: Globals that lowering makes of the GPU binary of a module.
+BINARIES = ("__cuda_fatbin_str", "__hip_fatbin_str")
+
+#: Operations without a prefix that are operations all the same: those of the builtin dialect and of old func.
+_PLAIN = {b"module": "builtin.module", b"func": "func", b"return": "return"}
+
+
+class Tracker:
+    """Follows the operations directly in a module; the ``Sink`` of a module's body."""
+
+    def __init__(self, text: Text, *, symbols: bool = False) -> None:
+        self.counts: dict[bytes, int] = {}
+        self.text = text
+        self._wants_symbols = symbols
+        self._symbols: list[str] = []
+        self._kernels: list[str] = []
+        self._stubs: list[Stub] = []
+        self._offload_modules: list[OffloadModule] = []
+        self._binaries: list[tuple[str, int, int]] = []
+        self._may_register = self._has_words = self._has_modules = False
+        self._looked_at = b""
+        self._name = b""
+        self._start = 0
+        self._opened = self._closed = -1
+
+    def wants(self, window: bytes, start: int, end: int) -> int:
+        """Return which operations to tell of: all until the latest one is done with, then those that may matter."""
+        if window is not self._looked_at:  # once: it is asked again behind every operation that matters
+            self._looked_at = window
+            self._may_register = self._may_register or window.find(b"_module_ctor", start, end) >= 0
+            self._has_words = _holds(window, start, end, b"kernel", b"fatbin_str")
+            self._has_modules = _holds(window, start, end, b"module", b"offload.container")
+        if self._name or self._wants_symbols:
+            return ALL
+        return FUNCTIONS if self._has_words else MODULES if self._has_modules else NOTHING
+
+    def functions(self, window: bytes, base: int, start: int, end: int) -> int:
+        """Note the functions that are plain in a part of the window at ``base``; return the index behind the last."""
+        if end - start < _WORTH or not (self._has_words or self._wants_symbols):
+            return start
+        if self._name:
+            line = _FUNCTION.match(window, start, end)
+            if line is None:
+                return start
+            self.finish(base + line.end())
+        match = patterns.functions(is_next=self._wants_symbols).match
+        while found := match(window, start, end):
+            start = found.end()
+            head, symbol = found.groups()
+            if self._wants_symbols:
+                self._symbols.append(symbol.decode())
+                continue
+            if b"kernel" not in head:
+                continue
+            stub = _STUB.search(head) if b"kernel_name" in head else None
+            if stub:
+                self._stubs.append(Stub(symbol.decode(), _kernel(stub)))
+            elif _is_kernel(head):
+                self._kernels.append(symbol.decode())
+        return start
+
+    def child(self, name: bytes, start: int, name_end: int) -> int | None:
+        """Note an operation directly in the module."""
+        self.finish(start)
+        if self._wants_symbols or name == OFFLOAD_MODULE or self._may_begin(name, name_end):
+            self._name, self._start, self._opened, self._closed = name, start, -1, -1
+        return None
+
+    def _may_begin(self, name: bytes, name_end: int) -> bool:
+        """Return whether an operation may be a kernel, launch one or hold a GPU binary, by the line it starts in.
+
+        Of a long line only the beginning is looked at: many operations may start in it.
+        """
+        if b"func" not in name and b"global" not in name:
+            return False
+        if self.text.peek(name_end - 1) == b'"':  # in generic form the attributes stand behind the region
+            return self._has_words or self.text.window is not self._looked_at
+        index = self.text.seek(name_end)
+        matters = FUNCTION_MATTERS if b"func" in name else GLOBAL_MATTERS
+        return matters.match(self.text.window, index, index + MARGIN) is not None
+
+    def opened(self, at: int) -> None:
+        """Note that the latest operation opens a region, and which that is if nobody cared before."""
+        if not self._name:
+            self._recall(at)
+        if self._opened < 0:
+            self._opened = at
+
+    def _recall(self, at: int) -> None:
+        """Note a function in generic form whose region starts at ``at``: what it is may stand in the next window."""
+        window, base = self.text.window, self.text.base
+        found = _GENERIC.match(window, window.rfind(b"\n", 0, max(at - base, 0)) + 1)
+        if found and (b"func" in found[1] or b"global" in found[1]):
+            self._name, self._start, self._opened, self._closed = found[1], base + found.start(1) - 1, -1, -1
+
+    def closed(self, at: int) -> None:
+        """Note that a region of the latest operation is closed."""
+        self._closed = at
+
+    def finish(self, end: int) -> None:
+        """Look at the latest operation, which reaches up to ``end``."""
+        name, self._name = self._name, b""
+        if not name or not (self._wants_symbols or self._may_matter(name, end)):
+            return
+        head_end = end if self._opened < 0 else self._opened
+        head = self._part(self._start, min(head_end - self._start, _REACH))
+        if b"//" in head:
+            head = _COMMENT.sub(rb"\1", head)
+        tail_at = self._closed if self._opened >= 0 and self._closed >= 0 else end
+        tail = self._part(tail_at, min(end - tail_at, _REACH))
+        symbol = _symbol(head, tail)
+        if symbol is None:
+            return
+        if self._wants_symbols:
+            self._symbols.append(symbol)
+        if name == OFFLOAD_MODULE:
+            target = _TARGET.search(head) or _TARGET.search(tail)
+            trimmed = self.text.trimmed(end, self._start)
+            spelled = _decoded(unescaped(target[1])) if target else ""
+            self._offload_modules.append(OffloadModule(self._start, trimmed, symbol, spelled))
+        elif b"global" in name:
+            if symbol in BINARIES:
+                self._binaries.append((symbol, self._start, end))
+        else:
+            stub = _STUB.search(head) or _STUB.search(tail)
+            if stub:
+                self._stubs.append(Stub(symbol, _kernel(stub)))
+            elif _is_kernel(head) or _is_kernel(tail):
+                self._kernels.append(symbol)
+
+    def _part(self, start: int, size: int) -> bytes:
+        """Return a part of the text, from the window if that shows it."""
+        index = start - self.text.base
+        if index >= 0 and index + size <= len(self.text.window):
+            return self.text.window[index : index + size]
+        return self.text.view.read(start, size)
+
+    def _may_matter(self, name: bytes, end: int) -> bool:
+        """Return whether the words of a kernel, a stub or a GPU binary stand where they would."""
+        word = b"kernel" if b"func" in name else b"fatbin_str" if b"global" in name else b""
+        if not word:
+            return name == OFFLOAD_MODULE
+        window, base = self.text.window, self.text.base
+        start, stop = self._start - base, end - base
+        if start < 0 or stop > len(window):
+            return True
+        if self._opened < 0:
+            return window.find(word, start, stop) >= 0
+        if window.find(word, start, self._opened - base) >= 0:
+            return True
+        return self._closed >= 0 and window.find(word, self._closed - base, stop) >= 0
+
+    def contents(self) -> Contents:
+        """Return what was found."""
+        return Contents(
+            op_counts(self.counts),
+            tuple(self._kernels),
+            tuple(self._stubs),
+            tuple(self._symbols),
+            tuple(self._offload_modules),
+            tuple(self._binaries),
+            self._may_register,
+        )
+
+
+def op_counts(counts: dict[bytes, int]) -> dict[str, int]:
+    """Return counts by full name, in alphabetical order; bare words that are no operations are left out."""
+    full: dict[str, int] = {}
+    for name, count in counts.items():
+        if name.startswith(b'"'):
+            spelled = _decoded(name[1:])
+        elif b"." in name:
+            spelled = _decoded(name)
+        elif name in _PLAIN:
+            spelled = _PLAIN[name]
+        else:
+            continue
+        full[spelled] = full.get(spelled, 0) + count
+    return dict(sorted(full.items()))
+
+
+def _symbol(head: bytes, tail: bytes) -> str | None:
+    if head.startswith(b'"'):
+        found = _SYM_NAME.search(head) or _SYM_NAME.search(tail)
+        return _decoded(unescaped(found[1])) if found else None
+    for found in _STRING_OR_SYMBOL.finditer(head):
+        if found.lastindex:
+            return _decoded(found[1] if found[1] is not None else unescaped(found[2]))
+    return None
+
+
+def _is_kernel(head: bytes) -> bool:
+    """Return whether a part of a function gives it the calling convention of a kernel."""
+    return bool(_KERNEL.search(head) or (b"calling_conv" in head and _OLD_KERNEL.search(head)))
+
+
+def _kernel(stub: Match[bytes]) -> str:
+    """Return the kernel that a stub launches."""
+    return _decoded(unescaped(stub[1] if stub[1] is not None else stub[2]))
+
+
+def _holds(window: bytes, start: int, end: int, *words: bytes) -> bool:
+    return any(window.find(word, start, end) >= 0 for word in words)
+
+
+def _decoded(name: bytes) -> str:
+    return name.decode("utf-8", "backslashreplace")

@@ -1,0 +1,286 @@
+"""The outline of a file: alias definitions, metadata, and the modules down to those that a container holds.
+
+MLIR's rules for a file: alias definitions and metadata stand at file level only, in any order with the operations. A
+file with exactly one operation that is a module is that module; any other is wrapped in a module without a name.
+"""
+
+from __future__ import annotations
+
+import re
+
+from fatpack.errors import FormatError, LimitExceeded
+from fatpack.formats.cir.modules.contents import Tracker
+from fatpack.formats.cir.modules.stored import Module, Outline
+from fatpack.formats.cir.text.body import region_end
+from fatpack.formats.cir.text.definitions import run_end
+from fatpack.formats.cir.text.faults import fault
+from fatpack.formats.cir.text.header import Header, custom_header, generic_header, generic_trailer, location
+from fatpack.formats.cir.text.patterns import ALL, NOTHING, OPERATION
+from fatpack.formats.cir.text.window import Text
+from fatpack.formats.cir.words import CONTAINER, FORMAT, MODULE_NAMES, OFFLOAD_MODULE, PROTOTYPE
+from fatpack.io import limits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import View
+
+#: Levels of modules that are listed: a module, the container in it, and what the container holds.
+_LEVELS = 3
+
+_METADATA = re.compile(rb'"|//|#-\}')
+#: What ends an operation at file level: a line that starts something else.
+_NEXT = re.compile(
+    rb'"|//|\{|[\r\n]+(?=[ \t]*(?:[#!][\w$-]+[ \t]*=(?!=)|\{-#|%|"[\w$.]+"[ \t]*\(|module\b|[A-Za-z_]\w*\.[\w$.]+))'
+)
+_LINE = re.compile(rb"[^\r\n]*")
+#: What MLIR prints behind operations with -mlir-pretty-debuginfo, which it cannot read itself.
+_PRETTY_LOCATION = re.compile(rb"\[unknown\]|[^ \t\r\n\"#!%@{}()<>=]+:[0-9]+:[0-9]+")
+
+
+class Outliner:
+    """Goes through a file once. :meth:`outline` is what it found; :meth:`marked` is called for every container met."""
+
+    def __init__(self, view: View) -> None:
+        self.text = Text(view)
+        self.module_count = 0
+        self.first_operation: int | None = None
+        self.has_generic_module = False
+        self._definitions: list[tuple[int, int]] = []
+        self._metadata: list[tuple[int, int]] = []
+        self._others: list[tuple[int, int]] = []
+        self._file = _Scope(self, 0)
+        #: modules that are not closed yet, outermost first: start, header, scope
+        self._open: list[tuple[int, bytes, Header, _Scope]] = []
+
+    def marked(self) -> None:
+        """Do nothing; whoever only wants to know whether there is device code stops here."""
+
+    def outline(self) -> Outline:
+        """Return the outline of the file; damage ends it, and is part of it."""
+        damage = None
+        try:
+            self._walk()
+        except FormatError as error:
+            damage = error
+            self._close_all()
+        return Outline(
+            self.text.view,
+            tuple(self._definitions),
+            tuple(self._metadata),
+            tuple(self._file.modules),
+            tuple(self._others),
+            self._file.contents(),
+            damage,
+        )
+
+    def _close_all(self) -> None:
+        """End everything that is open where the file ends."""
+        end = self.text.size
+        while self._open:
+            start, name, header, scope = self._open.pop()
+            outer = self._open[-1][3] if self._open else self._file
+            outer.modules.append(self._made(start, name, header, scope, (header.end, end), None, end))
+
+    def _walk(self) -> None:
+        text, at = self.text, 0
+        while (at := text.space_end(at)) < text.size:
+            mark = text.peek(at, 3)
+            start = at
+            if mark == b"{-#":
+                at = self._metadata_end(at)
+                self._metadata.append((start, at))
+            elif mark[:1] in (b"#", b"!"):
+                at = run_end(text, at)
+                self._definitions.append((start, at))
+            else:
+                at = self._operation(at)
+
+    def _operation(self, at: int) -> int:
+        text = self.text
+        found = text.match(OPERATION, at)
+        if not found or not found.lastindex:
+            raise self._unexpected(at)
+        if self.first_operation is None:
+            self.first_operation = at
+        group = found.lastindex
+        name, name_end = found[group], text.base + found.end(group) + (group > 1)
+        if group == 1 and b"." not in name and name not in (b"module", b"func"):
+            raise self._unexpected(at)
+        self._file.counts[name] = self._file.counts.get(name, 0) + 1
+        end = self._file.child(name, at, name_end)
+        if end is None:
+            end = self._other_end(name_end)
+            self._file.finish(end)
+            self._others.append((at, text.trimmed(end, at)))
+        return end
+
+    def _unexpected(self, at: int) -> FormatError:
+        expected = "a module, an alias definition, file metadata or another operation"
+        return fault(self.text.view, at, "unexpected text", expected=expected)
+
+    def check_behind(self, at: int) -> None:
+        """Raise BadValue where a location of the kind that MLIR prints and cannot read stands behind a module."""
+        at = self.text.space_end(at)
+        if self.text.match(_PRETTY_LOCATION, at):
+            hint = "written with pretty debug info, which MLIR itself cannot read; print it with plain debug info"
+            raise fault(self.text.view, at, "a location that is not parseable MLIR", expected="loc(…)", hint=hint)
+
+    def _other_end(self, at: int) -> int:
+        """Return where an operation of unknown syntax at file level ends: where the next line starts something."""
+        text = self.text
+        while found := text.search(_NEXT, at):
+            start, token = text.start(found), found[0]
+            if token == b'"':
+                at = text.string_end(start)
+            elif token == b"//":
+                line = text.match(_LINE, start)
+                at = text.end(line) if line else text.size  # the line end belongs to what follows
+            elif token == b"{":
+                self._file.opened(start)
+                at = region_end(text, start + 1, _Inner(self._file)) + 1
+                self._file.closed(at)
+            else:
+                return text.end(found)
+        return text.size
+
+    def _metadata_end(self, at: int) -> int:
+        text, position = self.text, at + 3
+        while found := text.search(_METADATA, position):
+            start = text.start(found)
+            if found[0] == b'"':
+                position = text.string_end(start)
+            elif found[0] == b"//":
+                position = text.space_end(start)
+            else:
+                return text.end(found)
+        raise fault(text.view, text.size, "file metadata is not closed", expected="'#-}'")
+
+    def module(self, name: bytes, start: int, name_end: int, level: int) -> Module:
+        """Return the module or container whose name ends at ``name_end``."""
+        text = self.text
+        self.module_count += 1
+        if self.module_count > limits.IMAGES:
+            raise LimitExceeded(
+                f"more than {limits.IMAGES} modules in one file",
+                format=FORMAT,
+                offset=text.view.offset(start),
+                hint="raise fatpack.io.limits.IMAGES",
+                chain=text.view.chain,
+            )
+        is_generic = text.peek(name_end - 1) == b'"'
+        self.has_generic_module = self.has_generic_module or is_generic
+        header = generic_header(text, name_end) if is_generic else custom_header(text, name_end)
+        if name == CONTAINER or _is_marked(header):
+            self.marked()
+        # The modules of a container hold whatever they want: what is in them is not listed.
+        is_inside = bool(self._open) and (self._open[-1][1] == CONTAINER or _is_marked(self._open[-1][2]))
+        scope = _Scope(self, _LEVELS if is_inside else level + 1)
+        self._open.append((start, name, header, scope))
+        body = header.end
+        close = region_end(text, body, scope)
+        scope.finish(close)
+        end = close + 1
+        if is_generic:
+            header = generic_trailer(text, end, header)
+            end = header.end
+            if _is_marked(header):
+                self.marked()
+        place = location(text, end)
+        self._open.pop()
+        return self._made(start, name, header, scope, (body, close), place, place[1] if place else end)
+
+    def _made(
+        self,
+        start: int,
+        name: bytes,
+        header: Header,
+        scope: _Scope,
+        body: tuple[int, int],
+        place: tuple[int, int] | None,
+        end: int,
+    ) -> Module:
+        contents = scope.contents()
+        return Module(
+            self.text.view,
+            start,
+            end,
+            body,
+            header.name,
+            header.attrs,
+            place,
+            name == CONTAINER,
+            self.text.view.read(start, 1) == b'"',
+            tuple(scope.modules),
+            scope.first,
+            scope.stray,
+            contents,
+        )
+
+
+def _is_marked(header: Header) -> bool:
+    return any(attr.name in (CONTAINER, PROTOTYPE) for attr in header.attrs)
+
+
+class _Scope(Tracker):
+    """The sink of a region whose modules are listed; everything else directly in it is only followed."""
+
+    def __init__(self, outliner: Outliner, level: int) -> None:
+        super().__init__(outliner.text)
+        self.modules: list[Module] = []
+        self.first: int | None = None
+        self.stray: int | None = None
+        self._outliner = outliner
+        self._level = level
+
+    def wants(self, window: bytes, start: int, end: int) -> int:
+        """Return which operations to tell of: all until it is known whether there are any but modules."""
+        wanted = super().wants(window, start, end)
+        return ALL if self.first is None or self.stray is None else wanted
+
+    def functions(self, window: bytes, base: int, start: int, end: int) -> int:
+        """Take note of functions that are plain, once it is known whether there are any operations but modules."""
+        if self.first is None or self.stray is None:
+            return start
+        return super().functions(window, base, start, end)
+
+    def child(self, name: bytes, start: int, name_end: int) -> int | None:
+        """Take note of an operation; read it if it is a module or a container on a level that is listed."""
+        if self.first is None:
+            self.first = start
+        is_listed = name in MODULE_NAMES or name == CONTAINER
+        if name == OFFLOAD_MODULE:
+            self._outliner.marked()
+        if not is_listed and self.stray is None:
+            self.stray = start
+        if not is_listed or self._level >= _LEVELS:
+            return super().child(name, start, name_end)
+        self.finish(start)
+        module = self._outliner.module(name, start, name_end, self._level)
+        self.modules.append(module)
+        self._outliner.check_behind(module.end)
+        for op, count in module.contents.op_counts.items():
+            key = op.encode("utf-8", "surrogateescape")
+            self.counts[key] = self.counts.get(key, 0) + count
+        return module.end
+
+
+class _Inner:
+    """The sink of a region at file level that is no module's: its operations are counted with the file's."""
+
+    def __init__(self, outer: _Scope) -> None:
+        self.counts = outer.counts
+
+    def wants(self, window: bytes, start: int, end: int) -> int:
+        return NOTHING
+
+    def functions(self, window: bytes, base: int, start: int, end: int) -> int:
+        return start
+
+    def child(self, name: bytes, start: int, name_end: int) -> int | None:
+        return None
+
+    def opened(self, at: int) -> None:
+        pass
+
+    def closed(self, at: int) -> None:
+        pass

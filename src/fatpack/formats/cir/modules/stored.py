@@ -1,0 +1,141 @@
+"""What a CIR file holds, as places in it: nothing is copied out of the text.
+
+All positions are those of ``text``, the view of the whole file.
+"""
+
+from __future__ import annotations
+
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fatpack.errors import FormatError
+    from fatpack.formats.cir.bytecode.operations import Node
+    from fatpack.formats.cir.bytecode.tables import File
+    from fatpack.formats.cir.text.header import Attr
+    from fatpack.io.source import View
+    from fatpack.model import Image
+
+
+class Stub(Record):
+    """A host function that launches a kernel: its symbol, and the symbol of the kernel."""
+
+    symbol: str
+    kernel: str
+
+
+class OffloadModule(Record):
+    """A device module in AMD's other representation: where it stands, its symbol and the target it names."""
+
+    start: int
+    end: int
+    symbol: str
+    target: str
+
+
+class Contents(Record):
+    """What is in a module: how often each operation occurs, at any depth, and the functions that matter to offloading.
+
+    ``symbols`` are those that the module itself defines, in order; () where nobody asked for them. ``binaries`` are the
+    globals that hold a GPU binary: symbol, start and end. ``may_register`` is true where the name of the constructor
+    that registers one stands somewhere.
+    """
+
+    op_counts: Mapping[str, int]
+    kernels: tuple[str, ...] = ()
+    stubs: tuple[Stub, ...] = ()
+    symbols: tuple[str, ...] = ()
+    offload_modules: tuple[OffloadModule, ...] = ()
+    binaries: tuple[tuple[str, int, int], ...] = ()
+    may_register: bool = False
+
+
+class Module(Record):
+    """A module, or an operation ``cir.offload.container`` (``is_op``), from its first byte to its last.
+
+    ``body`` is what stands between the braces, ``location`` the ``loc(…)`` at the end. ``modules`` are the modules and
+    containers directly in it; ``stray`` is where its first other operation starts, and ``first`` where the first
+    operation of any kind does.
+    """
+
+    text: View
+    start: int
+    end: int
+    body: tuple[int, int]
+    name: bytes | None
+    attrs: tuple[Attr, ...]
+    location: tuple[int, int] | None
+    is_op: bool
+    is_generic: bool
+    modules: tuple[Module, ...]
+    first: int | None
+    stray: int | None
+    contents: Contents
+
+    def attr(self, name: bytes) -> Attr | None:
+        """Return the attribute of that name."""
+        return next((attr for attr in self.attrs if attr.name == name), None)
+
+
+class Outline(Record):
+    """A file: where its alias definitions, its metadata and its operations stand.
+
+    ``definitions`` are runs of alias definitions, ``metadata`` the blocks ``{-# … #-}``, ``modules`` the modules and
+    containers at file level, ``others`` the spans of other operations there. ``damage`` is the error behind which
+    nothing is known; what was open there is taken to reach to the end of the file.
+    """
+
+    text: View
+    definitions: tuple[tuple[int, int], ...]
+    metadata: tuple[tuple[int, int], ...]
+    modules: tuple[Module, ...]
+    others: tuple[tuple[int, int], ...]
+    contents: Contents
+    damage: FormatError | None = None
+
+
+class Stored(Record):
+    """A text container as stored; ``images`` and ``attrs`` are as they were read.
+
+    ``container`` is the module or operation that is the container, None for AMD's other representation.
+    """
+
+    outline: Outline
+    container: Module | None
+    form: str
+    images: tuple[Image, ...]
+    attrs: Mapping[str, str]
+
+    @property
+    def stored(self) -> View:
+        """All bytes of the file."""
+        return self.outline.text
+
+
+class Nested(Record):
+    """A module of a container: its role (host, device, or whatever it says), and the file that defines its aliases."""
+
+    outline: Outline
+    module: Module
+    role: str
+
+
+class BytecodeModule(Record):
+    """A module in MLIR bytecode: the file with its tables, where the operation stands, its name and role."""
+
+    file: File
+    node: Node
+    name: bytes | None
+    role: str
+    op_counts: Mapping[str, int]
+
+
+class Bytecode(Record):
+    """A bytecode container as stored."""
+
+    stored: View
+    images: tuple[Image, ...]
+    attrs: Mapping[str, str]
+    file: File

@@ -1,0 +1,107 @@
+"""Attributes of containers on operations that are no modules, which the verifier of the CIR dialect refuses."""
+
+from __future__ import annotations
+
+import re
+
+from fatpack.formats.cir.rules.verify import Breach
+from fatpack.formats.cir.text.patterns import OPERATION
+from fatpack.formats.cir.text.window import BLANKS, STRING
+from fatpack.formats.cir.words import CONTAINER, KIND, MODULE_NAMES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from fatpack.formats.cir.modules.stored import Module, Outline
+    from fatpack.io.source import View
+
+#: What both words start with: one search finds them.
+_PREFIX = b"cir.offload."
+
+#: LIMIT: occurrences of the words that are looked at, bytes of a line before one, and bytes before all of them.
+_MOST = 10_000
+_LINE = 1 << 16
+_BUDGET = 1 << 24
+#: LIMIT: lines before one in which the operation is looked for whose dictionary is in several, and their bytes.
+_LINES = 64
+_NEAR = 1 << 13
+
+#: What can stand behind the name of an attribute.
+_BEHIND = (b"=", b",", b"}")
+
+_BRACES = re.compile(rb"[{}]")
+_STRING = re.compile(STRING)
+_NAME = re.compile(rb'"[\w$.]+"')
+
+
+def misplaced(outline: Outline) -> Iterator[Breach]:
+    """Yield a breach for every such attribute on an operation that is known, from its lines, to be no module."""
+    view = outline.text
+    known = set(_keys(outline.modules))
+    at = view.find(_PREFIX)
+    budget = _BUDGET
+    for _ in range(_MOST):
+        if at < 0 or budget < 0:
+            return
+        head = view.head(at, len(CONTAINER))
+        word = next((word for word in (CONTAINER, KIND) if head.startswith(word)), None)
+        if word and at not in known and view.head(at + len(word), 64).lstrip(BLANKS)[:1] in _BEHIND:
+            before = _before(view, at)
+            budget -= len(before)
+            if _is_attribute(before):
+                yield Breach("FP1502", at, f"expects '{word.decode()}' attribute to be attached to 'builtin.module'")
+        at = view.find(_PREFIX, at + len(_PREFIX))
+
+
+def _keys(modules: Iterable[Module]) -> Iterator[int]:
+    for module in modules:
+        yield from (attr.key[0] for attr in module.attrs)
+        yield from _keys(module.modules)
+
+
+def _before(view: View, at: int) -> bytes:
+    """Return the line before a position, and if it is short those before it."""
+    before = view.read(max(at - _LINE, 0), min(at, _LINE))
+    start = before.rfind(b"\n") + 1
+    return before[start:] if len(before) - start > _NEAR else before[-_NEAR:]
+
+
+def _is_attribute(before: bytes) -> bool:
+    """Return whether the name of an attribute, and of what is no module, can stand behind a text."""
+    head = _head(before)
+    if head[-1:] not in (b"{", b",") or head.count(b'"') % 2:
+        return False
+    found = OPERATION.match(head)
+    if found is None or not found.lastindex or not _is_own(head):
+        return False
+    name = found[found.lastindex]
+    return b"." in name and name not in MODULE_NAMES and name != CONTAINER
+
+
+def _head(before: bytes) -> bytes:
+    """Return the operation that ends where a text does, from its first line on: without strings and comments."""
+    lines = before.rsplit(b"\n", _LINES)[-_LINES:]
+    head = _plain(lines.pop())
+    while lines and (not head or b"{" not in head):
+        line = _plain(lines.pop())
+        if line and line[-1:] not in (b"{", b","):
+            break
+        head = (line + b" " + head).strip(BLANKS)
+    return head
+
+
+def _plain(line: bytes) -> bytes:
+    """Return a line without blanks around it and comments behind it; of strings only the names of operations stay."""
+    shown = _STRING.sub(lambda found: found[0] if _NAME.fullmatch(found[0]) else b'""', line)
+    return shown.partition(b"//")[0].strip(BLANKS)
+
+
+def _is_own(head: bytes) -> bool:
+    """Return whether the dictionary that is open at the end is that of the operation, and not a value in it."""
+    depth = 0
+    for brace in reversed(list(_BRACES.finditer(head))):
+        depth += 1 if brace[0] == b"}" else -1
+        if depth < 0:
+            return head[: brace.start()].rstrip(BLANKS)[-1:] not in b"=[,({:"
+    return False

@@ -1,0 +1,45 @@
+"""Attributes of containers on operations in bytecode that are no modules, which the CIR dialect's verifier refuses."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from fatpack.errors import FormatError
+from fatpack.formats.cir.rules.verify import Breach
+from fatpack.formats.cir.words import CONTAINER, KIND, MODULE_NAMES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.formats.cir.bytecode.operations import Node
+    from fatpack.formats.cir.bytecode.tables import File
+
+#: LIMIT: operations that are told of.
+_MOST = 100
+
+
+def misplaced(file: File, root: Node) -> Iterator[Breach]:
+    """Yield a breach for every such attribute on an operation that lies directly in a module that is listed."""
+    yield from islice(_in(file, root, {}), _MOST)
+
+
+def _in(file: File, outer: Node, known: dict[int, tuple[bytes, ...]]) -> Iterator[Breach]:
+    for start in outer.attributed:
+        head = outer.head(file, start)
+        if head.attributes is None or file.names[head.name] in (*MODULE_NAMES, CONTAINER):
+            continue
+        if head.attributes not in known:
+            known[head.attributes] = _words(file, head.attributes)
+        for word in known[head.attributes]:
+            yield Breach("FP1502", start, f"expects '{word.decode()}' attribute to be attached to 'builtin.module'")
+    for inner in outer.modules:
+        yield from _in(file, inner, known)
+
+
+def _words(file: File, number: int) -> tuple[bytes, ...]:
+    try:
+        attrs = file.attribute(number).dictionary()
+    except FormatError:
+        return ()  # damage that nothing else depends on
+    return tuple(word for word in (CONTAINER, KIND) if word in attrs)

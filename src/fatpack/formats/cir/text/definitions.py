@@ -1,0 +1,171 @@
+"""Alias definitions at file level: ``#loc = loc("a.cu":1:2)``, ``!s32i = !cir.int<s, 32>``; and where values end.
+
+A definition ends where its value does, not with the line. Nearly all lines of large files are locations or plain
+types, which one expression steps over; the others go by the grammar.
+"""
+
+from __future__ import annotations
+
+import re
+
+from fatpack.formats.cir.text.faults import fault
+from fatpack.formats.cir.text.window import BARE_ID, NUMBER, PLAIN_BODY, SIGIL_ID, SYMBOL, Text
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from re import Pattern
+
+#: What stands in a line that needs no closer look: a name, and a value.
+_NAME = rb"[#!](?:[0-9]+|[A-Za-z$_-][A-Za-z0-9$_-]*+)"
+_VALUE = (
+    rb'loc\((?:"[^"\\\n\v\f]*+":[0-9]+:[0-9]+|fused\[[#\w, $-]*+\]|callsite\(#[\w$-]++ at #[\w$-]++\)'
+    rb'|(?:"[^"\\\n\v\f]*+"\()?#[\w$-]++\)?)\)'
+    rb"|[#!]cir\.[\w$.]++(?:<[^<>(){}\[\]\"/]*+>|" + PLAIN_BODY.pattern + rb")?(?![\w$.<-])"
+    rb"|\[[^\[\](){}<>/\n-]*+\]|[0-9]++[ \t]*+:[ \t]*+\w++"
+)
+#: The line end, and nothing behind it that belongs to the value.
+_END = rb"[ \t]*+\r?\n(?![ \t\r\n]*+(?::|->|<|//))"
+_LINE = rb"(%s)[ \t]*+=[ \t]*+(%s)%s" % (_NAME, _VALUE, _END)
+#: As many such lines as there are, with what follows the last of them.
+_LINES = re.compile(rb"(?:[ \t\r\n]*+%s[ \t]*+=[ \t]*+(?:%s)%s(?=[ \t\r\n]*+[^ \t\r\n:</-]))*+" % (_NAME, _VALUE, _END))
+
+
+_compiled: list[Pattern[bytes]] = []
+
+
+def _line() -> Pattern[bytes]:
+    """Return the expression for one such line, compiled when it is needed first: most files are only inspected."""
+    if not _compiled:
+        _compiled.append(re.compile(_LINE))
+    return _compiled[0]
+
+
+class Definition(Record):
+    """An alias definition: its name with the sigil, where it starts, and where its value does and ends."""
+
+    name: bytes
+    start: int
+    value: int
+    end: int
+
+
+def definitions(text: Text, at: int, end: int) -> Iterator[Definition]:
+    """Yield the definitions that stand between two positions, which are those of a run of them."""
+    while (at := text.space_end(at)) < end:
+        start, index = at, text.seek(at)
+        window, base, is_last = text.window, text.base, text.is_last
+        line = _line()
+        while found := line.match(window, index):
+            if found.end() == len(window) and not is_last:
+                break
+            yield Definition(found[1], base + index, base + found.start(2), base + found.end(2))
+            index = found.end()
+            if base + index >= end:
+                return
+        at = base + index
+        if at == start:
+            definition = definition_at(text, at)
+            yield definition
+            at = definition.end
+
+
+def run_end(text: Text, at: int) -> int:
+    """Return the position behind the last of the definitions that follow each other from ``at`` on."""
+    end = at
+    while True:
+        at = text.space_end(at)
+        if text.peek(at) not in (b"#", b"!"):
+            return end
+        found = _LINES.match(text.window, text.seek(at))
+        if not found or not found.end() > found.start():
+            found = text.match(_line(), at)
+        end = text.end(found) if found else definition_at(text, at).end
+        at = end
+
+
+def definition_at(text: Text, at: int) -> Definition:
+    """Return the definition that starts at ``at``, by the grammar."""
+    found = text.match(SIGIL_ID, at)
+    if not found:
+        raise fault(text.view, at, "wrong alias definition", expected="a name behind '#' or '!'")
+    name, end = found[0], text.end(found)
+    mark = text.space_end(end)
+    if text.peek(mark) != b"=":
+        raise fault(text.view, mark, "wrong alias definition", expected="'=' behind the name of an alias")
+    if b"." in name:
+        raise fault(text.view, at, f"alias {name.decode()} has a dot in its name", hint="dots mark names of dialects")
+    value = text.space_end(mark + 1)
+    return Definition(name, at, value, value_end(text, value))
+
+
+def value_end(text: Text, at: int) -> int:
+    """Return the position behind the attribute value or type that starts at ``at``, and behind the type of that."""
+    while True:
+        end, joint = _part_end(text, at)
+        mark = text.space_end(end)
+        if not joint or text.peek(mark, len(joint)) != joint:
+            return end
+        at = text.space_end(mark + len(joint))
+
+
+def _part_end(text: Text, at: int) -> tuple[int, bytes]:
+    """Return the position behind a value without its type, and what stands before one: ``:``, ``->`` or nothing."""
+    mark = text.peek(at)
+    if mark in _BY_FIRST:
+        find_end, joint = _BY_FIRST[mark]
+        return find_end(text, at), joint
+    word = text.match(BARE_ID, at)
+    if word:
+        return _word_end(text, word[0], text.end(word))
+    number = text.match(NUMBER, at)
+    if number:
+        return text.end(number), b":"
+    raise fault(text.view, at, "wrong alias definition", expected="an attribute value or a type")
+
+
+def _sigil_end(text: Text, at: int) -> int:
+    found = text.match(SIGIL_ID, at)
+    if not found:
+        raise fault(text.view, at, "wrong value", expected="a name behind '#' or '!'")
+    end = text.end(found)
+    return text.balanced_end(end) if text.peek(end) == b"<" else end
+
+
+def _symbol_end(text: Text, at: int) -> int:
+    while True:
+        if not text.match(SYMBOL, at):
+            raise fault(text.view, at, "wrong symbol", expected="a name or a string behind '@'")
+        word = text.match(BARE_ID, at + 1)
+        at = text.end(word) if word else text.string_end(at + 1)
+        following = text.space_end(at)
+        if text.peek(following, 2) != b"::":
+            return at
+        at = text.space_end(following + 2)
+
+
+def _word_end(text: Text, word: bytes, end: int) -> tuple[int, bytes]:
+    following = text.space_end(end)
+    mark = text.peek(following)
+    if word == b"loc" and mark == b"(":
+        return text.balanced_end(following), b""
+    if word == b"distinct" and mark == b"[":
+        end = text.balanced_end(following)
+        following = text.space_end(end)
+        mark = text.peek(following)
+    if mark == b"<":
+        end = text.balanced_end(following)
+    return end, b":"
+
+
+#: first byte of a value → what finds its end, and what stands before a type behind it
+_BY_FIRST: dict[bytes, tuple[Callable[[Text, int], int], bytes]] = {
+    b"#": (_sigil_end, b":"),
+    b"!": (_sigil_end, b""),
+    b'"': (Text.string_end, b":"),
+    b"[": (Text.balanced_end, b""),
+    b"{": (Text.balanced_end, b""),
+    b"@": (_symbol_end, b""),
+    b"(": (Text.balanced_end, b"->"),
+}

@@ -1,0 +1,212 @@
+"""Headers of modules: the name and the attributes, in the form that MLIR prints and in the generic one.
+
+::
+
+    module @name attributes {key = value, "key" = value, unit} { … } loc(…)
+    "builtin.module"() <{sym_name = "name"}> ({ … }) {key = value} : () -> () loc(…)
+"""
+
+from __future__ import annotations
+
+import re
+
+from fatpack.errors import LimitExceeded
+from fatpack.formats.cir.text.faults import fault
+from fatpack.formats.cir.text.strings import unescaped
+from fatpack.formats.cir.text.window import BARE_ID, BLANKS, Text
+from fatpack.formats.cir.words import FORMAT
+from fatpack.record import Record
+
+#: LIMIT: attributes of one module. ClangIR writes about twenty; each costs some hundred bytes of memory.
+MOST_ATTRIBUTES = 10_000
+#: LIMIT: bytes of a name, a key or a value that is looked at as a whole.
+LONGEST = 1 << 16
+
+_LOCATION = re.compile(rb"loc[ \t\r\n]*(?=\()")
+_ITEM = re.compile(rb'["<(\[{,})\]]|->|//')
+
+
+class Attr(Record):
+    """An attribute: its name, and where key and value stand in the text; ``value`` is None for a unit attribute."""
+
+    name: bytes
+    key: tuple[int, int]
+    value: tuple[int, int] | None
+
+
+class Header(Record):
+    """What stands before a region and, in the generic form, behind it: name, attributes, and where they end."""
+
+    name: bytes | None
+    attrs: tuple[Attr, ...]
+    end: int
+
+
+def expect(text: Text, at: int, what: bytes, where: str) -> int:
+    """Return the position behind ``what``, which has to stand at ``at`` or behind blanks there."""
+    at = text.space_end(at)
+    if text.peek(at, len(what)) != what:
+        raise fault(text.view, at, f"wrong {where}", expected=f"{what.decode()!r}")
+    return at + len(what)
+
+
+def custom_header(text: Text, at: int) -> Header:
+    """Return the header of a module or container whose keyword ends at ``at``; it ends behind the ``{`` of the body."""
+    name: bytes | None = None
+    at = text.space_end(at)
+    if text.peek(at) == b"@":
+        name, at = symbol(text, at)
+        at = text.space_end(at)
+    attrs: tuple[Attr, ...] = ()
+    word = text.match(BARE_ID, at)
+    if word and word[0] == b"attributes":
+        attrs, at = dictionary(text, expect(text, text.end(word), b"{", "module header") - 1)
+    return Header(*_named(text, name, attrs), expect(text, at, b"{", "module header"))
+
+
+def generic_header(text: Text, at: int) -> Header:
+    """Return the header of an operation in generic form whose name ends at ``at``, up to the ``{`` of its body."""
+    at = text.balanced_end(expect(text, at, b"(", "operation") - 1)
+    at = text.space_end(at)
+    if text.peek(at) == b"[":
+        at = text.space_end(text.balanced_end(at))
+    attrs: tuple[Attr, ...] = ()
+    if text.peek(at) == b"<":
+        attrs, at = dictionary(text, expect(text, at + 1, b"{", "properties") - 1)
+        at = expect(text, at, b">", "properties")
+    at = expect(text, at, b"(", "operation")
+    return Header(*_named(text, None, attrs), expect(text, at, b"{", "operation"))
+
+
+def generic_trailer(text: Text, at: int, header: Header) -> Header:
+    """Return a generic header with the attributes that stand behind the region, which ends at ``at``."""
+    at = text.space_end(expect(text, at, b")", "operation"))
+    attrs = header.attrs
+    if text.peek(at) == b"{":
+        more, at = dictionary(text, at)
+        attrs = (*attrs, *more)
+    at = expect(text, at, b":", "operation")
+    at = text.balanced_end(expect(text, at, b"(", "operation type") - 1)
+    at = text.balanced_end(expect(text, expect(text, at, b"->", "operation type"), b"(", "operation type") - 1)
+    return Header(*_named(text, header.name, attrs), at)
+
+
+def location(text: Text, at: int) -> tuple[int, int] | None:
+    """Return where the ``loc(…)`` behind an operation stands, None if there is none."""
+    at = text.space_end(at)
+    found = text.match(_LOCATION, at)
+    return (at, text.balanced_end(text.end(found))) if found else None
+
+
+def symbol(text: Text, at: int) -> tuple[bytes, int]:
+    """Return the name behind the ``@`` at ``at``, and where it ends."""
+    at += 1
+    if text.peek(at) == b'"':
+        end = text.string_end(at)
+        return unescaped(_short(text, at + 1, end - 1)), end
+    found = text.match(BARE_ID, at)
+    if not found:
+        raise fault(text.view, at, "wrong symbol", expected="a name or a string behind '@'")
+    return found[0], text.end(found)
+
+
+def dictionary(text: Text, at: int) -> tuple[tuple[Attr, ...], int]:
+    """Return the attributes of the dictionary that starts at ``at``, and the position behind it."""
+    attrs: list[Attr] = []
+    opened = at
+    at = text.space_end(at + 1)
+    if text.peek(at) == b"}":
+        return (), at + 1
+    while True:
+        attr, at = _attribute(text, text.space_end(at))
+        attrs.append(attr)
+        if len(attrs) > MOST_ATTRIBUTES:
+            raise LimitExceeded(
+                f"more than {MOST_ATTRIBUTES} attributes in one dictionary",
+                format=FORMAT,
+                offset=text.view.offset(opened),
+                hint="raise fatpack.formats.cir.header.MOST_ATTRIBUTES",
+                chain=text.view.chain,
+            )
+        at = text.space_end(at)
+        mark = text.peek(at)
+        if mark == b"}":
+            return tuple(attrs), at + 1
+        if mark != b",":
+            raise fault(text.view, at, "wrong attribute dictionary", expected="',' or '}'")
+        at += 1
+
+
+def _attribute(text: Text, at: int) -> tuple[Attr, int]:
+    if text.peek(at) == b'"':
+        end = text.string_end(at)
+        name = unescaped(_short(text, at + 1, end - 1))
+    else:
+        found = text.match(BARE_ID, at)
+        if not found:
+            raise fault(text.view, at, "wrong attribute dictionary", expected="the name of an attribute")
+        name, end = found[0], text.end(found)
+    mark = text.space_end(end)
+    if text.peek(mark) != b"=":
+        return Attr(name, (at, end), None), end
+    start = text.space_end(mark + 1)
+    value_end = item_end(text, start)
+    if value_end == start:
+        raise fault(text.view, start, f"attribute {_text(name)} has no value", expected="a value")
+    if text.peek(start, 5).rstrip(BLANKS + b",}") == b"unit" and value_end == start + 4:
+        return Attr(name, (at, end), None), value_end
+    return Attr(name, (at, end), (start, value_end)), value_end
+
+
+def item_end(text: Text, at: int) -> int:
+    """Return where the value in a dictionary that starts at ``at`` ends: before a comma or brace, blanks, comments."""
+    position = end = at
+    while True:
+        found = text.search(_ITEM, position)
+        if found is None:
+            raise fault(text.view, text.size, "wrong attribute dictionary", expected="',' or '}'")
+        token, start, after = found[0], text.start(found), text.end(found)
+        last = text.trimmed(start, position)
+        if last > position:
+            end = last
+        if token in (b",", b"}"):
+            return end
+        if token in (b")", b"]"):
+            raise fault(text.view, start, "wrong attribute dictionary", expected="',' or '}'")
+        if token == b"//":
+            position = text.space_end(start)
+        elif token == b"->":
+            position = end = after
+        else:
+            position = end = text.string_end(start) if token == b'"' else text.balanced_end(start)
+
+
+def _named(text: Text, name: bytes | None, attrs: tuple[Attr, ...]) -> tuple[bytes | None, tuple[Attr, ...]]:
+    """Return name and attributes with ``sym_name`` taken out of the attributes. Raises BadValue for a repeated key."""
+    seen: set[bytes] = set()
+    kept = []
+    for attr in attrs:
+        if attr.name in seen:
+            raise fault(text.view, attr.key[0], f"attribute {_text(attr.name)} is given twice")
+        seen.add(attr.name)
+        literal = read(text, attr.value) if attr.name == b"sym_name" else b""
+        if literal.startswith(b'"'):
+            name = unescaped(literal[1:-1])
+        else:
+            kept.append(attr)
+    return name, tuple(kept)
+
+
+def read(text: Text, span: tuple[int, int] | None) -> bytes:
+    """Return a short part of a text; one that is too long to matter comes cut."""
+    return text.view.read(span[0], min(span[1] - span[0], LONGEST)) if span else b""
+
+
+def _short(text: Text, start: int, end: int) -> bytes:
+    if end - start > LONGEST:
+        raise fault(text.view, start, f"a name of {end - start} bytes", hint=f"{LONGEST} are the most")
+    return text.view.read(start, end - start)
+
+
+def _text(name: bytes) -> str:
+    return repr(name.decode("utf-8", "backslashreplace"))

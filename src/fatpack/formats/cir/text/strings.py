@@ -1,0 +1,133 @@
+"""String literals: where they end, and what they stand for.
+
+They hold any byte but line feeds, vertical tabs and form feeds. The escapes are ``\\"``, ``\\\\``, ``\\n``, ``\\t`` and
+two hex digits; the printer uses ``\\\\`` and digits only. A string may be as long as the file: a fatbin in the
+attribute ``cir.cu.device_binary``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from fatpack.formats.cir.text.faults import fault, place
+from fatpack.io import limits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import View
+
+_ESCAPE_CLASSES = bytes(
+    ord("h") if chr(code) in "0123456789abcdefABCDEF" else code if chr(code) in '\\"nt' else ord(".")
+    for code in range(256)
+)
+
+_BAD_ESCAPE = re.compile(rb'(?<!\\)(?:\\\\)*(\\(?!["\\nt]|[0-9A-Fa-f]{2}))')
+_SPECIAL = re.compile(rb"[^ !#-\[\]-~]")
+
+
+def short_string_end(view: View, window: bytes, index: int, base: int) -> int:
+    """Return the index behind the string at an index of a window, -1 where the window ends before it."""
+    quote = _closing_quote(window, index + 1)
+    if quote < 0:
+        return -1
+    _check(view, base + index + 1, window[index + 1 : quote], base + index)
+    return quote + 1
+
+
+def long_string_end(view: View, at: int) -> int:
+    """Return the position behind the string that starts at ``at``, in bounded memory (rule 3)."""
+    position = at + 1
+    while True:
+        block = view.head(position, limits.CHUNK)
+        is_last = position + len(block) >= len(view)
+        quote = _closing_quote(block, 0)
+        part = block[:quote] if quote >= 0 else block if is_last else block[: _aligned(block)]
+        _check(view, position, part, at)
+        if quote >= 0:
+            return position + quote + 1
+        position += len(part)
+        if is_last:
+            raise fault(view, len(view), "a string is not closed", expected="'\"'", hint=_hint(view, at))
+
+
+def _hint(view: View, at: int) -> str:
+    return f"the string starts at {place(view, at)}"
+
+
+def _closing_quote(block: bytes, start: int) -> int:
+    """Return the index of the first quote from ``start`` on that no backslash escapes, or -1; no escape lies across."""
+    quote = block.find(b'"', start)
+    while quote > start:
+        before = quote - 1
+        while before >= start and block[before] == 0x5C:
+            before -= 1
+        if (quote - before) % 2:
+            break
+        quote = block.find(b'"', quote + 1)
+    return quote
+
+
+def _aligned(block: bytes) -> int:
+    """Return how much of a block can be cut off without cutting an escape in two."""
+    tail = len(block.rstrip(b"\\"))
+    if tail < len(block):
+        return tail + (len(block) - tail) // 2 * 2
+    for size in (1, 2):
+        if block[-size - 1 : -size] == b"\\":
+            head = len(block[: len(block) - size].rstrip(b"\\"))
+            run = len(block) - size - head
+            return len(block) - size - 1 if run % 2 else len(block)
+    return len(block)
+
+
+def _check(view: View, at: int, part: bytes, start: int) -> None:
+    """Raise BadValue where a part of a string holds a line end or an escape that MLIR does not know."""
+    ends = [end for end in (part.find(code) for code in (b"\n", b"\v", b"\f")) if end >= 0]
+    if ends:
+        raise fault(
+            view, at + min(ends), "a string is not closed", expected="'\"' in the same line", hint=_hint(view, start)
+        )
+    if b"\\" not in part:
+        return
+    classes = part.translate(_ESCAPE_CLASSES).replace(b"\\\\", b"..")
+    good = sum(classes.count(escape) for escape in (b"\\hh", b'\\"', b"\\n", b"\\t"))
+    if classes.count(b"\\") != good:
+        bad = _BAD_ESCAPE.search(part)
+        index = bad.start(1) if bad else 0
+        raise fault(
+            view,
+            at + index,
+            "an unknown escape in a string",
+            expected=r"\\, \", \n, \t or two hex digits",
+            found=part[index : index + 3].decode("utf-8", "backslashreplace"),
+        )
+
+
+def unescaped(string: bytes) -> bytes:
+    """Return the bytes that the inside of a string literal stands for; at the speed of copying, however long it is."""
+    if b"\\" not in string:
+        return string
+    for short, code in ((b"\\\\", b"\\5C"), (b'\\"', b"\\22"), (b"\\n", b"\\0A"), (b"\\t", b"\\09")):
+        string = string.replace(short, code)
+    try:
+        return string.replace(b"\\", b"\\x").decode("unicode_escape").encode("latin-1")
+    except UnicodeDecodeError:
+        return string  # no valid literal, which whoever looked for its end has said already
+
+
+def unescaped_view(literal: View) -> bytes:
+    """Return what :func:`unescaped` does for the inside of a long literal, without a copy of the literal itself."""
+    parts = []
+    at = 0
+    while at < len(literal):
+        block = literal.head(at, limits.CHUNK)
+        if at + len(block) < len(literal):
+            block = block[: _aligned(block)]
+        parts.append(unescaped(block))
+        at += len(block)
+    return b"".join(parts)
+
+
+def escaped(data: bytes) -> bytes:
+    """Return a string literal, quotes included, as MLIR's printer writes these bytes."""
+    return b'"%s"' % _SPECIAL.sub(lambda found: b"\\\\" if found[0] == b"\\" else b"\\%02X" % found[0][0], data)

@@ -1,0 +1,245 @@
+"""Textual MLIR as a stream: a window that moves over a file of any size, strings, blanks and balanced brackets.
+
+The rules, with LLVM 22's ``mlir/lib/AsmParser/Lexer.cpp`` as their source and mlir-opt 22 as the judge:
+
+1. Nothing is turned into a list of tokens. One compiled expression looks for what matters, the rest is stepped over
+   (a token per Python object costs a hundred times the file).
+2. A match that ends with the window is no match yet: the window grows until something stands behind it.
+3. Strings hold any byte but line ends; ``\\"``, ``\\\\``, ``\\n``, ``\\t`` and two hex digits are the escapes. A string
+   may be as long as the file (a fatbin in ``cir.cu.device_binary``), so long ones are walked in blocks.
+4. ``//`` is a comment, but not inside the body of a dialect's attribute or type (``#x<…>``, ``!x<…>``): MLIR treats the
+   body of an unknown dialect as raw text, and old ClangIR printed paths there without quotes.
+"""
+
+from __future__ import annotations
+
+import re
+
+from fatpack.formats.cir.text.faults import fault, place
+from fatpack.formats.cir.text.strings import long_string_end, short_string_end
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from re import Match, Pattern
+
+    from fatpack.io.source import View
+
+#: How much is looked at at once, and how much must lie behind a position for expressions that look ahead.
+WINDOW = 1 << 18
+MARGIN = 1 << 12
+
+BARE_ID = re.compile(rb"[A-Za-z_][A-Za-z0-9_$.]*")
+#: An alias, or a dialect's attribute or type.
+SIGIL_ID = re.compile(rb"[#!](?:[0-9]+|[A-Za-z$._-][A-Za-z0-9$._-]*)")
+SYMBOL = re.compile(rb"@(?=[A-Za-z_\"])")
+NUMBER = re.compile(rb"-?(?:0x[0-9A-Fa-f]+|[0-9]+(?:\.[0-9]*(?:[eE][-+]?[0-9]+)?)?)")
+_BLANK = re.compile(rb"[ \t\r\n\0]*")
+_COMMENT = re.compile(rb"//[^\r\n]*(?:[ \t\r\n]*//[^\r\n]*)*")
+_STRING = re.compile(rb'"[^"\\\n\v\f]*"')
+_BRACKET = re.compile(rb'["<>()\[\]{}]|->|//|\{-#|#-\}')
+#: Strings with nothing but valid escapes.
+STRING = rb'"[^"\\\n\v\f]*+(?:\\(?:["\\nt]|[0-9A-Fa-f]{2})[^"\\\n\v\f]*+)*+"'
+
+
+def body_expression(text: bytes) -> bytes:
+    """Return the expression for the body of a dialect's attribute or type as far as one can match it: nearly all.
+
+    ``text`` is the expression for what is no bracket, no arrow and no string. Every byte has one way to match, so that
+    none is tried twice.
+    """
+    item = text + rb"|->?+|" + STRING
+    flat = b"|".join(rb"\%c(?:%s)*+\%c" % (opener, item, closer) for opener, closer in (b"()", b"[]", b"{}"))
+    one = rb"<(?:" + item + b"|" + flat + rb")*+>"
+    two = rb"<(?:" + item + b"|" + flat + b"|" + one + rb")*+>"
+    groups = b"|".join(rb"\%c(?:%s|%s)*+\%c" % (opener, item, one, closer) for opener, closer in (b"()", b"[]", b"{}"))
+    return rb"<(?:" + item + b"|" + two + b"|" + groups + rb")*+>"
+
+
+PLAIN_BODY = re.compile(body_expression(rb'[^<>(){}\[\]"/-]++'))
+_BODY_PREFIX = re.compile(rb"[#!][A-Za-z$._-][A-Za-z0-9$._-]*\Z")
+
+BLANKS = b" \t\r\n\0"
+
+_CLOSER = {b"(": b")", b"[": b"]", b"{": b"}", b"<": b">"}
+
+
+class Text:
+    """A text and the window through which it is looked at. All positions are those of the view."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.size = len(view)
+        self.base = 0
+        self.window = b""
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the window reaches to the end of the text."""
+        return self.base + len(self.window) >= self.size
+
+    def load(self, at: int, size: int = WINDOW) -> None:
+        """Move the window."""
+        self.base = at
+        self.window = self.view.head(at, size)
+
+    def seek(self, at: int, size: int = MARGIN) -> int:
+        """Return the index in the window of a position, with ``size`` bytes behind it if the text has them."""
+        index = at - self.base
+        if index < 0 or (index + size > len(self.window) and not self.is_last):
+            self.load(at, max(size, WINDOW))
+            return 0
+        return index
+
+    def match(self, pattern: Pattern[bytes], at: int) -> Match[bytes] | None:
+        """Return the match of an expression at a position, rule 2; :meth:`end` says where it ends."""
+        index = self.seek(at)
+        found = pattern.match(self.window, index)
+        size = WINDOW
+        while found and found.end() == len(self.window) and not self.is_last:
+            size *= 4
+            self.load(at, size)
+            found = pattern.match(self.window)
+        return found
+
+    def search(self, pattern: Pattern[bytes], at: int) -> Match[bytes] | None:
+        """Return the first match of an expression at or behind a position; :meth:`start` says where it is."""
+        index, size = self.seek(at), WINDOW
+        while True:
+            found = pattern.search(self.window, index)
+            if self.is_last or (found and found.end() + 3 <= len(self.window)):
+                return found
+            if found and not found.start():
+                size *= 4
+            self.load(self.base + (found.start() if found else len(self.window) - MARGIN), size)
+            index = 0
+
+    def start(self, found: Match[bytes]) -> int:
+        """Return the position of the latest match."""
+        return self.base + found.start()
+
+    def end(self, found: Match[bytes]) -> int:
+        """Return the position behind the latest match."""
+        return self.base + found.end()
+
+    def peek(self, at: int, size: int = 1) -> bytes:
+        """Return the bytes at a position, fewer at the end."""
+        index = self.seek(at, size)
+        return self.window[index : index + size]
+
+    def space_end(self, at: int) -> int:
+        """Return the position of the first byte from ``at`` on that is neither blank nor in a comment."""
+        while True:
+            index = self.seek(at)
+            found = _BLANK.match(self.window, index)
+            assert found is not None
+            at = self.base + found.end()
+            if found.end() == len(self.window) and not self.is_last:
+                continue
+            comment = self.match(_COMMENT, at)
+            if comment is None:
+                return at
+            at = self.end(comment)
+
+    def trimmed(self, at: int, floor: int) -> int:
+        """Return the position behind the last byte before ``at`` that is not blank, at least ``floor``."""
+        while at > floor:
+            size = min(64, at - floor)
+            left = len(self.view.read(at - size, size).rstrip(BLANKS))
+            at -= size - left
+            if left:
+                break
+        return at
+
+    def string_end(self, at: int) -> int:
+        """Return the position behind the string that starts at ``at``. Raises BadValue where it is no valid string."""
+        index = self.seek(at)
+        found = _STRING.match(self.window, index)
+        if found:
+            return self.base + found.end()
+        end = short_string_end(self.view, self.window, index, self.base)
+        return self.base + end if end >= 0 else long_string_end(self.view, at)
+
+    def balanced_end(self, at: int) -> int:
+        """Return the position behind the bracket that closes the one at ``at``.
+
+        ``->`` is neutral, ``>`` closes only a ``<``, and any other closer discards a ``<`` that stays open:
+        ``affine_set<(d0) : (d0 <= 5)>``. Raises BadValue for brackets that do not match.
+        """
+        if self.peek(at) == b"<":
+            found = self.match(PLAIN_BODY, at)
+            if found:
+                return self.end(found)
+        brackets = _Brackets()
+        position = at
+        while True:
+            found = self.search(_BRACKET, position)
+            if found is None:
+                raise self._unclosed(at, brackets)
+            token, start, position = found[0], self.start(found), self.end(found)
+            if token == b'"':
+                position = self.string_end(start)
+            elif token == b"//":
+                if not brackets.is_opaque:
+                    position = self.space_end(start)
+            elif len(token) == 1:
+                if token in _CLOSER:
+                    brackets.open(token, token == b"<" and not brackets.is_opaque and self._is_dialect_body(start))
+                elif not brackets.close(token):
+                    expected = brackets.expected
+                    raise fault(
+                        self.view, start, "brackets do not match", expected=expected, found=f"{token.decode()!r}"
+                    )
+                if not brackets.stack:
+                    return position
+
+    def _is_dialect_body(self, at: int) -> bool:
+        """Return whether a ``<`` directly follows the name of a dialect's attribute or type."""
+        index = at - self.base
+        before = self.window[max(index - 256, 0) : index] if index >= 256 or not self.base else b""
+        if not before:
+            before = self.view.head(max(at - 256, 0), min(at, 256))
+        return _BODY_PREFIX.search(before) is not None
+
+    def _unclosed(self, at: int, brackets: _Brackets) -> Exception:
+        problem = f"the bracket opened at {place(self.view, at)} is not closed"
+        return fault(self.view, self.size, problem, expected=brackets.expected)
+
+
+class _Brackets:
+    """Brackets that are open, innermost last, and how many were when the opaque body of a dialect began."""
+
+    def __init__(self) -> None:
+        self.stack = bytearray()
+        self._opaque = 0
+
+    @property
+    def is_opaque(self) -> bool:
+        """Whether this is inside the body of a dialect's attribute or type, where nothing is a comment."""
+        return self._opaque > 0
+
+    @property
+    def expected(self) -> str:
+        """What would close the innermost bracket, in words."""
+        return f"{_CLOSER[bytes(self.stack[-1:])].decode()!r}" if self.stack else "no more of them"
+
+    def open(self, token: bytes, is_body: bool) -> None:
+        """Note an opener."""
+        self.stack += token
+        if is_body:
+            self._opaque = len(self.stack)
+
+    def close(self, token: bytes) -> bool:
+        """Note a closer; return whether it matches. A ``>`` for which no ``<`` is open last means nothing."""
+        stack = self.stack
+        if token == b">":
+            if stack[-1] != 0x3C:
+                return True
+        else:
+            while stack and stack[-1] == 0x3C:
+                stack.pop()
+            if not stack or _CLOSER[bytes(stack[-1:])] != token:
+                return False
+        stack.pop()
+        if len(stack) < self._opaque:
+            self._opaque = 0
+        return True

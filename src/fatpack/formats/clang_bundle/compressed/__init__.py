@@ -1,0 +1,1 @@
+"""Compressed bundles (CCOB): header, content, digest, and where the compressed data ends."""

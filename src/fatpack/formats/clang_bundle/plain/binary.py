@@ -1,0 +1,177 @@
+"""Bytes → model for the binary bundle: magic, table of entries, images."""
+
+from __future__ import annotations
+
+from math import gcd
+
+from fatpack.errors import hexadecimal
+from fatpack.formats import sniff
+from fatpack.formats.clang_bundle.byte_map import check_places
+from fatpack.formats.clang_bundle.faults import Faults, fault
+from fatpack.formats.clang_bundle.ids.bundle_id import parse_id
+from fatpack.formats.clang_bundle.layout import DESCRIPTOR, FORMAT, HEADER, MAGIC
+from fatpack.formats.clang_bundle.plain.table import Table, read_table
+from fatpack.formats.clang_bundle.stored import Bundle, Entry
+from fatpack.model import Container, Image
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import View
+    from fatpack.model import Span, Target
+
+#: How far behind a bundle the next one may start: linkers align bundles to this, and pad with zeros.
+_ALIGNMENT = 4096
+
+#: QUIRK(HIP runtime): it reads this much of a bundle that is not compressed and looks for its entries there alone.
+_HIP_READS = 4096
+
+
+#: The targets of IDs met last: a library has hundreds of bundles with the same dozen IDs.
+_TARGETS: dict[str, Target] = {}
+_MOST_TARGETS = 1000
+
+
+def text(stored: bytes) -> str:
+    """Return a stored ID as text; bytes that are not UTF-8 survive as surrogates."""
+    return stored.decode("utf-8", "surrogateescape")
+
+
+def image_of(entry: Entry, data: View) -> Image:
+    """Return the image of an entry; what its bytes are is not stored in a bundle."""
+    spelling = text(entry.id)
+    target = _TARGETS.get(spelling)
+    if target is None:
+        if len(_TARGETS) == _MOST_TARGETS:
+            _TARGETS.clear()
+        target = _TARGETS[spelling] = parse_id(spelling).target
+    size = data.end - data.start
+    return Image(target, "", data, size, size, data.span(), None, {"id": spelling}, entry)
+
+
+def parse_binary(view: View, at: int, faults: Faults, *, is_inflated: bool = False) -> Container:
+    """Return the binary bundle that starts at ``at``, where the magic is; ``is_inflated``: it comes from another."""
+    total = len(view) - at
+    rest = view.slice(at, total)
+    table = read_table(rest, faults)
+    if not is_inflated:
+        table = _without_swallowed(rest, table, faults)
+    stored = rest.slice(0, _end(rest, table))
+    images = tuple([image_of(row.entry, rest.slice(min(row.entry.offset, total), row.size)) for row in table.rows])
+    attrs = {"flavour": "binary", "align": str(alignment(table))}
+    record = Bundle(stored, images, attrs, table.count, table.end)
+    _remarks(record, rest, faults)
+    if not is_inflated:
+        _check_hip_runtime(record, faults)
+    return Container(
+        FORMAT,
+        0,
+        images,
+        stored.span(),
+        attrs=attrs,
+        unknown=tuple(check_places(record, faults)),
+        findings=tuple(faults.findings),
+        record=record,
+    )
+
+
+def extent(view: View, at: int) -> int:
+    """Return the bytes that a binary bundle takes, damage included. Raises Truncated when its header is cut."""
+    rest = view.slice(at, len(view) - at)
+    return _end(rest, _without_swallowed(rest, read_table(rest, Faults()), Faults()))
+
+
+def _end(rest: View, table: Table) -> int:
+    end = max([table.end, *(row.entry.offset + row.size for row in table.rows if row.size)])
+    last = max([0, *(row.entry.offset for row in table.rows if not row.size)])
+    # LLVM 19 and newer fill the file up to the offset of an empty last image; older ones leave it short.
+    if end < last <= len(rest) and rest.slice(end, last - end).is_zero():
+        return last
+    return min(end, len(rest))
+
+
+def _without_swallowed(rest: View, table: Table, faults: Faults) -> Table:
+    """Leave the last image out if its offset or size is so wrong that it reaches into the next bundle.
+
+    A magic inside an image is no container of ours, so this is only believed where that bundle reaches further than
+    the image, and images are only searched where the bytes behind the bundle are neither padding nor a container.
+    """
+    rows = sorted((row for row in table.rows if row.size), key=lambda row: row.entry.offset + row.size)
+    if not rows:
+        return table
+    last = rows[-1]
+    end = last.entry.offset + last.size
+    before = max([table.end, *(row.entry.offset + row.size for row in rows[:-1])])
+    at = _next_content(rest, before)
+    if rest.head(at, len(MAGIC)) != MAGIC:
+        follower = rest.head(_next_content(rest, end), len(MAGIC))
+        if not follower or sniff(follower) is not None:
+            return table
+        at = rest.slice(0, end).find(MAGIC, before)
+    if not 0 <= at < end:
+        return table
+    nested = rest.slice(at, len(rest) - at)
+    if len(nested) < HEADER.size or at + _end(nested, read_table(nested, Faults())) <= end:
+        return table
+    problem = f"the image reaches into the bundle at {hexadecimal(rest.offset(at))}"
+    span = rest.span(last.entry.at, DESCRIPTOR.size + len(last.entry.id))
+    faults.lost("FP1301", fault(rest, last.entry.at, text(last.entry.id)[:80], problem), span)
+    return table.replace(rows=tuple(row for row in table.rows if row is not last))
+
+
+def _next_content(rest: View, at: int) -> int:
+    """Return where the zeros end that start at ``at``: the end of the view if they go on for more than a page."""
+    end = min(at + _ALIGNMENT + 1, len(rest))
+    found = rest.skip_zeros(at, end)
+    return found if found < end else len(rest)
+
+
+def _remarks(record: Bundle, rest: View, faults: Faults) -> None:
+    """Note what is odd about the entries without being damage."""
+    seen: dict[bytes, int] = {}
+    size = len(record.stored)
+    # Of what is cut short, offsets past the end are no quirk of an old producer.
+    is_whole = not any(item.severity == "error" for item in faults.findings)
+    for number, image in enumerate(record.images):
+        entry = image.record
+        assert isinstance(entry, Entry)
+        if entry.id in seen:
+            message = f"entries {seen[entry.id]} and {number} both are {text(entry.id)!r}"
+            faults.odd("FP1307", _place(rest, entry), message, "LLVM sees the last one only")
+        seen[entry.id] = number
+        if entry.offset > size and is_whole:
+            span = _place(rest, entry)
+            faults.odd("FP1309", span, f"the empty entry {number} lies at {entry.offset:#x}, past the bundle's end")
+
+
+def _place(rest: View, entry: Entry) -> Span:
+    return rest.span(entry.at, DESCRIPTOR.size + len(entry.id))
+
+
+def _check_hip_runtime(record: Bundle, faults: Faults) -> None:
+    is_hip = any(image.target.offload == "hip" for image in record.images)
+    if is_hip and record.table_end > _HIP_READS:
+        span = record.stored.span(0, record.table_end)
+        faults.odd("FP1310", span, f"the table of entries takes {record.table_end} bytes, more than {_HIP_READS}")
+
+
+def alignment(table: Table) -> int:
+    """Return the ``-bundle-align`` that gives these offsets: 1 if nothing is padded, else the largest that does."""
+    offsets = [row.entry.offset for row in table.rows]
+    shared = gcd(*offsets) if offsets else 0
+    power_count = min((shared & -shared).bit_length(), 32)
+    if _fits(table, 1):
+        return 1
+    for shift in range(power_count - 1, -1, -1):
+        if _fits(table, 1 << shift):
+            return 1 << shift
+    return shared if 0 < shared < 1 << 32 and _fits(table, shared) else 1 << max(power_count - 1, 0)
+
+
+def _fits(table: Table, align: int) -> bool:
+    at = table.end
+    for row in table.rows:
+        at = -(-at // align) * align
+        if row.entry.offset != at:
+            return False
+        at += row.size
+    return True

@@ -1,0 +1,132 @@
+"""Groups: several entries whose images are compressed as one (fatbinary 13.4 and later, ``-concat``).
+
+::
+
+    0x00  an entry of kind 0x100 whose flags say how the images are compressed
+    0x40  number of members u32, bytes of this table u32
+    0x48  the members: entries without images, each with its variable area behind it
+    ....  the compressed images of all members, one behind the other
+
+A member has no size of its own: it ends with its last string. Listing a group inflates nothing unless it holds texts,
+whose length nothing else tells.
+"""
+
+from __future__ import annotations
+
+from fatpack.codec import decompress
+from fatpack.errors import FormatError, LimitExceeded, hexadecimal
+from fatpack.formats.cuda_fatbin.layout import ENTRY, FORMAT, GROUP, GROUP_TABLE, TEXTS, method_of
+from fatpack.formats.cuda_fatbin.reading.area import read_area
+from fatpack.formats.cuda_fatbin.reading.entry import check
+from fatpack.formats.cuda_fatbin.reading.faults import fault
+from fatpack.formats.cuda_fatbin.reading.inflate import inflated, problem_of, refused, without_padding
+from fatpack.formats.cuda_fatbin.stored import Area, Entry, Group, Head
+from fatpack.io import limits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.formats.cuda_fatbin.reading.faults import Faults
+    from fatpack.io.source import View
+
+
+def read_group(stored: View, head: Head, faults: Faults) -> list[Entry | Group]:
+    """Return the group that ``stored`` holds, all its bytes, and its members; what is wrong becomes a finding."""
+    packed = stored.slice(head.place, min(head.compressed_size, head.padded_size))
+    problem = _not_compressed(stored, head) or problem_of(stored, packed, head) or _out_of_proportion(stored, head)
+    if problem is None:
+        inside = _inflated(packed, head)
+    else:
+        faults.lost("FP1403", problem, stored.span())
+        inside = _refused(packed, problem)
+    rows = list(_rows(stored.slice(0, head.place), head, faults))
+    group = Group(head, stored, inside, len(rows))
+    members: list[Entry | Group] = [group]
+    for number, (row, member, area) in enumerate(rows):
+        wrong = problem or _misplaced(row, member, inside)
+        if wrong is not None and problem is None:
+            faults.lost("FP1409", wrong, row.span())
+        data = packed = _refused(inside, wrong) if wrong else inside.slice(member.place, member.padded_size)
+        if wrong is None:
+            check(row, member, faults)
+            try:
+                data = without_padding(packed, member.kind) if member.kind in TEXTS else packed
+            except FormatError as error:  # the first text of a group inflates it
+                problem = error
+                faults.lost("FP1403", error, stored.span())
+                data = packed = _refused(inside, error)
+        members.append(Entry(member, row, area, packed, data, group, number))
+    return members
+
+
+def _inflated(packed: View, head: Head) -> View:
+    method = method_of(head.flags) or ""
+    size = head.inflated_size
+    return inflated(packed, size, method, lambda: decompress(packed, method, size, format=FORMAT))
+
+
+def _not_compressed(stored: View, head: Head) -> FormatError | None:
+    if method_of(head.flags) is not None:
+        return None
+    return fault(stored, ENTRY.field_offset("flags"), "flags", "a group that is not compressed")
+
+
+def _out_of_proportion(stored: View, head: Head) -> FormatError | None:
+    """Return why a group is not inflated where an entry of its size would be.
+
+    A group of texts is inflated when it is read; thousands of small ones would cost more than a file of their size may.
+    """
+    most = max(limits.INFLATED_AT_ONCE, limits.INFLATED_RATIO * head.compressed_size)
+    if head.inflated_size <= most:
+        return None
+    return LimitExceeded(
+        f"{head.compressed_size} bytes of a group claim to inflate to {head.inflated_size}",
+        format=FORMAT,
+        offset=stored.offset(ENTRY.field_offset("inflated_size")),
+        field="inflated_size",
+        expected=f"at most {most}",
+        hint="raise fatpack.io.limits.INFLATED_RATIO if you trust the file",
+        chain=stored.chain,
+    )
+
+
+def _rows(header: View, group: Head, faults: Faults) -> Iterator[tuple[View, Head, Area]]:
+    """Yield the bytes, numbers and strings of every member in the table of a group."""
+    table_at = group.options_offset
+    if not ENTRY.size <= table_at <= len(header) - GROUP_TABLE.size:
+        where = ENTRY.field_offset("options_offset")
+        text = f"the table of members at {hexadecimal(table_at)} is outside of the header"
+        faults.lost("FP1409", fault(header, where, "options_offset", text), header.span())
+        return
+    count, size = GROUP_TABLE.read(header, table_at)
+    table = header.slice(table_at, min(max(size, GROUP_TABLE.size), len(header) - table_at))
+    at, found = GROUP_TABLE.size, 0
+    while found < min(count, limits.IMAGES) and at + ENTRY.size <= len(table):
+        rest = table.slice(at, len(table) - at)
+        member = Head(*ENTRY.read(rest, 0))
+        area = read_area(rest, member, faults)
+        row = rest.slice(0, min(area.end, len(rest)))
+        yield row, member, area
+        at += len(row)
+        found += 1
+    if found != count or at != size:
+        text = f"{count} members in {size} bytes by its head, {found} in {at} bytes are there"
+        faults.lost("FP1409", fault(table, 0, "member_count", text), table.span())
+
+
+def _misplaced(row: View, member: Head, inside: View) -> FormatError | None:
+    """Return why a member has no image in the inflated bytes of its group."""
+    if member.kind == GROUP:
+        return fault(row, 0, "kind", "a group in a group")
+    if not member.padded_size:
+        return fault(row, ENTRY.field_offset("padded_size"), "padded_size", "there is no image")
+    if member.place + member.padded_size <= len(inside):
+        return None
+    where = f"{hexadecimal(member.place)} + {hexadecimal(member.padded_size)}"
+    text = f"{where} is past the end of the inflated bytes"
+    return fault(row, ENTRY.field_offset("padded_size"), "padded_size", text, f"at most {hexadecimal(len(inside))}")
+
+
+def _refused(packed: View, error: FormatError) -> View:
+    return refused(packed, 0, lambda: error.with_traceback(None))

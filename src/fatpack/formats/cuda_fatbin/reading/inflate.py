@@ -1,0 +1,189 @@
+"""From the stored bytes of an image to what they mean: inflated when they are asked for, without padding or NUL.
+
+Listing inflates nothing. What is wrong all the same can be told from the header and the first bytes of the stream: a
+size out of proportion, another method than the flags say, another size than the stream itself says.
+"""
+
+from __future__ import annotations
+
+from fatpack.codec import decompress, most_inflated
+from fatpack.codec import inflated as pieces_inflated
+from fatpack.elf import header as elf_header
+from fatpack.errors import FatpackError, FormatError, LimitExceeded, Unsupported, hexadecimal
+from fatpack.formats.cuda_fatbin.layout import ALIGN, ENTRY, FLAG_OBFUSCATED, FORMAT, TEXTS, method_of
+from fatpack.formats.cuda_fatbin.reading.faults import fault
+from fatpack.formats.cuda_fatbin.reading.frame import HEAD_SIZE, content_size, is_of
+from fatpack.io.source import Derived, InflatedSource, Source, View
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from typing_extensions import Buffer
+
+    from fatpack.formats.cuda_fatbin.stored import Head
+
+
+#: What inflating takes: as far as matches go back, with zstd at level 19. LZ4 makes a block at once, and copies it.
+_WINDOW = 8 << 20
+
+_SIZE_AT = ENTRY.field_offset("inflated_size")
+
+
+def problem_of(entry: View, packed: View, head: Head) -> FormatError | None:
+    """Return why the image of an entry cannot be had, as far as that shows without inflating it."""
+    if not head.padded_size:
+        return fault(entry, ENTRY.field_offset("padded_size"), "padded_size", "there is no image")
+    method = method_of(head.flags)
+    if method is not None:
+        return _problem_of_sizes(entry, packed, head) or _problem_of_stream(entry, packed, head, method)
+    if not head.compressed_size:
+        return None
+    sizes = f"{head.compressed_size} compressed bytes that inflate to {head.inflated_size}"
+    text = f"they say not compressed, and the sizes {sizes}"
+    return fault(entry, ENTRY.field_offset("flags"), "flags", text)
+
+
+def _problem_of_sizes(entry: View, packed: View, head: Head) -> FormatError | None:
+    if not head.compressed_size or head.compressed_size > head.padded_size:
+        where, room = ENTRY.field_offset("compressed_size"), f"1 to {hexadecimal(head.padded_size)}"
+        return fault(entry, where, "compressed_size", f"it is {hexadecimal(head.compressed_size)}", room)
+    if not head.inflated_size:
+        return fault(entry, _SIZE_AT, "inflated_size", "it is 0, and the image is compressed")
+    most = most_inflated(packed)
+    if head.inflated_size > most:
+        return LimitExceeded(
+            f"{len(packed)} bytes claim to inflate to {head.inflated_size}",
+            format=FORMAT,
+            offset=entry.offset(_SIZE_AT),
+            field="inflated_size",
+            expected=f"at most {most}",
+            hint="raise fatpack.io.limits.INFLATED_SIZE and INFLATED_RATIO if you trust the file",
+            chain=entry.chain,
+        )
+    return None
+
+
+def _problem_of_stream(entry: View, packed: View, head: Head, method: str) -> FormatError | None:
+    if head.flags & FLAG_OBFUSCATED:
+        return None
+    start = packed.head(0, HEAD_SIZE)
+    if not is_of(method, start):
+        return fault(packed, 0, "compressed data", f"the flags say {method}, and it starts with {start[:4].hex(' ')}")
+    size = content_size(method, start)
+    # Several frames may follow each other, so the first may be smaller than all.
+    if size is not None and size > head.inflated_size:
+        problem = f"it is {head.inflated_size}, and the {method} frame holds {size} bytes"
+        return fault(entry, _SIZE_AT, "inflated_size", problem)
+    return None
+
+
+def data_of(packed: View, head: Head) -> View:
+    """Return the image of an entry: an inflated one is inflated when it is read. The entry has no problem."""
+    method = method_of(head.flags)
+    if head.flags & FLAG_OBFUSCATED:
+        return refused(packed, head.inflated_size if method else len(packed), lambda: _obfuscated(packed))
+    if method is None:
+        return without_padding(packed, head.kind)
+    has_nul = head.kind in TEXTS and _ends_in_nul(packed, method)
+
+    def inflate() -> Buffer:
+        data = memoryview(decompress(packed, method, head.inflated_size, format=FORMAT))
+        if has_nul and data[-1]:
+            raise fault(packed, 0, "compressed data", "the text in it does not end in NUL")
+        return data[:-1] if has_nul else data
+
+    if has_nul:
+        return inflated(packed, head.inflated_size - 1, method, inflate)
+    return inflated(packed, head.inflated_size, method, inflate, lambda: _pieces(packed, method, head.inflated_size))
+
+
+def _pieces(packed: View, method: str, size: int) -> Iterator[bytes | bytearray]:
+    """Yield what an image inflates to: in one piece if that takes no more memory than several."""
+    if size <= _WINDOW:
+        yield decompress(packed, method, size, format=FORMAT)
+    else:
+        yield from pieces_inflated(packed, method, size, format=FORMAT)
+
+
+def _ends_in_nul(packed: View, method: str) -> bool:
+    """Return whether a compressed text ends in NUL, without inflating it.
+
+    QUIRK(fatbinary 8): there is no NUL. It compressed with LZ4 alone, and the end of an LZ4 block are always literals.
+    """
+    return method != "lz4" or packed.read(len(packed) - 1, 1) == b"\0"
+
+
+def inflated(
+    packed: View,
+    size: int,
+    method: str,
+    inflate: Callable[[], Buffer],
+    stream: Callable[[], Iterator[bytes | bytearray]] | None = None,
+) -> View:
+    """Return ``size`` bytes that a function makes of stored ones, when they are read, or that come in a stream."""
+    name = Derived(f"inflated {method} at {hexadecimal(packed.start)}")
+    present = min(len(packed), packed.source.present)
+    piece_size = 2 * size if stream is None or method == "lz4" else min(size, _WINDOW)
+    source = InflatedSource(
+        size, inflate, name, present=present, origin=packed.source, stream=stream, piece_size=piece_size
+    )
+    return View(source, 0, size, (*packed.chain, name))
+
+
+class _Refused(Source):
+    """Bytes that cannot be had: reading them says why."""
+
+    is_at_hand = False
+
+    def __init__(self, name: str, size: int, present: int, error: Callable[[], FatpackError]) -> None:
+        self.name = name
+        self.size = size
+        self.present = present
+        self._error = error
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Raise the error."""
+        raise self._error()
+
+    def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
+        """Raise the error."""
+        raise self._error()
+
+
+def refused(packed: View, size: int, error: Callable[[], FatpackError]) -> View:
+    """Return a view of ``size`` bytes, of which every read raises an error; also where there are none."""
+    name = Derived(f"image at {hexadecimal(packed.start)}")
+    source = _Refused(name, size, packed.source.present, error)
+    return View(source, 0, size, (*packed.chain, name))
+
+
+def _obfuscated(packed: View) -> Unsupported:
+    return Unsupported(
+        f"{FORMAT} at {hexadecimal(packed.offset(0))}: the image is obfuscated by its producer",
+        hint="only NVIDIA's linker reads it; the entry is copied as it is",
+        chain=packed.chain,
+    )
+
+
+def without_padding(data: View, kind: int) -> View:
+    """Return an image that is not compressed without the zeros behind it, as far as its form tells its length.
+
+    A text ends at its NUL, an ELF where its own headers say. LTO-IR and unknown kinds keep up to 7 zero bytes.
+    """
+    if kind in TEXTS:
+        start = max(len(data) - ALIGN, 0)
+        return data.slice(0, start + len(data.head(start, ALIGN).rstrip(b"\0")))
+    elf = elf_header(data, data.head(0, 64))
+    if elf is None:
+        return data
+    # ptxas writes one of the two tables last: mostly the header is all that has to be read.
+    end = max(elf.shoff + elf.shnum * elf.shentsize, elf.phoff + elf.phnum * elf.phentsize)
+    if end != len(data):
+        end = elf.extent()[0] or len(data)
+    return data.slice(0, min(end, len(data)))
+
+
+def is_refused(view: View) -> bool:
+    """Return whether the bytes of a view cannot be had."""
+    return isinstance(view.source, _Refused)

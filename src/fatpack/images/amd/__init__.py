@@ -1,0 +1,1 @@
+"""Code objects for AMD processors: what they are for, their kernels and metadata."""

@@ -1,0 +1,1 @@
+"""Cubins and PTX: what they are for and their kernels."""

@@ -1,0 +1,1 @@
+"""Kinds of sources: files, memory, inflated and streamed content."""

@@ -1,0 +1,1 @@
+"""Which containers and images are meant: addresses, selectors, bundle IDs."""

@@ -1,0 +1,254 @@
+"""Addresses: which bytes of which file a command means. One syntax for every command.
+
+=====================  ==========================================================================================
+``PATH``               a file
+``PATH(MEMBER)``       a member of an archive; ``PATH(INNER)(MEMBER)`` of an archive in an archive, also written
+                       ``PATH(INNER(MEMBER))``, as reports name such members
+``PATH#offset=N``      the bytes of a file from N on, ``PATH#offset=N&size=N`` so many of them; with a member between,
+                       as ``inspect -v`` prints it, N still counts from the start of the file
+=====================  ==========================================================================================
+
+A ``MEMBER`` is a name; ``NAME:2``, the second of several members with that name; or ``#3``, the member of number 3,
+counted from 0 as all positions are. What exists comes first: a file of exactly the whole text is a path, a member of
+exactly that name is a name.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fatpack import hosts
+from fatpack.errors import UsageError
+from fatpack.io.source import open_source
+from fatpack.model import Finding
+from fatpack.record import Record
+from fatpack.scanner import host_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from fatpack.hosts import Site
+    from fatpack.io.source import Source, View
+    from fatpack.model import Piece
+
+#: Names that an error lists
+_NAMED = 5
+
+
+class Address(Record):
+    """The parts of an address. ``members`` is what is in parentheses, "" for the file itself; ``offset`` and ``size``
+    are None where no bytes are named.
+    """
+
+    path: str
+    members: str = ""
+    offset: int | None = None
+    size: int | None = None
+
+
+class Place(Record):
+    """Where an address leads: the bytes, what they are called, and the archives around them, outermost first.
+
+    Each archive comes with the number of the member that leads on.
+    """
+
+    view: View
+    name: str
+    archives: tuple[tuple[View, int], ...] = ()
+
+    def around(self, pieces: Iterable[Piece]) -> Iterable[Piece]:
+        """Return the whole file with these pieces in the place of the bytes. Raises HostError, FormatError."""
+        if self.archives:
+            from fatpack.hosts import archive
+
+            for outer, number in reversed(self.archives):
+                pieces = archive.rewrite(outer, {number: list(pieces)})
+        return pieces
+
+
+def parse_address(text: str, *, ranges: bool = False) -> Address:
+    """Return the parts of an address; the file is looked for, and not opened. Raises UsageError.
+
+    With ``ranges`` an offset is understood, decimal, ``0x`` hexadecimal or ``0`` octal as in ROCm's addresses of code
+    objects; ``file://`` in front and percent-encoding in the path are understood then.
+    """
+    if os.path.lexists(text):
+        return Address(text)
+    offset = size = None
+    place = _offset_at(text) if ranges else -1
+    if place >= 0:
+        offset, size = _range(text, text[place + 1 :])
+        text = _unquoted(text[:place])
+    path = text
+    if text.endswith(")") and not os.path.lexists(text):
+        path = next((start for start in _starts(text) if start == "-" or os.path.lexists(start)), text)
+    members = text[len(path) + 1 : -1]
+    if path != text and not members:
+        raise UsageError(f"address {text!r}: the member has no name", hint=f"write {path} for the whole file")
+    return Address(path, members, offset, size)
+
+
+def _starts(text: str) -> Iterator[str]:
+    """Yield what may be the path in front of a member in parentheses, longest first."""
+    at = text.rfind("(")
+    while at > 0:
+        yield text[:at]
+        at = text.rfind("(", 0, at)
+
+
+def _offset_at(text: str) -> int:
+    """Return where the part with the offset starts, -1 if there is none."""
+    return max(text.rfind(f"{mark}offset=") for mark in "#?")
+
+
+def _unquoted(path: str) -> str:
+    if not path.startswith("file://"):
+        return path
+    from urllib.parse import unquote_to_bytes
+
+    return os.fsdecode(unquote_to_bytes(os.fsencode(path[len("file://") :])))
+
+
+def format_range(path: str, offset: int, size: int) -> str:
+    """Return the address of bytes in a file, as :func:`parse_address` reads it.
+
+    A path that is such an address itself gives way to its file, in which offsets count. One that could be misread, by
+    us, a shell or a terminal, is percent-encoded behind ``file://``, which is how ROCm writes all addresses of code
+    objects.
+    """
+    if _offset_at(path) >= 0:
+        address = parse_address(path, ranges=True)
+        path = f"{address.path}({address.members})" if address.members else address.path
+    if not path.isprintable() or any(char in " #?%&\"'$`\\*;|<>!" for char in path) or path.startswith("file:"):
+        from urllib.parse import quote_from_bytes
+
+        path = "file://" + quote_from_bytes(os.fsencode(path))
+    return f"{path}#offset={offset:#x}&size={size:#x}"
+
+
+def _range(text: str, query: str) -> tuple[int, int | None]:
+    values: dict[str, int] = {}
+    for part in query.split("&"):
+        key, _, value = part.partition("=")
+        if key not in ("offset", "size"):
+            raise UsageError(f"address {text!r}: unknown part {part!r}", hint="write PATH#offset=N&size=N")
+        if key in values:
+            raise UsageError(f"address {text!r}: {key} is given twice", hint="write PATH#offset=N&size=N")
+        values[key] = _number(text, value)
+    return values["offset"], values.get("size")
+
+
+def _number(text: str, value: str) -> int:
+    if not (value.isascii() and value.isalnum()):
+        value = ""
+    base = 16 if value[:2].lower() == "0x" else 8 if value[:1] == "0" and len(value) > 1 else 10
+    try:
+        number = int(value, base)
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise UsageError(f"address {text!r}: {value!r} is no number", hint="write PATH#offset=N&size=N")
+    return number
+
+
+def open_place(text: str, *, ranges: bool = False) -> tuple[Source, Place]:
+    """Open the file of an address and find the place in it: with ``ranges``, its bytes. Raises UsageError, ``OSError``.
+
+    Bytes that are named by their offset are called by the whole address.
+    """
+    address = parse_address(text, ranges=ranges)
+    source = open_source(address.path)
+    try:
+        place = find(source.view(), address)
+        if address.offset is not None:
+            view = named_bytes(place.view, address).replace(chain=(text,))
+            place = Place(view, text)
+        return source, place
+    except BaseException:
+        source.close()
+        raise
+
+
+def find(view: View, address: Address) -> Place:
+    """Return the place that an address names in its file. Raises UsageError, with what is there."""
+    archives: list[tuple[View, int]] = []
+    name, rest = view.source.name, address.members
+    while rest:
+        site, rest = _enter(view, rest)
+        assert site.index is not None
+        archives.append((view, site.index))
+        view, name = site.data, site.member or name
+    return Place(view, name, tuple(archives))
+
+
+def named_bytes(view: View, address: Address) -> View:
+    """Return the bytes at the offset of an address, in the file or member it names. Raises UsageError if outside."""
+    offset = address.offset or 0
+    end = view.end if address.size is None else offset + address.size
+    if not view.start <= offset <= end <= view.end:
+        whole = f"{view.start:#x} to {view.end:#x}" if view.start else f"{len(view):#x} bytes"
+        raise UsageError(f"{view.chain[0]}: {offset:#x} to {end:#x} is outside the file ({whole})")
+    return view.slice(offset - view.start, end - offset)
+
+
+def _enter(view: View, text: str) -> tuple[Site, str]:
+    """Return the member that an address names first, and what is left of the address."""
+    title = view.chain[-1] if view.chain else "the input"
+    if host_of(view) != "archive":
+        raise UsageError(f"{title} is no archive: it has no member {text}")
+    sites: list[Site] = []
+    findings: list[Finding] = []
+    for item in hosts.room("archive").locate(view):
+        (findings if isinstance(item, Finding) else sites).append(item)  # type: ignore[arg-type]
+    for name, rest in _readings(text):
+        site = _named(sites, name, title)
+        if site is not None:
+            return site, rest
+    present = [site.member or "" for site in sites[:_NAMED]]
+    more = [f"… {len(sites) - _NAMED} more"] if len(sites) > _NAMED else []
+    hint = f"present are {', '.join([*present, *more])}" if sites else "it has no members"
+    raise UsageError(f"{title} has no member {text}", hint="; ".join([hint, *(item.message for item in findings[:1])]))
+
+
+def _readings(text: str) -> Iterator[tuple[str, str]]:
+    """Yield (name of the member, rest of the address): names may hold parentheses, so the longest comes first."""
+    yield text, ""
+    at = text.rfind(")(")
+    while at >= 0:
+        yield text[:at], text[at + 2 :]
+        at = text.rfind(")(", 0, at)
+    if text.endswith(")"):
+        for start in _starts(text):
+            yield start, text[len(start) + 1 : -1]
+
+
+def _named(sites: Sequence[Site], name: str, title: str) -> Site | None:
+    """Return the one member that a name, with or without its occurrence, or a number stands for, if there is one."""
+    same = [site for site in sites if site.member == name]
+    if len(same) == 1:
+        return same[0]
+    if same:
+        raise _ambiguous(same, name, title)
+    base, colon, digits = name.rpartition(":")
+    same = [site for site in sites if colon and site.member == base]
+    if same and digits.isascii() and digits.isdigit():
+        if not 1 <= _count(digits) <= len(same):
+            raise UsageError(f"{title} has {len(same)} of the name {base}", hint=f"they are {base}:1 to :{len(same)}")
+        return same[_count(digits) - 1]
+    if name.startswith("#") and name[1:].isascii() and name[1:].isdigit():
+        return next((site for site in sites if site.index == _count(name[1:])), None)
+    return None
+
+
+def _count(digits: str) -> int:
+    """Return a number, or for one of more digits than any count has (Python refuses thousands) its first 20 digits."""
+    return int(digits.lstrip("0")[:20] or "0")
+
+
+def _ambiguous(same: Sequence[Site], name: str, title: str) -> UsageError:
+    choices = [f"({name}:{place}) or (#{site.index}), {len(site.data)} bytes" for place, site in enumerate(same, 1)]
+    more = [f"… {len(choices) - _NAMED} more"] if len(choices) > _NAMED else []
+    return UsageError(
+        f"{title} has {len(same)} members of the name {name}", hint="write " + "; ".join([*choices[:_NAMED], *more])
+    )

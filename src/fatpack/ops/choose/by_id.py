@@ -1,0 +1,132 @@
+"""Choosing an image by bundle ID: the exact ID first, then the compatible one, and in words why.
+
+clang-offload-bundler takes the first compatible entry in the order of a hash table, so that what it hands out can
+change with the names of other entries, and processors that it does not know are all one to it. Here the entry with the
+very ID wins, then one whose normal form is the same, then of the compatible ones the one that names most features.
+"""
+
+from __future__ import annotations
+
+from fatpack.errors import TargetError, UsageError, shortened
+from fatpack.formats.clang_bundle.ids.bundle_id import compatible, id_for, parse_id, stored_id
+from fatpack.record import Record
+from fatpack.target import check_target_id, is_amdgpu
+from fatpack.target.vocabulary import vocabulary
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from fatpack.model import Image, Target
+    from fatpack.scanner import FoundImage
+
+
+class Choice(Record):
+    """What was chosen for a request, and why; ``others`` are the IDs that would have been compatible as well."""
+
+    request: str
+    image: FoundImage
+    reason: str
+    others: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The choice in words."""
+        also = f" (also compatible: {', '.join(self.others)})" if self.others else ""
+        return shortened(f"{self.request}: chose {bundle_id(self.image.image)}, {self.reason}{also}")
+
+
+def bundle_id(image: Image) -> str:
+    """Return the stored bundle ID of an image, or the one it would have in a bundle; "" if no bundle can name it."""
+    stored = image.attrs.get("id")
+    if stored is not None:
+        return stored
+    try:
+        return id_for(image.target)
+    except UsageError:
+        return ""
+
+
+def choose(images: Iterable[FoundImage], request: str, *, hip_openmp: bool = False) -> list[Choice]:
+    """Return the images of one container that a bundle ID means: none, one, or all that have the very same ID.
+
+    ``hip_openmp`` lets HIP and OpenMP stand for each other, as ``-hip-openmp-compatible`` does.
+    """
+    _check(request)
+    candidates = [(spelling, image) for image in images if (spelling := bundle_id(image.image))]
+    exact = [image for spelling, image in candidates if spelling == request]
+    if exact:
+        return [Choice(request, image, "its exact ID") for image in exact]
+    normal = stored_id(request)
+    same = [image for spelling, image in candidates if stored_id(spelling) == normal]
+    if same:
+        return [Choice(request, image, f"the same ID in normal form ({normal})") for image in same]
+    fitting = [pair for pair in candidates if compatible(pair[0], request, hip_openmp=hip_openmp)]
+    if not fitting or impossible(request):
+        return []
+    spelling, image = max(fitting, key=lambda pair: len(parse_id(pair[0]).target.features))
+    others = tuple(dict.fromkeys(other for other, _ in fitting if other != spelling))
+    return [Choice(request, image, _why(spelling, request), others)]
+
+
+def _check(request: str) -> None:
+    """Raise UsageError for a bundle ID whose features are no switches: nothing could tell what it asks for."""
+    names = set()
+    for feature in parse_id(request).target.features:
+        name, sign = feature[:-1], feature[-1]
+        if sign not in "+-" or not name:
+            raise UsageError(f"bundle ID {request}: feature {feature!r} does not end in + or -")
+        if name in names:
+            raise UsageError(f"bundle ID {request}: feature {name!r} is given twice")
+        names.add(name)
+
+
+def impossible(request: str) -> str:
+    """Return why no image can be compatible with a bundle ID: its processor has no such feature; "" if it may be.
+
+    clang-offload-bundler does not hand out anything for such an ID either, but for an entry of that very ID. Of
+    processors that are not known, any feature may be.
+    """
+    target = parse_id(request).target
+    if not target.triple:
+        return "a bundle ID is KIND-TRIPLE or KIND-TRIPLE-ARCH; an architecture alone is what --arch takes"
+    return feature_problem(target)
+
+
+def feature_problem(target: Target) -> str:
+    """Return what is wrong with the features of a target ID; "" for none, and for those of unknown processors."""
+    if not target.features:
+        return ""
+    if not is_amdgpu(target.triple):
+        return f"features are for AMD GPUs, and {target.triple} has none"
+    try:
+        check_target_id(target.arch)
+    except TargetError as error:
+        is_known = target.processor in vocabulary().amd
+        return f"{error.problem}; {error.hint}" if is_known else ""
+    return ""
+
+
+def _why(spelling: str, request: str) -> str:
+    have, want = parse_id(spelling), parse_id(request)
+    reasons = []
+    if have.kind != want.kind:
+        reasons.append(f"{have.kind} serves {want.kind}")
+    if have.triple != want.triple:
+        reasons.append(f"{have.triple} is compatible with {want.triple}")
+    missing = [feature for feature in want.target.features if feature not in have.target.features]
+    if missing:
+        reasons.append(f"it leaves {' and '.join(feature[:-1] for feature in missing)} open")
+    return f"which is compatible: {'; '.join(reasons) or 'spelled differently'}"
+
+
+def missing(choices: Sequence[Choice], requests: Sequence[str]) -> list[str]:
+    """Return the requested IDs for which nothing was chosen, in order."""
+    found = {choice.request for choice in choices}
+    return [request for request in dict.fromkeys(requests) if request not in found]
+
+
+def reason(requests: Iterable[str]) -> str:
+    """Return why nothing can serve some of the IDs, in words that go behind them; "" if something could."""
+    words = dict.fromkeys(filter(None, map(impossible, requests)))
+    return f" ({'; '.join(words)})" if words else ""

@@ -1,0 +1,186 @@
+"""The one selector: which images a command means. The same flags, with the same meaning, in every command."""
+
+from __future__ import annotations
+
+from fatpack import images
+from fatpack.errors import FormatError, Unsupported, UsageError, shortened
+from fatpack.record import Record
+from fatpack.scanner import Found
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.model import Finding
+    from fatpack.ops.choose.by_id import Choice
+    from fatpack.scanner import FoundImage
+
+
+class Selector(Record):
+    """Conditions on an image; empty ones hold for every image, several values of one are alternatives.
+
+    ``arch``, ``triple``, ``offload`` and ``form`` are shell patterns (``sm_9*``). An ``arch`` pattern without a
+    colon also matches the processor alone: ``gfx90a`` finds ``gfx90a:xnack+``. A pattern behind ``!`` is an exception,
+    and exceptions alone mean all other values; what has none, as a host no arch, is not meant then. AMD's targets may
+    be given as LLVM 22 or as LLVM 23 spells them: ``amdgpu9.0a-amd-amdhsa`` is ``amdgcn-amd-amdhsa`` with gfx90a.
+    ``kernel`` is a regular expression that one of the image's kernel names must contain. ``container`` and ``index``
+    are positions as ``inspect`` prints them: the n-th container of the file, the n-th image in it. ``id`` are bundle
+    IDs: in every container the image of that very ID is meant, else the compatible one (``fatpack.ops.by_id``);
+    ``hip_openmp`` lets HIP and OpenMP stand for each other there.
+    """
+
+    arch: str | tuple[str, ...] = ()
+    triple: str | tuple[str, ...] = ()
+    offload: str | tuple[str, ...] = ()
+    form: str | tuple[str, ...] = ()
+    kernel: str | None = None
+    container: int | None = None
+    index: int | None = None
+    id: str | tuple[str, ...] = ()
+    hip_openmp: bool = False
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The bundle IDs, also of a selector that was made with a single one."""
+        return (self.id,) if isinstance(self.id, str) else self.id
+
+    def is_empty(self) -> bool:
+        """Return whether every image is meant."""
+        return self == Selector()
+
+    def describe(self) -> str:
+        """Return the conditions as the command line spells them."""
+        words = []
+        for name in type(self)._fields:
+            value = getattr(self, name)
+            option = f"--{name.replace('_', '-')}"
+            if isinstance(value, bool):
+                words += [option] if value else []
+                continue
+            words += [
+                f"{option}={item}" for item in (value if isinstance(value, tuple) else [value]) if item is not None
+            ]
+        return " ".join(words)
+
+    def matches(self, found: FoundImage) -> bool:
+        """Return whether an image fulfils the conditions on itself; positions are the caller's to check."""
+        from fatpack.target.triple import as_llvm22, spellings
+
+        target = found.image.target
+        checks = (
+            (self.arch, (as_llvm22(target.triple, target.arch)[1], *filter(None, [target.arch]))),
+            (self.triple, spellings(target.triple, target.arch)),
+            (self.offload, (target.offload,)),
+            (self.form, (found.form,)),
+        )
+        for patterns, values in checks:
+            alternatives = (patterns,) if isinstance(patterns, str) else patterns
+            if alternatives and not _one_of(alternatives, values):
+                return False
+        return self.kernel is None or self._has_kernel(found)
+
+    def _has_kernel(self, found: FoundImage) -> bool:
+        import re
+
+        try:
+            expression = re.compile(self.kernel or "")
+        except re.error as error:
+            raise UsageError(f"--kernel {self.kernel!r} is no regular expression: {error}") from error
+        try:
+            names = images.kernels(found.image.data, found.form)  # type: ignore[arg-type]
+        except (FormatError, Unsupported):  # a damaged symbol table: `inspect` reports it
+            return False
+        return any(expression.search(name) for name in names)
+
+
+def _one_of(patterns: Sequence[str], values: Sequence[str]) -> bool:
+    """Return whether a value matches one of the patterns, and none of the exceptions among them.
+
+    ``values`` are the spellings of that one value.
+    """
+    exceptions = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
+    if exceptions and (not values[0] or any(_matches(pattern, value) for pattern in exceptions for value in values)):
+        return False
+    return len(exceptions) == len(patterns) or any(_matches(pattern, value) for pattern in patterns for value in values)
+
+
+def _matches(pattern: str, value: str) -> bool:
+    if pattern == value:
+        return True
+    if not any(char in pattern for char in "*?["):
+        return ":" not in pattern and value.partition(":")[0] == pattern
+    from fnmatch import fnmatchcase
+
+    return fnmatchcase(value, pattern) or (":" not in pattern and fnmatchcase(value.partition(":")[0], pattern))
+
+
+def select(items: Sequence[Found | Finding], selector: Selector) -> Iterator[tuple[str, Found, FoundImage]]:
+    """Yield (position, container, image) for every image the selector means.
+
+    The position is as ``inspect`` prints it: ``2.0`` is image 0 of container 2 of the file, ``2.0/0.1`` image 1 of
+    container 0 inside that image. Images inside images are only meant when they match themselves, and not by
+    container and index, which count from the outside.
+    """
+    matching = _matching(items, selector)
+    if not selector.id:
+        yield from matching
+        return
+    rows = list(matching)
+    chosen = {id(choice.image) for choice in _choices(rows, selector)}
+    yield from (row for row in rows if id(row[2]) in chosen)
+
+
+def choices(items: Sequence[Found | Finding], selector: Selector) -> list[Choice]:
+    """Return what the bundle IDs of a selector mean in every container, with the reasons, in file order."""
+    return list(_choices(list(_matching(items, selector)), selector))
+
+
+def _choices(rows: Sequence[tuple[str, Found, FoundImage]], selector: Selector) -> Iterator[Choice]:
+    from fatpack.ops.choose.by_id import choose
+
+    containers: dict[int, list[FoundImage]] = {}
+    for _, found, image in rows:
+        containers.setdefault(id(found), []).append(image)
+    for images_of in containers.values():
+        for request in dict.fromkeys(selector.ids):
+            yield from choose(images_of, request, hip_openmp=selector.hip_openmp)
+
+
+def _matching(items: Sequence[Found | Finding], selector: Selector) -> Iterator[tuple[str, Found, FoundImage]]:
+    """Yield the images that fulfil all conditions but the bundle IDs."""
+    by_place = selector.container is not None or selector.index is not None
+    for position, found, image in positions(items):
+        outer, _, inner = position.partition("/")
+        container, _, index = outer.partition(".")
+        if by_place and inner:
+            continue
+        if selector.container is not None and int(container) != selector.container:
+            continue
+        if selector.index is not None and int(index) != selector.index:
+            continue
+        if selector.matches(image):
+            yield position, found, image
+
+
+def positions(items: Sequence[Found | Finding], prefix: str = "") -> Iterator[tuple[str, Found, FoundImage]]:
+    """Yield (position, container, image) for every image, those inside an image right after it."""
+    containers = (item for item in items if isinstance(item, Found))
+    for number, found in enumerate(containers):
+        for index, image in enumerate(found.images):
+            position = f"{prefix}{number}.{index}"
+            yield position, found, image
+            yield from positions(image.inside, f"{position}/")
+
+
+def describe(position: str, found: FoundImage) -> str:
+    """Return an image in a few words: position, offload model, triple, arch and form, as far as they are known."""
+    target = found.image.target
+    offload = "" if target.offload == "none" else target.offload
+    return shortened(" ".join(word for word in (position, offload, target.triple, target.arch, found.form) if word))
+
+
+def present_ids(items: Sequence[Found | Finding]) -> list[str]:
+    """Return the bundle IDs of all images that can have one, each once, in order."""
+    from fatpack.ops.choose.by_id import bundle_id
+
+    return list(dict.fromkeys(filter(None, (bundle_id(image.image) for _, _, image in positions(items)))))

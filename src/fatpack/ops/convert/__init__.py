@@ -1,0 +1,1 @@
+"""Containers of one format to containers of another."""

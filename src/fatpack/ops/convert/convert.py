@@ -1,0 +1,267 @@
+"""Converting between containers: every image with all that is said about it, or a list of what would be lost.
+
+An offload binary says more than a bundle: a kind of image, flags and any number of keys, where a bundle has one ID. The
+ID itself, which an offload binary has no place for, travels as a key ``id`` unless triple, arch and kind give the same
+one again; so a bundle becomes offload binaries and those the same bundle. How images are laid out (alignment,
+compression, comments of text bundles) is not content: it is chosen anew. What is special about CUDA fat binaries is in
+``fatbin_conversion``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from fatpack.errors import FormatError, Unsupported, UsageError
+from fatpack.formats.clang_bundle.ids.bundle_id import id_for, parse_id
+from fatpack.formats.cuda_fatbin.stored import Entry as FatbinEntry
+from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, ImageOption, image_from
+from fatpack.formats.offload_binary.layout import EXTENSIONS, FORMS, IMAGE_KINDS
+from fatpack.formats.offload_binary.stored import Entry
+from fatpack.io.sharing import refuse_shared
+from fatpack.io.source import View
+from fatpack.io.sources.pieces import PiecesSource
+from fatpack.model import Finding, Image
+from fatpack.ops.choose.by_id import bundle_id
+from fatpack.ops.choose.presence import NothingSelected, instead
+from fatpack.ops.choose.select import describe, select
+from fatpack.ops.convert.fatbins import fatbins, keys_of
+from fatpack.ops.extract import pieces_of
+from fatpack.ops.pack.formats import Packed, pack_as
+from fatpack.ops.writing import apart
+from fatpack.parallel import Tasks
+from fatpack.record import Record
+from fatpack.scanner import Found
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import TypeVar
+
+    from fatpack.model import Piece
+    from fatpack.ops.choose.select import Selector
+    from fatpack.ops.pack.formats import PackOptions
+    from fatpack.scanner import FoundImage
+
+    Made = TypeVar("Made")
+
+#: image form → image kind of offload binaries
+_KINDS = {form: kind for kind, form in FORMS.items()} | {"code-object": 1}
+
+
+class Conversion(Record):
+    """Images of one format as containers of another; ``losses`` says what does not come along, one line each."""
+
+    packed: Packed
+    image_count: int
+    losses: tuple[str, ...] = ()
+
+
+def convert(items: Sequence[Found | Finding], selector: Selector, format: str, options: PackOptions) -> Conversion:
+    """Return the selected images as containers of a format (a key of ``fatpack.ops.pack.FORMATS``).
+
+    Offload binaries are made one by one. Of bundles there is one for each bundle the images come from and one for those
+    of all other containers; where an ID would occur twice another one begins, as those of object files follow each
+    other in a program; so it is with fat binaries. Of a fat object that was merged of several, the n-th images for all
+    IDs make one bundle, and the object itself is in the first of them.
+
+    Raises NothingSelected if there are no images, Unsupported for images that the format cannot hold, each of them or
+    together, UsageError for options that mean nothing, FormatError for damage.
+    """
+    chosen, losses = _chosen(items, selector)
+    if format == "cir":
+        modules = [_made(item, _for_cir) for item in chosen]
+        return Conversion(pack_as(format, modules, options), len(modules), tuple(losses))
+    if format == "fatbin":
+        return _fatbins(chosen, losses, options)
+    if format != "bundle":
+        images = [_made(item, lambda item: _for_offload_binary(item, losses)) for item in chosen]
+        return Conversion(_packed(format, images, options), len(images), tuple(losses))
+    groups = _bundles(chosen, losses)
+    # Only compressing is worth threads; everything else is packed without reading the images.
+    tasks = [_bundle(format, group.values(), options) for group in groups]
+    with Tasks(tasks, threads=None if options.compression else 1) as running:
+        packed = list(running)
+    if len(packed) == 1:
+        return Conversion(packed[0], len(chosen), tuple(losses))
+    if any(part.verify or part.is_text for part in packed):
+        raise Unsupported(
+            f"the images make {len(packed)} bundles, and only binary ones can follow each other in a file",
+            hint="select those of one bundle with --container",
+        )
+    pieces = tuple(piece for part in packed for piece in _aligned(part, options.align or 1))
+    findings = tuple(item for part in packed for item in part.findings)
+    return Conversion(Packed(pieces, findings), len(chosen), tuple(losses))
+
+
+def _fatbins(chosen: Sequence[_Chosen], losses: list[str], options: PackOptions) -> Conversion:
+    rows = [(item.position, item.container, item.found, item.data) for item in chosen]
+    groups = _made(chosen[0], lambda _: fatbins(rows, losses))
+    parts = [pack_as("fatbin", group, options) for group in groups]
+    pieces = tuple(piece for part in parts for piece in part.pieces)
+    findings = tuple(item for part in parts for item in part.findings)
+    notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
+    kept = sum(map(len, groups)) - sum(part.left_out for part in parts)
+    return Conversion(Packed(pieces, findings, notes=notes), kept, tuple(losses))
+
+
+def _made(item: _Chosen, make: Callable[[_Chosen], Made]) -> Made:
+    """Return what is made of an image. Raises Unsupported, with file and image, where the format cannot hold it."""
+    try:
+        return make(item)
+    except UsageError as error:
+        problem, hint = error.problem, error.hint
+        if not problem.startswith("image "):
+            problem, hint = f"{item.title}: {problem}", "select the others, with --offload, --form or --arch"
+        raise Unsupported(problem, hint=hint, chain=item.container.view.chain) from error
+
+
+def _bundle(format: str, images: Iterable[Image], options: PackOptions) -> Callable[[], Packed]:
+    return lambda: _packed(format, list(apart(images)), options)
+
+
+def _packed(format: str, images: Sequence[Image], options: PackOptions) -> Packed:
+    """Return images as containers. Raises Unsupported where they exclude each other, or one cannot be named there."""
+    try:
+        return pack_as(format, images, options)
+    except UsageError as error:
+        # With options that mean nothing, no images at all fail as well: that is the caller's fault.
+        pack_as(format, (), options)
+        hint = error.hint or "select the others, with --arch or --offload"
+        raise Unsupported(error.problem, hint=hint, chain=error.chain) from error
+
+
+def _bundles(chosen: Sequence[_Chosen], losses: list[str]) -> list[dict[str, Image]]:
+    """Return the images of every bundle to make, by ID."""
+    groups: list[dict[str, Image]] = []
+    first, counts, last = 0, Counter[str](), None
+    for item in chosen:
+        image = _made(item, lambda item: _for_bundle(item, losses))
+        id = image.attrs["id"]
+        flavour, before = (found and found.container.attrs.get("flavour") for found in (item.container, last))
+        if item.container is not last and (flavour or before):
+            first, counts = len(groups), Counter()
+        # Merged fat objects hold all images for one ID before those for the next.
+        place = first + counts[id] if flavour == "object" else max(first, len(groups) - 1)
+        if flavour != "object" and place < len(groups) and id in groups[place]:
+            place += 1
+        if place == len(groups):
+            groups.append({})
+        groups[place][id] = image
+        counts[id] += 1
+        last = item.container
+    return groups
+
+
+def _aligned(packed: Packed, align: int) -> Iterator[Piece]:
+    """Yield a bundle so that the next one starts at a multiple of the alignment."""
+    yield from packed.pieces
+    yield bytes(-sum(map(len, packed.pieces)) % align)
+
+
+class _Chosen(Record):
+    """An image to convert: where it is, in words and as a container, and its bytes."""
+
+    position: str
+    container: Found
+    found: FoundImage
+    data: View
+
+    @property
+    def title(self) -> str:
+        return f"image {describe(self.position, self.found)}"
+
+
+def _chosen(items: Sequence[Found | Finding], selector: Selector) -> tuple[list[_Chosen], list[str]]:
+    """Return the selected images with their containers and bytes, and what is lost of the containers around them."""
+    for item in items:
+        if isinstance(item, Finding) and item.severity == "error":
+            hint = "nothing was converted; extract gets out what is intact"
+            raise FormatError(item.message, offset=item.span.start, hint=hint, chain=item.span.source)
+    chosen, losses = [], []
+    glued = {item.span for item in items if isinstance(item, Finding) and item.code == "FP1314"}
+    seen: set[int] = set()
+    for position, found, image in select(items, selector):
+        # What an image holds in turn goes with it.
+        if "/" in position:
+            continue
+        chosen.append(_Chosen(position, found, image, _bytes_of(found, image)))
+        if image.image.span in glued:
+            losses.append(f"{chosen[-1].title}: that it is several images, which ld -r has glued together")
+        if id(found) not in seen:
+            seen.add(id(found))
+            unknown = sum(span.size for span in found.container.unknown)
+            if unknown:
+                number = position.partition(".")[0]
+                losses.append(f"container {number}: {unknown} bytes that no field of the format describes")
+    if not chosen:
+        asked = f" that match {selector.describe()}" if not selector.is_empty() else ""
+        raise NothingSelected(f"no images to convert{asked}", hint=instead(items, selector))
+    refuse_shared(item.data for item in chosen)
+    return chosen, losses
+
+
+def _bytes_of(found: Found, image: FoundImage) -> View:
+    """Return an image as a file of its own, which is not always the bytes that the container holds."""
+    pieces = list(pieces_of(found, image))
+    if len(pieces) == 1 and isinstance(pieces[0], View):
+        return pieces[0]
+    return PiecesSource(pieces, found.view.chain[-1] if found.view.chain else "").view()
+
+
+def _for_offload_binary(item: _Chosen, losses: list[str]) -> Image:
+    found, image = item.found, item.found.image
+    if isinstance(image.record, Entry):
+        return image
+    target = image.target
+    pairs = {"triple": target.triple, "arch": target.arch, **keys_of(item.position, item.found, losses)}
+    if target.offload in OFFLOAD_WORDS:
+        pairs["kind"] = target.offload
+    elif target.offload not in ("host", "none") and "id" not in pairs:
+        losses.append(f"{item.title}: the programming model {target.offload!r}")
+    if "id" in pairs and pairs["id"] == _derived_id(image):
+        del pairs["id"]
+    kept = tuple((key, value) for key, value in pairs.items() if value)
+    # The image kind follows the file's extension, as in everything else that makes offload binaries.
+    name = f"image.{EXTENSIONS.get(_KINDS.get(found.form, 0), '')}"
+    return image_from(ImageOption((name,), (("file", name), *kept)), name, item.data)
+
+
+def _derived_id(image: Image) -> str:
+    """Return the bundle ID that the target gives when it comes back from an offload binary; "" for none."""
+    if image.target.offload == "host":
+        return ""
+    try:
+        return id_for(image.target)
+    except UsageError:
+        return ""
+
+
+def _for_cir(item: _Chosen) -> Image:
+    """Return a module of a CIR container as it is, any other image as a module if it is MLIR text."""
+    image = item.found.image
+    if item.container.container.format == "cir-offload-container":
+        return image
+    if item.found.form != "cir":
+        raise UsageError(f"{item.title} is no MLIR module", hint="a CIR container holds nothing else")
+    return image.replace(data=item.data, attrs={"id": bundle_id(image)}, record=None)
+
+
+def _for_bundle(item: _Chosen, losses: list[str]) -> Image:
+    image, data = item.found.image, item.data
+    attrs = dict(keys_of(item.position, item.found, losses))
+    target, record = image.target, image.record
+    if target.offload == "cuda" and "id" not in attrs:
+        # Bundles of NVIDIA's images are OpenMP's; no bundle knows CUDA.
+        losses.append(f"{item.title}: the programming model 'cuda', in place of which the bundle says openmp")
+        target = target.replace(offload="openmp")
+    if isinstance(record, FatbinEntry):
+        losses += [f"{item.title}: the key {key}={value}" for key, value in attrs.items()]
+    spelling = attrs.pop("id", None) or id_for(target)
+    if isinstance(record, Entry):
+        losses += [f"{item.title}: the key {key}={value}" for key, value in attrs.items()]
+        if record.flags:
+            losses.append(f"{item.title}: the flags {record.flags:#x}")
+        if record.image_kind and record.image_kind != _KINDS.get(item.found.recognised.form):
+            name = IMAGE_KINDS.get(record.image_kind, "unknown")
+            losses.append(f"{item.title}: that its kind is {record.image_kind} ({name}), which its bytes do not tell")
+    return Image(parse_id(spelling).target, "", data, len(data), len(data), data.span(), attrs={"id": spelling})

@@ -1,0 +1,1 @@
+"""Embedding, replacing and removing containers in hosts, archives and bare files."""

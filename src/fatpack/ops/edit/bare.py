@@ -1,0 +1,120 @@
+"""Containers that are files of their own: what is left of such a file without some images, and the check of it."""
+
+from __future__ import annotations
+
+from fatpack.errors import FormatError, HostError, Unsupported, UsageError
+from fatpack.io import limits
+from fatpack.model import Finding
+from fatpack.scanner import scan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.io.source import View
+    from fatpack.model import Image, Piece
+    from fatpack.scanner import Found
+
+#: LIMIT: no loader asks for more than a page, which is what HIP's bundles are aligned to
+_LARGEST_ALIGN = 4096
+
+#: compressed offload binaries leave the zeros up to here out of their size; more of them have no known purpose
+_END_ALIGN = 8
+
+
+def without(view: View, inside: Sequence[Found], kept: Sequence[Sequence[Piece] | None]) -> list[Piece]:
+    """Return the file with other bytes for its containers, of which those without any are left out.
+
+    Zeros in front of a container go with it, and where sizes change they are as many as its alignment needs again;
+    bytes that belong to nothing stay. Raises UsageError if nothing would stay, HostError for a container that the file
+    does not hold as such.
+    """
+    if not any(content is not None for content in kept):
+        raise UsageError(
+            "all images are meant, and nothing would be left of the file",
+            hint="select fewer, or delete it",
+            chain=view.chain,
+        )
+    pieces: list[Piece] = []
+    at = size = 0
+    for found, content in zip(inside, kept, strict=True):
+        if found.view.source is not view.source or found.host != "raw":
+            raise HostError(
+                "the container is a string in a text, which is not edited",
+                hint="extract it with --containers, and edit that",
+                chain=view.chain,
+            )
+        start = found.view.start - view.start
+        if start < at:
+            raise FormatError("two containers overlap", offset=found.view.offset(0), chain=view.chain)
+        gap: Piece = view.slice(at, start - at)
+        if view.is_zero(at, start - at):
+            gap = b"" if content is None else bytes(_padding(size, start, start - at, _LARGEST_ALIGN))
+        own = content or ()
+        pieces += [gap, *own]
+        size += len(gap) + sum(map(len, own))
+        at = found.view.end - view.start
+    tail: Piece = view.slice(at, len(view) - at)
+    if view.is_zero(at):
+        tail = b"" if kept[-1] is None else bytes(_padding(size, len(view), len(view) - at, _END_ALIGN))
+    return [*pieces, tail]
+
+
+def _padding(at: int, start: int, gap: int, largest: int) -> int:
+    """Return how many zeros go in front of what comes to ``at`` then, and was at ``start``, behind ``gap`` zeros.
+
+    It stays aligned as it was, if its alignment is what the zeros were for: then there are fewer than that.
+    """
+    align = min(start & -start, largest)
+    return -at % align if 0 < gap < align else gap if at else 0
+
+
+def verify(before: View, after: View) -> None:
+    """Raise HostError unless every image of the container afterwards is one from before, in the same order.
+
+    A file without any must be as it was. Content is compared too, but for modules of CIR containers, whose text is put
+    together anew.
+    """
+    kept = _images(before)
+    is_empty = True
+    for image, view in _images(after):
+        is_empty = False
+        if not any(_is_same(image, view, *other) for other in kept):
+            what = image.target.spelling or image.target.canonical or "without a target"
+            raise HostError(f"the image {what} is not what it was in the container before", chain=after.chain)
+    if is_empty and not is_same(before, after):
+        raise HostError("no image is left", chain=after.chain)
+
+
+def _images(whole: View) -> Iterator[tuple[Image, View | None]]:
+    """Yield the images of a file with their bytes, None for text. Raises HostError for damage."""
+    for item in scan(whole):
+        if not isinstance(item, Finding):
+            is_text = item.container.format == "cir-offload-container"
+            yield from ((image, None if is_text else _bytes(whole, image)) for image in item.container.images)
+        elif item.severity == "error":
+            raise HostError(f"the container cannot be read: {item.message}", chain=whole.chain)
+
+
+def _bytes(whole: View, image: Image) -> View:
+    """Return the bytes of an image, as they are stored if nobody can inflate them."""
+    data: View = image.data  # type: ignore[assignment]  # every parsed image is a View
+    try:
+        data.head(0, 1)
+    except Unsupported:
+        return whole.slice(image.span.start - whole.start, image.span.size)
+    return data
+
+
+def _is_same(image: Image, view: View | None, other: Image, old: View | None) -> bool:
+    if image.target != other.target or view is None or old is None:
+        return image.target == other.target
+    return is_same(view, old)
+
+
+def is_same(first: View, second: View) -> bool:
+    """Return whether two views hold the same bytes, block by block."""
+    if len(first) != len(second):
+        return False
+    blocks = range(0, len(first), limits.CHUNK)
+    return all(first.head(at, limits.CHUNK) == second.head(at, limits.CHUNK) for at in blocks)

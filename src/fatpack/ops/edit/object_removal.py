@@ -1,0 +1,147 @@
+"""Images taken out of an object: what becomes of its sections, and of those that say something about the images."""
+
+from __future__ import annotations
+
+from fatpack.elf import header
+from fatpack.errors import HostError
+from fatpack.formats.clang_bundle import target_symbols
+from fatpack.formats.clang_bundle.stored import SectionEntry
+from fatpack.model import Finding
+from fatpack.ops import writing
+from fatpack.ops.edit.edit import editor
+from fatpack.scanner import Found
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from fatpack.hosts import Site
+    from fatpack.io.source import View
+    from fatpack.model import Image, Piece
+
+    Changes = dict[int, Sequence[Piece] | None]
+
+#: sections in which DPC++ notes the sizes of a target's images, and the symbols of all targets
+_SIZES, _SYMBOLS = "__CLANG_OFFLOAD_BUNDLE_SIZE__", ".tgtsym"
+
+#: formats that a program registers, so that its code points at every container of a section
+_REGISTERED = ("clang-offload-bundle", "cuda-fatbin")
+
+
+def without(view: View, found: Sequence[Found], meant: Collection[int]) -> Iterable[Piece]:
+    """Return an object without some of its images; ``meant`` are the ``id()`` of those, as they were found.
+
+    Of a fat object the sizes and symbols that are noted about images go with them. Raises HostError, with advice.
+    """
+    room = editor(view)
+    sites = [site for site in room.locate(view) if not isinstance(site, Finding) and site.index is not None]
+    by_section: dict[int | None, list[Found]] = {}
+    for item in found:
+        by_section.setdefault(item.index, []).append(item)
+    changes: Changes = {}
+    _refuse_others(view, found, {site.index for site in sites}, meant)
+    for site in sites:
+        inside = by_section.get(site.index, [])
+        if any(id(image) in meant for item in inside for image in item.images):
+            changes[site.index] = _section(site, inside, meant)  # type: ignore[index]  # it has a number
+    for item in by_section.get(None, []):
+        if item.container.attrs.get("flavour") == "object":
+            changes |= _fat_object(view, item, sites, meant)
+    try:
+        return room.edit(view, changes)
+    except HostError as error:
+        advice = _advice(view, by_section, changes)
+        if not advice:
+            raise
+        raise HostError(error.problem, hint=advice, chain=error.chain) from error
+
+
+def _refuse_others(view: View, found: Sequence[Found], known: Collection[int | None], meant: Collection[int]) -> None:
+    """Raise HostError if an image lies among a program's own data, where only a record that registers it leads."""
+    for item in found:
+        if item.index is None or item.index in known:
+            continue
+        if any(id(image) in meant for image in item.images):
+            place = f"{item.container.format} at {item.container.span.start:#x} in {item.section or 'a section'}"
+            raise HostError(
+                f"the {place} lies among the object's own data, which is not edited",
+                hint="code refers to it when the program starts; build the object without it",
+                chain=view.chain,
+            )
+
+
+def _section(site: Site, inside: Sequence[Found], meant: Collection[int]) -> list[Piece] | None:
+    """Return what stays of a section as pieces, None if nothing but padding does."""
+    data, at = site.data, 0
+    pieces: list[Piece] = []
+    has_content = False
+    for found, content in zip(inside, writing.without(inside, meant), strict=True):
+        start, end = found.view.start - data.start, found.view.end - data.start
+        gap = data.slice(at, start - at)
+        pieces += [gap, *(content or ())]
+        has_content = has_content or content is not None or not gap.is_zero()
+        at = end
+    tail = data.slice(at, len(data) - at)
+    return [*pieces, tail] if has_content or not tail.is_zero() else None
+
+
+def _fat_object(view: View, found: Found, sites: Sequence[Site], meant: Collection[int]) -> Changes:
+    """Return the changes to the sections of a fat object, each of which holds one image, or several after ``ld -r``."""
+    images: dict[int, list[tuple[Image, bool]]] = {}
+    for item in found.images:
+        if isinstance(item.image.record, SectionEntry):
+            images.setdefault(item.image.record.section, []).append((item.image, id(item) not in meant))
+    changes: Changes = {}
+    #: bundle ID → which of its images stay, where some do not
+    kept: dict[str, list[bool]] = {}
+    for number, inside in images.items():
+        stays = [is_kept for _, is_kept in inside]
+        if not all(stays):
+            changes[number] = [image.data for image, is_kept in inside if is_kept] or None
+            kept.setdefault(inside[0][0].attrs["id"], []).extend(stays)
+    return changes | dict(_notes(view, sites, kept))
+
+
+def _notes(
+    view: View, sites: Iterable[Site], kept: Mapping[str, Sequence[bool]]
+) -> Iterator[tuple[int, Sequence[Piece] | None]]:
+    """Yield the changes to sections that note sizes and symbols of the images."""
+    gone = frozenset(id for id, stays in kept.items() if not any(stays))
+    for site in sites:
+        name, data = site.section or "", site.data
+        assert site.index is not None
+        if name.startswith(_SIZES) and (stays := kept.get(name.removeprefix(_SIZES))):
+            # One size for each image, or sizes of which none can be trusted: those stay as long as an image does.
+            if not any(stays):
+                yield site.index, None
+            elif len(data) == 8 * len(stays):
+                yield site.index, [data.slice(8 * at, 8) for at, is_kept in enumerate(stays) if is_kept]
+        elif name == _SYMBOLS and gone:
+            left = target_symbols.without(data, gone)
+            if left is not None:
+                # QUIRK(DPC++): in COFF objects linkers keep the section, which is not taken out then: it is emptied.
+                empty = None if view.head(0, 4) == b"\x7fELF" else [b"\0"]
+                yield site.index, [left] if left.strip(b"\0") else empty
+
+
+def _advice(view: View, by_section: Mapping[int | None, Sequence[Found]], changes: Changes) -> str:
+    """Return what to do instead of an edit that the host refused; "" where the host's own words say all."""
+    elf = header(view, view.head(0, 64))
+    if elf is not None and elf.type != 1:
+        return ""
+    for number, content in changes.items():
+        inside = [item for item in by_section.get(number, ()) if item.container.format in _REGISTERED]
+        if len(inside) > 1:
+            return (
+                f"code refers to each of the {len(inside)} containers there: take the images out of the objects "
+                "before ld -r merges them"
+            )
+        if inside and content is None:
+            offloads = {item.image.target.offload for item in inside[0].images}
+            if "host" in offloads:
+                words = " ".join(f"--offload={offload}" for offload in sorted(offloads - {"host"}))
+                return f"code refers to it when the program starts; {words} leaves the container and its host entry"
+            return (
+                "code refers to it when the program starts; leave an image in it: select fewer, with --arch or --form"
+            )
+    return ""

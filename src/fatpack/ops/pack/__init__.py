@@ -1,0 +1,1 @@
+"""Device images to containers, a packer per format."""

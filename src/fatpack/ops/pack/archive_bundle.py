@@ -1,0 +1,72 @@
+"""Heterogeneous archives: one archive per target → one archive whose members are bundles, and back.
+
+Libraries of device code are shipped as archives in which every member is a bundle or a fat object. Taking them apart
+(``clang-offload-bundler -unbundle -type=a``) gives an archive per target, whose members are named
+``<stem>-<ID><stem><extension>``; packing puts members of one stem together again. Of members that share a stem the
+first of one archive belongs to the first of another, and so on.
+"""
+
+from __future__ import annotations
+
+from fatpack import formats, hosts
+from fatpack.errors import UsageError
+from fatpack.formats.clang_bundle.ids.member_name import stem_of
+from fatpack.formats.clang_bundle.layout import FORMAT
+from fatpack.hosts import archive
+from fatpack.io.sources.pieces import PiecesSource
+from fatpack.model import Container, Finding, Image, Span
+from fatpack.ops.pack import bundle
+from fatpack.ops.pack.formats import Packed
+from fatpack.scanner import host_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from fatpack.io.source import View
+    from fatpack.model import Piece
+
+
+def pack_archive(stored: Sequence[Image]) -> Packed:
+    """Return an archive of bundles made of archives, one per target, that are given as images.
+
+    A member whose host image is an object becomes a fat object, any other a binary bundle; its name is that of the
+    first archive's member. Members keep the order of the archives. Raises UsageError for an image that is no archive.
+    """
+    bundle.check_ids([image.attrs["id"] for image in stored])
+    groups: dict[tuple[str, int], list[tuple[bytes, Image]]] = {}
+    # The host's names go first: device archives may lack members, and theirs are derived names.
+    for image in sorted(stored, key=lambda image: image.target.offload != "host"):
+        counts: dict[str, int] = {}
+        for name, data in _members(image):
+            stem = stem_of(name.decode("utf-8", "surrogateescape"), image.attrs["id"])
+            counts[stem] = counts.get(stem, 0) + 1
+            made = image.replace(data=data, size=len(data), stored_size=len(data), span=data.span())
+            groups.setdefault((stem, counts[stem]), []).append((name, made))
+    members: list[tuple[bytes, View]] = []
+    order = {id: number for number, id in enumerate(image.attrs["id"] for image in stored)}
+    for (stem, _), parts in groups.items():
+        images = sorted((image for _, image in parts), key=lambda image: order[image.attrs["id"]])
+        is_host = parts[0][1].target.offload == "host"
+        name = parts[0][0] if is_host else f"{stem}.o".encode("utf-8", "surrogateescape")
+        members.append((name, PiecesSource(_bundled(images), name.decode("utf-8", "replace")).view()))
+    return Packed(tuple(archive.build(members)))
+
+
+def _bundled(images: Sequence[Image]) -> Sequence[Piece]:
+    host = bundle.host_object(images)
+    if host is not None:
+        return bundle.fat_object(images, host).pieces
+    attrs = {"flavour": "binary"}
+    return tuple(formats.room(FORMAT).write(Container(FORMAT, 0, tuple(images), Span(0, 0), attrs=attrs)))
+
+
+def _members(image: Image) -> Iterable[tuple[bytes, View]]:
+    view: View = image.data  # type: ignore[assignment]  # what is packed is a View
+    name = view.chain[0] if view.chain else "input"
+    if host_of(view) != "archive":
+        raise UsageError(f"{name} is no archive", hint="--type=a packs archives; other types pack single files")
+    for site in hosts.room("archive").locate(view):
+        if isinstance(site, Finding):
+            raise UsageError(f"{name}: {site.text}", hint="nothing was packed")
+        yield (site.member or "").encode("utf-8", "surrogateescape"), site.data

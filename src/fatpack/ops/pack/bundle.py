@@ -1,0 +1,181 @@
+"""Packing offload bundles: images and their IDs → a bundle of the flavour that a file type asks for.
+
+The types are those of ``clang-offload-bundler -type=``. They decide three things: text bundles for text, with the
+comment token of the language; for ``o`` a fat object, if the host's image is an object; a binary bundle for all else,
+``o`` of device images alone included (where the original crashes).
+"""
+
+from __future__ import annotations
+
+from fatpack import formats, hosts, images
+from fatpack.errors import HostError, UsageError
+from fatpack.findings import finding
+from fatpack.formats.clang_bundle.ids.bundle_id import conflicts, id_for, parse_id, stored_id
+from fatpack.formats.clang_bundle.layout import COMMENTS, FORMAT, MAGIC
+from fatpack.images.agreement import disagreements
+from fatpack.io.sink import file_mode
+from fatpack.model import Container, Span
+from fatpack.ops.pack.formats import Packed
+from fatpack.ops.pack.image_keys import id_from, image_with_id
+from fatpack.scanner import Found, host_of, scan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.formats.offload_binary.image_option import ImageOption
+    from fatpack.io.source import View
+    from fatpack.model import Finding, Image
+
+#: type → comment token of a text bundle, "" for types that are not text
+TYPES = {
+    **dict.fromkeys(("bc", "o", "a", "gch", "ast"), ""),
+    **{type: comment for comment, types in COMMENTS.items() for type in types},
+}
+
+#: What precedes the ID in the name of a section of a fat object.
+SECTION_PREFIX = MAGIC.decode()
+
+#: ``kind=`` → programming model, for images without a bundle ID of their own
+KINDS = {"host": "host", "hip": "hip", "hipv4": "hip", "openmp": "openmp", "sycl": "sycl"}
+
+_DEFAULT_VERSION = 3
+
+#: host room → the rest of the triple that its objects are taken to be for
+_SYSTEMS = {"elf": "unknown-linux-gnu", "coff": "pc-windows-msvc"}
+
+
+def image_from(option: ImageOption, _name: str, data: View) -> Image:
+    """Return the image that one file of ``--image=file=F,id=ID`` or ``file=F,kind=K,triple=T[,arch=A]`` makes.
+
+    The ID is stored as clang-offload-bundler 22 spells it, but for processors that it does not know, which stay.
+    Raises UsageError for a target that no bundle can name, and for keys that a bundle cannot store.
+    """
+    spelling = id_from(option, "a bundle", KINDS, id_for, stored_id)
+    return image_with_id(spelling, parse_id(spelling).target, data)
+
+
+def bundle(
+    stored: Sequence[Image],
+    *,
+    type: str = "bc",
+    align: int = 1,
+    compression: str | None = None,
+    version: int | None = None,
+    level: int | None = None,
+) -> Packed:
+    """Return one bundle of the images, in their order.
+
+    ``type`` is a key of :data:`TYPES`; every image's offset is a multiple of ``align`` bytes (binary bundles).
+    ``compression`` is ``zstd`` or ``zlib``, then ``version`` is that of the compressed bundle (default 3, 2 for readers
+    of LLVM 19). Images are passed on unread unless they are compressed. Raises UsageError for IDs that exclude each
+    other, and for options that have no meaning for the type; HostError for a host object that cannot be edited.
+    """
+    if type not in TYPES:
+        raise UsageError(f"bundle type {type!r}", hint=f"known are {' '.join(TYPES)}")
+    if align < 1:
+        raise UsageError(f"bundle alignment {align}", hint="it must be at least 1")
+    if version is not None and compression is None:
+        raise UsageError(f"version {version} of compressed bundles, without compression", hint="add --compress")
+    if type == "a":
+        from fatpack.ops.pack.archive_bundle import pack_archive
+
+        if align > 1 or compression:
+            raise UsageError("members of archives are neither aligned nor compressed", hint="leave out the option")
+        return pack_archive(stored)
+    check_ids([image.attrs["id"] for image in stored])
+    findings = _doubts(stored)
+    host = host_object(stored) if type == "o" else None
+    if host is not None:
+        for word, value in (("--compress", compression), ("--bundle-align", align if align > 1 else None)):
+            if value is not None:
+                raise UsageError(
+                    f"{word} means nothing for a fat object",
+                    hint="its images are sections of the host object; --type=bc makes a bundle of its own",
+                )
+        return fat_object(stored, host, findings)
+    attrs = {"flavour": "binary", "align": str(align)}
+    if TYPES[type]:
+        if align > 1:
+            raise UsageError("a text bundle has no alignment", hint="leave out --bundle-align")
+        attrs = {"flavour": "text", "comment": TYPES[type]}
+    if compression:
+        attrs |= {"inside": attrs["flavour"], "flavour": "compressed", "compression": compression}
+        if level is not None:
+            attrs["compression_level"] = str(level)
+    number = (_DEFAULT_VERSION if version is None else version) if compression else 0
+    container = Container(FORMAT, number, tuple(stored), Span(0, 0), attrs=attrs)
+    is_text = attrs["flavour"] == "text"
+    return Packed(tuple(formats.room(FORMAT).write(container)), tuple(findings), is_text)
+
+
+def check_ids(spellings: Sequence[str]) -> None:
+    """Raise UsageError for target IDs that exclude each other, and for two hosts."""
+    for conflict in conflicts(spellings):
+        raise UsageError(conflict.message)
+    found = [spelling for spelling in spellings if parse_id(spelling).kind == "host"]
+    if len(found) > 1:
+        raise UsageError(f"{len(found)} images for a host: {', '.join(found)}", hint="a bundle has one host at most")
+
+
+def _doubts(stored: Sequence[Image]) -> list[Finding]:
+    findings: list[Finding] = []
+    for image in stored:
+        view: View = image.data  # type: ignore[assignment]  # what is packed is a View
+        if len(view):
+            findings += disagreements(image, images.recognise(view))
+        view.source.rest()
+    offloads = {image.target.offload for image in stored}
+    if stored and "host" not in offloads and offloads != {"hip"}:
+        text = "the bundle has no image for a host: clang-offload-bundler makes such bundles of HIP images only"
+        hint = "add --image=file=/dev/null,id=host-x86_64-unknown-linux-gnu"
+        findings.append(finding("FP1315", Span(0, 0), text, hint))
+    return findings
+
+
+def host_object(stored: Sequence[Image]) -> View | None:
+    """Return the image of the host if it is an object file that can hold the others as sections."""
+    for image in stored:
+        if image.target.offload == "host":
+            view: View = image.data  # type: ignore[assignment]
+            return view if host_of(view) in ("elf", "coff") else None
+    return None
+
+
+def fat_object(stored: Sequence[Image], host: View, findings: Sequence[Finding] = ()) -> Packed:
+    """Return a copy of a host object with a section per image, byte for byte as clang-offload-bundler 22 makes it."""
+    additions = []
+    for image in stored:
+        name = SECTION_PREFIX + image.attrs["id"]
+        # The object itself is the host's image, and one NUL byte stands for it.
+        additions.append((name, [b"\0"] if image.target.offload == "host" else [image.data]))
+    pieces = hosts.objcopy(host_of(host)).add_sections(host, additions)
+    return Packed(
+        tuple(pieces), tuple(findings), False, file_mode(host), lambda after: _verify_fat_object(after, stored)
+    )
+
+
+def host_entry(stored: Sequence[Image], host: View) -> Image:
+    """Return a host object as the host's image of a bundle, under the ID that its machine has on Linux or Windows.
+
+    Raises UsageError if there is a host's image already.
+    """
+    if any(image.target.offload == "host" for image in stored):
+        raise UsageError("two hosts: --host, and an image for a host", hint="leave out one of them")
+    triple = images.recognise(host).triple
+    if host_of(host) not in ("elf", "coff") or not triple:
+        hint = "give it as --image=file=F,id=host-TRIPLE"
+        raise HostError("this is no object whose machine is known", hint=hint, chain=host.chain)
+    spelling = stored_id(f"host-{triple.split('-')[0]}-{_SYSTEMS[host_of(host)]}")
+    return image_with_id(spelling, parse_id(spelling).target, host)
+
+
+def _verify_fat_object(after: View, stored: Sequence[Image]) -> None:
+    """Raise HostError unless a fat object holds exactly these images."""
+    expected = [(image.attrs["id"], 1 if image.target.offload == "host" else image.size) for image in stored]
+    for item in scan(after):
+        if isinstance(item, Found) and item.container.attrs.get("flavour") == "object":
+            found = [(image.image.attrs["id"], image.image.size) for image in item.images]
+            if found[-len(expected) :] == expected:
+                return
+    raise HostError("the fat object does not hold what was put into it", chain=after.chain)

@@ -1,0 +1,1 @@
+"""Pointers in programs and objects, followed as their host stores them: ELF, COFF, PE."""

@@ -1,0 +1,109 @@
+"""Pointers in COFF objects: through the relocations of their section."""
+
+from __future__ import annotations
+
+from fatpack.errors import FormatError
+from fatpack.hosts.coff.layout import RELOCATION
+from fatpack.hosts.coff.read import CoffObject
+from fatpack.hosts.coff_records import UNINITIALIZED
+from fatpack.runtime.pointers.pointer import NULL, UNKNOWN, Pointer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.hosts import Site
+    from fatpack.hosts.coff.read import Row
+    from fatpack.io.source import View
+
+#: Machine → bytes of a pointer, and the type of relocation that fills one (IMAGE_REL_…_ADDR64, …_DIR32, …_ADDR32)
+_POINTERS = {0x8664: (8, 1), 0x14C: (4, 6), 0xAA64: (8, 14), 0xA641: (8, 14), 0xA64E: (8, 14), 0x1C4: (4, 1)}
+
+
+class CoffObjectPointers:
+    """Reads pointers of a COFF object. Raises FormatError for a damaged header."""
+
+    order = "little"
+    is_linked = False
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self._coff = CoffObject(view)
+        self.word, self._type = _POINTERS.get(self._coff.machine, (8, -1))
+
+    def pointers(self, table: Site, offsets: Sequence[int]) -> list[Pointer]:
+        """Return what the pointers at some offsets of a table lead to; the caller has checked that they are inside."""
+        wanted, found = set(offsets), {}
+        rows = self._rows()
+        if table.index is not None and table.index <= len(rows):
+            try:
+                for place, symbol, type in self._relocations(rows[table.index - 1]):
+                    if place in wanted:
+                        found[place] = symbol if type == self._type else -1
+            except FormatError:
+                return [UNKNOWN] * len(offsets)
+        results = []
+        for offset in offsets:
+            stored = int.from_bytes(table.data.read(offset, self.word), "little")
+            if offset in found:
+                results.append(self._resolve(found[offset], stored, rows))
+            else:
+                results.append(UNKNOWN if stored else NULL)
+        return results
+
+    def address(self, section: int) -> int:
+        """Return 0: sections of objects have no addresses."""
+        return 0
+
+    def at(self, address: int) -> Pointer:
+        """Return nothing known, as for all addresses."""
+        return UNKNOWN
+
+    def held(self, places: Sequence[int]) -> list[Pointer]:
+        """Return nothing known, as for all addresses."""
+        return [UNKNOWN] * len(places)
+
+    def into(self, low: int, high: int) -> dict[int, int]:
+        """Return none, as for all addresses."""
+        return {}
+
+    def _rows(self) -> list[Row]:
+        rows = []
+        try:
+            for row in self._coff.rows():
+                rows.append(row)
+        except FormatError:
+            pass  # the host has told it
+        return rows
+
+    def _relocations(self, row: Row) -> list[tuple[int, int, int]]:
+        """Return the relocations of a section as offset in it, symbol and type. Raises Truncated."""
+        at, count = row[5], self._coff.relocation_count(row)
+        block = self.view.read(at, count * RELOCATION.size)
+        return [(address - row[2], symbol, type) for address, symbol, type in RELOCATION.struct.iter_unpack(block)]
+
+    def _resolve(self, symbol: int, stored: int, rows: Sequence[Row]) -> Pointer:
+        coff, layout = self._coff, self._coff.symbol_layout
+        if not 0 <= symbol < coff.symbol_count:
+            return UNKNOWN
+        try:
+            name, value, number, *_ = layout.read(self.view, coff.symbol_offset + symbol * layout.size)
+        except FormatError:
+            return UNKNOWN
+        if not number:
+            return Pointer("undefined", symbol=self._name(name))
+        if not 0 < number <= len(rows):
+            return UNKNOWN
+        row = rows[number - 1]
+        size, start, flags = row[3], row[4], row[9]
+        at = value + stored & (1 << 8 * self.word) - 1
+        if at >= size or start + size > len(self.view) or flags & UNINITIALIZED:
+            return Pointer("outside", at, section=number)
+        return Pointer("inside", at, start + at, size - at, number)
+
+    def _name(self, stored: bytes) -> str:
+        if stored[:4] != b"\0\0\0\0":
+            return stored.rstrip(b"\0").decode("utf-8", "backslashreplace")
+        strings = self._coff.strings()
+        text = strings.head(int.from_bytes(stored[4:], "little"), 256) if strings is not None else b""
+        return text.partition(b"\0")[0].decode("utf-8", "backslashreplace")

@@ -1,0 +1,271 @@
+"""Pointers in ELF files: through the relocations of objects, and the addresses of programs.
+
+A linker writes an address in place where it is final. In a library or a position-independent program it is a RELATIVE
+relocation that holds it: ld.lld then leaves zeros in place, GNU ld writes the address there too, and with ``.relr.dyn``
+the address is in place only. So what is in place is believed unless it is zero. A pointer to a symbol that other files
+may replace is a relocation against that symbol. (gABI, "Relocation"; the processors' own documents for the types.)
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+
+from fatpack.errors import FormatError
+from fatpack.hosts.elf.reading import constants
+from fatpack.hosts.elf.reading.read import ElfFile
+from fatpack.io import limits
+from fatpack.record import Record
+from fatpack.runtime.pointers.pointer import NULL, UNKNOWN, Loaded, Pointer, words_between
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from fatpack.hosts import Site
+    from fatpack.hosts.elf.reading.read import Section
+    from fatpack.io.source import View
+
+#: e_machine → types of relocation: the base address is added, and a whole pointer to a symbol (32 and 64 bits)
+_TYPES = {
+    3: (8, 1, 1),
+    20: (22, 1, 1),
+    21: (22, 1, 38),
+    22: (12, 4, 22),
+    40: (23, 2, 2),
+    62: (8, 10, 1),
+    183: (1027, 258, 257),
+    243: (3, 1, 2),
+    258: (3, 1, 2),
+}
+
+#: Relocations are read this many bytes at a time, a multiple of every record's size.
+_BLOCK = 24 * 16 * 2048
+
+_UNDEFINED = 0
+
+#: SHF_EXECINSTR
+_CODE = 0x4
+
+
+class _Relocation(Record):
+    """A relocation of a pointer: its type, the number of its symbol, and the addend (None: it is in place)."""
+
+    type: int
+    symbol: int
+    addend: int | None
+    symbols: int
+
+
+class ElfProgram:
+    """Reads pointers of an ELF file. Raises FormatError for a damaged header.
+
+    Of a file whose section table is gone or damaged the program headers tell what is where.
+    """
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        try:
+            self._elf = ElfFile(view)
+        except FormatError:
+            self._elf = ElfFile(view, sections=False)
+        self.word = self._elf.layouts.word
+        self.order = self._elf.layouts.order
+        relative, narrow, wide = _TYPES.get(self._elf.header.machine, (-1, -1, -1))
+        self._relative, self._absolute = relative, wide if self.word == 8 else narrow
+        self._loaded: Loaded | None = None
+        self.is_linked = self._elf.is_linked
+
+    def pointers(self, table: Site, offsets: Sequence[int]) -> list[Pointer]:
+        """Return what the pointers at some offsets of a table lead to; the caller has checked that they are inside."""
+        assert table.index is not None
+        section = self._elf.section(table.index)
+        stored = [self._word(table.data.read(offset, self.word)) for offset in offsets]
+        if not self._elf.is_linked:
+            found = self._relocations(table.index, set(offsets))
+            return [
+                self._in_object(found[offset], value) if offset in found else (UNKNOWN if value else NULL)
+                for offset, value in zip(offsets, stored, strict=True)
+            ]
+        return self._held([section.address + offset for offset in offsets], stored)
+
+    def held(self, places: Sequence[int]) -> list[Pointer]:
+        """Return what the pointers at some addresses of a program lead to."""
+        found = [self.at(place) for place in places]
+        stored = [
+            self._word(self.view.read(place.position, self.word)) if place.room >= self.word else 0 for place in found
+        ]
+        return self._held(places, stored)
+
+    def _held(self, places: Sequence[int], stored: Sequence[int]) -> list[Pointer]:
+        empty = {place for place, value in zip(places, stored, strict=True) if not value}
+        found = self._relocations(None, empty) if empty else {}
+        return [
+            self._in_program(found[place], value) if place in found else self.at(value)
+            for place, value in zip(places, stored, strict=True)
+        ]
+
+    def address(self, section: int) -> int:
+        """Return the address of a section."""
+        return self._elf.section(section).address
+
+    def into(self, low: int, high: int) -> dict[int, int]:
+        """Return address → value of the pointers in a program's data whose value lies between two, both included."""
+        data = (
+            (section.address, self.view.slice(section.offset, section.size))
+            for section in self._elf.sections()
+            if section.flags & constants.ALLOC
+            and not section.flags & _CODE
+            and section.stored_size
+            and section.end <= len(self.view)
+            and not low <= section.address <= high
+        )
+        found = dict(words_between(data, self.word, self.order, low, high))
+        left = limits.IMAGES * 4
+        for section in self._relocation_sections(None):
+            for place, type, _, addend in self._rows(section, 0, self._elf.layouts.largest):
+                if type == self._relative and addend is not None and low <= addend <= high and left:
+                    found[place] = addend
+                    left -= 1
+        return found
+
+    def _word(self, data: bytes) -> int:
+        return int.from_bytes(data, self.order)  # type: ignore[arg-type]  # little or big
+
+    def at(self, address: int) -> Pointer:
+        """Return what an address of a program leads to."""
+        return self._ranges().at(address) if address else NULL
+
+    def address_of(self, position: int) -> int:
+        """Return the address at which a program has the byte at a position of the view, 0 if it is not loaded."""
+        rows = self._ranges().rows
+        return next((start + position - at for start, size, at, _ in rows if at <= position < at + size), 0)
+
+    def _ranges(self) -> Loaded:
+        if self._loaded is None:
+            elf = self._elf
+            if not elf.section_count:
+                self._loaded = Loaded(self._segment_rows(), len(self.view))
+                return self._loaded
+            columns = elf.columns("address", "size", "offset", "type", "flags")
+            rows = [
+                (address, size, offset, index)
+                for index, (address, size, offset, type, flags) in enumerate(zip(*columns, strict=True))
+                if flags & constants.ALLOC and type not in (constants.NOBITS, constants.NULL)
+            ]
+            self._loaded = Loaded(rows, len(self.view))
+        return self._loaded
+
+    def _segment_rows(self) -> list[tuple[int, int, int, int]]:
+        from fatpack.hosts.elf.reading import segments
+
+        try:
+            found = segments.loaded(self._elf)
+        except FormatError:
+            return []  # the host has told it
+        return [(each.address, each.size, each.offset, each.number) for each in found]
+
+    def _in_program(self, relocation: _Relocation, stored: int) -> Pointer:
+        addend = stored if relocation.addend is None else relocation.addend
+        if relocation.type == self._relative:
+            return self.at(addend & self._elf.layouts.largest)
+        if relocation.type != self._absolute:
+            return UNKNOWN
+        symbol = self._symbol(relocation)
+        if symbol is None:
+            return UNKNOWN
+        name, section, value = symbol
+        if section == _UNDEFINED:
+            return Pointer("undefined", symbol=name)
+        return self.at(value + addend & self._elf.layouts.largest)
+
+    def _in_object(self, relocation: _Relocation, stored: int) -> Pointer:
+        symbol = self._symbol(relocation) if relocation.type == self._absolute else None
+        if symbol is None:
+            return UNKNOWN
+        name, index, value = symbol
+        if index == _UNDEFINED:
+            return Pointer("undefined", symbol=name)
+        if index >= self._elf.section_count:
+            return UNKNOWN
+        section = self._elf.section(index)
+        at = value + (stored if relocation.addend is None else relocation.addend) & self._elf.layouts.largest
+        if at >= section.stored_size or section.end > len(self.view):
+            return Pointer("outside", at, section=index)
+        return Pointer("inside", at, section.offset + at, section.size - at, index)
+
+    def _symbol(self, relocation: _Relocation) -> tuple[str, int, int] | None:
+        """Return name, section and value of a symbol; None if that cannot be told."""
+        elf, layout = self._elf, self._elf.layouts.symbol
+        if not 0 < relocation.symbols < elf.section_count:
+            return None
+        try:
+            table = elf.section(relocation.symbols)
+            row = dict(
+                zip(
+                    (field.name for field in layout.fields),
+                    layout.read(elf.contents(table), relocation.symbol * layout.size),
+                    strict=True,
+                )
+            )
+            index = row["section_index"]
+            if index == constants.ESCAPED:
+                return None
+            name = ""
+            if index == _UNDEFINED and 0 < table.link < elf.section_count:
+                name = elf.string(elf.contents(elf.section(table.link)), row["name_offset"])
+            return name, index, row["value"]
+        except FormatError:
+            return None
+
+    def _relocations(self, target: int | None, places: Collection[int]) -> dict[int, _Relocation]:
+        """Return place → relocation for some places: offsets in the ``target`` section, or addresses of a program."""
+        found: dict[int, _Relocation] = {}
+        low, high = min(places, default=0), max(places, default=-1)
+        for section in self._relocation_sections(target):
+            for place, type, symbol, addend in self._rows(section, low, high):
+                if place in places:
+                    found[place] = _Relocation(type, symbol, addend, section.link)
+        return found
+
+    def _relocation_sections(self, target: int | None) -> Iterator[Section]:
+        if not self._elf.section_count:
+            from fatpack.hosts.elf.reading import segments
+
+            yield from segments.relocation_tables(self._elf)
+            return
+        # Only hostile files have more of them than bytes: thousands of sections over the same ones.
+        left = len(self.view)
+        types, infos, flags = self._elf.columns("type", "info", "flags")
+        for index, (type, info, flag) in enumerate(zip(types, infos, flags, strict=True)):
+            if type in (constants.REL, constants.RELA):
+                is_wanted = info == target if target is not None else flag & constants.ALLOC
+                section = self._elf.section(index)
+                if is_wanted and section.end <= len(self.view) and section.size <= left:
+                    left -= section.size
+                    yield section
+
+    def _rows(self, section: Section, low: int, high: int) -> Iterator[tuple[int, int, int, int | None]]:
+        """Yield place, type, symbol and addend of the relocations whose places lie between two.
+
+        Programs have millions of relocations and a handful that matter: blocks without any are passed by with two
+        comparisons in C.
+        """
+        layouts = self._elf.layouts
+        layout = layouts.rela if section.type == constants.RELA else layouts.rel
+        count = layout.size // layouts.word
+        view = self.view.slice(section.offset, section.size)
+        for at in range(0, len(view) - len(view) % layout.size, _BLOCK):
+            block = view.head(at, _BLOCK)
+            block = block[: len(block) - len(block) % layout.size]
+            words = array("Q" if layouts.word == 8 else "I", block)
+            if struct.pack("=H", 1) != struct.pack("<H" if layouts.order == "little" else ">H", 1):
+                words.byteswap()
+            places = words[::count]
+            if max(places) < low or min(places) > high:
+                continue
+            for number, place in enumerate(places):
+                if low <= place <= high:
+                    row = layout.struct.unpack_from(block, number * layout.size)
+                    symbol, type = row[1] >> layouts.symbol_shift, row[1] & layouts.type_mask
+                    yield place, type, symbol, row[2] if len(row) > 2 else None

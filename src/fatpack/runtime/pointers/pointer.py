@@ -1,0 +1,126 @@
+"""What a pointer in an object or a program leads to, whatever carries it."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+
+from fatpack.io import limits
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Protocol
+
+    from fatpack.hosts import Site
+    from fatpack.io.source import View
+
+    class Program(Protocol):
+        """A file whose pointers can be followed: ``word`` bytes each, in one byte ``order``."""
+
+        view: View
+        word: int
+        order: str
+
+        #: whether it has addresses: the rest of the door is only for programs that do
+        is_linked: bool
+
+        def pointers(self, table: Site, offsets: Sequence[int]) -> list[Pointer]: ...  # noqa: D102
+        def address(self, section: int) -> int: ...  # noqa: D102
+        def at(self, address: int) -> Pointer: ...  # noqa: D102
+        def held(self, places: Sequence[int]) -> list[Pointer]: ...  # noqa: D102
+        def into(self, low: int, high: int) -> dict[int, int]: ...  # noqa: D102
+
+
+class Pointer(Record):
+    """What one pointer leads to.
+
+    ``kind`` is ``inside`` (bytes of the file: ``position`` in its view, ``room`` bytes to the end of the ``section`` of
+    that number), ``null``, ``undefined`` (the ``symbol`` comes from another file), ``outside`` (an address without
+    bytes), or ``unknown`` (a relocation that is not understood). ``address`` is what the pointer holds at run time, or
+    the offset from the start of ``section`` in objects.
+    """
+
+    kind: str
+    address: int = 0
+    position: int = 0
+    room: int = 0
+    section: int | None = None
+    symbol: str = ""
+
+
+NULL = Pointer("null")
+UNKNOWN = Pointer("unknown")
+
+#: hosts whose pointers can be followed
+HOSTS = ("elf", "coff", "pe")
+
+
+def program(view: View, host: str) -> Program:
+    """Return the reader of pointers for a host of that name, one of ``HOSTS``. Raises FormatError if it is damaged."""
+    if host == "elf":
+        from fatpack.runtime.pointers.elf import ElfProgram
+
+        return ElfProgram(view)
+    if host == "coff":
+        from fatpack.runtime.pointers.coff import CoffObjectPointers
+
+        return CoffObjectPointers(view)
+    from fatpack.runtime.pointers.pe import PeProgram
+
+    return PeProgram(view)
+
+
+#: LIMIT: bytes of data that are searched for pointers, and pointers that are taken from there. Libraries have some tens
+#: of MB that are not code, and an image has four pointers to it at most.
+_SEARCHED = 256 << 20
+_TAKEN = 4 * limits.IMAGES
+
+
+def words_between(
+    ranges: Iterable[tuple[int, View]], word: int, order: str, low: int, high: int
+) -> Iterator[tuple[int, int]]:
+    """Yield address and value of the aligned words of a program's data that lie between two values, both included.
+
+    ``ranges`` are the parts of the data, with their addresses.
+    """
+    left, taken = _SEARCHED, 0
+    for address, data in ranges:
+        size = min(len(data), left)
+        left -= size
+        for start in range(0, size, limits.CHUNK):
+            block = data.head(start, min(limits.CHUNK, size - start))
+            words = array("Q" if word == 8 else "I", block[: len(block) - len(block) % word])
+            if order != sys.byteorder:
+                words.byteswap()
+            for number, value in enumerate(words):
+                if low <= value <= high:
+                    yield address + start + number * word, value
+                    taken += 1
+            if taken > _TAKEN:
+                return
+
+
+class Loaded:
+    """The ranges of a program that are loaded: which bytes of the file an address means.
+
+    ``rows`` are (address, size in the file, position in the file, section number); such that lie outside the file are
+    left out. Where ranges overlap, which no linker makes, the one that starts last has the address.
+    """
+
+    def __init__(self, rows: Sequence[tuple[int, int, int, int]], file_size: int) -> None:
+        self.rows = sorted(row for row in rows if row[1] and row[2] + row[1] <= file_size)
+        self._starts = [row[0] for row in self.rows]
+
+    def at(self, address: int) -> Pointer:
+        """Return what an address leads to."""
+        from bisect import bisect_right
+
+        number = bisect_right(self._starts, address) - 1
+        if number >= 0:
+            start, size, position, section = self.rows[number]
+            inside = address - start
+            if inside < size:
+                return Pointer("inside", address, position + inside, size - inside, section)
+        return Pointer("outside", address)

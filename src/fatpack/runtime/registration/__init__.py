@@ -1,0 +1,1 @@
+"""Records that register fat binaries with CUDA's and HIP's runtimes."""

@@ -1,0 +1,73 @@
+"""Programs without sections: their containers, found through the records that register them.
+
+The records of CUDA and HIP (:mod:`fatpack.runtime.wrapper`) lie in data that is written when a program starts, and have
+magics. What only looks like a record is none: it must be aligned, have a version that is known, and lead to a container
+of its model.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from fatpack import formats
+from fatpack.errors import FormatError, Unsupported
+from fatpack.hosts import Site
+from fatpack.runtime.pointers.elf import ElfProgram
+from fatpack.runtime.registration import cuda, hip
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.io.source import View
+
+#: magic → versions, and what the pointer of such a record leads to
+_RECORDS = {cuda.MAGIC: ((1, 2), "cuda-fatbin"), hip.MAGIC: ((1,), "clang-offload-bundle")}
+
+#: LIMIT: records that are followed, true or false ones. The library with most bundles that is known to us has 845.
+_MOST = 1 << 16
+
+
+def containers(view: View, sites: Sequence[Site]) -> Iterator[Site]:
+    """Yield where containers are that records in some parts of an ELF program lead to, in the order of their bytes.
+
+    None overlaps another.
+    """
+    try:
+        reader = ElfProgram(view)
+    except FormatError:
+        return  # the host has told it
+    places = list(islice((place for site in sites for place in _records(reader, site.data)), _MOST))
+    held = reader.held([place + 8 for place, _ in places])
+    found: dict[int, tuple[str, int]] = {}
+    for (_, format), pointer in zip(places, held, strict=True):
+        if pointer.kind == "inside" and formats.sniff(view.head(pointer.position, 24)) == format:
+            found[pointer.position] = (format, pointer.room)
+    reached = 0
+    for position, (format, room) in sorted(found.items()):
+        if position >= reached:
+            size = _size(view.slice(position, room), format)
+            reached = position + size
+            yield Site(view.slice(position, size))
+
+
+def _records(reader: ElfProgram, data: View) -> Iterator[tuple[int, str]]:
+    """Yield the address of what looks like a record, and the format that it should lead to."""
+    start = reader.address_of(data.start - reader.view.start)
+    for magic, (versions, format) in _RECORDS.items():
+        for version in versions:
+            head = b"".join(number.to_bytes(4, reader.order) for number in (magic, version))  # type: ignore[arg-type]
+            at = data.find(head)
+            while at >= 0:
+                if (start + at) % reader.word == 0:
+                    yield start + at, format
+                at = data.find(head, at + len(head))
+
+
+def _size(data: View, format: str) -> int:
+    """Return how many bytes a container takes, all there are where that cannot be told."""
+    room = formats.room(format)
+    try:
+        return room.extent(data, 0) or room.parse(data, 0).span.size
+    except (FormatError, Unsupported):
+        return len(data)

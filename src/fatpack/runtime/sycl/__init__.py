@@ -1,0 +1,1 @@
+"""Images that linked SYCL and OpenMP programs describe in tables."""

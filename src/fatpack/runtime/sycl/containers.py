@@ -1,0 +1,115 @@
+"""The containers of a SYCL program: its sections of images, cut up by its table."""
+
+from __future__ import annotations
+
+from fatpack import hosts
+from fatpack.errors import FormatError
+from fatpack.findings import finding
+from fatpack.formats.clang_bundle.sections import linked
+from fatpack.formats.clang_bundle.target_symbols import Symbols
+from fatpack.hosts import Site
+from fatpack.runtime.assembled import Assembled
+from fatpack.runtime.pointers.pointer import program
+from fatpack.runtime.sycl import image_record, image_table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from fatpack.io.source import View
+    from fatpack.model import Finding
+    from fatpack.runtime.sycl.image_record import ImageRecord
+    from fatpack.runtime.sycl.image_table import Row
+
+#: What precedes the kind and the target in the name of a section.
+_PREFIX = "__CLANG_OFFLOAD_BUNDLE__"
+
+#: LIMIT: sections of one host for which all its data is searched for records. Linkers make one or two that need it.
+_SEARCHES = 16
+
+
+def containers(
+    view: View, host: str, sites: Sequence[Site], tables: Sequence[Site]
+) -> Iterator[Assembled | Site | Finding]:
+    """Yield the containers of linked images in a host, in the order of their bytes, and what is wrong with them.
+
+    ``sites`` are the sections that hold nothing else, and such as may; ``tables`` all those that say something about
+    device code. Of the former the ones without images are yielded as they are. The table is believed wherever it leads:
+    older wrappers put images among a program's constants.
+    """
+    try:
+        reader = program(view, host)
+    except FormatError as error:
+        yield finding("FP3011", view.span(), error.describe(), error.hint)
+        yield from sites
+        return
+    searches = _SEARCHES
+    table = image_table.read(reader, [site for site in tables if site.section == image_table.NAME])
+    yield from table.findings
+    rows: dict[int, list[Row]] = {}
+    for row in table.rows:
+        rows.setdefault(row.section, []).append(row)
+    symbols = Symbols(tuple(site.data for site in tables if site.section == ".tgtsym"), tuple(map(_id, sites)))
+    by_section = {site.index: site for site in sites}
+    others = _others(view, host, {number for number in rows if number not in by_section})
+    for site in sorted([*sites, *others], key=lambda site: site.data.start):
+        id = _id(site)
+        extents = _extents(view, site, rows.get(site.index or 0, []))
+        if (not extents or not id) and searches:
+            searches -= 1
+            records = image_record.read(reader, site.index or 0, site.data)
+            extents = _with_targets(extents, records)
+        if not extents:
+            if site.expects != "images":
+                yield site
+                continue
+            extents = linked.by_frames(site.data)
+            text = f"no row of {image_table.NAME} leads into {site.section}: where one image ends is a guess"
+            yield finding("FP3013", site.data.span(), text)
+        data = site.data
+        if site.expects != "images":
+            data, extents = _narrowed(data, extents)
+        container = linked.container(id, site.index or 0, data, extents, symbols.replace(only=id))
+        yield Assembled(container, data, site.section, site.index)
+
+
+def _extents(view: View, site: Site, rows: Sequence[Row]) -> list[linked.Extent]:
+    """Return where the images of a section are by the table."""
+    start = site.data.start - view.start
+    extents = [linked.Extent(row.position - start, row.size) for row in rows if start <= row.position]
+    return [extent for extent in extents if extent.at < len(site.data) or not extent.size]
+
+
+def _with_targets(extents: Sequence[linked.Extent], records: Sequence[ImageRecord]) -> list[linked.Extent]:
+    """Return the extents with the targets that the program's records have; those of the records if there are none."""
+    if not extents:
+        return [linked.Extent(record.offset, record.size, record.target) for record in records]
+    targets = {record.offset: record.target for record in records}
+    return [extent.replace(target=targets.get(extent.at, "")) for extent in extents]
+
+
+def _id(site: Site) -> str:
+    name = site.section or ""
+    return name.removeprefix(_PREFIX) if name.startswith(_PREFIX) else ""
+
+
+def _others(view: View, host: str, numbers: Collection[int]) -> list[Site]:
+    """Return the sections of those numbers, whatever they are called."""
+    if not numbers:
+        return []
+    return [
+        Site(view.slice(start, end - start, name), name, number)
+        for start, end, name, number in hosts.sections(host, view)
+        if number in numbers
+    ]
+
+
+def _narrowed(data: View, extents: Sequence[linked.Extent]) -> tuple[View, list[linked.Extent]]:
+    """Return the part of a section from its first image to the end of its last, and the images in it.
+
+    The rest of the section is the program's own.
+    """
+    start = min(extent.at for extent in extents)
+    end = max(min(extent.at + (extent.size or 0), len(data)) for extent in extents)
+    inside = data.slice(start, max(end - start, 0))
+    return inside, [extent.replace(at=extent.at - start) for extent in extents]

@@ -1,0 +1,90 @@
+"""The records with which a SYCL program registers its images, found by the pointers to the images in them.
+
+::
+
+    0x00  version u16   0x02  kind of offloading u8   0x03  what the bytes are u8, then padding
+          pointers: target, options to compile, options to link
+          versions 1 and 2: pointers: begin and end of a manifest
+          pointers: begin and end of the image, begin and end of the entries, begin and end of the properties
+
+DPC++'s ``__tgt_device_image`` and LLVM's ``__sycl.tgt_device_image`` (version 3, as newer DPC++ has it) lie anywhere in
+a program's data, and nothing in a stripped file leads there. But begin and end of an image follow each other, and both
+point into one section, which nothing else does. They tell what ``.tgtimg`` cannot: the target where a linker has cut
+the section's name, and the stored size; and LLVM 22 writes no such table at all.
+"""
+
+from __future__ import annotations
+
+from fatpack.io import limits
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import View
+    from fatpack.runtime.pointers.pointer import Pointer, Program
+
+#: The kind of offloading that means SYCL: DPC++ counts them, LLVM has a bit for each.
+_KINDS = (4, 8)
+
+#: version → pointers between the first fields and the image's: three strings, and the manifest
+_POINTERS_BEFORE = {1: 5, 2: 5, 3: 3}
+
+#: LIMIT: bytes of a target's name that are read.
+_NAME = 128
+
+
+class ImageRecord(Record):
+    """An image as its program registers it: its ``offset`` in the section, its size as stored, and its target."""
+
+    offset: int
+    size: int
+    target: str
+
+
+def read(program: Program, section: int, data: View) -> list[ImageRecord]:
+    """Return the records of the images in a section, in the order of the images' bytes; none for objects.
+
+    ``data`` are the section's bytes.
+    """
+    low = program.address(section) if program.is_linked else 0
+    if not low or not len(data):
+        return []
+    high = low + len(data)
+    into = program.into(low, high)
+    word = program.word
+    begins = [place for place in into if place + word in into and into[place] <= into[place + word]][: limits.IMAGES]
+    records = []
+    for place, target in zip(begins, _targets(program, begins), strict=True):
+        if target is not None:
+            records.append(ImageRecord(into[place] - low, into[place + word] - into[place], target))
+    return sorted(set(records), key=lambda record: (record.offset, record.size))
+
+
+def _targets(program: Program, places: list[int]) -> list[str | None]:
+    """Return the targets of the records whose pointers to an image are at some addresses; None for what is none."""
+    heads = [_head(program, place) for place in places]
+    wanted = [head for head in heads if head is not None]
+    pointers = dict(zip(wanted, program.held(wanted), strict=True))
+    return [None if head is None else _text(program.view, pointers[head]) for head in heads]
+
+
+def _text(view: View, pointer: Pointer) -> str:
+    if pointer.kind != "inside":
+        return ""
+    text = view.head(pointer.position, min(_NAME, pointer.room)).partition(b"\0")[0]
+    return text.decode("utf-8", "backslashreplace")
+
+
+def _head(program: Program, place: int) -> int | None:
+    """Return the address of the pointer to a record's target; None if there is no record."""
+    word = program.word
+    for version, count in _POINTERS_BEFORE.items():
+        start = place - (count + 1) * word
+        memory = program.at(start)
+        if memory.kind != "inside" or memory.room < word:
+            continue
+        head = program.view.read(memory.position, word)
+        stored = int.from_bytes(head[:2], program.order)  # type: ignore[arg-type]  # little or big
+        if stored == version and head[2] in _KINDS and not any(head[4:]):
+            return start + word
+    return None

@@ -1,0 +1,79 @@
+"""``.tgtimg``: where the device images of a program are, as (address, size) pairs of pointers and sizes.
+
+clang-offload-wrapper (DPC++) and LLVM's SYCL wrapper write a pair per image (``IntPtrTy`` each); linkers join them, and
+fill with zeros between. clang-offload-extract is the reader that the table is made for.
+"""
+
+from __future__ import annotations
+
+from fatpack.findings import finding
+from fatpack.io import limits
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.hosts import Site
+    from fatpack.model import Finding
+    from fatpack.runtime.pointers.pointer import Pointer, Program
+
+NAME = ".tgtimg"
+
+#: LIMIT: tables of one host. Linkers make one, and the relocations are read for each.
+_MOST_TABLES = 64
+
+
+class Row(Record):
+    """An image in the table: its ``position`` in the host's view, the section's number there, and its size."""
+
+    position: int
+    section: int
+    size: int
+
+
+class ImageTable(Record):
+    """All rows that lead to bytes of the file, in the order of the table, and what is wrong with the others."""
+
+    rows: tuple[Row, ...]
+    findings: tuple[Finding, ...]
+
+
+def read(reader: Program, tables: Sequence[Site]) -> ImageTable:
+    """Return the rows of all tables of a host. Never raises for damaged tables."""
+    rows: list[Row] = []
+    findings: list[Finding] = []
+    if len(tables) > _MOST_TABLES:
+        text = f"{len(tables)} tables of images; only the first {_MOST_TABLES} are read"
+        findings.append(finding("FP3011", tables[_MOST_TABLES].data.span(), text))
+    for site in tables[:_MOST_TABLES]:
+        data, word = site.data, reader.word
+        count, rest = divmod(len(data), 2 * word)
+        if rest:
+            text = f"{site.section} has {len(data)} bytes, which is no whole number of pairs of {word} bytes each"
+            findings.append(finding("FP3011", data.span(count * 2 * word, rest), text))
+        if count > limits.IMAGES:
+            text = f"{site.section} has {count} rows; only the first {limits.IMAGES} are read"
+            findings.append(
+                finding("FP3011", data.span(), text, "raise fatpack.io.limits.IMAGES if you trust the file")
+            )
+            count = limits.IMAGES
+        offsets = range(0, count * 2 * word, 2 * word)
+        for number, (offset, pointer) in enumerate(zip(offsets, reader.pointers(site, offsets), strict=True)):
+            size = int.from_bytes(data.read(offset + word, word), reader.order)  # type: ignore[arg-type]
+            if pointer.kind == "inside" and pointer.section is not None:
+                rows.append(Row(pointer.position, pointer.section, size))
+            elif (problem := _problem(pointer, number)) and len(findings) < limits.FINDINGS:
+                findings.append(finding("FP3011", data.span(offset, 2 * word), problem))
+    return ImageTable(tuple(rows), tuple(findings))
+
+
+def _problem(pointer: Pointer, number: int) -> str:
+    """Return why a row gives no image; "" for padding."""
+    if pointer.kind == "null":
+        return ""
+    if pointer.kind == "undefined":
+        return f"row {number} points to {pointer.symbol or 'a symbol'}, which another file defines"
+    if pointer.kind == "unknown":
+        return f"row {number} has a relocation that is not understood"
+    return f"row {number} points to {pointer.address:#x}, where the file has no bytes"

@@ -1,0 +1,188 @@
+"""What a scan finds: containers and where they lie, and their images with what those turned out to be.
+
+Images that hold containers or hosts are walked in turn, by :mod:`fatpack.scanner.walk`.
+"""
+
+from __future__ import annotations
+
+from fatpack import images
+from fatpack.errors import FormatError, Unsupported
+from fatpack.findings import finding
+from fatpack.images.agreement import disagreements
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.errors import HostError
+    from fatpack.images import Recognised
+    from fatpack.io.source import View
+    from fatpack.model import Container, Finding, Image, Span
+
+
+class Found(Record):
+    """A container and where it lies.
+
+    ``view`` are the container's own bytes, ``host`` the kind of file around it (``raw``: none), ``section`` and
+    ``member`` the place in that host, ``index`` the section's number there (None outside sections). ``images`` are
+    its images, recognised and with what they hold in turn; those of a container that is compressed as a whole are
+    recognised when the first is looked at, which takes inflating it. ``member_numbers`` lead to the member, outermost
+    archive first: names may occur twice. ``host_attrs`` are names and values of what the host says
+    of the container.
+    """
+
+    container: Container
+    view: View
+    host: str
+    section: str | None
+    member: str | None
+    index: int | None
+    images: tuple[FoundImage, ...] | LateImages
+    member_numbers: tuple[int, ...] = ()
+    host_attrs: tuple[tuple[str, str], ...] = ()
+
+
+class FoundImage(Record):
+    """An image, what its bytes turned out to be, and the containers and findings inside it.
+
+    One that would have to be inflated, and whose container says what it is, has ``images.UNREAD`` for ``recognised``
+    until :func:`looked_at`.
+    """
+
+    image: Image
+    recognised: Recognised
+    inside: tuple[Found | Finding, ...] = ()
+
+    # A library has thousands: this takes less than half the time of the general way.
+    def __init__(self, image: Image, recognised: Recognised, inside: tuple[Found | Finding, ...] = ()) -> None:
+        _put_image(self, image)
+        _put_recognised(self, recognised)
+        _put_inside(self, inside)
+
+    @property
+    def form(self) -> str:
+        """What the bytes are: recognised, or as the container says where nothing was recognised."""
+        return self.recognised.form or self.image.form
+
+
+_put_image, _put_recognised, _put_inside = FoundImage._setters
+
+
+class LateImages:
+    """The images of a container that has to be inflated for them: they are recognised when the first is looked at."""
+
+    __slots__ = ("_depth", "_found", "_stored")
+
+    def __init__(self, stored: Sequence[Image], depth: int) -> None:
+        self._stored = stored
+        self._depth = depth
+        self._found: tuple[FoundImage, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self._stored)
+
+    def __iter__(self) -> Iterator[FoundImage]:
+        return iter(self._recognised())
+
+    def __getitem__(self, index: int) -> FoundImage:
+        return self._recognised()[index]
+
+    def _recognised(self) -> tuple[FoundImage, ...]:
+        if self._found is None:
+            self._found = _recognise_now(self._stored, self._depth)
+        return self._found
+
+
+def recognise_all(stored: Sequence[Image], depth: int) -> tuple[FoundImage, ...] | LateImages:
+    """Recognise images, those that come out of a stream not before somebody looks at them."""
+    if stored and stored[0].data.source.is_streamed:  # type: ignore[attr-defined]  # every parsed image is a View
+        return LateImages(stored, depth)
+    return _recognise_now(stored, depth)
+
+
+def _recognise_now(stored: Sequence[Image], depth: int) -> tuple[FoundImage, ...]:
+    """Recognise images, and look into those that can hold containers.
+
+    Entries may share their bytes, so each span is looked at once; and of images that overlap otherwise only the first
+    is looked at (rule 3). Entries of 40 bytes that all point into one container full of such entries would make work
+    grow exponentially with the nesting.
+
+    Nothing is inflated that its container names: a CUDA library has thousands of such images (:func:`looked_at`).
+    """
+    seen: dict[tuple[tuple[str, ...], int, int], tuple[Recognised, tuple[Found | Finding, ...]]] = {}
+    reached: dict[tuple[str, ...], int] = {}
+    known: FormatError | Unsupported | None = None
+    placed = [((span.source, span.start, span.end), image) for image in stored for span in (image.span,)]
+    for place, image in sorted(placed, key=_start):
+        if place in seen:
+            continue
+        chain, start, end = place
+        if image.size and start < reached.get(chain, 0):
+            seen[place] = (images.UNKNOWN, ())
+            continue
+        if image.form and not image.data.source.is_at_hand:  # type: ignore[attr-defined]  # every parsed image is a View
+            seen[place] = (images.UNREAD, ())
+            continue
+        try:
+            seen[place] = _recognise(image, depth)
+        except (FormatError, Unsupported) as error:
+            # An image of its own compression does not inflate; its neighbours do. A damaged stream is told of once.
+            seen[place] = (images.UNKNOWN, (as_finding(error, image.span),) if error is not known else ())
+            known = error
+            continue
+        reached[chain] = max(reached.get(chain, 0), end)
+    results = []
+    for place, image in placed:
+        recognised, inside = seen[place]
+        odd = () if recognised is images.UNREAD else disagreements(image, recognised, stored)
+        results.append(FoundImage(image, recognised, (*odd, *inside)))
+        # What lies inside belongs to the first image of a span: each level would multiply it otherwise.
+        seen[place] = (recognised, ())
+    return tuple(results)
+
+
+def _start(placed: tuple[tuple[tuple[str, ...], int, int], Image]) -> int:
+    """Return where an image starts."""
+    return placed[0][1]
+
+
+def looked_at(found: FoundImage, neighbours: Sequence[Image] = ()) -> FoundImage:
+    """Return an image that was listed without looking at it (``images.UNREAD``), inflated and recognised.
+
+    ``neighbours`` are the images of its container. Raises FormatError when it does not inflate, Unsupported when nobody
+    can.
+    """
+    recognised = images.recognise(found.image.data)  # type: ignore[arg-type]  # every parsed image is a View
+    odd = disagreements(found.image, recognised, neighbours)
+    return found.replace(recognised=recognised, inside=(*odd, *found.inside))
+
+
+def _recognise(image: Image, depth: int) -> tuple[Recognised, tuple[Found | Finding, ...]]:
+    """Return what an image is, and the containers in it. Raises FormatError when it does not inflate."""
+    view: View = image.data  # type: ignore[assignment]  # every parsed image is a View
+    recognised = images.recognise(view)
+    if recognised.form == "cir":
+        from fatpack.scanner import walk
+
+        return recognised, tuple(walk.in_module(view, None, depth))
+    is_stored = image.compression is None or image.stored_size is None
+    # What an archive that is compressed by itself holds are device binaries, for which all of it must be inflated.
+    if not (recognised.container or recognised.form == "object" or (recognised.form == "archive" and is_stored)):
+        return recognised, ()
+    if depth <= 0:
+        return recognised, (finding("FP1004", image.span, "containers nested deeper than the limit"),)
+    from fatpack.scanner import walk
+
+    return recognised, tuple(walk.file(view, None, depth - 1))
+
+
+def as_finding(error: FormatError | Unsupported | HostError, span: Span) -> Finding:
+    """Return the finding for an error: where the error says it is, else at ``span``."""
+    if isinstance(error, FormatError) and error.offset is not None:
+        start = error.offset
+        span = span.replace(start=start, end=max(span.end, start))
+        message = f"{error.format}: {error.describe()}" if error.format else error.describe()
+        return finding("FP1001", span, message, error.hint)
+    code = "FP1006" if isinstance(error, Unsupported) else "FP1001"
+    return finding(code, span, error.problem, error.hint)

@@ -1,0 +1,76 @@
+"""The containers of one region of bytes, which follow each other, with padding or rubbish between."""
+
+from __future__ import annotations
+
+from fatpack import formats
+from fatpack.deep import NextMagic, end_of
+from fatpack.errors import FormatError, Unsupported
+from fatpack.findings import finding
+from fatpack.scanner.found import Found, as_finding, recognise_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.hosts import Site
+    from fatpack.io.source import View
+    from fatpack.model import Finding
+
+
+def containers(site: Site, host: str, member: str | None, depth: int) -> Iterator[Found | Finding]:
+    """Yield the containers of a region, with their images recognised, and a finding for everything wrong.
+
+    ``host`` and ``member`` say where the region is; ``depth`` more levels of containers are entered.
+    """
+    view = site.data
+    magics = NextMagic(view)
+    unread: set[str] = set()
+    at, total, last, is_damaged = 0, len(view), "", False
+    while at < total:
+        name = formats.sniff(view.head(at, 24)) or (formats.sniff_text(view) if at == 0 else None)
+        if name is None:
+            # Zeros start no container: most containers are found behind them, without a search for every magic.
+            following = view.skip_zeros(at)
+            is_odd = following == total
+            if not is_odd and formats.sniff(view.head(following, 24)) is None:
+                following, is_odd = magics.after(following), True
+            # What is left of a damaged container was said with its damage.
+            if is_odd and site.expects != "mixed" and not is_damaged:
+                yield from _gap(view, at, following, last, host)
+            at = following
+            continue
+        if name not in formats.ROOMS:
+            if name not in unread:
+                unread.add(name)
+                yield finding("FP1006", view.span(at), f"{name}: this version does not read these")
+            # How far it reaches is unknown too, so the next magic behind its own is where the walk goes on.
+            at = magics.after(at + 4)
+            continue
+        room = formats.room(name)
+        try:
+            container = room.parse(view, at)
+        except (FormatError, Unsupported) as error:
+            extent = room.extent(view, at)
+            yield as_finding(error, view.span(at, min(extent or 4, len(view) - at)))
+            at = at + extent if extent else magics.after(at + 4)
+            continue
+        stored = view.slice(at, container.span.size)
+        inside = recognise_all(container.images, depth)
+        yield Found(container, stored, host, site.section, member, site.index, inside)
+        yield from container.findings
+        last = container.format
+        is_damaged = any(item.severity == "error" for item in container.findings)
+        at = end_of(view, container)
+
+
+def _gap(view: View, start: int, end: int, last: str, host: str) -> Iterator[Finding]:
+    """Yield what is odd about bytes that no container starts with; ``last`` is the format before them."""
+    gap = view.slice(start, end - start)
+    if not gap.is_zero():
+        yield finding("FP1002", gap.span(), f"{len(gap)} bytes that are no container")
+    elif end == len(view) and len(gap) >= 8 and last == "llvm-offload-binary":
+        # Behind other containers zeros are usual; fewer than 8 round a compressed binary, whose size leaves them out.
+        yield finding("FP1003", gap.span(), f"{len(gap)} zero bytes at the end")
+    elif end == len(view) and len(gap) >= 16 and last == "cuda-fatbin" and host == "raw":
+        # cuobjdump takes what is as long as a header for one; in sections it skips zeros.
+        yield finding("FP1410", gap.span(), f"{len(gap)} zero bytes behind the last fat binary of the file")

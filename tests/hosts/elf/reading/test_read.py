@@ -1,0 +1,155 @@
+"""Reading headers and tables: every number that could lead outside the file is checked first."""
+
+from __future__ import annotations
+
+import pytest
+from tests.builders import elf as build
+
+from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated
+from fatpack.hosts.elf import detect
+from fatpack.hosts.elf.reading import constants, read
+from fatpack.hosts.elf.reading.read import ElfFile
+
+
+def opened(data: bytes) -> ElfFile:
+    return ElfFile(build.as_view(data))
+
+
+@pytest.fixture
+def plain() -> bytes:
+    return build.device_object().build()
+
+
+def test_detect_wants_the_magic_and_nothing_else(plain: bytes) -> None:
+    assert detect(build.as_view(plain))
+    assert detect(build.as_view(b"\x7fELF"))
+    assert not detect(build.as_view(b"\x7fELG" + plain[4:]))
+    assert not detect(build.as_view(b""))
+
+
+def test_another_file_is_no_elf_file() -> None:
+    with pytest.raises(BadMagic, match="expected 7f 45 4c 46, found 4d 5a"):
+        opened(b"MZ")
+
+
+def test_a_file_that_ends_in_the_identification_is_cut_short() -> None:
+    with pytest.raises(Truncated, match="needs 16 bytes, 9 left"):
+        opened(b"\x7fELF\x02\x01\x01\0\0")
+
+
+@pytest.mark.parametrize(("at", "field"), [(4, "class"), (5, "byte order")])
+def test_an_unknown_class_or_byte_order_is_named(plain: bytes, at: int, field: str) -> None:
+    with pytest.raises(BadValue) as caught:
+        opened(plain[:at] + b"\3" + plain[at + 1 :])
+    assert (caught.value.field, caught.value.offset, caught.value.found) == (field, at, "3")
+
+
+def test_errors_are_absolute_and_carry_the_chain(plain: bytes) -> None:
+    view = build.as_view(b"1234" + build.with_header(plain, "shentsize", 63)).slice(4, len(plain), "member")
+    with pytest.raises(BadValue) as caught:
+        ElfFile(view)
+    assert caught.value.offset == 4 + 58
+    assert caught.value.chain == ("test.o", "member")
+    assert (caught.value.expected, caught.value.found) == ("64", "63")
+
+
+def test_a_section_table_outside_the_file_is_cut_short(plain: bytes) -> None:
+    with pytest.raises(Truncated, match="section table"):
+        opened(plain[:-1])
+    with pytest.raises(Truncated):
+        opened(build.with_header(plain, "shoff", (1 << 64) - 1))
+    with pytest.raises(Truncated, match="section table"):
+        opened(build.with_header(plain, "shnum", 0xFFFF))
+
+
+def test_a_count_without_a_table_is_refused(plain: bytes) -> None:
+    with pytest.raises(BadValue, match="the table has no place"):
+        opened(build.with_header(plain, "shoff", 0))
+
+
+def test_a_file_without_a_section_table_has_no_sections(plain: bytes) -> None:
+    elf = opened(build.with_header(build.with_header(plain, "shoff", 0), "shnum", 0))
+    assert elf.section_count == 0
+    assert list(elf.sections()) == []
+
+
+def test_the_number_of_sections_is_limited_on_purpose(plain: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read, "SECTION_COUNT", 3)
+    with pytest.raises(LimitExceeded, match="at most 3"):
+        opened(plain)
+
+
+@pytest.mark.parametrize("order", ["little", "big"])
+@pytest.mark.parametrize("count", [0xFEFE, 0xFEFF, 0xFF00, 70000])
+def test_counts_that_do_not_fit_into_the_header_come_from_section_0(count: int, order: str) -> None:
+    elf = build.Elf(order=order)
+    for number in range(count - 2):
+        elf.sections.append(build.Section("", type=build.PROGBITS, info=number))
+    data = elf.build()
+    ours = opened(data)
+    assert ours.section_count == count
+    assert ours.names_index == count - 1
+    assert build.header_field(data, "shnum") == (0 if count >= 0xFF00 else count)
+    assert build.header_field(data, "shstrndx") == (0xFFFF if count > 0xFF00 else count - 1)
+    assert ours.names_section().type == constants.STRTAB
+    (infos,) = ours.columns("info")
+    assert infos == [0, *range(count - 2), 0]
+    assert [row[7] for row in ours.rows()] == infos
+
+
+def test_columns_agree_with_rows_in_every_kind_of_file() -> None:
+    for bits in (32, 64):
+        for order in ("little", "big"):
+            elf = opened(build.device_object(bits=bits, order=order).build())
+            assert elf.columns("name_offset", "type") == [
+                [section.name_offset for section in elf.sections()],
+                [section.type for section in elf.sections()],
+            ]
+
+
+def test_a_wrong_index_of_the_names_is_named(plain: bytes) -> None:
+    elf = opened(build.with_header(plain, "shstrndx", 77))
+    with pytest.raises(BadValue, match="expected 1 to 8, found 77"):
+        elf.names_section()
+    assert elf.title(elf.section(2)) == "section 2"
+    with pytest.raises(BadValue, match="expected strtab, found llvm_offloading"):
+        opened(build.with_header(plain, "shstrndx", 2)).names_section()
+
+
+def test_contents_outside_the_file_are_refused(plain: bytes) -> None:
+    elf = opened(build.with_section(plain, 2, size=1 << 62))
+    with pytest.raises(BadValue) as caught:
+        elf.contents(elf.section(2))
+    assert caught.value.offset == elf.section_field(2, "offset")
+    assert "section 2 does not lie inside the file" in str(caught.value)
+
+
+def test_sections_without_bytes_may_claim_any_place(plain: bytes) -> None:
+    elf = opened(build.with_section(plain, 5, offset=1 << 60))
+    assert len(elf.contents(elf.section(5))) == 0
+    assert elf.section(5).size == 4096
+    assert elf.section(5).stored_size == 0
+
+
+def test_names_that_are_no_utf_8_are_escaped_and_long_names_cut(plain: bytes) -> None:
+    elf = build.Elf()
+    elf.add("x" * 5000, b"1")
+    data = elf.build().replace(b"\0" + b"x", b"\0" + b"\xff")
+    ours = opened(data)
+    name = ours.name(ours.section(1))
+    assert name.startswith("\\xffxxx")
+    assert len(name) == read.NAME_SIZE + 3
+
+
+def test_program_headers_of_the_wrong_size_are_refused() -> None:
+    data = build.device_object(type=build.EXECUTABLE, segments=[(0, 64)]).build()
+    assert list(opened(data).segment_ranges()) == [(0, 64)]
+    with pytest.raises(BadValue, match="wrong size of a program header"):
+        list(opened(build.with_header(data, "phentsize", 32)).programs())
+    with pytest.raises(Truncated, match="program header table"):
+        list(opened(build.with_header(data, "phnum", 5000)).programs())
+
+
+def test_many_program_headers_are_counted_in_section_0() -> None:
+    data = build.device_object(type=build.EXECUTABLE, segments=[(0, 64)]).build()
+    assert opened(build.with_section(build.with_header(data, "phnum", 0xFFFF), 0, info=1)).program_count == 1

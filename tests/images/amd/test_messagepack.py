@@ -1,0 +1,149 @@
+"""MessagePack: every type of the specification, and bytes that are none."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from fatpack.errors import BadValue, FormatError, Truncated
+from fatpack.images.amd.messagepack import Reader
+from fatpack.io.source import BytesSource
+
+START = 0x40
+
+
+def reader(data: bytes) -> Reader:
+    """Return a reader of bytes that lie somewhere in a file, with others behind them."""
+    return Reader(BytesSource(bytes(START) + data + b"\x01" * 64).view().slice(START, len(data)), "note")
+
+
+@pytest.mark.parametrize(
+    ("data", "number"),
+    [
+        (b"\x00", 0),
+        (b"\x7f", 127),
+        (b"\xff", -1),
+        (b"\xe0", -32),
+        (b"\xcc\xff", 255),
+        (b"\xcd\x01\x02", 0x102),
+        (b"\xce\x01\x02\x03\x04", 0x1020304),
+        (b"\xcf" + b"\xff" * 8, (1 << 64) - 1),
+        (b"\xd0\x80", -128),
+        (b"\xd1\xff\xfe", -2),
+        (b"\xd2\x80\x00\x00\x00", -(1 << 31)),
+        (b"\xd3" + b"\xff" * 8, -1),
+    ],
+)
+def test_integers(data: bytes, number: int) -> None:
+    found = reader(data)
+    assert found.integer() == number
+    assert found.at == len(data)
+
+
+@pytest.mark.parametrize("head", [b"\xa3", b"\xd9\x03", b"\xda\x00\x03", b"\xdb\x00\x00\x00\x03"])
+def test_strings(head: bytes) -> None:
+    assert reader(head + b"key").text() == "key"
+    assert reader(head + b"k\xffy").text() == "k\\xffy"
+
+
+def test_booleans() -> None:
+    assert reader(b"\xc3").boolean() is True
+    assert reader(b"\xc2").boolean() is False
+
+
+@pytest.mark.parametrize("head", [b"\x82", b"\xde\x00\x02", b"\xdf\x00\x00\x00\x02"])
+def test_maps_give_keys_and_the_caller_takes_the_values(head: bytes) -> None:
+    found = reader(head + b"\xa1a\x05\xa1b\xc0")
+    taken = {}
+    for key in found.map():
+        if key == "a":
+            taken[key] = found.integer()
+        else:
+            found.skip()
+    assert taken == {"a": 5}
+
+
+@pytest.mark.parametrize("head", [b"\x93", b"\xdc\x00\x03", b"\xdd\x00\x00\x00\x03"])
+def test_arrays(head: bytes) -> None:
+    found = reader(head + b"\x08\x04\x02")
+    assert [found.integer() for _ in found.array()] == [8, 4, 2]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"\xc0",
+        b"\xc2",
+        b"\x05",
+        b"\xca" + struct.pack(">f", 1.5),
+        b"\xcb" + struct.pack(">d", 1.5),
+        b"\xc4\x02ab",
+        b"\xc5\x00\x02ab",
+        b"\xc6\x00\x00\x00\x02ab",
+        b"\xc7\x02\x01ab",
+        b"\xc8\x00\x02\x01ab",
+        b"\xc9\x00\x00\x00\x02\x01ab",
+        b"\xd4\x01a",
+        b"\xd5\x01ab",
+        b"\xd6\x01abcd",
+        b"\xd7\x01abcdefgh",
+        b"\xd8\x01" + b"a" * 16,
+        b"\xa3abc",
+        b"\x93\x01\x92\xc0\xa1x\x80",
+        b"\x82\x01\x91\xc3\xa1x\x81\xa1y\xcd\x01\x00",
+    ],
+)
+def test_every_value_can_be_passed_over(value: bytes) -> None:
+    found = reader(value + b"\x2a")
+    found.skip()
+    assert found.integer() == 42
+
+
+def test_nesting_has_no_limit_because_nothing_recurses() -> None:
+    found = reader(b"\x91" * 100_000 + b"\xc0\x2a")
+    found.skip()
+    assert found.integer() == 42
+
+
+def test_a_wrong_type_is_named_with_its_place() -> None:
+    found = reader(b"\x05\xa1a")
+    found.skip()
+    with pytest.raises(BadValue) as caught:
+        found.integer()
+    assert (caught.value.offset, caught.value.expected, caught.value.problem) == (
+        START + 1,
+        "integer",
+        "has a value of type string",
+    )
+    assert (caught.value.format, caught.value.field) == ("messagepack", "note")
+
+
+def test_the_byte_without_a_meaning_is_no_value() -> None:
+    with pytest.raises(BadValue, match="0xc1 begins no value"):
+        reader(b"\xc1").skip()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xcd\x01",
+        b"\xa5abc",
+        b"\xdb\xff\xff\xff\xffabc",
+        b"\xc6\xff\xff\xff\xff",
+        b"\xdd\xff\xff\xff\xff\x01\x02",
+    ],
+)
+def test_values_that_are_cut_short_say_what_they_need(data: bytes) -> None:
+    with pytest.raises(Truncated) as caught:
+        reader(data).skip()
+    assert caught.value.offset is not None
+    assert START <= caught.value.offset <= START + len(data)
+
+
+def test_a_claimed_count_costs_nothing() -> None:
+    found = reader(b"\xdf\xff\xff\xff\xff\xa1a\x01")
+    with pytest.raises(FormatError):
+        for _ in found.map():
+            found.skip()

@@ -1,0 +1,149 @@
+"""Images taken out of containers that are files of their own, and the check of what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.laws.rooms import FIXTURES, joined
+
+from fatpack.errors import HostError, Unsupported, UsageError
+from fatpack.hosts import archive
+from fatpack.io.source import BytesSource, View
+from fatpack.model import Finding
+from fatpack.ops.choose.select import Selector
+from fatpack.ops.edit import edit
+from fatpack.ops.edit.removal import Removal, remove
+from fatpack.scanner import Found, scan
+
+HIP = (FIXTURES / "clang_bundle" / "llvm-22-hip.bundle").read_bytes()
+FOUR = (FIXTURES / "offload_binary" / "llvm-22-four.bin").read_bytes()
+CIR = FIXTURES / "cir" / "samples" / "container_attr_2026.cir"
+
+
+def view(data: bytes, name: str = "input") -> View:
+    return BytesSource(data, name).view()
+
+
+def containers(whole: View) -> Iterator[Found]:
+    yield from (item for item in scan(whole) if isinstance(item, Found))
+
+
+def contents(whole: View) -> list[tuple[str, bytes]]:
+    return [
+        (image.target.arch, image.data.tobytes()) for found in containers(whole) for image in found.container.images
+    ]
+
+
+def edited(whole: View, selector: Selector) -> tuple[View, Removal]:
+    removal = remove(whole, selector)
+    after = view(joined(removal.pieces))
+    edit.verify(whole, after)
+    return after, removal
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "clang_bundle/llvm-22-hip.bundle",
+        "clang_bundle/llvm-22-v3-zstd.bundle",
+        "clang_bundle/fatpack-v1-zlib.bundle",
+        "clang_bundle/llvm-22-text-zstd.bundle",
+        "clang_bundle/text/llvm-22.s",
+        "offload_binary/llvm-22-four.bin",
+        "offload_binary/fatpack-v2.bin",
+        "offload_binary/fatpack-v3-zlib.bin",
+        "cuda_fatbin/v130_size.fatbin",
+        "cuda_fatbin/v135_concat_tiny.fatbin",
+    ],
+)
+def test_every_image_but_the_last_can_go(path: str) -> None:
+    whole = view((FIXTURES / path).read_bytes(), path)
+    places = [(number, index) for number, found in enumerate(containers(whole)) for index in range(len(found.images))]
+    for at, (number, index) in enumerate(places):
+        after, removal = edited(whole, Selector(container=number, index=index))
+        assert len(removal.removed) == 1
+        left = contents(whole)
+        del left[at]
+        assert contents(after) == left
+        assert not [item for item in scan(after) if isinstance(item, Finding) and item.code == "FP1003"]
+    with pytest.raises(UsageError, match="nothing would be left of the file; select fewer, or delete it"):
+        remove(whole, Selector())
+
+
+def test_what_stays_of_a_fat_binary_keeps_its_stored_bytes() -> None:
+    whole = view((FIXTURES / "cuda_fatbin" / "v130_size.fatbin").read_bytes())
+    after, _ = edited(whole, Selector(form="ptx"))
+    (found,) = containers(after)
+    kept = next(containers(whole)).container.images[0].span
+    stored = found.container.images[0].span
+    assert after.tobytes()[stored.start : stored.end] == whole.tobytes()[kept.start : kept.end]
+
+
+def test_bundles_that_follow_each_other_stay_aligned() -> None:
+    padded = HIP + bytes(4096 - len(HIP))
+    whole = view(padded + padded + HIP + bytes(100))
+    starts = [found.view.start for found in containers(edited(whole, Selector(arch="gfx906:*"))[0])]
+    assert starts == [0, 4096, 8192]
+    after, _ = edited(whole, Selector(container=0))
+    assert after.tobytes() == padded + HIP + bytes(100)
+    after, _ = edited(whole, Selector(container=2))
+    assert after.tobytes() == padded + HIP
+
+
+def test_bytes_that_belong_to_nothing_stay() -> None:
+    whole = view(FOUR + b"rubbish!" + FOUR + b"more")
+    after, _ = edited(whole, Selector(arch="sm_70"))
+    assert after.tobytes().count(b"rubbish!") == 1
+    assert after.tobytes().endswith(b"more")
+    assert [arch for arch, _ in contents(after)] == ["sm_80", "gfx90a:xnack+", ""] * 2
+
+
+def test_a_cir_container_loses_device_modules_only() -> None:
+    whole = view(CIR.read_bytes(), "m.cir")
+    after, _ = edited(whole, Selector(arch="sm_80"))
+    assert [arch for arch, _ in contents(after)] == ["", "sm_90"]
+    with pytest.raises(UsageError, match=r"m\.cir: what would be left cannot be written: no host module"):
+        remove(whole, Selector(offload="host"))
+    with pytest.raises(UsageError, match=r"m\.cir: what would be left cannot be written: no device module"):
+        remove(whole, Selector(offload="cuda"))
+
+
+def test_bytecode_is_refused() -> None:
+    whole = view((FIXTURES / "cir" / "samples" / "container_op_v6.mlirbc").read_bytes(), "m.mlirbc")
+    with pytest.raises(Unsupported, match=r"m\.mlirbc: what would be left cannot be written"):
+        remove(whole, Selector(index=2))
+
+
+def test_members_of_archives_that_are_containers_are_edited() -> None:
+    whole = view(joined(archive.build([(b"a.bc", view(HIP)), (b"b.bc", view(FOUR))])), "lib.a")
+    after, removal = edited(whole, Selector(arch="gfx90*"))
+    assert [text.split(": ")[0] for text in removal.removed] == ["a.bc", "a.bc", "b.bc"]
+    assert [arch for arch, _ in contents(after)] == ["", "sm_70", "sm_80", ""]
+    with pytest.raises(UsageError, match=r"lib\.a\(b\.bc\): all images are meant"):
+        remove(whole, Selector(container=None, offload=("cuda", "openmp", "hip", "sycl")))
+
+
+def test_a_host_that_stays_alone_is_told_of() -> None:
+    _, removal = edited(view(HIP), Selector(arch="gfx*"))
+    assert removal.notes == (
+        "container 0 has no device code left, only the image for its host (host-x86_64-unknown-linux-gnu-)",
+    )
+    assert edited(view(HIP), Selector(arch="gfx90a"))[1].notes == ()
+    assert edited(view(FOUR), Selector(arch="gfx90a"))[1].notes == ()
+
+
+def test_a_file_without_any_container_is_refused() -> None:
+    with pytest.raises(HostError, match="no container, no object file and no archive"):
+        remove(view(b"text"), Selector())
+
+
+def test_verify_refuses_another_image_and_damage() -> None:
+    before = view(HIP)
+    edit.verify(before, before)
+    other = bytearray(HIP)
+    other[-1] ^= 1
+    with pytest.raises(HostError, match=r"the image hipv4-.*gfx90a is not what it was"):
+        edit.verify(before, view(bytes(other)))
+    with pytest.raises(HostError, match="cannot be read"):
+        edit.verify(before, view(HIP[:-5]))
