@@ -6,7 +6,7 @@ from fatpack import formats
 from fatpack.api.output import write_edited
 from fatpack.io.source import open_source
 from fatpack.ops.choose.address import Address, find
-from fatpack.ops.edit import edit
+from fatpack.ops.edit import embed as embedding
 
 __all__ = ["embed", "remove", "replace"]
 
@@ -32,7 +32,7 @@ def embed(
     """
     with open_source(host) as into, open_source(container) as content:
         place = find(into.view(), Address(into.name, member))
-        pieces = edit.embed(place.view, [content.view()], format=formats.sniff(content.view().head(0, 24)))
+        pieces = embedding.embed(place.view, [content.view()], format=formats.sniff(content.view().head(0, 24)))
         return write_edited(into.view(), place.around(pieces), output, force=force, inputs=[content.view()])
 
 
@@ -51,7 +51,7 @@ def replace(
     """
     with open_source(host) as into, open_source(container) as content:
         place = find(into.view(), Address(into.name, member))
-        pieces = edit.replace(place.view, content.view(), section=section)
+        pieces = embedding.replace(place.view, content.view(), section=section)
         return write_edited(into.view(), place.around(pieces), output, force=force, inputs=[content.view()])
 
 

@@ -6,7 +6,7 @@ import errno
 import os
 
 from fatpack.io.sink import write_file
-from fatpack.ops.edit import edit
+from fatpack.ops.edit import editor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
     from fatpack.model import Piece
-    from fatpack.ops.pack.formats import Packed
+    from fatpack.ops.pack.packed import Packed
 
     Output: TypeAlias = str | os.PathLike[str] | BinaryIO
     """A path, or a binary file open for writing."""
@@ -37,7 +37,7 @@ def write_edited(
     """Write an edited copy of a host and return the size in bytes; under a path's name it is verified before."""
     if not isinstance(output, (str, os.PathLike)):
         return _write_open(output, pieces)
-    return edit.write_edited(host, pieces, output, force=force, inputs=inputs)
+    return editor.write_edited(host, pieces, output, force=force, inputs=inputs)
 
 
 def _write_open(output: BinaryIO, pieces: Iterable[Piece]) -> int:

@@ -9,7 +9,7 @@ from fatpack.api.reading import open
 from fatpack.errors import UsageError
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, ImageOption
 from fatpack.io.source import open_source
-from fatpack.ops.edit import edit
+from fatpack.ops.edit.embed import embed
 from fatpack.ops.pack.formats import FORMATS, PackOptions, image_maker, pack_as
 from fatpack.record import Record
 
@@ -88,7 +88,7 @@ def pack(
         if not stored:
             raise UsageError("no image to pack")
         if host is not None and format == "bundle" and type == "o":
-            from fatpack.ops.pack.bundle import host_entry
+            from fatpack.ops.pack.fat_object import host_entry
 
             opened.append(open_source(host))
             stored.append(host_entry(stored, opened[-1].view()))
@@ -99,7 +99,7 @@ def pack(
         if host is None:
             return write_packed(output, packed, force=force, inputs=views)
         opened.append(open_source(host))
-        edited = edit.embed(opened[-1].view(), packed.pieces, format=FORMATS[format])
+        edited = embed(opened[-1].view(), packed.pieces, format=FORMATS[format])
         return write_edited(opened[-1].view(), edited, output, force=force, inputs=views)
     finally:
         for source in opened:

@@ -7,7 +7,7 @@ import click
 from fatpack.cli.options import Meter, check_name, force_option, say
 from fatpack.errors import UsageError
 from fatpack.io.sink import write_pieces
-from fatpack.ops.edit.edit import write_edited
+from fatpack.ops.edit.editor import write_edited
 from fatpack.report.problems import FINE
 from fatpack.report.text import size_words
 

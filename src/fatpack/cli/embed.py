@@ -10,7 +10,7 @@ from fatpack.cli.options import quiet_option, say
 from fatpack.errors import UsageError
 from fatpack.io.source import open_source
 from fatpack.ops.choose.address import find, parse_address
-from fatpack.ops.edit import edit
+from fatpack.ops.edit.embed import embed, embedding_note
 
 
 @click.command()
@@ -35,8 +35,8 @@ def command(host: str, container: str, output: str | None, in_place: bool, force
             raise UsageError(f"{container} is no container we know", hint=hint)
         if found is None:
             say(f"fatpack: warning: {container} is no container we know; no tool will find it", quiet=quiet)
-        pieces = place.around(edit.embed(place.view, [content.view()], format=found))
-        if note := edit.embedding_note(found):
+        pieces = place.around(embed(place.view, [content.view()], format=found))
+        if note := embedding_note(found):
             say(f"fatpack: note: {note}", quiet=quiet)
         return write_result(
             into.view(),

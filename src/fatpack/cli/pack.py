@@ -16,8 +16,9 @@ from fatpack.io.names import stem
 from fatpack.io.sink import write_file, write_pieces
 from fatpack.io.source import open_source
 from fatpack.ops.choose.by_id import feature_problem
-from fatpack.ops.edit import edit
-from fatpack.ops.pack import bundle
+from fatpack.ops.edit.editor import write_edited
+from fatpack.ops.edit.embed import embed, embedding_note
+from fatpack.ops.pack.fat_object import host_entry
 from fatpack.ops.pack.formats import image_maker, open_images, pack_as
 from fatpack.report.text import count, size_words
 from fatpack.target import is_amdgpu, is_nvptx, nearest_names, parse_nvidia
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from fatpack.formats.offload_binary.image_option import ImageOption
     from fatpack.io.source import Source, View
     from fatpack.model import Image, Piece
-    from fatpack.ops.pack.formats import Packed
+    from fatpack.ops.pack.packed import Packed
 
 #: Keys with a meaning of their own; a key that is nearly one of them is probably a slip.
 _KEYS = ("file", "triple", "arch", "kind", "feature")
@@ -81,7 +82,7 @@ def command(
         stored = list(open_images(options, opened, image_maker(chosen.name)))
         if host is not None and chosen.options.type == "o":
             opened.append(open_source(host))
-            stored.append(bundle.host_entry(stored, opened[-1].view()))
+            stored.append(host_entry(stored, opened[-1].view()))
             host = None
         _tell_doubts(options if chosen.name == "offload-binary" else [], stored, quiet=quiet)
         packed = pack_as(chosen.name, stored, chosen.options)
@@ -102,7 +103,7 @@ def command(
                 size = _write(target, packed, force=force, inputs=inputs, meter=meter)
             else:
                 opened.append(open_source(host))
-                edited = edit.embed(opened[-1].view(), packed.pieces, format=chosen.format)
+                edited = embed(opened[-1].view(), packed.pieces, format=chosen.format)
                 _tell_what_links(options, chosen, quiet=quiet)
                 size = _write_host(opened[-1].view(), edited, target, force=force, inputs=inputs, meter=meter)
         finally:
@@ -150,7 +151,7 @@ def _tell_doubts(options: Sequence[ImageOption], stored: Sequence[Image], *, qui
 
 def _tell_what_links(options: Sequence[ImageOption], chosen: Packing, *, quiet: bool) -> None:
     """Say what of a host's new container does not come into programs."""
-    note = edit.embedding_note(chosen.format)
+    note = embedding_note(chosen.format)
     if chosen.name == "offload-binary" and not all(option.get("kind") for option in options):
         note = "clang-linker-wrapper puts no image without a kind into programs; add kind=cuda, hip, openmp or sycl"
     if note:
@@ -170,4 +171,4 @@ def _write_host(
 ) -> int:
     if target == "-":
         return write_pieces(1, edited)
-    return edit.write_edited(host, edited, target, force=force, inputs=inputs, progress=meter)
+    return write_edited(host, edited, target, force=force, inputs=inputs, progress=meter)

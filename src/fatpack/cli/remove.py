@@ -10,7 +10,7 @@ from fatpack.io.source import open_source
 from fatpack.io.sources.pieces import PiecesSource
 from fatpack.ops.choose.address import find, parse_address
 from fatpack.ops.choose.presence import NothingSelected
-from fatpack.ops.edit.edit import verify
+from fatpack.ops.edit.editor import verify
 from fatpack.ops.edit.removal import remove
 from fatpack.report.problems import FINDINGS, FINE
 from fatpack.report.text import count, size_words

@@ -8,7 +8,7 @@ from fatpack.cli.editing import check_output, output_options, write_result
 from fatpack.cli.options import quiet_option
 from fatpack.io.source import open_source
 from fatpack.ops.choose.address import find, parse_address
-from fatpack.ops.edit import edit
+from fatpack.ops.edit.embed import replace
 
 
 @click.command()
@@ -28,7 +28,7 @@ def command(
     address = parse_address(host)
     with open_source(address.path) as into, open_source(container) as content:
         place = find(into.view(), address)
-        pieces = place.around(edit.replace(place.view, content.view(), section=section, force=force))
+        pieces = place.around(replace(place.view, content.view(), section=section, force=force))
         return write_result(
             into.view(),
             address.path,

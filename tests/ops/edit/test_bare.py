@@ -12,7 +12,7 @@ from fatpack.hosts import archive
 from fatpack.io.source import BytesSource, View
 from fatpack.model import Finding
 from fatpack.ops.choose.select import Selector
-from fatpack.ops.edit import edit
+from fatpack.ops.edit.editor import verify
 from fatpack.ops.edit.removal import Removal, remove
 from fatpack.scanner import Found, scan
 
@@ -38,7 +38,7 @@ def contents(whole: View) -> list[tuple[str, bytes]]:
 def edited(whole: View, selector: Selector) -> tuple[View, Removal]:
     removal = remove(whole, selector)
     after = view(joined(removal.pieces))
-    edit.verify(whole, after)
+    verify(whole, after)
     return after, removal
 
 
@@ -140,10 +140,10 @@ def test_a_file_without_any_container_is_refused() -> None:
 
 def test_verify_refuses_another_image_and_damage() -> None:
     before = view(HIP)
-    edit.verify(before, before)
+    verify(before, before)
     other = bytearray(HIP)
     other[-1] ^= 1
     with pytest.raises(HostError, match=r"the image hipv4-.*gfx90a is not what it was"):
-        edit.verify(before, view(bytes(other)))
+        verify(before, view(bytes(other)))
     with pytest.raises(HostError, match="cannot be read"):
-        edit.verify(before, view(HIP[:-5]))
+        verify(before, view(HIP[:-5]))

@@ -17,7 +17,7 @@ from fatpack.formats import clang_bundle
 from fatpack.io.source import BytesSource, View
 from fatpack.model import Finding
 from fatpack.ops.choose.select import Selector
-from fatpack.ops.edit import edit
+from fatpack.ops.edit.editor import verify
 from fatpack.ops.edit.removal import remove
 from fatpack.scanner import Found, host_of, scan
 
@@ -57,7 +57,7 @@ def coff_object() -> View:
 def without(whole: View, selector: Selector) -> tuple[dict[str, bytes], Found | None]:
     """Return the sections of device code that are left, by name, and the fat object, if it still is one."""
     after = BytesSource(joined(remove(whole, selector).pieces), "after").view()
-    edit.verify(whole, after)
+    verify(whole, after)
     sites = [site for site in hosts.room(host_of(after)).locate(after) if not isinstance(site, Finding)]
     found = [item for item in scan(after) if isinstance(item, Found)]
     left = {site.section or "": site.data.tobytes() for site in sites if len(site.data)}

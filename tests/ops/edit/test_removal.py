@@ -13,7 +13,8 @@ from fatpack.hosts import Site, archive, elf
 from fatpack.io import limits
 from fatpack.io.source import BytesSource, View
 from fatpack.ops.choose.select import Selector
-from fatpack.ops.edit import edit
+from fatpack.ops.edit.editor import editor, verify
+from fatpack.ops.edit.embed import embed, replace
 from fatpack.ops.edit.removal import NothingSelected, remove
 from fatpack.scanner import Found, scan
 
@@ -43,7 +44,7 @@ def test_all_members_lose_their_device_code_and_others_stay() -> None:
     whole = library((b"a.o", fat()), (b"b.txt", b"text"), (b"a.o", fat()), (b"plain.o", HOST))
     removal = remove(whole, Selector())
     after = view(joined(removal.pieces))
-    edit.verify(whole, after)
+    verify(whole, after)
     assert archs(after) == []
     assert len(removal.removed) == 8
     assert removal.removed[0].startswith("a.o: 0.0 ")
@@ -77,7 +78,7 @@ def test_archives_in_archives_are_edited_too() -> None:
     whole = library((b"in.a", inner), (b"c.o", HOST))
     removal = remove(whole, Selector())
     after = view(joined(removal.pieces))
-    edit.verify(whole, after)
+    verify(whole, after)
     assert archs(after) == []
     assert removal.removed[0].startswith("in.a(a.o): 0.0 ")
 
@@ -111,9 +112,9 @@ def test_a_member_that_cannot_be_edited_refuses_the_whole(name: bytes, data: byt
 def test_hosts_that_are_never_edited_say_so_for_every_edit(data: bytes) -> None:
     for change in (
         lambda: remove(view(data), Selector()),
-        lambda: edit.embed(view(data), [FOUR]),
-        lambda: edit.embed(view(data), [FOUR], format="cuda-fatbin"),
-        lambda: edit.editor(view(data)).edit(view(data), {1: [b""]}),
+        lambda: embed(view(data), [FOUR]),
+        lambda: embed(view(data), [FOUR], format="cuda-fatbin"),
+        lambda: editor(view(data)).edit(view(data), {1: [b""]}),
     ):
         with pytest.raises(HostError, match="not edited"):
             change()
@@ -139,30 +140,28 @@ def test_archives_nested_too_deeply_are_refused(monkeypatch: pytest.MonkeyPatch)
 
 def test_an_archive_itself_has_no_place_for_a_container() -> None:
     whole = library((b"a.o", fat()))
-    for change in (lambda: edit.embed(whole, [FOUR]), lambda: edit.replace(whole, view(FOUR))):
+    for change in (lambda: embed(whole, [FOUR]), lambda: replace(whole, view(FOUR))):
         with pytest.raises(HostError, match=r"one of them is edited at a time; write libx.a\(MEMBER\)"):
             change()
 
 
 def test_verify_refuses_members_that_are_no_sound_edit() -> None:
     whole = library((b"a.o", fat()), (b"b.txt", b"text"))
-    edit.verify(whole, whole)
+    verify(whole, whole)
     for number, content in ((0, HOST[:-1] + b"?"), (1, b"TEXT"), (1, b"longer text"), (0, b"")):
         with pytest.raises(HostError):
-            edit.verify(whole, view(joined(archive.rewrite(whole, {number: [content]}))))
+            verify(whole, view(joined(archive.rewrite(whole, {number: [content]}))))
     with pytest.raises(HostError, match="other members"):
-        edit.verify(
-            whole, view(whole.tobytes().replace(b"0           0     0     644", b"9           0     0     644"))
-        )
+        verify(whole, view(whole.tobytes().replace(b"0           0     0     644", b"9           0     0     644")))
 
 
 def test_verify_looks_into_archives_in_archives() -> None:
     inner = library((b"a.o", fat()), (b"b.txt", b"text"))
     whole = library((b"in.a", inner.tobytes()))
     slim = joined(remove(inner, Selector()).pieces)
-    edit.verify(whole, view(joined(archive.rewrite(whole, {0: [slim]}))))
+    verify(whole, view(joined(archive.rewrite(whole, {0: [slim]}))))
     with pytest.raises(HostError):
-        edit.verify(whole, view(joined(archive.rewrite(whole, {0: [slim.replace(b"text", b"TEXT")]}))))
+        verify(whole, view(joined(archive.rewrite(whole, {0: [slim.replace(b"text", b"TEXT")]}))))
 
 
 def test_contents_of_untouched_members_are_passed_on_as_views() -> None:

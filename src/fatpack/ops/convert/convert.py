@@ -26,7 +26,8 @@ from fatpack.ops.choose.presence import NothingSelected, instead
 from fatpack.ops.choose.select import describe, select
 from fatpack.ops.convert.fatbins import fatbins, keys_of
 from fatpack.ops.extract import pieces_of
-from fatpack.ops.pack.formats import Packed, pack_as
+from fatpack.ops.pack.formats import pack_as
+from fatpack.ops.pack.packed import Packed
 from fatpack.ops.writing import apart
 from fatpack.parallel import Tasks
 from fatpack.record import Record

@@ -8,7 +8,7 @@ from fatpack.formats.clang_bundle import target_symbols
 from fatpack.formats.clang_bundle.stored import SectionEntry
 from fatpack.model import Finding
 from fatpack.ops import writing
-from fatpack.ops.edit.edit import editor
+from fatpack.ops.edit.editor import editor
 from fatpack.scanner import Found
 
 TYPE_CHECKING = False

@@ -11,7 +11,7 @@ from fatpack.ops import writing
 from fatpack.ops.choose.presence import NothingSelected, instead, unseen
 from fatpack.ops.choose.select import describe, select
 from fatpack.ops.edit import bare, object_removal
-from fatpack.ops.edit.edit import editor
+from fatpack.ops.edit.editor import editor
 from fatpack.ops.verify import content_findings
 from fatpack.record import Record
 from fatpack.scanner import Found, host_of, scan

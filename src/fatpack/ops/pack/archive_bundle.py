@@ -15,8 +15,8 @@ from fatpack.formats.clang_bundle.layout import FORMAT
 from fatpack.hosts import archive
 from fatpack.io.sources.pieces import PiecesSource
 from fatpack.model import Container, Finding, Image, Span
-from fatpack.ops.pack import bundle
-from fatpack.ops.pack.formats import Packed
+from fatpack.ops.pack.fat_object import check_ids, fat_object, host_object
+from fatpack.ops.pack.packed import Packed
 from fatpack.scanner import host_of
 
 TYPE_CHECKING = False
@@ -33,7 +33,7 @@ def pack_archive(stored: Sequence[Image]) -> Packed:
     A member whose host image is an object becomes a fat object, any other a binary bundle; its name is that of the
     first archive's member. Members keep the order of the archives. Raises UsageError for an image that is no archive.
     """
-    bundle.check_ids([image.attrs["id"] for image in stored])
+    check_ids([image.attrs["id"] for image in stored])
     groups: dict[tuple[str, int], list[tuple[bytes, Image]]] = {}
     # The host's names go first: device archives may lack members, and theirs are derived names.
     for image in sorted(stored, key=lambda image: image.target.offload != "host"):
@@ -54,9 +54,9 @@ def pack_archive(stored: Sequence[Image]) -> Packed:
 
 
 def _bundled(images: Sequence[Image]) -> Sequence[Piece]:
-    host = bundle.host_object(images)
+    host = host_object(images)
     if host is not None:
-        return bundle.fat_object(images, host).pieces
+        return fat_object(images, host).pieces
     attrs = {"flavour": "binary"}
     return tuple(formats.room(FORMAT).write(Container(FORMAT, 0, tuple(images), Span(0, 0), attrs=attrs)))
 

@@ -7,17 +7,16 @@ comment token of the language; for ``o`` a fat object, if the host's image is an
 
 from __future__ import annotations
 
-from fatpack import formats, hosts, images
-from fatpack.errors import HostError, UsageError
+from fatpack import formats, images
+from fatpack.errors import UsageError
 from fatpack.findings import finding
-from fatpack.formats.clang_bundle.ids.bundle_id import conflicts, id_for, parse_id, stored_id
-from fatpack.formats.clang_bundle.layout import COMMENTS, FORMAT, MAGIC
+from fatpack.formats.clang_bundle.ids.bundle_id import id_for, parse_id, stored_id
+from fatpack.formats.clang_bundle.layout import COMMENTS, FORMAT
 from fatpack.images.agreement import disagreements
-from fatpack.io.sink import file_mode
 from fatpack.model import Container, Span
-from fatpack.ops.pack.formats import Packed
+from fatpack.ops.pack.fat_object import check_ids, fat_object, host_object
 from fatpack.ops.pack.image_keys import id_from, image_with_id
-from fatpack.scanner import Found, host_of, scan
+from fatpack.ops.pack.packed import Packed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,16 +32,10 @@ TYPES = {
     **{type: comment for comment, types in COMMENTS.items() for type in types},
 }
 
-#: What precedes the ID in the name of a section of a fat object.
-SECTION_PREFIX = MAGIC.decode()
-
 #: ``kind=`` → programming model, for images without a bundle ID of their own
 KINDS = {"host": "host", "hip": "hip", "hipv4": "hip", "openmp": "openmp", "sycl": "sycl"}
 
 _DEFAULT_VERSION = 3
-
-#: host room → the rest of the triple that its objects are taken to be for
-_SYSTEMS = {"elf": "unknown-linux-gnu", "coff": "pc-windows-msvc"}
 
 
 def image_from(option: ImageOption, _name: str, data: View) -> Image:
@@ -109,15 +102,6 @@ def bundle(
     return Packed(tuple(formats.room(FORMAT).write(container)), tuple(findings), is_text)
 
 
-def check_ids(spellings: Sequence[str]) -> None:
-    """Raise UsageError for target IDs that exclude each other, and for two hosts."""
-    for conflict in conflicts(spellings):
-        raise UsageError(conflict.message)
-    found = [spelling for spelling in spellings if parse_id(spelling).kind == "host"]
-    if len(found) > 1:
-        raise UsageError(f"{len(found)} images for a host: {', '.join(found)}", hint="a bundle has one host at most")
-
-
 def _doubts(stored: Sequence[Image]) -> list[Finding]:
     findings: list[Finding] = []
     for image in stored:
@@ -131,51 +115,3 @@ def _doubts(stored: Sequence[Image]) -> list[Finding]:
         hint = "add --image=file=/dev/null,id=host-x86_64-unknown-linux-gnu"
         findings.append(finding("FP1315", Span(0, 0), text, hint))
     return findings
-
-
-def host_object(stored: Sequence[Image]) -> View | None:
-    """Return the image of the host if it is an object file that can hold the others as sections."""
-    for image in stored:
-        if image.target.offload == "host":
-            view: View = image.data  # type: ignore[assignment]
-            return view if host_of(view) in ("elf", "coff") else None
-    return None
-
-
-def fat_object(stored: Sequence[Image], host: View, findings: Sequence[Finding] = ()) -> Packed:
-    """Return a copy of a host object with a section per image, byte for byte as clang-offload-bundler 22 makes it."""
-    additions = []
-    for image in stored:
-        name = SECTION_PREFIX + image.attrs["id"]
-        # The object itself is the host's image, and one NUL byte stands for it.
-        additions.append((name, [b"\0"] if image.target.offload == "host" else [image.data]))
-    pieces = hosts.objcopy(host_of(host)).add_sections(host, additions)
-    return Packed(
-        tuple(pieces), tuple(findings), False, file_mode(host), lambda after: _verify_fat_object(after, stored)
-    )
-
-
-def host_entry(stored: Sequence[Image], host: View) -> Image:
-    """Return a host object as the host's image of a bundle, under the ID that its machine has on Linux or Windows.
-
-    Raises UsageError if there is a host's image already.
-    """
-    if any(image.target.offload == "host" for image in stored):
-        raise UsageError("two hosts: --host, and an image for a host", hint="leave out one of them")
-    triple = images.recognise(host).triple
-    if host_of(host) not in ("elf", "coff") or not triple:
-        hint = "give it as --image=file=F,id=host-TRIPLE"
-        raise HostError("this is no object whose machine is known", hint=hint, chain=host.chain)
-    spelling = stored_id(f"host-{triple.split('-')[0]}-{_SYSTEMS[host_of(host)]}")
-    return image_with_id(spelling, parse_id(spelling).target, host)
-
-
-def _verify_fat_object(after: View, stored: Sequence[Image]) -> None:
-    """Raise HostError unless a fat object holds exactly these images."""
-    expected = [(image.attrs["id"], 1 if image.target.offload == "host" else image.size) for image in stored]
-    for item in scan(after):
-        if isinstance(item, Found) and item.container.attrs.get("flavour") == "object":
-            found = [(image.image.attrs["id"], image.image.size) for image in item.images]
-            if found[-len(expected) :] == expected:
-                return
-    raise HostError("the fat object does not hold what was put into it", chain=after.chain)

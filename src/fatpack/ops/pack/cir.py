@@ -7,8 +7,8 @@ from fatpack.formats import cir
 from fatpack.formats.cir.bundle_id import KINDS, id_for, parse_id, problem
 from fatpack.formats.cir.words import FORMAT
 from fatpack.model import Container, Image, Span
-from fatpack.ops.pack.formats import Packed
 from fatpack.ops.pack.image_keys import id_from, image_with_id
+from fatpack.ops.pack.packed import Packed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

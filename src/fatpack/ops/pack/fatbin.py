@@ -12,8 +12,8 @@ from fatpack.findings import finding
 from fatpack.formats.cuda_fatbin.layout import FORMAT
 from fatpack.images.agreement import disagreements
 from fatpack.model import Container, Image, Span, Target
-from fatpack.ops.pack.formats import Packed
 from fatpack.ops.pack.image_keys import refuse_keys
+from fatpack.ops.pack.packed import Packed
 from fatpack.ops.pack.uniform import HINT, differences
 from fatpack.record import Record
 

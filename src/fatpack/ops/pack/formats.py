@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from fatpack import formats, images
 from fatpack.errors import UsageError
 from fatpack.formats.offload_binary.image_option import image_from
-from fatpack.formats.offload_binary.layout import FORMAT
-from fatpack.images.agreement import disagreements
 from fatpack.io.source import open_source
-from fatpack.model import Container, Span
+from fatpack.ops.pack.offload_binary import pack_offload_binary
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -17,8 +14,9 @@ if TYPE_CHECKING:
 
     from fatpack.formats.offload_binary.image_option import ImageOption
     from fatpack.io.source import Source, View
-    from fatpack.model import Finding, Image, Piece
+    from fatpack.model import Image
     from fatpack.ops.pack.fatbin import FatbinOptions
+    from fatpack.ops.pack.packed import Packed
 
 
 #: what --format and the library call a format → its JSON name
@@ -28,24 +26,6 @@ FORMATS = {
     "cir": "cir-offload-container",
     "fatbin": "cuda-fatbin",
 }
-
-
-class Packed(Record):
-    """A container, or several that follow each other, ready to be written, and what is odd about the images in them.
-
-    ``pieces`` are the bytes in order; those of images are views of their files. ``is_text`` says that nothing can
-    follow the container, since it reaches to the end of its file. ``mode`` are the mode bits of a copy of a host, and
-    ``verify`` raises HostError unless what was written holds the images. ``notes`` say in words what was decided, and
-    ``left_out`` is how many of the images that were given are not in it.
-    """
-
-    pieces: tuple[Piece, ...]
-    findings: tuple[Finding, ...] = ()
-    is_text: bool = False
-    mode: int | None = None
-    verify: Callable[[View], None] | None = None
-    notes: tuple[str, ...] = ()
-    left_out: int = 0
 
 
 def open_images(
@@ -66,33 +46,6 @@ def open_images(
             opened.append(source)
             yield make(option, name, source.view())
             source.rest()
-
-
-def pack(
-    stored: Sequence[Image], *, version: int = 1, compression: str | None = None, level: int | None = None
-) -> Packed:
-    """Return offload binaries that hold the images: one each for version 1, one for all of them for 2 and 3.
-
-    ``compression`` (version 3 only) is ``zlib`` or ``zstd``. Images whose bytes contradict what is said about them
-    give findings; nothing is read of them but headers.
-    """
-    if version not in (1, 2, 3):
-        raise UsageError(f"container version {version}", hint="offload binaries have versions 1, 2 and 3")
-    if compression and version != 3:
-        raise UsageError("only container version 3 can be compressed", hint="add --container-version=3")
-    attrs = {"compression": compression} if compression else {}
-    if compression and level is not None:
-        attrs["compression_level"] = str(level)
-    groups = [(image,) for image in stored] if version == 1 else [tuple(stored)] if stored else []
-    pieces: list[Piece] = []
-    for group in groups:
-        pieces += formats.room(FORMAT).write(Container(FORMAT, version, group, Span(0, 0), attrs=attrs))
-    findings: list[Finding] = []
-    for image in stored:
-        view: View = image.data  # type: ignore[assignment]
-        findings += disagreements(image, images.recognise(view))
-        view.source.rest()
-    return Packed(tuple(pieces), tuple(findings))
 
 
 def image_maker(format: str) -> Callable[[ImageOption, str, View], Image]:
@@ -166,4 +119,4 @@ def pack_as(format: str, stored: Sequence[Image], options: PackOptions) -> Packe
         return pack_cir(stored, form=options.form, ids=options.ids)
     if options.form is not None:
         raise UsageError(f"{format} has no forms", hint="these are for CIR containers")
-    return pack(stored, version=version or 1, compression=compression, level=level)
+    return pack_offload_binary(stored, version=version or 1, compression=compression, level=level)

@@ -1,58 +1,22 @@
-"""Editing hosts: put containers in, exchange them, write the result. Every result is verified before it is kept.
+"""Putting containers into hosts, and exchanging those that are there.
 
-What is edited inside an archive is carried out to the archive by ``ops.address``; taking images out is ``ops.removal``.
+What is edited inside an archive is carried out to the archive by ``ops.choose.address``; taking images out is
+``ops.edit.removal``.
 """
 
 from __future__ import annotations
 
-import os
-
-from fatpack import formats, hosts, images
+from fatpack import formats, images
 from fatpack.errors import HostError
-from fatpack.hosts import archive
-from fatpack.io.sink import file_mode, write_file
 from fatpack.model import Finding
-from fatpack.ops.edit import bare
-from fatpack.scanner import host_of
+from fatpack.ops.edit.editor import editor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fatpack.hosts import Editor
-    from fatpack.io.sink import Progress
     from fatpack.io.source import View
     from fatpack.model import Piece
-
-
-def editor(view: View) -> Editor:
-    """Return the host room that can edit these bytes. Raises HostError, with what would work instead."""
-    name = host_of(view)
-    if name == "raw":
-        raise HostError("this is no object file", hint="containers go into relocatable objects (.o)", chain=view.chain)
-    if name == "archive":
-        path = view.chain[-1] if view.chain else "libx.a"
-        raise HostError(
-            "an archive holds many objects, and one of them is edited at a time",
-            hint=f"write {path}(MEMBER)",
-            chain=view.chain,
-        )
-    room = hosts.room(name)
-    if not hasattr(room, "embed"):
-        raise HostError(
-            f"{room.DOC.title} cannot be edited",
-            hint="edit the objects before they are linked",
-            chain=view.chain,
-        )
-    form = images.recognise(view).form
-    if form in ("cubin", "code-object"):
-        raise HostError(
-            f"this is a device image itself ({form}), no host",
-            hint="pack it into a container; the container goes into a host object",
-            chain=view.chain,
-        )
-    return room  # type: ignore[return-value]  # it has the whole door
-
 
 #: format → the section in which compilers put it
 SECTIONS = {
@@ -119,50 +83,3 @@ def replace(host: View, content: View, *, section: str | None = None, force: boo
         )
     assert site.index is not None
     return room.replace(host, site.index, [content])
-
-
-def write_edited(
-    host: View,
-    pieces: Iterable[Piece],
-    output: str | os.PathLike[str],
-    *,
-    force: bool = False,
-    in_place: bool = False,
-    inputs: Sequence[View] = (),
-    progress: Progress | None = None,
-) -> int:
-    """Write an edited host and return its size; mode bits are kept, and the result is verified before it is named.
-
-    The host may be an archive. ``in_place`` writes over the host itself, in one step after verification; without it the
-    host is refused as output whatever else is allowed, and so are the files of ``inputs``, what goes into the host.
-    """
-    return write_file(
-        output,
-        pieces,
-        force=force or in_place,
-        mode=file_mode(host),
-        inputs=[] if in_place else [host, *inputs],
-        verify=lambda after: verify(host, after),
-        progress=progress,
-    )
-
-
-def verify(before: View, after: View) -> None:
-    """Raise HostError unless ``after`` is a sound edit of ``before``: by the host's own rules.
-
-    Of a bare container, every image afterwards must be one from before. Of an archive, every member must be as it was,
-    to the byte, or a sound edit of itself.
-    """
-    name = host_of(before)
-    if name == "raw":
-        bare.verify(before, after)
-        return
-    if name != "archive":
-        editor(before).verify(before, after)
-        return
-    archive.verify(before, after)
-    for old, new in zip(archive.locate(before), archive.locate(after), strict=True):
-        if isinstance(old, Finding) or isinstance(new, Finding):
-            raise HostError("the members of the rewritten archive cannot be read", chain=after.chain)
-        if not bare.is_same(old.data, new.data):
-            verify(old.data, new.data)

@@ -1,0 +1,44 @@
+"""Packing LLVM offload binaries: one for each image, or one for all of them."""
+
+from __future__ import annotations
+
+from fatpack import formats, images
+from fatpack.errors import UsageError
+from fatpack.formats.offload_binary.layout import FORMAT
+from fatpack.images.agreement import disagreements
+from fatpack.model import Container, Span
+from fatpack.ops.pack.packed import Packed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.io.source import View
+    from fatpack.model import Finding, Image, Piece
+
+
+def pack_offload_binary(
+    stored: Sequence[Image], *, version: int = 1, compression: str | None = None, level: int | None = None
+) -> Packed:
+    """Return offload binaries that hold the images: one each for version 1, one for all of them for 2 and 3.
+
+    ``compression`` (version 3 only) is ``zlib`` or ``zstd``. Images whose bytes contradict what is said about them
+    give findings; nothing is read of them but headers.
+    """
+    if version not in (1, 2, 3):
+        raise UsageError(f"container version {version}", hint="offload binaries have versions 1, 2 and 3")
+    if compression and version != 3:
+        raise UsageError("only container version 3 can be compressed", hint="add --container-version=3")
+    attrs = {"compression": compression} if compression else {}
+    if compression and level is not None:
+        attrs["compression_level"] = str(level)
+    groups = [(image,) for image in stored] if version == 1 else [tuple(stored)] if stored else []
+    pieces: list[Piece] = []
+    for group in groups:
+        pieces += formats.room(FORMAT).write(Container(FORMAT, version, group, Span(0, 0), attrs=attrs))
+    findings: list[Finding] = []
+    for image in stored:
+        view: View = image.data  # type: ignore[assignment]
+        findings += disagreements(image, images.recognise(view))
+        view.source.rest()
+    return Packed(tuple(pieces), tuple(findings))
