@@ -1,17 +1,20 @@
 """Stand-ins for other tools: ``fatpack tool NAME ARGS…`` takes their options, prints their messages, exits as they do.
 
+``fatpack tool --as=VERSION NAME ARGS…`` follows that version of the original (:mod:`fatpack.cli.tools.versions`).
 Nothing here imports click. Where a stand-in differs from its original, ``docs/tools.md`` says so.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 
+from fatpack.cli.tools import versions
 from fatpack.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 #: name on the command line → module
 TOOLS = {
@@ -24,15 +27,46 @@ TOOLS = {
 }
 
 
+_USAGE = """\
+Usage: fatpack tool [--as=VERSION] NAME ARGS...
+
+Behave as another tool, or as one version of it. NAME is one of
+"""
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run the stand-in that the first argument names with the rest; return its exit code."""
+    given, arguments = _version(arguments)
     if not arguments or arguments[0] in ("--help", "-h"):
-        sys.stdout.write("Usage: fatpack tool NAME ARGS...\n\nBehave as another tool. NAME is one of\n")
-        sys.stdout.writelines(f"  {name}\n" for name in TOOLS)
+        sys.stdout.write(_USAGE)
+        sys.stdout.writelines(_rows())
         return 0
     name = arguments[0].rpartition("/")[2]
     if name not in TOOLS:
         raise UsageError(f"no stand-in for {arguments[0]!r}", hint=f"known are {', '.join(TOOLS)}")
+    version = versions.chosen(name, given, os.environ)
     # importlib would take longer to load than any module here.
-    module = __import__(f"fatpack.cli.tools.{TOOLS[name]}", fromlist=["main"])
-    return int(module.main(arguments[0], list(arguments[1:])))
+    main = __import__(f"fatpack.cli.tools.{TOOLS[name]}", fromlist=["main"]).main
+    rest = list(arguments[1:])
+    return int(main(arguments[0], rest, version) if version else main(arguments[0], rest))
+
+
+def _version(arguments: Sequence[str]) -> tuple[str | None, Sequence[str]]:
+    """Return what ``--as`` in front of the name gives, None without it, and the arguments behind it."""
+    first = arguments[0] if arguments else ""
+    if first.startswith("--as="):
+        return first[len("--as=") :], arguments[1:]
+    if first != "--as":
+        return None, arguments
+    if len(arguments) < 2:
+        raise UsageError("--as needs a version", hint="as in fatpack tool --as=23 llvm-offload-binary")
+    return arguments[1], arguments[2:]
+
+
+def _rows() -> Iterator[str]:
+    for name in TOOLS:
+        followed = versions.FOLLOWED.get(name)
+        if followed is None:
+            yield f"  {name}\n"
+        else:
+            yield f"  {name:<22}  {followed.project} {', '.join(followed.known)} (or {followed.variable})\n"

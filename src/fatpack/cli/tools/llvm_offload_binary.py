@@ -59,8 +59,8 @@ class _Failure(Exception):
     """An error with LLVM's words; printed as ``<program>: error: <text>``, exit code 1."""
 
 
-def main(program: str, arguments: Sequence[str]) -> int:
-    """Run the tool and return its exit code: 0 or 1."""
+def main(program: str, arguments: Sequence[str], version: str) -> int:
+    """Run the tool as that version of LLVM does and return its exit code: 0 or 1."""
     if program.rpartition("/")[2] == "clang-offload-packager":
         sys.stderr.write("warning: 'clang-offload-packager' is deprecated. Use 'llvm-offload-binary' instead.\n")
     try:
@@ -70,7 +70,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
         return command_line.report(error.lines, program)
     output, inputs = given.last("o"), given.positional
     if given.last("version"):
-        return _print_version()
+        return _print_version(version)
     if any(given.last(name) for name in ("help", "h", "help-list")) or not (output or any(inputs)):
         return _print_help(as_list=not given.last("help"))
     try:
@@ -87,10 +87,10 @@ def main(program: str, arguments: Sequence[str]) -> int:
     return 0
 
 
-def _print_version() -> int:
+def _print_version(version: str) -> int:
     from fatpack import __version__
 
-    sys.stdout.write(f"fatpack {__version__}, standing in for llvm-offload-binary of LLVM 22\n")
+    sys.stdout.write(f"fatpack {__version__}, standing in for llvm-offload-binary of LLVM {version}\n")
     return 0
 
 

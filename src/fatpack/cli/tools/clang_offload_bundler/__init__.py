@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def main(program: str, arguments: Sequence[str]) -> int:
-    """Run the tool and return its exit code: 0 or 1."""
+def main(program: str, arguments: Sequence[str], version: str) -> int:
+    """Run the tool as that version of LLVM does and return its exit code: 0 or 1."""
     try:
         words = command_line.expand_response_files(arguments)
         given = command_line.parse(words, OPTIONS, most_positional=0, program=program)
@@ -39,7 +39,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
         from fatpack.cli.tools.clang_offload_bundler.options import print_help, print_version
 
         if given.switch == "version":
-            print_version()
+            print_version(version)
         else:
             print_help(given.switch, program)
         return 0

@@ -102,8 +102,8 @@ def _line(option: Option) -> str:
     )
 
 
-def print_version() -> None:
+def print_version(version: str) -> None:
     """Say what stands in for the tool."""
     from fatpack import __version__
 
-    sys.stdout.write(f"fatpack {__version__}, standing in for clang-offload-bundler of LLVM 22\n")
+    sys.stdout.write(f"fatpack {__version__}, standing in for clang-offload-bundler of LLVM {version}\n")

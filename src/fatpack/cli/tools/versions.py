@@ -1,0 +1,55 @@
+"""Which version of its original a stand-in follows: ``fatpack tool --as=23 NAME``, or a variable of the environment.
+
+``--as`` beats the variable, and the variable beats the default. The variable is for a stand-in in the place of the
+original, whose caller gives only the original's options.
+"""
+
+from __future__ import annotations
+
+from fatpack.errors import UsageError
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Versions(Record):
+    """The versions of one project that its stand-ins can follow, the default first."""
+
+    project: str
+    variable: str
+    known: tuple[str, ...]
+
+
+#: The default is 22 until 23 is what distributions ship.
+LLVM = Versions("LLVM", "FATPACK_LLVM", ("22", "23"))
+
+#: name of a stand-in → the versions that it can follow; those that are not here follow one version only
+FOLLOWED = {
+    "clang-offload-bundler": LLVM,
+    "llvm-offload-binary": LLVM,
+    "clang-offload-packager": LLVM,
+}
+
+
+def chosen(tool: str, given: str | None, environment: Mapping[str, str]) -> str:
+    """Return the version that a stand-in follows, "" if it follows one only. ``given`` is what ``--as`` says.
+
+    Raises UsageError for a version that it cannot follow.
+    """
+    versions = FOLLOWED.get(tool)
+    if versions is None:
+        if given is not None:
+            raise UsageError(f"--as means nothing for {tool}", hint=f"it is for {', '.join(FOLLOWED)}")
+        return ""
+    version = environment.get(versions.variable, "") if given is None else given
+    if given is None and not version:
+        return versions.known[0]
+    if version not in versions.known:
+        source = versions.variable if given is None else "--as"
+        raise UsageError(
+            f"{source}={version}: {tool} follows no such version of {versions.project}",
+            hint=f"known are {', '.join(versions.known)}",
+        )
+    return version
