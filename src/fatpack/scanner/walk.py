@@ -163,7 +163,7 @@ def in_module(view: View, member: str | None, depth: int, *, is_file: bool = Fal
     marks = _BINARY_MARKS + _LAUNCH_MARKS if is_file else _BINARY_MARKS
     if not is_certain and all(view.find(mark) < 0 for mark in marks):
         return
-    from fatpack.formats.cir.gpu_binary.embedded import binaries_in
+    from fatpack.formats.cir.gpu_binary.find import binaries_in
 
     if depth <= 0:
         yield finding("FP1004", view.span(), "containers nested deeper than the limit")

@@ -94,21 +94,21 @@ LAYOUTS = ()
 
 
 def write(container: Container) -> Iterator[Piece]:
-    """Yield the pieces of a container; see :func:`fatpack.formats.cir.writer.write`."""
+    """Yield the pieces of a container; see :func:`fatpack.formats.cir.combine.write.write`."""
     from fatpack.formats.cir.combine import write
 
     return write.write(container)
 
 
 def combine(container: Container, *, rename_records: bool = True) -> Combination:
-    """Return a container that is ready to be written, with a report; see :func:`fatpack.formats.cir.writer.combine`."""
+    """Return a container ready to be written, with a report; see :func:`fatpack.formats.cir.combine.write.combine`."""
     from fatpack.formats.cir.combine import write
 
     return write.combine(container, rename_records=rename_records)
 
 
 def split(image: Image) -> Iterator[Piece]:
-    """Return the pieces of the file that an image becomes; see :func:`fatpack.formats.cir.splitter.split`."""
+    """Return the pieces of the file that an image becomes; see :func:`fatpack.formats.cir.combine.split.split`."""
     from fatpack.formats.cir.combine import split
 
     return split.split(image)

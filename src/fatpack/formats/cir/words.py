@@ -34,6 +34,13 @@ PROTOTYPE = b"cir.gpu.bundle"
 PROTOTYPE_MAP = b"cir.gpu.kernel_map"
 PROTOTYPE_KIND = b"cir.gpu.kind"
 
+#: The roles of modules, in the order of a container.
+ROLES = ("host", "device")
+
+#: The attribute of a host module that holds its GPU binary, and the globals that lowering makes of it.
+DEVICE_BINARY = b"cir.cu.device_binary"
+BINARIES = ("__cuda_fatbin_str", "__hip_fatbin_str")
+
 #: AMD's other representation: device modules as operations inside the host module.
 OFFLOAD_MODULE = b"cir.offload.module"
 

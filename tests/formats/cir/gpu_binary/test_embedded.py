@@ -9,7 +9,8 @@ from tests.reference import run
 
 import fatpack
 from fatpack.errors import FormatError
-from fatpack.formats.cir.gpu_binary.embedded import DeviceBinary, binaries_in, device_binaries
+from fatpack.formats.cir.gpu_binary.embedded import DeviceBinary, device_binaries
+from fatpack.formats.cir.gpu_binary.find import binaries_in
 from fatpack.formats.cir.modules.outline import Outliner
 from fatpack.formats.cir.text.strings import escaped
 from fatpack.io.source import BytesSource

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 
 from fatpack.errors import FormatError
-from fatpack.formats.cir.modules.contents import BINARIES
 from fatpack.formats.cir.text.strings import unescaped
+from fatpack.formats.cir.words import BINARIES
 from fatpack.record import Record
 
 TYPE_CHECKING = False

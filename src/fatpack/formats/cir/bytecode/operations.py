@@ -34,8 +34,8 @@ class Node:
     """A module, or an operation ``cir.offload.container``, from the first to the last byte of the operation.
 
     ``counts`` has the operations in it at any depth by number of their name. ``modules``, ``first`` and ``stray`` are
-    those directly in it, as in :class:`~fatpack.formats.cir.stored.Module`; ``attributed`` is where the operations
-    directly in it start that have attributes or properties, or should, being functions.
+    those directly in it, as in :class:`~fatpack.formats.cir.modules.stored.Module`; ``attributed`` is where the
+    operations directly in it start that have attributes or properties, or should, being functions.
     """
 
     def __init__(self, name: bytes, start: int, depth: int) -> None:
@@ -56,6 +56,19 @@ class Node:
     def is_op(self) -> bool:
         """Whether this is the operation, not a module."""
         return self.name == CONTAINER
+
+    def attrs(self, file: File) -> dict[bytes, int]:
+        """Return name → number of its attributes."""
+        return file.attribute(self.attributes).dictionary() if self.attributes is not None else {}
+
+    def symbol(self, file: File) -> bytes | None:
+        """Return the symbol of a module: a property since version 5, an attribute before."""
+        number = self.attrs(file).get(b"sym_name")
+        if number is None and self.properties is not None and self.name != CONTAINER:
+            number, is_there = file.properties(self.properties).flagged()
+            if not is_there:
+                return None
+        return file.attribute(number).string() if number is not None else None
 
     def head(self, file: File, start: int) -> Head:
         """Return the head of an operation in it, which was stepped over before, by where it starts."""

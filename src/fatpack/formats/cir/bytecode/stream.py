@@ -9,6 +9,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
 
+BYTECODE_MAGIC = b"ML\xefR"
+
+
+def is_bytecode(view: View) -> bool:
+    """Return whether these bytes start as MLIR bytecode does."""
+    return view.head(0, 4) == BYTECODE_MAGIC
+
 
 def damaged(view: View, at: int, field: str, problem: str, *, expected: str = "", found: str = "") -> BadValue:
     """Return the error for damaged bytecode at a position of a view."""

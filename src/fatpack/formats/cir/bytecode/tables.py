@@ -5,8 +5,7 @@ from __future__ import annotations
 from array import array
 
 from fatpack.errors import Unsupported
-from fatpack.formats.cir.bytecode.stream import Stream, damaged
-from fatpack.formats.cir.container.detection import BYTECODE_MAGIC
+from fatpack.formats.cir.bytecode.stream import BYTECODE_MAGIC, Stream, damaged
 from fatpack.record import Record
 
 TYPE_CHECKING = False

@@ -4,9 +4,9 @@ Theory of operation:
 
 1. Everything is decided, and everything that can be wrong is found, before the first byte is yielded.
 2. The host comes first and keeps its names. Each device is compared with all that is combined so far.
-3. Records first (:mod:`~fatpack.formats.cir.records`), since a renamed record changes the value of the aliases that
-   stand for it; then resource keys; then aliases, in the order of their definitions. As a definition uses only earlier
-   ones, one pass reaches the fixed point: an alias is shared when name and value, after renaming, are equal.
+3. Records first (:mod:`~fatpack.formats.cir.combine.records`), since a renamed record changes the value of the aliases
+   that stand for it; then resource keys; then aliases, in the order of their definitions. As a definition uses only
+   earlier ones, one pass reaches the fixed point: an alias is shared when name and value, after renaming, are equal.
 4. Bodies are passed on as they are but for names that change; only headers are written anew.
 
 Unlike the upstream tool nothing is optimised, locations stay, and no alias is expanded.

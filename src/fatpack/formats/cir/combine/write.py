@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fatpack.errors import Unsupported, UsageError
 from fatpack.formats.cir import bundle_id
+from fatpack.formats.cir.bytecode.stream import is_bytecode
 from fatpack.formats.cir.combine.combination import Combination
 from fatpack.formats.cir.combine.parts import Part
-from fatpack.formats.cir.container.detection import is_bytecode
 from fatpack.formats.cir.modules.outline import Outliner
 from fatpack.formats.cir.modules.roles import containers
 from fatpack.formats.cir.modules.stored import Bytecode, BytecodeModule, Nested, OffloadModule, Stored

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from fatpack.errors import FormatError
-from fatpack.formats.cir.gpu_binary.embedded import ATTRIBUTE
 from fatpack.formats.cir.modules.stored import BytecodeModule, Nested, OffloadModule, Stored
 from fatpack.formats.cir.modules.symbols import symbols
 from fatpack.formats.cir.text.strings import escaped
-from fatpack.formats.cir.words import TRIPLE
+from fatpack.formats.cir.words import DEVICE_BINARY, TRIPLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,24 +111,22 @@ def _attributes(module: Module) -> dict[str, str]:
         size = attr.value[1] - attr.value[0]
         if attr.name in _SHOWN:
             shown[attr.name.decode()] = _shown(module.text.read(attr.value[0], min(size, _LONGEST + 1)))
-        elif attr.name == ATTRIBUTE:
+        elif attr.name == DEVICE_BINARY:
             shown[attr.name.decode()] = f"{size} bytes of text"
     return shown
 
 
 def _bytecode_attributes(record: BytecodeModule) -> dict[str, str]:
-    from fatpack.formats.cir.container.from_bytecode import attributes
-
     shown = {}
-    for key, number in attributes(record.file, record.node).items():
-        if key not in _SHOWN and key != ATTRIBUTE:
+    for key, number in record.node.attrs(record.file).items():
+        if key not in _SHOWN and key != DEVICE_BINARY:
             continue
         try:
             attr = record.file.attribute(number)
             text, span = attr.text(), attr.string_span()
         except FormatError:
             continue  # damage; what the container depends on was read before
-        if span and key == ATTRIBUTE:
+        if span and key == DEVICE_BINARY:
             shown[key.decode()] = f"{span[1]} bytes"
         elif span:
             shown[key.decode()] = _shown(escaped(record.file.view.read(span[0], min(span[1], _LONGEST + 1))))

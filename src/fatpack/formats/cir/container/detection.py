@@ -27,14 +27,6 @@ _DEFINITION = re.compile(rb"[#!][\w$.-]+[ \t]*=(?!=)|\{-#")
 _STARTS = frozenset(b'#!"{%') | frozenset(range(65, 91)) | frozenset(range(97, 123)) | {95}
 
 
-BYTECODE_MAGIC = b"ML\xefR"
-
-
-def is_bytecode(view: View) -> bool:
-    """Return whether these bytes start as MLIR bytecode does."""
-    return view.head(0, 4) == BYTECODE_MAGIC
-
-
 class _Marked(Exception):
     """Not an error: the search is over."""
 

@@ -14,7 +14,7 @@ from fatpack.formats.cir.modules.contents import op_counts
 from fatpack.formats.cir.modules.roles import parse_kind
 from fatpack.formats.cir.modules.stored import Bytecode, BytecodeModule
 from fatpack.formats.cir.rules.misplaced_bytecode import misplaced
-from fatpack.formats.cir.rules.verify import ROLES, Facts, ModuleFacts, breaches
+from fatpack.formats.cir.rules.verify import Facts, ModuleFacts, breaches
 from fatpack.formats.cir.words import (
     BUNDLE_ID,
     CONTAINER,
@@ -23,6 +23,7 @@ from fatpack.formats.cir.words import (
     KIND,
     PROTOTYPE,
     PROTOTYPE_KIND,
+    ROLES,
     TRIPLE,
 )
 from fatpack.io import limits
@@ -109,14 +110,14 @@ def parse_bytecode(view: View, *, strict: bool) -> Container:
 
 def _lost(file: File, modules: Sequence[Node], facts: Facts) -> Iterator[Breach]:
     """Yield what is wrong with the registration of hosts that were lowered."""
-    from fatpack.formats.cir.gpu_binary.registration import judged
+    from fatpack.formats.cir.gpu_binary.registration import check_registration
     from fatpack.formats.cir.gpu_binary.registration_bytecode import host_facts, is_lowered
 
     if is_lowered(file):
         for node, known in zip(modules, facts.modules, strict=True):
             shown = host_facts(file, node) if known.kind == ROLES[0] else None
             if shown:
-                yield from judged(shown)
+                yield from check_registration(shown)
 
 
 def _containers(file: File, root: Node) -> list[tuple[Node, str]]:
@@ -136,29 +137,14 @@ def _form(file: File, node: Node) -> str:
     styles = {_facts(file, inner).style for inner in node.modules if not inner.is_op}
     if node.is_op:
         return "op" if styles & {"draft", "enum"} else "op-string"
-    attrs = attributes(file, node)
+    attrs = node.attrs(file)
     if CONTAINER in attrs:
         return "attribute-draft" if "draft" in styles else "attribute"
     return "prototype" if PROTOTYPE in attrs else ""
 
 
-def attributes(file: File, node: Node) -> dict[bytes, int]:
-    """Return name → number of the attributes of a module."""
-    return file.attribute(node.attributes).dictionary() if node.attributes is not None else {}
-
-
-def name(file: File, node: Node) -> bytes | None:
-    """Return the name of a module: a property since version 5, an attribute before."""
-    number = attributes(file, node).get(b"sym_name")
-    if number is None and node.properties is not None and node.name != CONTAINER:
-        number, is_there = file.properties(node.properties).flagged()
-        if not is_there:
-            return None
-    return file.attribute(number).string() if number is not None else None
-
-
 def _wrong_marker(file: File, node: Node) -> int | None:
-    number = attributes(file, node).get(CONTAINER)
+    number = node.attrs(file).get(CONTAINER)
     return None if number is None or file.attribute(number).is_unit() else node.start
 
 
@@ -168,9 +154,9 @@ def _string(file: File, attrs: dict[bytes, int], key: bytes) -> str | None:
 
 
 def _facts(file: File, node: Node) -> ModuleFacts:
-    attrs = attributes(file, node)
+    attrs = node.attrs(file)
     key = KIND if KIND in attrs else PROTOTYPE_KIND if PROTOTYPE_KIND in attrs else None
-    symbol = name(file, node)
+    symbol = node.symbol(file)
     if key is not None:
         attribute = file.attribute(attrs[key])
         text, plain = attribute.text(), attribute.string()
@@ -186,7 +172,7 @@ def _image(file: File, node: Node, facts: ModuleFacts) -> Image:
     if spelling is not None:
         target = parse_id(spelling).target
     else:
-        triple = _string(file, attributes(file, node), TRIPLE) or ""
+        triple = _string(file, node.attrs(file), TRIPLE) or ""
         target = Target(triple, "", "host" if facts.kind == ROLES[0] else "none")
     data = file.view.slice(node.start, node.end - node.start)
     attrs = {} if spelling is None else {"id": spelling}

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from itertools import chain, islice
 
-from fatpack.errors import BadValue, FormatError
+from fatpack.errors import BadValue
 from fatpack.findings import finding
 from fatpack.formats.cir.bundle_id import parse_id
-from fatpack.formats.cir.gpu_binary.registration import lost
+from fatpack.formats.cir.gpu_binary.registration import unregistered
 from fatpack.formats.cir.modules.outline import Outliner
 from fatpack.formats.cir.modules.roles import bundle_id, containers, role, triple
 from fatpack.formats.cir.modules.stored import Nested, Stored
 from fatpack.formats.cir.rules.misplaced import misplaced
 from fatpack.formats.cir.rules.verify import Facts, ModuleFacts, breaches
-from fatpack.formats.cir.text.faults import Lines, fault
+from fatpack.formats.cir.text.faults import Lines, damage, fault
 from fatpack.formats.cir.words import CONTAINER, CURRENT, FORMAT
 from fatpack.model import Container, Image, Target
 
@@ -122,12 +122,6 @@ def _no_container(view: View, outline: Outline) -> BadValue:
     return fault(view, at, "not an offload container", expected=expected, found=found)
 
 
-def damage(view: View, error: FormatError) -> Finding:
-    """Return the finding for the place behind which nothing is known."""
-    offset = view.offset(0) if error.offset is None else error.offset
-    return finding("FP1501", view.span(offset - view.offset(0), 0), error.describe(), error.hint)
-
-
 def _notes(view: View, outline: Outline, found: Sequence[tuple[Module, str]], facts: Facts) -> list[Finding]:
     notes = [damage(view, outline.damage)] if outline.damage else []
     lines = Lines(view)
@@ -136,7 +130,7 @@ def _notes(view: View, outline: Outline, found: Sequence[tuple[Module, str]], fa
         text = f"the container has the form {form!r} of an older producer"
         notes.append(finding("FP1507", view.span(facts.start, 0), text, f"current clang wants the form {CURRENT!r}"))
     hosts = (module for module, known in zip(_modules(found[0][0]), facts.modules, strict=True) if known.kind == "host")
-    registrations = chain.from_iterable(map(lost, hosts))
+    registrations = chain.from_iterable(map(unregistered, hosts))
     for breach in islice(chain(breaches(facts), misplaced(outline), registrations), MOST_FINDINGS):
         text = f"{lines.place(breach.at)}: {breach.text}"
         notes.append(finding(breach.code, view.span(breach.at, 0), text, breach.hint))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fatpack.errors import FormatError
+from fatpack.formats.cir.bytecode.stream import is_bytecode
 from fatpack.formats.cir.container import detection
-from fatpack.formats.cir.container.detection import is_bytecode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def extent(view: View, at: int = 0) -> int | None:
 def parse(view: View, at: int = 0, *, strict: bool = False) -> Container:
     """Return the container that starts at ``at``. Images are the modules' spans of the view; nothing is copied.
 
-    :func:`~fatpack.formats.cir.splitter.split` makes of an image a file with all that the module needs.
+    :func:`~fatpack.formats.cir.combine.split.split` makes of an image a file with all that the module needs.
     Damage behind the first module, broken rules, duplicate and missing bundle IDs are findings; ``strict`` raises for
     the first that makes a container unusable. Raises BadValue, with line and column, where there is no container, and
     LimitExceeded.

@@ -10,12 +10,11 @@ from __future__ import annotations
 import re
 
 from fatpack.errors import BadValue
-from fatpack.findings import finding
-from fatpack.formats.cir.container.detection import is_bytecode
 from fatpack.formats.cir.text.faults import fault
 from fatpack.formats.cir.text.header import read
 from fatpack.formats.cir.text.strings import unescaped_view
 from fatpack.formats.cir.text.window import Text
+from fatpack.formats.cir.words import DEVICE_BINARY
 from fatpack.io import limits
 from fatpack.io.source import Derived, InflatedSource, View
 from fatpack.record import Record
@@ -25,9 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.formats.cir.modules.stored import Module, Outline
-    from fatpack.model import Finding, Span
-
-ATTRIBUTE = b"cir.cu.device_binary"
+    from fatpack.model import Span
 
 _ARRAY = re.compile(rb'\s*:\s*!cir\.array<[^"{}]{1,200}?\sx\s*([0-9]{1,18})>\s*(,\s*trailing_zeros)?')
 _CONSTANT = re.compile(rb"#cir\.const_array<[ \t\r\n]*(?=\")")
@@ -41,29 +38,6 @@ class DeviceBinary(Record):
     data: View
 
 
-def binaries_in(view: View) -> Iterator[DeviceBinary | Finding]:
-    """Yield the GPU binaries in a file, text or bytecode, damage, and what is wrong with its registration.
-
-    Raises FormatError for a binary that is none, and for damaged bytecode.
-    """
-    if is_bytecode(view):
-        from fatpack.formats.cir.gpu_binary.embedded_bytecode import binaries
-
-        yield from binaries(view)
-        return
-    from fatpack.formats.cir.gpu_binary.registration import pending
-    from fatpack.formats.cir.modules.outline import Outliner
-
-    outline = Outliner(view).outline()
-    yield from device_binaries(outline)
-    if outline.damage:
-        from fatpack.formats.cir.container.from_text import damage
-
-        yield damage(view, outline.damage)
-    for breach in pending(outline):
-        yield finding(breach.code, view.span(breach.at, 0), breach.text, breach.hint)
-
-
 def device_binaries(outline: Outline) -> Iterator[DeviceBinary]:
     """Yield the GPU binaries in all modules of a file. Raises BadValue for one that has not the size it claims."""
     for module in outline.modules:
@@ -71,9 +45,9 @@ def device_binaries(outline: Outline) -> Iterator[DeviceBinary]:
 
 
 def _in_module(module: Module) -> Iterator[DeviceBinary]:
-    attr = module.attr(ATTRIBUTE)
+    attr = module.attr(DEVICE_BINARY)
     if attr and attr.value and read(Text(module.text), (attr.value[0], attr.value[0] + 1)) == b'"':
-        yield literal(module.text, attr.value[0], ATTRIBUTE.decode())
+        yield literal(module.text, attr.value[0], DEVICE_BINARY.decode())
     for symbol, start, end in module.contents.binaries:
         text = Text(module.text.slice(0, end))
         found = text.search(_CONSTANT, start)

@@ -8,10 +8,10 @@ hands over. Without it the compilation succeeds, and the program launches nothin
 
 from __future__ import annotations
 
-from fatpack.formats.cir.gpu_binary.embedded import ATTRIBUTE
 from fatpack.formats.cir.modules.symbols import symbols
 from fatpack.formats.cir.rules.verify import Breach
 from fatpack.formats.cir.text.faults import place
+from fatpack.formats.cir.words import DEVICE_BINARY
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fatpack.formats.cir.modules.stored import Module, Outline
 
 #: Attributes of a host module that name its GPU binary or hold it.
-KNOWING = (b"cir.cu.binary_handle", ATTRIBUTE)
+KNOWING = (b"cir.cu.binary_handle", DEVICE_BINARY)
 _MODELS = ("cuda", "hip")
 _HINT = "the program would launch nothing: compile the host once more with -foffload-include-binary"
 
@@ -37,17 +37,17 @@ class HostFacts(Record):
     knows: bool
 
 
-def lost(module: Module) -> Iterator[Breach]:
+def unregistered(module: Module) -> Iterator[Breach]:
     """Yield what is wrong with the registration of a host module that was lowered, or that has a GPU binary."""
     contents = module.contents
     held = frozenset(symbol for symbol, _, _ in contents.binaries)
     if held or contents.may_register:
-        yield from judged(
+        yield from check_registration(
             HostFacts(module.start, held, frozenset(symbols(module)), len(contents.stubs), _knows(module))
         )
 
 
-def judged(host: HostFacts) -> Iterator[Breach]:
+def check_registration(host: HostFacts) -> Iterator[Breach]:
     """Yield what is wrong with the registration of a lowered host module."""
     for model in _MODELS:
         binary, constructor, table = (f"__{model}_{name}" for name in ("fatbin_str", "module_ctor", "register_globals"))
@@ -62,7 +62,7 @@ def judged(host: HostFacts) -> Iterator[Breach]:
             yield Breach("FP1513", host.start, text, _HINT)
 
 
-def awaited(host: HostFacts) -> Iterator[Breach]:
+def without_binary(host: HostFacts) -> Iterator[Breach]:
     """Yield a note for a host module that launches kernels, and neither has nor registers nor knows a GPU binary."""
     is_lowered = any(f"__{model}_module_ctor" in host.defined for model in _MODELS)
     if host.stub_count and not host.held and not host.knows and not is_lowered:
@@ -70,18 +70,20 @@ def awaited(host: HostFacts) -> Iterator[Breach]:
         yield Breach("FP1514", host.start, text, "right before -foffload-include-binary brings it in, and wrong after")
 
 
-def pending(outline: Outline) -> Iterator[Breach]:
+def check_file(outline: Outline) -> Iterator[Breach]:
     """Yield a note for every module of a file, no container, that launches kernels and knows no GPU binary.
 
     That is how every host module is before the step that brings the binary in, and wrong after it.
     """
     for module in outline.modules:
-        yield from (breach.replace(text=f"{place(outline.text, breach.at)}: {breach.text}") for breach in lost(module))
+        yield from (
+            breach.replace(text=f"{place(outline.text, breach.at)}: {breach.text}") for breach in unregistered(module)
+        )
         contents = module.contents
         if contents.may_register:
-            continue  # which lost() has looked at
+            continue  # which unregistered() has looked at
         held = frozenset(symbol for symbol, _, _ in contents.binaries)
-        for breach in awaited(HostFacts(module.start, held, frozenset(), len(contents.stubs), _knows(module))):
+        for breach in without_binary(HostFacts(module.start, held, frozenset(), len(contents.stubs), _knows(module))):
             yield breach.replace(text=f"{place(outline.text, module.start)}: {breach.text}")
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from fatpack.formats.cir.bytecode.functions import functions
-from fatpack.formats.cir.container.from_bytecode import attributes
-from fatpack.formats.cir.gpu_binary.registration import KNOWING, HostFacts
-from fatpack.formats.cir.modules.contents import BINARIES
+from fatpack.formats.cir.gpu_binary.registration import KNOWING, HostFacts, check_registration, without_binary
+from fatpack.formats.cir.words import BINARIES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fatpack.formats.cir.bytecode.operations import Node
     from fatpack.formats.cir.bytecode.tables import File
+    from fatpack.formats.cir.rules.verify import Breach
 
 #: What the strings of a lowered host module hold: the end of its constructor's name, or of its binary's.
 _WORDS = (b"_module_ctor\0", b"_fatbin_str\0")
@@ -21,11 +25,19 @@ def is_lowered(file: File) -> bool:
     return any(file.mentions(word) for word in _WORDS)
 
 
+def check_file(file: File, root: Node) -> Iterator[Breach]:
+    """Yield what is wrong with the registration of the modules of a file, no container, as far as it can be read."""
+    for node in root.modules:
+        host = host_facts(file, node)
+        if host:
+            yield from chain(check_registration(host), without_binary(host))
+
+
 def host_facts(file: File, node: Node) -> HostFacts | None:
     """Return what a host module shows, None where not all of its symbols can be read."""
     found = functions(file, node)
     if not found.has_all:
         return None
     defined = frozenset(found.symbols)
-    knows = any(key in attributes(file, node) for key in KNOWING)
+    knows = any(key in node.attrs(file) for key in KNOWING)
     return HostFacts(node.start, defined.intersection(BINARIES), defined, len(found.launches), knows)

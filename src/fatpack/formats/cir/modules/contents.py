@@ -14,7 +14,7 @@ from fatpack.formats.cir.text import patterns
 from fatpack.formats.cir.text.patterns import ALL, FUNCTION_MATTERS, FUNCTIONS, GLOBAL_MATTERS, MODULES, NOTHING
 from fatpack.formats.cir.text.strings import unescaped
 from fatpack.formats.cir.text.window import MARGIN
-from fatpack.formats.cir.words import OFFLOAD_MODULE
+from fatpack.formats.cir.words import BINARIES, OFFLOAD_MODULE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,9 +41,6 @@ _GENERIC = re.compile(rb'[ \t]*+"([\w$.]++)"[ \t]*+\(')
 
 #: Bytes from which on it is worth compiling the expression for plain functions.
 _WORTH = 1 << 12
-
-#: Globals that lowering makes of the GPU binary of a module.
-BINARIES = ("__cuda_fatbin_str", "__hip_fatbin_str")
 
 #: Operations without a prefix that are operations all the same: those of the builtin dialect and of old func.
 _PLAIN = {b"module": "builtin.module", b"func": "func", b"return": "return"}

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 
-from fatpack.formats.cir.rules.verify import ROLES
 from fatpack.formats.cir.text.definitions import definitions
 from fatpack.formats.cir.text.header import LONGEST, read
 from fatpack.formats.cir.text.strings import unescaped
 from fatpack.formats.cir.text.window import SIGIL_ID, Text
-from fatpack.formats.cir.words import BUNDLE_ID, CONTAINER, KIND, PROTOTYPE, PROTOTYPE_KIND, TRIPLE
+from fatpack.formats.cir.words import BUNDLE_ID, CONTAINER, KIND, PROTOTYPE, PROTOTYPE_KIND, ROLES, TRIPLE
 from fatpack.record import Record
 
 TYPE_CHECKING = False

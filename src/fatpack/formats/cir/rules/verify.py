@@ -8,14 +8,12 @@ broken rule; all of them are listed here.
 from __future__ import annotations
 
 from fatpack.formats.cir import bundle_id
+from fatpack.formats.cir.words import ROLES
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-#: The roles, in the order of a container.
-ROLES = ("host", "device")
 
 #: Codes of what makes a container unusable; the others are worth knowing.
 _FATAL = frozenset(("FP1502", "FP1504", "FP1506", "FP1515"))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from fatpack.errors import BadValue
+from fatpack.findings import finding
 from fatpack.formats.cir.words import FORMAT
 from fatpack.io import limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from fatpack.errors import FormatError
     from fatpack.io.source import View
+    from fatpack.model import Finding
 
 
 class Lines:
@@ -56,6 +59,12 @@ def fault(view: View, at: int, problem: str, *, expected: str = "", found: str =
         hint=hint,
         chain=view.chain,
     )
+
+
+def damage(view: View, error: FormatError) -> Finding:
+    """Return the finding for the place behind which nothing is known."""
+    offset = view.offset(0) if error.offset is None else error.offset
+    return finding("FP1501", view.span(offset - view.offset(0), 0), error.describe(), error.hint)
 
 
 def _found(view: View, at: int) -> str:

@@ -125,7 +125,7 @@ def dictionary(text: Text, at: int) -> tuple[tuple[Attr, ...], int]:
                 f"more than {MOST_ATTRIBUTES} attributes in one dictionary",
                 format=FORMAT,
                 offset=text.view.offset(opened),
-                hint="raise fatpack.formats.cir.header.MOST_ATTRIBUTES",
+                hint="raise fatpack.formats.cir.text.header.MOST_ATTRIBUTES",
                 chain=text.view.chain,
             )
         at = text.space_end(at)
