@@ -1,0 +1,165 @@
+"""The house as its source shows it: rooms and their order, folders, and who imports whom.
+
+The laws of imports (``test_imports.py``) hold what stands here, and ``tools/docs`` prints it into
+``docs/design/architecture.md``. Every import counts: at the top of a module, inside a function, for annotations only.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2] / "src" / "fatpack"
+
+#: The order of the rooms, lowest first: a module imports only from its own room and from levels below it.
+LEVELS = [
+    {"record"},
+    {"errors"},
+    {"model", "doc", "parallel"},
+    {"findings", "io"},
+    {"bitstream", "byte_map", "codec", "elf", "layout", "target"},
+    {"symbols"},
+    {"images", "formats", "hosts"},
+    {"deep", "runtime"},
+    {"scanner"},
+    {"ops"},
+    {"report"},
+    {"api"},
+    {"cli"},
+]
+
+#: Parts that do not know each other, whichever of them stands higher.
+STRANGERS = [("formats/cir/container", "formats/cir/combine")]
+
+#: A folder with more modules than this tells no story: its modules are sorted into folders with names.
+MOST_MODULES = 14
+
+#: A graph of names: each with those it imports.
+Graph = Mapping[str, set[str]]
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module below ``src/fatpack``: its path without ``.py`` (``io/source``), and what it imports of fatpack."""
+
+    path: str
+    imports: frozenset[str]
+    docstring: str
+
+    @property
+    def folder(self) -> str:
+        return self.path.rpartition("/")[0]
+
+    @property
+    def room(self) -> str:
+        return self.path.partition("/")[0]
+
+
+def modules(root: Path = ROOT) -> dict[str, Module]:
+    """Return every module by its path; the package itself, which only names what the library offers, is left out."""
+    files = {file.relative_to(root).with_suffix("").as_posix(): file for file in sorted(root.rglob("*.py"))}
+    trees = {path: ast.parse(file.read_text(encoding="utf-8")) for path, file in files.items()}
+    return {
+        path: Module(path, frozenset(_imported(tree, files)) - {path, "__init__"}, ast.get_docstring(tree) or "")
+        for path, tree in trees.items()
+        if path != "__init__"
+    }
+
+
+def _imported(tree: ast.Module, files: Mapping[str, Path]) -> Iterator[str]:
+    """Yield the modules that a module imports; ``from fatpack.io import limits`` imports ``io/limits``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [(alias.name, "") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [(node.module or "", alias.name) for alias in node.names]
+        else:
+            continue
+        for module, name in names:
+            package, *inner = module.split(".")
+            if package == "fatpack":
+                yield _module([*inner, name], files) or _module(inner, files) or "/".join(inner)
+
+
+def _module(parts: list[str], files: Mapping[str, Path]) -> str:
+    """Return the path of the module that a dotted name means, if it is one."""
+    path = "/".join(part for part in parts if part)
+    return next((name for name in (path, f"{path}/__init__".lstrip("/")) if name in files), "")
+
+
+def parts_of(folder: str, every: Mapping[str, Module]) -> dict[str, set[str]]:
+    """Return the graph of what lies in a folder, modules and folders, each folder taken as one."""
+    inside = [module for module in every.values() if module.path.startswith(f"{folder}/")]
+    graph: dict[str, set[str]] = {part(folder, module.path): set() for module in inside}
+    for module in inside:
+        here = part(folder, module.path)
+        graph[here] |= {part(folder, name) for name in module.imports if name.startswith(f"{folder}/")} - {here}
+    return graph
+
+
+def part(folder: str, path: str) -> str:
+    """Return the part of a folder that a path below it belongs to: ``formats/cir`` in ``formats``."""
+    return f"{folder}/{path[len(folder) + 1 :].partition('/')[0]}"
+
+
+def folders(every: Mapping[str, Module]) -> list[str]:
+    """Return every folder below ``src/fatpack``."""
+    return sorted({module.folder for module in every.values()} - {""})
+
+
+def circle(graph: Graph) -> list[str]:
+    """Return a shortest circle of a graph, its first name repeated at the end; nothing if there is none."""
+    circles = (found for start in sorted(graph) if (found := _way_back(graph, start)))
+    return min(circles, key=len, default=[])
+
+
+def _way_back(graph: Graph, start: str) -> list[str]:
+    """Return the shortest way from a name to itself."""
+    ways, reached = [[start]], {start}
+    for way in ways:
+        for name in sorted(graph.get(way[-1], ())):
+            if name == start:
+                return [*way, start]
+            if name not in reached:
+                reached.add(name)
+                ways.append([*way, name])
+    return []
+
+
+def lowest_first(graph: Graph) -> list[str]:
+    """Return the names of a graph without circles in an order in which each imports only from those before it."""
+    order: list[str] = []
+
+    def add(names: Iterable[str]) -> None:
+        for name in sorted(names):
+            if name not in order and name in graph:
+                add(graph[name])
+                order.append(name)
+
+    add(graph)
+    return order
+
+
+def names(parts: Iterable[str]) -> list[str]:
+    """Return the last name of each part, for a sentence that has named their folder."""
+    return [path.rpartition("/")[2] for path in parts]
+
+
+def arrows(way: list[str], every: Mapping[str, Module]) -> list[str]:
+    """Return, for each step of a way from part to part, which module imports which."""
+    steps = list(pairwise(way))
+    return [
+        f"  {module.path}.py imports {name}.py"
+        for here, there in steps
+        for module in every.values()
+        if _is_in(module.path, here)
+        for name in sorted(module.imports)
+        if _is_in(name, there)
+    ]
+
+
+def _is_in(path: str, part_of_a_folder: str) -> bool:
+    return path == part_of_a_folder or path.startswith(f"{part_of_a_folder}/")
