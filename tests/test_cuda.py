@@ -66,7 +66,7 @@ def archs_and_forms(path: Path, folder: Path) -> list[tuple[str, str]]:
 
 def in_file_order(path: Path) -> list[tuple[str, bytes]]:
     with fatpack.open(path) as file:
-        return [(found.form, found.image.data.tobytes()) for found in file.images() if found.form in ("cubin", "ptx")]
+        return [(found.form, found.data.tobytes()) for found in file.images() if found.form in ("cubin", "ptx")]
 
 
 def test_one_source_for_many_architectures(nvcc: Made, tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_sources_are_named_with_lines_and_for_debugging(
     path = nvcc(f"{option[1:]}.fatbin", "-arch=sm_80", option, "-fatbin", "one.cu")
     assert archs_and_forms(path, tmp_path) == [("sm_80", "cubin"), ("sm_80", "ptx")]
     with fatpack.open(path) as file:
-        cubin, text = (found.image.attrs for found in file.images())
+        cubin, text = (found.attrs for found in file.images())
     assert cubin == {"identifier": "one.cu", **attrs}
     assert text == {**cubin, "options": options}
 
@@ -193,7 +193,7 @@ def test_code_for_the_link_time_optimizer(nvcc: Made, tmp_path: Path) -> None:
     assert sorted(archs_and_forms(path, tmp_path)) == [("sm_80", "cubin"), ("sm_80", "ltoir"), ("sm_80", "ptx")]
     with fatpack.open(path) as file:
         assert [item.code for item in file.findings] == ["FP1408"]
-        hidden = [item.image for item in file.images() if item.form == "ltoir"]
+        hidden = [item for item in file.images() if item.form == "ltoir"]
         with pytest.raises(fatpack.Unsupported, match="obfuscated by its producer"):
             hidden[0].data.tobytes()
 
@@ -260,11 +260,11 @@ def test_what_clang_links_of_offload_binaries(clang: Made, tmp_path: Path, monke
     path = clang("rdc.o", *DRIVER, *ARCHS, "--offload-new-driver", "-fgpu-rdc", "-c", "plain.cu")
     with fatpack.open(path) as file:
         assert {found.container.format for found in file.containers} == {"llvm-offload-binary"}
-        assert [(item.image.target.arch, item.form) for item in file.images()] == LINKED
+        assert [(item.target.arch, item.form) for item in file.images()] == LINKED
     # The link takes nvlink from the path; that of an older toolkit refuses what this ptxas makes.
     monkeypatch.setenv("PATH", os.pathsep.join((str(path.parent / "bin"), os.environ["PATH"])))
     linked = clang("linked.so", TOOLKIT, "--offload-link", "-shared", "-nostdlib", "rdc.o")
     assert sorted(archs_and_forms(linked, tmp_path)) == LINKED
     with fatpack.open(linked) as file:
-        kernels = {images.kernels(BytesSource(item.image.data.tobytes()).view(), item.form) for item in file.images()}
+        kernels = {images.kernels(BytesSource(item.data.tobytes()).view(), item.form) for item in file.images()}
     assert kernels == {("_Z6kernelPi",)}

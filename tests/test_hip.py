@@ -39,9 +39,9 @@ def archs_and_kernels(path: Path) -> list[tuple[str, str, tuple[str, ...]]]:
     with fatpack.open(path) as file:
         assert [item for item in file.findings if item.severity != "note"] == []
         return [
-            (found.image.target.arch, found.form, images.kernels(found.image.data, found.form))  # type: ignore[arg-type]
+            (found.target.arch, found.form, images.kernels(found.data, found.form))  # type: ignore[arg-type]
             for found in file.images()
-            if found.image.target.offload != "host"
+            if found.target.offload != "host"
         ]
 
 
@@ -62,9 +62,9 @@ def names_in_bitcode(path: Path) -> list[tuple[str, str, list[str]]]:
     with fatpack.open(path) as file:
         assert [item for item in file.findings if item.severity == "error" or item.code == "FP1314"] == []
         return [
-            (found.image.target.arch, found.form, [name for name in ("one", "two") if f"_Z3{name}Pi".encode() in data])
+            (found.target.arch, found.form, [name for name in ("one", "two") if f"_Z3{name}Pi".encode() in data])
             for found in file.images()
-            if found.image.target.offload != "host" and (data := found.image.data.tobytes())
+            if found.target.offload != "host" and (data := found.data.tobytes())
         ]
 
 
@@ -81,17 +81,17 @@ def test_images_are_those_that_the_original_unbundles(tmp_path: Path) -> None:
     path = compiled(tmp_path, "one", "-fgpu-rdc")
     with fatpack.open(path) as file:
         (found,) = file.containers
-        ids = [image.image.attrs["id"] for image in found.images]
+        ids = [image.attrs["id"] for image in found.images]
         outputs = [f"-output={tmp_path / str(number)}" for number in range(len(ids))]
         unbundle = ["-unbundle", "-type=o", f"-targets={','.join(ids)}", f"-input={path}", *outputs]
         reference.run("clang-offload-bundler", *unbundle)
         for number, image in enumerate(found.images):
             expected = (tmp_path / str(number)).read_bytes()
-            if stands_for_host(image.image):
+            if stands_for_host(image.as_stored):
                 (written,) = fatpack.extract(path, tmp_path / "host", Selector(offload="host"))
                 assert Path(written).read_bytes() == expected
             else:
-                assert image.image.data.tobytes() == expected
+                assert image.data.tobytes() == expected
 
 
 def test_device_code_alone(tmp_path: Path) -> None:
@@ -103,19 +103,19 @@ def test_device_code_alone(tmp_path: Path) -> None:
     text = tmp_path / "text.s"
     reference.run("clang", *DRIVER, "-S", source, "-o", text)
     with fatpack.open(text) as file:
-        assert [image.image.target.arch for image in file.images()] == [*ARCHS, ""]
+        assert [image.target.arch for image in file.images()] == [*ARCHS, ""]
 
 
 def test_a_fat_object_is_packed_as_the_driver_packs_it(tmp_path: Path) -> None:
     path = compiled(tmp_path, "one", "-fgpu-rdc")
     with fatpack.open(path) as file:
         images = [
-            fatpack.ImageFile(image.image.data.tobytes(), id=image.image.attrs["id"])
+            fatpack.ImageFile(image.data.tobytes(), id=image.attrs["id"])
             for image in file.images()
-            if not stands_for_host(image.image)
+            if not stands_for_host(image.as_stored)
         ]
         (host,) = fatpack.extract(path, tmp_path, Selector(offload="host"))
-        images.append(fatpack.ImageFile(host, id=next(file.images(Selector(offload="host"))).image.attrs["id"]))
+        images.append(fatpack.ImageFile(host, id=next(file.images(Selector(offload="host"))).attrs["id"]))
     again = tmp_path / "again.o"
     fatpack.pack(images, again, format="bundle", type="o")
     assert again.read_bytes() == path.read_bytes()

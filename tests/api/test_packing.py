@@ -22,7 +22,7 @@ def packed(format: str, *images: ImageFile) -> list[tuple[str, str]]:
     assert fatpack.pack(images, output, format=format) == len(output.getvalue())
     with fatpack.open(output.getvalue()) as file:
         assert not file.findings
-        return [(found.image.target.offload, found.image.attrs["id"]) for found in file.images()]
+        return [(found.target.offload, found.attrs["id"]) for found in file.images()]
 
 
 def test_modules_of_a_cir_container_are_named_by_id_or_by_target() -> None:

@@ -63,12 +63,12 @@ def test_every_image_can_be_had_by_what_inspect_prints(name: str, folder: Path, 
                 )
             assert ran.code == 0, ran.err
             got = Path("got").read_bytes()
-            if image.image.target.offload == "host" and found.container.attrs["flavour"] == "object":
+            if image.target.offload == "host" and found.container.attrs["flavour"] == "object":
                 # What stands for the host is the object without the bundle's sections.
                 assert got.startswith(b"\x7fELF")
                 assert b"__CLANG_OFFLOAD_BUNDLE__" not in got
             else:
-                assert got == image.image.data.tobytes()
+                assert got == image.data.tobytes()
 
 
 @pytest.mark.parametrize("name", FILES, ids=ascii)

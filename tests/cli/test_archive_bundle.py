@@ -50,17 +50,15 @@ def test_archives_per_target_become_one_of_bundles_again(archive: Path, fatpack:
         options.append(f"--image=file={number}.a,id={id}")
     assert fatpack("pack", "--format=bundle", "--type=a", *options, "-o", "again.a").code == 0
     with library.open(archive / "het.a") as before, library.open(archive / "again.a") as after:
-        first, second = (
-            sorted((i.image.attrs["id"], i.image.data.tobytes()) for i in f.images()) for f in (before, after)
-        )
+        first, second = (sorted((i.attrs["id"], i.data.tobytes()) for i in f.images()) for f in (before, after))
         assert first == second
-        stored = [[image.image.attrs["id"] for image in found.images] for found in before.containers]
-        assert [[image.image.attrs["id"] for image in found.images] for found in after.containers] == stored
+        stored = [[image.attrs["id"] for image in found.images] for found in before.containers]
+        assert [[image.attrs["id"] for image in found.images] for found in after.containers] == stored
     # The original finds everything in ours.
     unbundle = ["-type=a", "-unbundle", f"-targets={IDS[0]}", "-input=again.a", "-output=back.a"]
     reference.run("clang-offload-bundler", *unbundle, cwd=archive)
     with library.open(archive / "again.a") as file:
-        wanted = [i.image.data.tobytes() for i in file.images(library.Selector(id=IDS[0]))]
+        wanted = [i.data.tobytes() for i in file.images(library.Selector(id=IDS[0]))]
     from fatpack import hosts
     from fatpack.io.source import open_source
     from fatpack.model import Finding

@@ -229,7 +229,7 @@ def test_a_missing_id_writes_nothing_and_says_what_there_is(bundle: Path, fatpac
 
 
 def test_the_library_refuses_an_id_that_is_missing(bundle: Path) -> None:
-    present = library.open(bundle / "b").containers[0].images[1].image.attrs["id"]
+    present = library.open(bundle / "b").containers[0].images[1].attrs["id"]
     for ids in ((present, "hip-amdgcn-amd-amdhsa--gfx1100"), "hip-amdgcn-amd-amdhsa--gfx1100"):
         with pytest.raises(UsageError, match=f"no image for the bundle ID hip-.*gfx1100; present are .*{present}"):
             library.extract(bundle / "b", bundle / "out", library.Selector(id=ids))

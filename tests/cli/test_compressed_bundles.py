@@ -29,7 +29,7 @@ SIZE = 150_000
 def code_object() -> bytes:
     """Return the gfx90a image of a HIP object, with a kernel in it."""
     with library.open(FIXTURES / "elf" / "clang-22-hip.o") as file:
-        return next(item.image.data.tobytes() for item in file.images() if item.image.target.arch == "gfx90a")
+        return next(item.data.tobytes() for item in file.images() if item.target.arch == "gfx90a")
 
 
 @cache

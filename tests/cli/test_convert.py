@@ -40,7 +40,7 @@ def test_a_bundle_becomes_offload_binaries_and_the_same_bundle_again(bundle: Pat
         assert [(found.container.format, len(found.images)) for found in file.containers] == [
             ("llvm-offload-binary", 1)
         ] * len(IDS)
-        assert [image.image.target.offload for image in file.images()][:5] == ["none", "hip", "hip", "openmp", "sycl"]
+        assert [image.target.offload for image in file.images()][:5] == ["none", "hip", "hip", "openmp", "sycl"]
     assert fatpack("convert", "b.offload", "--format=bundle", "--bundle-align=64", "-o", "again").code == 0
     assert (bundle / "again").read_bytes() == (bundle / "b.bundle").read_bytes()
 
@@ -81,7 +81,7 @@ def test_a_model_that_no_bundle_can_name_is_lost_only_when_that_is_allowed(folde
     ran = fatpack("convert", "one.off", "--format=bundle", "--lossy", "-o", "x")
     assert (ran.code, lost in ran.err) == (0, True)
     with library.open(folder / "x") as file:
-        assert [image.image.attrs["id"] for image in file.images()] == ["openmp-nvptx64-nvidia-cuda-unknown-sm_80"]
+        assert [image.attrs["id"] for image in file.images()] == ["openmp-nvptx64-nvidia-cuda-unknown-sm_80"]
 
 
 def test_images_of_several_bundles_stay_apart(bundle: Path, fatpack: Fatpack) -> None:
@@ -104,7 +104,7 @@ def test_a_damaged_file_is_not_converted(bundle: Path, fatpack: Fatpack) -> None
 def test_a_selection_is_converted_alone(bundle: Path, fatpack: Fatpack) -> None:
     assert fatpack("convert", "b.bundle", "--offload=hip", "--format=offload-binary", "-o", "x").code == 0
     with library.open(bundle / "x") as file:
-        assert [image.image.target.arch for image in file.images()] == ["gfx90a:xnack-", "gfx1030"]
+        assert [image.target.arch for image in file.images()] == ["gfx90a:xnack-", "gfx1030"]
     ran = fatpack("convert", "b.bundle", "--arch=sm_99", "--format=offload-binary", "-o", "y")
     assert (ran.code, "no images to convert" in ran.err) == (1, True)
 
@@ -137,11 +137,11 @@ def test_a_merged_fat_object_gives_the_bundles_it_was_merged_of(folder: Path, fa
     (folder / "merged.o").write_bytes(elf.build())
     assert fatpack("convert", "merged.o", "--format=bundle", "-o", "b").code == 0
     with library.open(folder / "b") as file:
-        stored = [[image.image.data.tobytes()[:4] for image in found.images] for found in file.containers]
+        stored = [[image.data.tobytes()[:4] for image in found.images] for found in file.containers]
     assert stored == [[b"A1", b"B1", b"\x7fELF"], [b"A2", b"B2"], [b"A3"]]
     assert fatpack("convert", "merged.o", "--arch=sm_70", "--format=bundle", "-o", "c").code == 0
     with library.open(folder / "c") as file:
-        assert [[image.image.data.tobytes() for image in found.images] for found in file.containers] == [
+        assert [[image.data.tobytes() for image in found.images] for found in file.containers] == [
             [b"B1"],
             [b"B2"],
         ]

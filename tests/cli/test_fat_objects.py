@@ -31,7 +31,7 @@ def target(request: pytest.FixtureRequest, folder: Path) -> str:
 
 def images(path: Path) -> list[tuple[str, int]]:
     with library.open(path) as file:
-        return [(image.image.attrs["id"], image.image.size) for image in file.images()]
+        return [(image.attrs["id"], image.size) for image in file.images()]
 
 
 def test_a_packed_fat_object_is_the_one_of_the_original(folder: Path, fatpack: Fatpack, target: str) -> None:
@@ -90,11 +90,11 @@ def test_images_that_ld_r_glued_together_are_apart_again(folder: Path, fatpack: 
         )
     reference.run("ld", "-r", "one.fat.o", "two.fat.o", "-o", "merged.o", cwd=folder)
     with library.open(folder / "merged.o") as file:
-        stored = [image.image.data.tobytes() for image in file.images(library.Selector(offload="hip"))]
+        stored = [image.data.tobytes() for image in file.images(library.Selector(offload="hip"))]
     assert stored == [(folder / name).read_bytes() for name in ("a.cubin", "b.cubin")]
     assert fatpack("remove", "merged.o", "--container=0", "--index=0", "-o", "slim.o").code == 0
     with library.open(folder / "slim.o") as file:
-        stored = [image.image.data.tobytes() for image in file.images(library.Selector(offload="hip"))]
+        stored = [image.data.tobytes() for image in file.images(library.Selector(offload="hip"))]
     assert stored == [(folder / "b.cubin").read_bytes()]
 
 

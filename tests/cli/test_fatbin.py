@@ -23,7 +23,7 @@ RECORDED = FIXTURES / "cuda_fatbin"
 def images(path: str | Path) -> list[Image]:
     with library.open(path) as file:
         assert not file.findings
-        return [found.image.replace(data=found.image.data.tobytes()) for found in file.images()]
+        return [found.as_stored.replace(data=found.data.tobytes()) for found in file.images()]
 
 
 def said(path: str | Path) -> list[tuple[str, str, str | None]]:
@@ -107,7 +107,7 @@ def test_attributes_and_other_kinds_are_stored(folder: Path, fatpack: Fatpack) -
         fatpack("pack", "--format=fatbin", f"--image={options}", "--image=file=host.o,kind=0x200", "-o", "x").code == 0
     )
     with library.open("x") as file:
-        first, second = (found.image for found in file.images())
+        first, second = file.images()
     assert first.attrs == {"identifier": "a b", "options": "-O1", "debug": "yes", "host": "windows"}
     assert second.attrs == {"kind": "0x200"}
 
@@ -269,7 +269,7 @@ def test_a_bundle_says_openmp_of_cuda_if_it_may_and_gives_the_images_back(folder
     assert not Path("x").exists()
     assert fatpack("convert", path, "--format=bundle", "--lossy", "-o", "x").code == 0
     with library.open("x") as file:
-        ids = [found.image.attrs["id"] for found in file.images()]
+        ids = [found.attrs["id"] for found in file.images()]
     assert ids == [f"openmp-nvptx64-nvidia-cuda-unknown-{arch}" for arch in ("sm_80", "sm_90a", "sm_90a")]
     assert fatpack("convert", "x", "--format=fatbin", "--lossy", "-o", "back").code == 0
     keys = ("target", "form", "data")

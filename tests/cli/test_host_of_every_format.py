@@ -50,7 +50,7 @@ def test_a_container_goes_in_and_out_and_changes_no_program(
     assert (ran.code, ran.err.count("no code registers it")) == (0, int("bundle" in options[0]))
     with library.open(fat) as file:
         assert [found.section for found in file.containers] == [FORMATS[options]]
-        assert [image.image.data.tobytes() for image in file.images()] == [(folder / "a.cubin").read_bytes()]
+        assert [image.data.tobytes() for image in file.images()] == [(folder / "a.cubin").read_bytes()]
         assert [item for item in file.findings if item.severity == "error"] == []
     assert linked(HOSTS[triple], fat) == linked(HOSTS[triple], plain)
     assert fatpack("remove", fat, "-o", folder / "slim.obj").code == 0

@@ -34,7 +34,7 @@ def found(data: bytes, *, deep: bool = True) -> tuple[list[tuple[str, list[bytes
     """Return the format and the images of all containers, and the codes of all findings."""
     items = list(scan(BytesSource(data).view(), deep=deep))
     containers = [item for item in items if isinstance(item, Found)]
-    images = [(item.container.format, [one.image.data.tobytes() for one in item.images]) for item in containers]
+    images = [(item.container.format, [one.data.tobytes() for one in item.images]) for item in containers]
     return images, [item.code for item in items if isinstance(item, Finding)]
 
 

@@ -55,7 +55,7 @@ def test_the_walk_from_modules_to_a_host_object(walk: Walk, tmp_path: Path, caps
     for name in ("d80", "d90", "h"):
         reference.run("mlir-opt", "--allow-unregistered-dialect", f"{name}.cir", cwd=tmp_path)
     with fatpack.open("host.o") as file:
-        images = [(image.image.target.arch, image.image.data.tobytes()) for image in file.images()]
+        images = [(image.target.arch, image.data.tobytes()) for image in file.images()]
     assert images == [(arch, (tmp_path / f"{arch}.cubin").read_bytes()) for arch in ("sm_80", "sm_90")]
     registers = reference.run("llvm-nm", "host.o", cwd=tmp_path).stdout
     assert all(name in registers for name in (b"t __cuda_module_ctor", b"U __cudaRegisterFunction"))
@@ -75,7 +75,7 @@ def test_the_walk_for_hip(walk: Walk, tmp_path: Path, capsys: pytest.CaptureFixt
     for name in ("d90a", "d942", "hhip"):
         reference.run("mlir-opt", "--allow-unregistered-dialect", f"{name}.cir", cwd=tmp_path)
     with fatpack.open("hiphost.o") as file:
-        images = {image.image.target.arch: image.image.data.tobytes() for image in file.images() if image.image.size}
+        images = {image.target.arch: image.data.tobytes() for image in file.images() if image.size}
     assert images == {arch: (tmp_path / f"{arch}.hsaco").read_bytes() for arch in ("gfx90a", "gfx942")}
     registers = reference.run("llvm-nm", "hiphost.o", cwd=tmp_path).stdout
     assert all(name in registers for name in (b"t __hip_module_ctor", b"U __hipRegisterFunction"))

@@ -102,8 +102,8 @@ def test_converting_to_compressed_bundles_uses_threads(tmp_path: Path, two_at_on
     assert main(["convert", str(source), "--format=bundle", "--compress", "-o", str(made), "-q"]) == 0
     with fatpack.open(made) as file, fatpack.open(source) as before:
         assert [item.container.version for item in file.containers] == [3] * 4
-        images = [item.image.data.tobytes() for item in file.images()]
-        assert images == [item.image.data.tobytes() for item in before.images()]
+        images = [item.data.tobytes() for item in file.images()]
+        assert images == [item.data.tobytes() for item in before.images()]
         assert len(images) == 12
 
 
@@ -114,6 +114,6 @@ def test_removing_from_compressed_bundles_uses_threads(tmp_path: Path, two_at_on
     two_at_once()
     assert main(["remove", str(host), "--arch", "gfx942", "-o", str(made), "-q"]) == 0
     with fatpack.open(made) as file, fatpack.open(host) as before:
-        left = [item.image.data.tobytes() for item in before.images() if item.image.target.arch != "gfx942"]
-        assert [item.image.data.tobytes() for item in file.images()] == left
+        left = [item.data.tobytes() for item in before.images() if item.target.arch != "gfx942"]
+        assert [item.data.tobytes() for item in file.images()] == left
         assert len(left) == 8

@@ -194,13 +194,13 @@ def test_fat_binaries_in_offload_binaries_and_bundles_are_listed_and_extracted(t
     inputs = ["-input=host", f"-input={FATBIN}", "-output=packed.bundle"]
     reference.run("clang-offload-bundler", "-type=o", targets, *inputs, cwd=tmp_path)
     with fatpack.open(FATBIN) as file:
-        images = [found.image.data.tobytes() for found in file.images()]
+        images = [found.data.tobytes() for found in file.images()]
     for name in ("packed.bin", "packed.bundle"):
         with fatpack.open(tmp_path / name) as file:
             assert file.findings == ()
             (outer,) = [found for found in file.images() if found.form == "fatbin"]
-            assert outer.image.data.tobytes() == data
+            assert outer.data.tobytes() == data
             (inner,) = [item for item in outer.inside if isinstance(item, Found)]
-            assert [found.image.data.tobytes() for found in inner.images] == images
+            assert [found.data.tobytes() for found in inner.images] == images
         written = fatpack.extract(tmp_path / name, tmp_path / f"{name}.out", fatpack.Selector(form=("cubin", "ptx")))
         assert [Path(path).read_bytes() for path in written] == images

@@ -46,16 +46,16 @@ def test_recorded_sizes_take_merged_images_apart(order: str, flags: int) -> None
     found, findings = read(merged(contents, [3, 4, 5], order=order, flags=flags))
     assert findings == []
     (container,) = found
-    assert [image.image.data.tobytes() for image in container.images] == [*contents, bytes(3)]
-    assert [image.image.target.triple for image in container.images[:3]] == ["spir64-unknown-unknown-sycldevice"] * 3
-    assert fat_object.stands_for_host(container.images[3].image)
+    assert [image.data.tobytes() for image in container.images] == [*contents, bytes(3)]
+    assert [image.target.triple for image in container.images[:3]] == ["spir64-unknown-unknown-sycldevice"] * 3
+    assert fat_object.stands_for_host(container.images[3].as_stored)
 
 
 @pytest.mark.parametrize("sizes", [[3, 4, 4], [3, 4, 6], [12, 1 << 63, 1 << 63], b"\3\0\0\0", [(1 << 64) - 1, 13]])
 def test_sizes_that_do_not_add_up_leave_one_image(sizes: Sequence[int] | bytes) -> None:
     found, findings = read(merged([b"11\n", b"222\n", b"3333\n"], sizes))
     assert [item.code for item in findings] == ["FP1316"]
-    assert [len(image.image.data) for image in found[0].images] == [12, 3]
+    assert [len(image.data) for image in found[0].images] == [12, 3]
 
 
 def test_the_images_of_an_object_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +70,7 @@ def test_the_images_of_an_object_are_bounded(monkeypatch: pytest.MonkeyPatch) ->
     for most, sizes in ((6, [whole] * 5 + [3]), (4, [whole] * 3 + [2 * whole] + [3])):
         monkeypatch.setattr(limits, "IMAGES", most)
         found, findings = read(data)
-        assert [len(image.image.data) for image in found[0].images] == sizes
+        assert [len(image.data) for image in found[0].images] == sizes
         assert [item.code for item in findings] == ([] if most == 6 else ["FP1314"])
         assert all("more than 4; listed" in item.text for item in findings)
 
@@ -78,7 +78,7 @@ def test_the_images_of_an_object_are_bounded(monkeypatch: pytest.MonkeyPatch) ->
 def test_an_object_of_that_time_that_was_not_merged_is_one_of_them() -> None:
     found, findings = read(merged([b"image"], [5]))
     assert findings == []
-    assert [len(image.image.data) for image in found[0].images] == [5, 1]
+    assert [len(image.data) for image in found[0].images] == [5, 1]
 
 
 def with_symbols(symbols: bytes) -> bytes:
@@ -102,7 +102,7 @@ def test_coff_objects_have_symbols_and_sizes_too() -> None:
     sections = [build_coff.Section(name.encode(), data) for name, data in zip(names, contents, strict=True)]
     found, findings = read(build_coff.build(sections))
     assert findings == []
-    assert [image.image.data.tobytes() for image in found[0].images] == [b"one", b"twoo", bytes(2)]
+    assert [image.data.tobytes() for image in found[0].images] == [b"one", b"twoo", bytes(2)]
     assert clang_bundle.describe(found[0].container)["symbols"] == {DEVICE: ["f"]}
 
 
@@ -115,8 +115,8 @@ def test_targets_of_fpgas_are_listed(id: str) -> None:
     elf.add(IMAGE + HOST, b"\0", flags=build.EXCLUDE)
     (container,), findings = read(elf.build())
     assert findings == []
-    assert container.images[0].image.target.offload == "sycl"
-    assert container.images[0].image.target.triple.startswith("fpga_")
+    assert container.images[0].target.offload == "sycl"
+    assert container.images[0].target.triple.startswith("fpga_")
 
 
 def package(*names: str) -> bytes:
@@ -146,7 +146,7 @@ def test_packages_for_fpgas_are_recognised_in_objects_and_archives(
         (container,), findings = read(data)
         assert findings == []
         assert container.images[0].form == form
-        assert container.images[0].image.target.triple == f"{target}-intel-unknown"
+        assert container.images[0].target.triple == f"{target}-intel-unknown"
 
 
 def test_a_damaged_package_is_an_object() -> None:

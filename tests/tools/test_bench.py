@@ -120,7 +120,7 @@ def test_libraries_of_bundles_are_what_they_claim(tmp_path: Path, is_compressed:
         assert [item.container.version for item in file.containers] == [3 * is_compressed] * 10
         found = list(file.images())
         assert [item.form for item in found] == ["empty", "code-object", "code-object"] * 10
-        assert {item.image.size for item in found} == {0, 90_000}
-        assert {len(images.kernels(item.image.data, item.form)) for item in found} == {0, 3}  # type: ignore[arg-type]
+        assert {item.size for item in found} == {0, 90_000}
+        assert {len(images.kernels(item.data, item.form)) for item in found} == {0, 3}  # type: ignore[arg-type]
         assert file.verify() == ()
     assert {item.name for item in tmp_path.iterdir()} == {"library.so", "library.s", "kernels.hip", "kernels.hsaco"}

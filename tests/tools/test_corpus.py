@@ -329,8 +329,8 @@ def test_the_digest_covers_the_images_of_all_containers() -> None:
     lines = []
     with fatpack.open(CONTAINER) as file:
         for found in file.images():
-            record: Any = found.image.record
-            target, span = found.image.target, found.image.span
+            record: Any = found.as_stored.record
+            target, span = found.target, found.span
             digest = hashlib.sha256(data[span.start : span.end]).hexdigest()
             label = f"{record.offload_kind} {record.image_kind} {target.triple} {target.arch}"
             lines.append(f"{label} {span.size} {digest}")
@@ -350,7 +350,7 @@ def test_bundles_are_counted_by_form_and_id(name: str, form: str, ccob: int) -> 
     ids: dict[str, int] = {}
     with fatpack.open(path) as file:
         for image in file.images():
-            ids[image.image.attrs["id"]] = image.image.size
+            ids[image.attrs["id"]] = image.size
     expected = {
         "bundles": 1,
         "by_format": {form: 1},
@@ -377,7 +377,7 @@ def view(data: bytes) -> View:
 def test_sections_of_fat_objects_are_counted_by_name() -> None:
     path = FIXTURES / "elf" / "clang-22-hip-rdc-bundler.o"
     with fatpack.open(path) as file:
-        images = [item.image for item in file.images()]
+        images = list(file.images())
         data = {f"__CLANG_OFFLOAD_BUNDLE__{image.attrs['id']}": image.data.tobytes() for image in images}
     expected = {
         "sections": 3,

@@ -237,16 +237,16 @@ def _sycl_images(opened: Opened, expected: Mapping[str, Any], outcome: Compariso
     images = [image for item in containers if item.container.attrs["flavour"] == "linked" for image in item.images]
     contents = [CONTENTS.get(image.form, image.form) for image in images]
     stored = [
-        f"{image.image.compression}:{name}" if image.image.compression else name
+        f"{image.compression}:{name}" if image.compression else name
         for image, name in zip(images, contents, strict=True)
     ]
     found_numbers = {
         "images": len(images),
         "by_content": dict(Counter(stored)),
-        "stored_bytes": sum(image.image.stored_size or 0 for image in images),
-        "raw_bytes": sum(image.image.size for image in images),
+        "stored_bytes": sum(image.stored_size or 0 for image in images),
+        "raw_bytes": sum(image.size for image in images),
         "payload_digest": payload_digest(
-            payload_line(name, image.image.data) for image, name in zip(images, contents, strict=True)
+            payload_line(name, image.data) for image, name in zip(images, contents, strict=True)
         ),
     }
     _part("sycl_images", expected, found_numbers, outcome)

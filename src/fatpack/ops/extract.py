@@ -71,7 +71,7 @@ def plan_images(items: Sequence[Found | Finding], selector: Selector, source: st
     numbers = {position: number for number, (position, _, _) in enumerate(positions(items))}
     plan = []
     for position, found, image in select(items, selector):
-        target = image.image.target
+        target = image.target
         where = found.member or source
         extension = images.EXTENSIONS.get(image.form, "bin" if not image.form else image.form)
         name = image_name(where, target.triple, target.arch, numbers[position], extension)
@@ -97,13 +97,13 @@ def pieces_of(found: Found, image: FoundImage) -> Iterable[Piece]:
         from fatpack.formats.clang_bundle.layout import MAGIC
         from fatpack.formats.clang_bundle.sections.fat_object import stands_for_host
 
-        if stands_for_host(image.image):
+        if stands_for_host(image.as_stored):
             return hosts.objcopy(found.host).remove_sections(found.view, MAGIC.decode())
     if found.container.format == "cir-offload-container":
         from fatpack.formats import cir
 
-        return cir.split(image.image)
-    return [image.image.data]
+        return cir.split(image.as_stored)
+    return [image.data]
 
 
 def plan_archive(items: Sequence[Found | Finding], selector: Selector, source: str) -> Extract:
@@ -115,9 +115,9 @@ def plan_archive(items: Sequence[Found | Finding], selector: Selector, source: s
     members = []
     plan = plan_images(items, selector, source)
     for item, (_, found, image) in zip(plan, select(items, selector), strict=True):
-        spelling = bundle_id(image.image)
+        spelling = bundle_id(image.as_stored)
         name = member_word(member_name(found.member or source, spelling)) if spelling else item.name
-        data = image.image.data if len(item.pieces) == 1 else PiecesSource(item.pieces, name).view()
+        data = image.data if len(item.pieces) == 1 else PiecesSource(item.pieces, name).view()
         members.append((name.encode("utf-8", "surrogateescape"), data))
     what = f"an archive of {len(members)} images"
     pieces = tuple(archive.build(members))  # type: ignore[arg-type]  # every parsed image is a View

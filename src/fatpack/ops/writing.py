@@ -54,7 +54,7 @@ def without(found: Sequence[Found], meant: Collection[int]) -> list[Sequence[Pie
 
     ``meant`` are the ``id()`` of images as they were found. What does not change comes out as it is stored.
     """
-    lefts = [tuple(image.image for image in item.images if id(image) not in meant) for item in found]
+    lefts = [tuple(image.as_stored for image in item.images if id(image) not in meant) for item in found]
     changed = [
         item.container.replace(images=left)
         for item, left in zip(found, lefts, strict=True)

@@ -153,7 +153,7 @@ class _Inspection:
         if is_late:
             images = (FoundImage(image, UNKNOWN if image.size else EMPTY) for image in container.images)
         else:
-            unread = sum(image.image.size for image in images if image.recognised is UNREAD)
+            unread = sum(image.size for image in images if image.recognised is UNREAD)
             is_late = not self._inflates and unread > self._small
             if not is_late:
                 self._small -= unread
@@ -182,25 +182,25 @@ class _Inspection:
 
     def _looked_at(self, found: FoundImage, neighbours: Sequence[Image]) -> FoundImage:
         """Return an image that was only listed inflated and recognised, as far as that can be done."""
-        if found.recognised is not UNREAD or not found.image.size:
+        if found.recognised is not UNREAD or not found.size:
             return found
         had_room = self._room > 0
-        self._room -= found.image.size
+        self._room -= found.size
         if self._room < 0:
             if had_room:
                 text = "the images inflate to more than is in proportion to the file"
-                self.findings.append(finding("FP1107", found.image.span, text, "from here on they are only listed"))
+                self.findings.append(finding("FP1107", found.span, text, "from here on they are only listed"))
             return found
         try:
             return looked_at(found, neighbours)
         except Unsupported:  # its container has said so
             return found
         except FormatError as error:
-            self.findings.append(finding("FP1104", found.image.span, error.describe(), error.hint))
+            self.findings.append(finding("FP1104", found.span, error.describe(), error.hint))
             return found
 
     def _image(self, index: int, found: FoundImage) -> dict[str, Any]:
-        image, target = found.image, found.image.target
+        image, target = found.as_stored, found.target
         view: View = image.data  # type: ignore[assignment]
         inside = self._containers(found.inside) if found.inside else []
         return {

@@ -13,12 +13,13 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from fatpack.errors import HostError
     from fatpack.images import Recognised
+    from fatpack.images.kernel import Kernel
     from fatpack.io.source import View
-    from fatpack.model import Container, Finding, Image, Span
+    from fatpack.model import Container, Data, Finding, Image, Span, Target
 
 
 class Found(Record):
@@ -42,31 +43,90 @@ class Found(Record):
     member_numbers: tuple[int, ...] = ()
     host_attrs: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def format(self) -> str:
+        """The container's format, by its JSON name: ``cuda-fatbin``."""
+        return self.container.format
+
+    @property
+    def version(self) -> int:
+        """The format's version, as its producer numbers it."""
+        return self.container.version
+
+    @property
+    def span(self) -> Span:
+        """Where the whole container lies, with its padding."""
+        return self.container.span
+
 
 class FoundImage(Record):
     """An image, what its bytes turned out to be, and the containers and findings inside it.
 
-    One that would have to be inflated, and whose container says what it is, has ``images.UNREAD`` for ``recognised``
-    until :func:`looked_at`.
+    ``as_stored`` is the image as its container states it; target, data, size and the like are its own. One that would
+    have to be inflated, and whose container says what it is, has ``images.UNREAD`` for ``recognised`` until
+    :func:`looked_at`.
     """
 
-    image: Image
+    as_stored: Image
     recognised: Recognised
     inside: tuple[Found | Finding, ...] = ()
 
     # A library has thousands: this takes less than half the time of the general way.
-    def __init__(self, image: Image, recognised: Recognised, inside: tuple[Found | Finding, ...] = ()) -> None:
-        _put_image(self, image)
+    def __init__(self, as_stored: Image, recognised: Recognised, inside: tuple[Found | Finding, ...] = ()) -> None:
+        _put_as_stored(self, as_stored)
         _put_recognised(self, recognised)
         _put_inside(self, inside)
 
     @property
+    def target(self) -> Target:
+        """What the image was made for, as its container states it."""
+        return self.as_stored.target
+
+    @property
     def form(self) -> str:
         """What the bytes are: recognised, or as the container says where nothing was recognised."""
-        return self.recognised.form or self.image.form
+        return self.recognised.form or self.as_stored.form
+
+    @property
+    def data(self) -> Data:
+        """The image's bytes, read (and inflated) when they are asked for, as long as the file is open."""
+        return self.as_stored.data
+
+    @property
+    def size(self) -> int:
+        """The number of its bytes, after decompression."""
+        return self.as_stored.size
+
+    @property
+    def stored_size(self) -> int | None:
+        """The number of bytes it takes in the file; None where only a whole container was compressed."""
+        return self.as_stored.stored_size
+
+    @property
+    def compression(self) -> str | None:
+        """How it is compressed in the file: None, "zlib", "zstd", "lz4"."""
+        return self.as_stored.compression
+
+    @property
+    def span(self) -> Span:
+        """Where the stored bytes lie."""
+        return self.as_stored.span
+
+    @property
+    def attrs(self) -> Mapping[str, str]:
+        """The further key-value pairs of its container's format."""
+        return self.as_stored.attrs
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The kernels in stored order, with what each needs of a device; () for forms that show none.
+
+        Reads the tables of the whole image. Raises FormatError when they are damaged.
+        """
+        return images.kernel_facts(self.data, self.form)  # type: ignore[arg-type]  # every parsed image is a View
 
 
-_put_image, _put_recognised, _put_inside = FoundImage._setters
+_put_as_stored, _put_recognised, _put_inside = FoundImage._setters
 
 
 class LateImages:
@@ -153,8 +213,8 @@ def looked_at(found: FoundImage, neighbours: Sequence[Image] = ()) -> FoundImage
     ``neighbours`` are the images of its container. Raises FormatError when it does not inflate, Unsupported when nobody
     can.
     """
-    recognised = images.recognise(found.image.data)  # type: ignore[arg-type]  # every parsed image is a View
-    odd = disagreements(found.image, recognised, neighbours)
+    recognised = images.recognise(found.data)  # type: ignore[arg-type]  # every parsed image is a View
+    odd = disagreements(found.as_stored, recognised, neighbours)
     return found.replace(recognised=recognised, inside=(*odd, *found.inside))
 
 

@@ -109,7 +109,7 @@ def test_objects_are_byte_identical(options: list[str], folder: Path) -> None:
 def inflated(data: bytes) -> tuple[bytes, list[tuple[str, bytes]]]:
     """Return an object without its compressed bundle, which must be its last section but one, and what is in that."""
     (found,) = (item for item in fatpack.scan(data) if isinstance(item, Found))
-    images = [(image.image.attrs["id"], image.image.data.tobytes()) for image in found.images]
+    images = [(image.attrs["id"], image.data.tobytes()) for image in found.images]
     return data[0x40 : found.container.span.start], images
 
 

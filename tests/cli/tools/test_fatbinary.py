@@ -38,7 +38,7 @@ def refused(ran: Ran, message: str) -> None:
 def test_a_container_holds_the_images_in_their_order(folder: Path, fatpack: Fatpack) -> None:
     assert fatpack("tool", "fatbinary", "--create=x", "-64", PTX, CUBIN) == (0, "", "")
     with reading.open("x") as file:
-        found = [(image.image.target.arch, image.form, image.image.compression) for image in file.images()]
+        found = [(image.target.arch, image.form, image.compression) for image in file.images()]
     assert found == [("sm_80", "ptx", "zstd"), ("sm_90", "cubin", None)]
 
 
@@ -151,7 +151,7 @@ def test_the_version_says_what_this_is(folder: Path, fatpack: Fatpack) -> None:
 def test_an_options_file_is_read_in_its_place(folder: Path, fatpack: Fatpack) -> None:
     assert fatpack("tool", "fatbinary", "-optf", "more", "--create=x", CUBIN) == (0, "", "")
     with reading.open("x") as file:
-        (image,) = (found.image for found in file.images())
+        (image,) = file.images()
     assert image.attrs == {"identifier": "a b", "debug": "yes"}
     assert image.compression == "zstd"
 
@@ -184,7 +184,7 @@ def test_options_of_later_versions_are_known(folder: Path, fatpack: Fatpack) -> 
     options = ["--concat", "--tileir-cmdline=-O3", "--id-suffix=_x", "--embedded-fatbin=fatbinary.c"]
     assert fatpack("tool", "fatbinary", "--create=x", *images, *options) == (0, "", "")
     with reading.open("x") as file:
-        found = [(item.image.target.arch, item.image.form, item.image.attrs.get("options")) for item in file.images()]
+        found = [(item.target.arch, item.form, item.attrs.get("options")) for item in file.images()]
     # What is alone comes before the group.
     assert found == [
         ("sm_90", "cubin", None),
@@ -216,7 +216,7 @@ def test_ltoir_is_stored_without_obfuscation(folder: Path, fatpack: Fatpack) -> 
     Path("x.ltoir").write_bytes(b"\xed\x43\x4e\x7f\x01\x41" + bytes(range(200)))
     assert fatpack("tool", "fatbinary", "--create=x", "--image3=kind=nvvm,sm=90,file=x.ltoir").code == 0
     with reading.open("x") as file:
-        (image,) = (found.image for found in file.images())
+        (image,) = file.images()
         assert image.data.tobytes() == Path("x.ltoir").read_bytes()
     assert image.compression == "zstd"
     assert "obfuscated" not in image.attrs

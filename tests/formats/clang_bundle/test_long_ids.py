@@ -34,7 +34,7 @@ def read(data: bytes) -> tuple[list[str], list[Finding]]:
     """Return the IDs of the first container and the findings."""
     items = list(scan(BytesSource(data, "x").view()))
     found = next(item for item in items if isinstance(item, Found))
-    return [image.image.attrs["id"] for image in found.images], [item for item in items if isinstance(item, Finding)]
+    return [image.attrs["id"] for image in found.images], [item for item in items if isinstance(item, Finding)]
 
 
 @pytest.mark.parametrize("write", [binary, text])

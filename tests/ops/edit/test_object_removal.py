@@ -71,7 +71,7 @@ def test_sizes_and_symbols_go_with_their_target(whole: View) -> None:
     assert left[".tgtsym"] == f"{CPU}._Z1fv\0{CPU}._Z1gv\0".encode()
     assert found is not None
     assert clang_bundle.describe(found.container)["symbols"] == {CPU: ["_Z1fv", "_Z1gv"]}
-    assert [image.image.attrs["id"] for image in found.images] == [CPU, CPU, HOST]
+    assert [image.attrs["id"] for image in found.images] == [CPU, CPU, HOST]
 
 
 @pytest.mark.parametrize("whole", [elf_object(), elf_object(order="big"), coff_object()])
@@ -81,7 +81,7 @@ def test_one_of_several_merged_images_takes_its_size_with_it(whole: View) -> Non
     assert len(left[SIZE + GEN]) == 8
     assert left[".tgtsym"] == SYMBOLS
     assert found is not None
-    assert [image.image.data.tobytes() for image in found.images] == [b"second", b"cpu", b"other", bytes(2)]
+    assert [image.data.tobytes() for image in found.images] == [b"second", b"cpu", b"other", bytes(2)]
 
 
 def test_nothing_is_left_when_all_images_go() -> None:
@@ -113,7 +113,7 @@ def test_a_container_that_code_refers_to_can_lose_all_but_its_host() -> None:
         remove(whole, Selector())
     _, found = without(whole, Selector(offload="hip"))
     assert found is not None
-    assert [image.image.target.offload for image in found.images] == ["host"]
+    assert [image.target.offload for image in found.images] == ["host"]
 
 
 def test_a_fat_binary_that_code_refers_to_must_keep_an_image() -> None:

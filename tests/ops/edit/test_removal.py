@@ -37,7 +37,7 @@ def library(*members: tuple[bytes, bytes]) -> View:
 
 def archs(whole: View) -> list[tuple[str | None, list[str]]]:
     found = [item for item in scan(whole) if isinstance(item, Found)]
-    return [(item.member, [image.image.target.arch for image in item.images]) for item in found]
+    return [(item.member, [image.target.arch for image in item.images]) for item in found]
 
 
 def test_all_members_lose_their_device_code_and_others_stay() -> None:

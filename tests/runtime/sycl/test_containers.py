@@ -25,7 +25,7 @@ def read(data: bytes) -> tuple[list[Found], list[Finding]]:
 
 
 def images(found: list[Found]) -> list[bytes]:
-    return [image.image.data.tobytes() for container in found for image in container.images]
+    return [image.data.tobytes() for container in found for image in container.images]
 
 
 def codes(findings: list[Finding]) -> list[str]:
@@ -44,7 +44,7 @@ def test_images_come_out_of_programs_of_every_kind(kind: tuple[int, str], is_rel
     assert container.section == SPIR64
     assert container.container.attrs == {"flavour": "linked", "compression": "zstd"}
     assert [image.form for image in container.images] == ["spirv"] * 3
-    first, second, _ = (image.image for image in container.images)
+    first, second, _ = container.images
     assert (first.target.offload, first.target.triple, first.attrs) == ("sycl", "spir64", {"id": "sycl-spir64"})
     assert (first.size, first.stored_size, first.compression) == (len(ONE), len(ONE), None)
     assert (second.size, second.stored_size, second.compression) == (len(LARGE), len(packed(LARGE)), "zstd")
@@ -56,8 +56,8 @@ def test_windows_cuts_names_and_joins_sections(bits: int) -> None:
     found, findings = read(windows_program([Stored(ONE), Stored(packed(LARGE), len(LARGE))], bits=bits))
     assert findings == []
     assert images(found) == [ONE, LARGE]
-    assert [image.image.target.triple for image in found[0].images] == ["", ""]
-    assert found[0].images[0].image.target.offload == "sycl"
+    assert [image.target.triple for image in found[0].images] == ["", ""]
+    assert found[0].images[0].target.offload == "sycl"
 
 
 def test_every_section_is_a_container() -> None:
@@ -79,7 +79,7 @@ def test_newer_programs_name_the_section_otherwise() -> None:
     found, findings = read(program([Stored(ONE, None, "OFFLOAD_DEVICE_CODE")]))
     assert findings == []
     assert images(found) == [ONE]
-    assert found[0].images[0].image.attrs == {}
+    assert found[0].images[0].attrs == {}
 
 
 def test_images_among_the_constants_of_a_program_are_cut_out() -> None:
@@ -208,7 +208,7 @@ def test_a_frame_that_is_cut_is_listed_as_it_is_stored(cut: int) -> None:
     found, findings = read(program([Stored(frame, 25600), Stored(packed(ONE), len(ONE))]))
     assert codes(findings) == ["FP3014"]
     assert images(found) == [frame.ljust(-(-cut // 16) * 16, b"\0"), ONE]
-    assert found[0].images[0].image.compression is None
+    assert found[0].images[0].compression is None
 
 
 def test_a_frame_that_does_not_inflate_does_not_hide_its_neighbours() -> None:
@@ -218,7 +218,7 @@ def test_a_frame_that_does_not_inflate_does_not_hide_its_neighbours() -> None:
     assert (damaged.form, [item.code for item in damaged.inside]) == ("", ["FP1001"])  # type: ignore[union-attr]
     assert (intact.form, findings) == ("spirv", [])
     with pytest.raises(BadValue, match="zstd stream is damaged"):
-        damaged.image.data.tobytes()
+        damaged.data.tobytes()
 
 
 def test_a_frame_that_claims_too_much_is_listed_as_it_is_stored() -> None:
@@ -237,7 +237,7 @@ def test_listing_inflates_no_more_than_the_beginning(monkeypatch: pytest.MonkeyP
     assert findings == []
     assert [image.form for image in found[0].images] == ["spirv"] * 3
     with pytest.raises(AssertionError, match="as a whole"):
-        found[0].images[0].image.data.tobytes()
+        found[0].images[0].data.tobytes()
 
 
 def test_more_rows_than_the_limit_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,4 +264,4 @@ def test_any_cut_or_flip_gives_images_or_findings() -> None:
         for damaged in (good[:at], good[:at] + bytes([good[at] ^ 0xFF]) + good[at + 1 :]):
             for found in read(damaged)[0]:
                 for image in found.images:
-                    assert image.image.size <= limits.INFLATED_FLOOR
+                    assert image.size <= limits.INFLATED_FLOOR

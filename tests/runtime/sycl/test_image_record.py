@@ -26,7 +26,7 @@ def read(data: bytes) -> tuple[list[Found], list[Finding]]:
 
 
 def listed(found: list[Found]) -> list[tuple[str, bytes]]:
-    return [(image.image.target.triple, image.image.data.tobytes()) for item in found for image in item.images]
+    return [(image.target.triple, image.data.tobytes()) for item in found for image in item.images]
 
 
 def record(mark: str, version: int, kind: int, target: int, begin: int, end: int) -> bytes:
@@ -155,5 +155,5 @@ def test_programs_that_llvm_wraps_have_no_table(tmp_path: Path, linker: str, mon
     reference.run("clang-linker-wrapper", *wrapper, "-shared", "k.o", "-o", "k.so", cwd=tmp_path)
     with fatpack.open(tmp_path / "k.so") as file:
         assert file.findings == ()
-        found = [(item.image.target.triple, item.image.data.tobytes()) for item in file.images()]
+        found = [(item.target.triple, item.data.tobytes()) for item in file.images()]
     assert found == [("spirv64-unknown-unknown", ONE), ("spirv64-unknown-unknown", ONE[:60])]

@@ -33,7 +33,7 @@ class Choice(Record):
     def text(self) -> str:
         """The choice in words."""
         also = f" (also compatible: {', '.join(self.others)})" if self.others else ""
-        return shortened(f"{self.request}: chose {bundle_id(self.image.image)}, {self.reason}{also}")
+        return shortened(f"{self.request}: chose {bundle_id(self.image.as_stored)}, {self.reason}{also}")
 
 
 def bundle_id(image: Image) -> str:
@@ -53,7 +53,7 @@ def choose(images: Iterable[FoundImage], request: str, *, hip_openmp: bool = Fal
     ``hip_openmp`` lets HIP and OpenMP stand for each other, as ``-hip-openmp-compatible`` does.
     """
     _check(request)
-    candidates = [(spelling, image) for image in images if (spelling := bundle_id(image.image))]
+    candidates = [(spelling, image) for image in images if (spelling := bundle_id(image.as_stored))]
     exact = [image for spelling, image in candidates if spelling == request]
     if exact:
         return [Choice(request, image, "its exact ID") for image in exact]

@@ -77,7 +77,7 @@ def instead(items: Sequence[Found | Finding], selector: Selector) -> str:
 def _values(key: str, rows: Iterable[tuple[str, FoundImage]]) -> Iterator[str]:
     """Yield the values of a condition that would have meant images, as they come."""
     for position, image in rows:
-        target = image.image.target
+        target = image.target
         if key in ("container", "index"):
             # Images inside images are not meant by position.
             if "/" not in position:
@@ -90,7 +90,7 @@ def _values(key: str, rows: Iterable[tuple[str, FoundImage]]) -> Iterator[str]:
         elif key == "id":
             from fatpack.ops.choose.by_id import bundle_id
 
-            yield from filter(None, [bundle_id(image.image)])
+            yield from filter(None, [bundle_id(image.as_stored)])
         else:
             arch = as_llvm22(target.triple, target.arch)[1]
             yield {"arch": arch, "triple": target.triple, "offload": target.offload}[key] or f"(no {key})"
@@ -98,7 +98,7 @@ def _values(key: str, rows: Iterable[tuple[str, FoundImage]]) -> Iterator[str]:
 
 def _kernels(image: FoundImage) -> Iterator[str]:
     try:
-        yield from images.kernels(image.image.data, image.form)  # type: ignore[arg-type]  # every parsed image is a View
+        yield from images.kernels(image.data, image.form)  # type: ignore[arg-type]  # every parsed image is a View
     except (FormatError, Unsupported):
         return
 

@@ -66,7 +66,7 @@ class Selector(Record):
         """Return whether an image fulfils the conditions on itself; positions are the caller's to check."""
         from fatpack.target.triple import as_llvm22, spellings
 
-        target = found.image.target
+        target = found.target
         checks = (
             (self.arch, (as_llvm22(target.triple, target.arch)[1], *filter(None, [target.arch]))),
             (self.triple, spellings(target.triple, target.arch)),
@@ -87,7 +87,7 @@ class Selector(Record):
         except re.error as error:
             raise UsageError(f"--kernel {self.kernel!r} is no regular expression: {error}") from error
         try:
-            names = images.kernels(found.image.data, found.form)  # type: ignore[arg-type]
+            names = images.kernels(found.data, found.form)  # type: ignore[arg-type]
         except (FormatError, Unsupported):  # a damaged symbol table: `inspect` reports it
             return False
         return any(expression.search(name) for name in names)
@@ -174,7 +174,7 @@ def positions(items: Sequence[Found | Finding], prefix: str = "") -> Iterator[tu
 
 def describe(position: str, found: FoundImage) -> str:
     """Return an image in a few words: position, offload model, triple, arch and form, as far as they are known."""
-    target = found.image.target
+    target = found.target
     offload = "" if target.offload == "none" else target.offload
     return shortened(" ".join(word for word in (position, offload, target.triple, target.arch, found.form) if word))
 
@@ -183,4 +183,4 @@ def present_ids(items: Sequence[Found | Finding]) -> list[str]:
     """Return the bundle IDs of all images that can have one, each once, in order."""
     from fatpack.ops.choose.by_id import bundle_id
 
-    return list(dict.fromkeys(filter(None, (bundle_id(image.image) for _, _, image in positions(items)))))
+    return list(dict.fromkeys(filter(None, (bundle_id(image.as_stored) for _, _, image in positions(items)))))

@@ -186,7 +186,7 @@ def _chosen(items: Sequence[Found | Finding], selector: Selector) -> tuple[list[
         if "/" in position:
             continue
         chosen.append(_Chosen(position, found, image, _bytes_of(found, image)))
-        if image.image.span in glued:
+        if image.span in glued:
             losses.append(f"{chosen[-1].title}: that it is several images, which ld -r has glued together")
         if id(found) not in seen:
             seen.add(id(found))
@@ -210,7 +210,7 @@ def _bytes_of(found: Found, image: FoundImage) -> View:
 
 
 def _for_offload_binary(item: _Chosen, losses: list[str]) -> Image:
-    found, image = item.found, item.found.image
+    found, image = item.found, item.found.as_stored
     if isinstance(image.record, Entry):
         return image
     target = image.target
@@ -239,7 +239,7 @@ def _derived_id(image: Image) -> str:
 
 def _for_cir(item: _Chosen) -> Image:
     """Return a module of a CIR container as it is, any other image as a module if it is MLIR text."""
-    image = item.found.image
+    image = item.found.as_stored
     if item.container.container.format == "cir-offload-container":
         return image
     if item.found.form != "cir":
@@ -248,7 +248,7 @@ def _for_cir(item: _Chosen) -> Image:
 
 
 def _for_bundle(item: _Chosen, losses: list[str]) -> Image:
-    image, data = item.found.image, item.data
+    image, data = item.found.as_stored, item.data
     attrs = dict(keys_of(item.position, item.found, losses))
     target, record = image.target, image.record
     if target.offload == "cuda" and "id" not in attrs:

@@ -45,7 +45,7 @@ def keys_of(position: str, found: FoundImage, losses: list[str]) -> Mapping[str,
 
     Raises UsageError for an image that cannot be had.
     """
-    image = found.image
+    image = found.as_stored
     if not isinstance(image.record, Entry):
         return image.attrs
     title = f"image {describe(position, found)}"
@@ -87,7 +87,7 @@ def _label(image: Image) -> tuple[Target, str, str]:
 
 def _entries(position: str, found: FoundImage, data: View, losses: list[str]) -> Iterator[Image]:
     """Yield what an image becomes in a fat binary: one entry, or those of the fat binary that it is itself."""
-    image = found.image
+    image = found.as_stored
     if isinstance(image.record, Entry):
         yield image
         return
@@ -101,7 +101,7 @@ def _entries(position: str, found: FoundImage, data: View, losses: list[str]) ->
     if inside:
         losses += [f"{title}: the key {key}={value}" for key, value in kept.items()]
         for item in inside:
-            yield from (entry.image for entry in item.images)
+            yield from (entry.as_stored for entry in item.images)
         return
     form = "" if "kind" in kept else found.form
     if form not in KINDS.values() and "kind" not in kept:

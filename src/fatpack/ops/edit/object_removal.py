@@ -89,8 +89,8 @@ def _fat_object(view: View, found: Found, sites: Sequence[Site], meant: Collecti
     """Return the changes to the sections of a fat object, each of which holds one image, or several after ``ld -r``."""
     images: dict[int, list[tuple[Image, bool]]] = {}
     for item in found.images:
-        if isinstance(item.image.record, SectionEntry):
-            images.setdefault(item.image.record.section, []).append((item.image, id(item) not in meant))
+        if isinstance(item.as_stored.record, SectionEntry):
+            images.setdefault(item.as_stored.record.section, []).append((item.as_stored, id(item) not in meant))
     changes: Changes = {}
     #: bundle ID → which of its images stay, where some do not
     kept: dict[str, list[bool]] = {}
@@ -137,7 +137,7 @@ def _advice(view: View, by_section: Mapping[int | None, Sequence[Found]], change
                 "before ld -r merges them"
             )
         if inside and content is None:
-            offloads = {item.image.target.offload for item in inside[0].images}
+            offloads = {item.target.offload for item in inside[0].images}
             if "host" in offloads:
                 words = " ".join(f"--offload={offload}" for offload in sorted(offloads - {"host"}))
                 return f"code refers to it when the program starts; {words} leaves the container and its host entry"

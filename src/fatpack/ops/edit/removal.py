@@ -102,7 +102,7 @@ def remove(host: View, selector: Selector) -> Removal:
 
 def _words(position: str, image: FoundImage) -> str:
     """Return what goes, in words; of a fat object's host that is not the object, but a byte that stands for it."""
-    is_mark = stands_for_host(image.image)
+    is_mark = stands_for_host(image.as_stored)
     return f"{position} the mark of the host, which stays" if is_mark else describe(position, image)
 
 
@@ -113,7 +113,7 @@ def _hosts_alone(
     for position, found in {
         id(found): (position, found) for position, found, _ in chosen if "/" not in position
     }.values():
-        left = [image.image for image in found.images if id(image) not in meant]
+        left = [image.as_stored for image in found.images if id(image) not in meant]
         if left and all(image.target.offload == "host" for image in left):
             number = position.partition(".")[0]
             ids = ", ".join(image.attrs.get("id") or image.target.triple for image in left)

@@ -76,7 +76,7 @@ def _verify_fat_object(after: View, stored: Sequence[Image]) -> None:
     expected = [(image.attrs["id"], 1 if image.target.offload == "host" else image.size) for image in stored]
     for item in scan(after):
         if isinstance(item, Found) and item.container.attrs.get("flavour") == "object":
-            found = [(image.image.attrs["id"], image.image.size) for image in item.images]
+            found = [(image.attrs["id"], image.size) for image in item.images]
             if found[-len(expected) :] == expected:
                 return
     raise HostError("the fat object does not hold what was put into it", chain=after.chain)

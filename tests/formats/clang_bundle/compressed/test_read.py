@@ -280,4 +280,4 @@ def test_a_library_of_many_bundles_is_listed_in_bounded_memory(monkeypatch: pyte
     sources = [item.container.images[0].data.source for item in found]  # type: ignore[attr-defined]
     assert all(isinstance(source, InflatedSource) for source in sources)
     for item in (found[0], found[60]):  # dropped long ago: inflated again
-        assert item.images[0].image.data.tobytes()[:1000] * (size // 1000) == item.images[0].image.data.tobytes()
+        assert item.images[0].data.tobytes()[:1000] * (size // 1000) == item.images[0].data.tobytes()
