@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import struct
 
+from fatpack import magics
 from fatpack.errors import BadValue, LimitExceeded, Truncated
 from fatpack.io import limits
 
@@ -70,7 +71,7 @@ class Shape:
 
 #: EI_CLASS and EI_DATA behind the magic → shape
 _SHAPES = {
-    b"\x7fELF" + bytes((kind, data)): Shape(32 * kind, order) for kind in (1, 2) for data, order in ((1, "<"), (2, ">"))
+    magics.ELF + bytes((kind, data)): Shape(32 * kind, order) for kind in (1, 2) for data, order in ((1, "<"), (2, ">"))
 }
 
 

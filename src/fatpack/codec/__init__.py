@@ -20,9 +20,6 @@ if TYPE_CHECKING:
         def read(self, size: int = ..., /) -> bytes: ...
 
 
-#: A zstd frame starts with these bytes (RFC 8878, 3.1.1).
-ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-
 #: LIMIT of LZ4: no block holds more (``LZ4_MAX_INPUT_SIZE`` of lz4.h), and a byte of it stands for 255 at most.
 LZ4_BLOCK = 0x7E000000
 _LZ4_RATIO = 255

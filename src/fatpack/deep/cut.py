@@ -7,7 +7,7 @@ Every test reads a bounded number of bytes, but for the table of a bundle.
 
 from __future__ import annotations
 
-from fatpack.codec import ZSTD_MAGIC
+from fatpack import magics
 from fatpack.formats.clang_bundle import layout as bundle
 from fatpack.formats.cuda_fatbin import layout as fatbin
 from fatpack.formats.cuda_fatbin.reading.resume import holds
@@ -108,7 +108,7 @@ def _starts_stream(rest: View) -> bool:
 def _is_stream(start: bytes, method: str | None) -> bool:
     if method == "zlib":
         return len(start) >= 2 and start[0] == 0x78 and int.from_bytes(start[:2], "big") % 31 == 0
-    return method == "zstd" and start == ZSTD_MAGIC
+    return method == "zstd" and start == magics.ZSTD
 
 
 def _is_cut_binary(rest: View) -> bool:

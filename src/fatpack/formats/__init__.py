@@ -16,6 +16,8 @@ A format knows no host. ``MAGICS`` lets :mod:`fatpack.scanner` recognise contain
 
 from __future__ import annotations
 
+from fatpack import magics
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -50,11 +52,11 @@ ROOMS = {
 
 #: first bytes of a container → JSON name of its format. Formats without a room here are named in reports only.
 MAGICS = {
-    b"\x10\xff\x10\xad": "llvm-offload-binary",
-    b"__CLANG_OFFLOAD_BUNDLE__": "clang-offload-bundle",
-    b"CCOB": "clang-offload-bundle",
-    b"\x50\xed\x55\xba": "cuda-fatbin",
-    b"\x01\x5a\xe5\x1e": "cuda-fatbin-old",  # the number 0x1EE55A01, in public headers of before CUDA 4
+    magics.OFFLOAD_BINARY: "llvm-offload-binary",
+    magics.BUNDLE: "clang-offload-bundle",
+    magics.COMPRESSED_BUNDLE: "clang-offload-bundle",
+    magics.FATBIN: "cuda-fatbin",
+    magics.OLD_FATBIN: "cuda-fatbin-old",
 }
 
 
@@ -69,14 +71,14 @@ def sniff(head: bytes) -> str | None:
 
 
 #: What the first marker line of a text bundle holds; it is preceded by a comment token that differs by language.
-_TEXT_MARKER = b"__CLANG_OFFLOAD_BUNDLE____START__ "
+_TEXT_MARKER = magics.BUNDLE + b"__START__ "
 
 #: LIMIT: where a text container must start to be noticed: bytes searched for its first marker.
 _TEXT_HEAD = 4096
 
 
 #: How MLIR starts, as text behind blanks and comments or as bytecode: what has to be looked at by the room for CIR.
-_MLIR = (b"module", b"builtin.module", b'"', b"cir.", b"{-#", b"#", b"!", b"ML\xefR")
+_MLIR = (b"module", b"builtin.module", b'"', b"cir.", b"{-#", b"#", b"!", magics.MLIR_BYTECODE)
 
 
 def sniff_text(view: View) -> str | None:

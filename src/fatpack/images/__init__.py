@@ -23,6 +23,7 @@ Images know no formats: an image that is a container itself is named by its magi
 
 from __future__ import annotations
 
+from fatpack import magics
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -85,21 +86,27 @@ HEAD_SIZE = 64
 
 #: first bytes → all that can be said from them; forms that claim a target have modules of their own
 _MAGICS = (
-    (b"\x10\xff\x10\xad", Recognised("offload-binary", detail="LLVM offload binary", container="llvm-offload-binary")),
     (
-        b"__CLANG_OFFLOAD_BUNDLE__",
+        magics.OFFLOAD_BINARY,
+        Recognised("offload-binary", detail="LLVM offload binary", container="llvm-offload-binary"),
+    ),
+    (
+        magics.BUNDLE,
         Recognised("bundle", detail="clang offload bundle", container="clang-offload-bundle"),
     ),
-    (b"CCOB", Recognised("bundle", detail="compressed clang offload bundle", container="clang-offload-bundle")),
     (
-        b"\x50\xed\x55\xba",
+        magics.COMPRESSED_BUNDLE,
+        Recognised("bundle", detail="compressed clang offload bundle", container="clang-offload-bundle"),
+    ),
+    (
+        magics.FATBIN,
         Recognised("fatbin", triple="nvptx64-nvidia-cuda", detail="CUDA fat binary", container="cuda-fatbin"),
     ),
-    (b"\xed\x43\x4e\x7f", Recognised("ltoir", triple="nvptx64-nvidia-cuda", detail="NVIDIA LTO-IR")),
-    (b"\x7fTileIR\0", Recognised("tileir", triple="nvptx64-nvidia-cuda", detail="CUDA Tile IR bytecode")),
-    (b"!<arch>\n", Recognised("archive", detail="archive")),
-    (b"!<thin>\n", Recognised("archive", detail="thin archive")),
-    (b"\x28\xb5\x2f\xfd", Recognised("", detail="a zstd frame")),
+    (magics.LTO_IR, Recognised("ltoir", triple="nvptx64-nvidia-cuda", detail="NVIDIA LTO-IR")),
+    (magics.TILE_IR, Recognised("tileir", triple="nvptx64-nvidia-cuda", detail="CUDA Tile IR bytecode")),
+    (magics.ARCHIVE, Recognised("archive", detail="archive")),
+    (magics.THIN_ARCHIVE, Recognised("archive", detail="thin archive")),
+    (magics.ZSTD, Recognised("", detail="a zstd frame")),
 )
 
 
@@ -111,15 +118,15 @@ def recognise(view: View) -> Recognised:
     """
     head = view.head(0, HEAD_SIZE)
     magic = head[:4]
-    if magic == b"\x7fELF":
+    if magic == magics.ELF:
         return _recognise_elf(view, head)
     if not head:
         return EMPTY
-    if magic in (b"BC\xc0\xde", b"\xde\xc0\x17\x0b"):
+    if magic in (magics.BITCODE, magics.WRAPPED_BITCODE):
         from fatpack.images import bitcode
 
         return bitcode.recognise(view, head)
-    if magic in (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03"):
+    if magic in (magics.SPIRV, magics.BIG_SPIRV):
         from fatpack.images import spirv
 
         return spirv.recognise(view, head)

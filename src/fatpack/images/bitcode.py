@@ -16,12 +16,11 @@ before it defines any abbreviation of the module's own.
 from __future__ import annotations
 
 from fatpack.images import Recognised
+from fatpack.magics import BITCODE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
-
-_RAW = b"BC\xc0\xde"
 
 #: abbreviation IDs: end of block, block, definition, plain record
 _END, _BLOCK, _RECORD = 0, 1, 3
@@ -82,19 +81,19 @@ class _Bits:
 
 def recognise(view: View, head: bytes) -> Recognised:
     """Return what a bitcode file is; ``head`` are its first bytes."""
-    if head.startswith(_RAW):
+    if head.startswith(BITCODE):
         size, triple = _walk(view, 0, len(view))
         return Recognised("bitcode", triple=triple, size=size, detail="LLVM bitcode")
     start, length = int.from_bytes(head[8:12], "little"), int.from_bytes(head[12:16], "little")
     triple = ""
-    if len(head) >= 20 and view.head(start, 4) == _RAW:
+    if len(head) >= 20 and view.head(start, 4) == BITCODE:
         triple = _walk(view.slice(start, len(view) - start), 0, length)[1]
     return Recognised("bitcode", triple=triple, size=start + length, detail="LLVM bitcode in a wrapper")
 
 
 def _walk(view: View, at: int, end: int) -> tuple[int | None, str]:
     """Return where the stream's last block ends, in bytes, and the triple of the first module."""
-    bits = _Bits(view, 8 * (at + len(_RAW)), 8 * min(end, len(view)))
+    bits = _Bits(view, 8 * (at + len(BITCODE)), 8 * min(end, len(view)))
     triple: str | None = None
     for _ in range(_STEPS):
         if bits.at >= bits.end:

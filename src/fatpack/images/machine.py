@@ -6,6 +6,7 @@ such files. Only their kind and processor are told; hosts are read by ``fatpack.
 
 from __future__ import annotations
 
+from fatpack import magics
 from fatpack.elf import Elf
 from fatpack.images import Recognised
 
@@ -38,10 +39,10 @@ _MACHO_MACHINES = {7: "i386", 12: "arm", 0x01000007: "x86_64", 0x0100000C: "arm6
 
 #: first bytes of Mach-O → word size, byte order
 _MACHO = {
-    b"\xfe\xed\xfa\xce": (32, "big"),
-    b"\xfe\xed\xfa\xcf": (64, "big"),
-    b"\xce\xfa\xed\xfe": (32, "little"),
-    b"\xcf\xfa\xed\xfe": (64, "little"),
+    magics.BIG_MACH_O_32: (32, "big"),
+    magics.BIG_MACH_O_64: (64, "big"),
+    magics.MACH_O_32: (32, "little"),
+    magics.MACH_O_64: (64, "little"),
 }
 
 #: Java's classes start with the magic of universal Mach-O too; their version, at the count's place, is above 44.
@@ -68,16 +69,16 @@ def recognise(view: View, head: bytes) -> Recognised | None:
         bits, order = _MACHO[magic]
         machine = _MACHO_MACHINES.get(int.from_bytes(head[4:8], order), "")  # type: ignore[arg-type]
         return Recognised("object", triple=machine, detail=f"Mach-O {bits}-bit{machine and ', ' + machine}")
-    if magic == b"\xca\xfe\xba\xbe" and 0 < int.from_bytes(head[4:8], "big") <= _MOST_SLICES:
+    if magic == magics.UNIVERSAL_MACH_O and 0 < int.from_bytes(head[4:8], "big") <= _MOST_SLICES:
         return Recognised("object", detail="universal Mach-O")
-    if magic[:2] == b"MZ":
+    if magic[:2] == magics.DOS:
         return _portable_executable(view, head)
     return _coff(view, head)
 
 
 def _portable_executable(view: View, head: bytes) -> Recognised | None:
     header = view.head(int.from_bytes(head[60:64], "little"), 6) if len(head) == 64 else b""
-    if not header.startswith(b"PE\0\0") or len(header) < 6:
+    if not header.startswith(magics.PE) or len(header) < 6:
         return None
     machine = _COFF_MACHINES.get(int.from_bytes(header[4:6], "little"), "")
     return Recognised("object", triple=machine, detail=f"PE{machine and ', ' + machine}")

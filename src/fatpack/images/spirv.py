@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from fatpack.errors import BadMagic, BadValue
 from fatpack.images import Recognised
+from fatpack.magics import SPIRV
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
 
-_LITTLE = b"\x03\x02\x23\x07"
 _HEADER = 20
 
 _MEMORY_MODEL, _ENTRY_POINT = 14, 15
@@ -41,7 +41,7 @@ _INSTRUCTIONS = 1024
 
 def recognise(view: View, head: bytes) -> Recognised:
     """Return what a SPIR-V module is; ``head`` are its first bytes."""
-    order = "little" if head.startswith(_LITTLE) else "big"
+    order = "little" if head.startswith(SPIRV) else "big"
     triple = ""
     for count, (opcode, at, _) in enumerate(_instructions(view, order)):
         if opcode == _MEMORY_MODEL:
@@ -56,11 +56,11 @@ def recognise(view: View, head: bytes) -> Recognised:
 def kernels(view: View) -> tuple[str, ...]:
     """Return the names of the entry points that are kernels. Raises FormatError when one is cut short."""
     magic = view.head(0, 4)
-    if magic not in (_LITTLE, _LITTLE[::-1]):
+    if magic not in (SPIRV, SPIRV[::-1]):
         raise BadMagic(
             "this is no SPIR-V", format="spirv", offset=view.offset(0), found=magic.hex(" "), chain=view.chain
         )
-    order = "little" if magic == _LITTLE else "big"
+    order = "little" if magic == SPIRV else "big"
     names: dict[str, None] = {}
     for opcode, at, size in _instructions(view, order):
         if opcode == _ENTRY_POINT:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from fatpack.images import UNKNOWN, Recognised
 from fatpack.io import limits
+from fatpack.magics import BUNDLE, MLIR_BYTECODE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _NAME = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 _CLOSERS = {b"//": b"\n", b"/*": b"*/", b'"': b'"'}
 
 #: A text bundle begins with an empty line and one of the three comment tokens, by the language of its entries.
-_BUNDLE = tuple(b"\n" + token + b" __CLANG_OFFLOAD_BUNDLE____START__ " for token in (b"//", b"#", b";"))
+_BUNDLE = tuple(b"\n" + token + b" " + BUNDLE + b"__START__ " for token in (b"//", b"#", b";"))
 
 #: What marks a CIR container; whether it really is one is for the format to find out. Bytecode stores the names of
 #: operations without their dialect.
@@ -42,15 +43,12 @@ _AMDGCN = b'.amdgcn_target "'
 _LINE_MARKERS = (b'# 1 "', b'#line 1 "')
 _LONGEST_WORD = 128
 
-#: MLIR bytecode begins so.
-MLIR_MAGIC = b"ML\xefR"
-
 
 def recognise(view: View) -> Recognised:
     """Return what a text is; UNKNOWN for everything that is none of ours. Reads at most two times 64 KiB."""
     for size in WINDOWS:
         window = view.head(0, size)
-        if window.startswith(MLIR_MAGIC):
+        if window.startswith(MLIR_BYTECODE):
             # The strings of bytecode lie near its end.
             tail = view.head(max(len(view) - WINDOWS[-1], 0), WINDOWS[-1])
             return _mlir(tail, "bytecode")

@@ -9,6 +9,7 @@ commands, and the names of segments and sections are in there.
 
 from __future__ import annotations
 
+from fatpack import magics
 from fatpack.findings import finding
 from fatpack.scanner.kind import PACKED
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
 
 #: MH_MAGIC and MH_MAGIC_64 as little-endian files have them → bytes of the header
-_HEADERS = {b"\xce\xfa\xed\xfe": 28, b"\xcf\xfa\xed\xfe": 32}
+_HEADERS = {magics.MACH_O_32: 28, magics.MACH_O_64: 32}
 
 #: where the header has the size of the load commands
 _SIZE_AT = 20

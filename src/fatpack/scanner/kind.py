@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack import formats, hosts
+from fatpack import formats, hosts, magics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 #: how files begin that are packed as a whole → what they are, and what unpacks them
 PACKED = {
-    b"PK\x03\x04": ("a zip archive, as wheels are", "unzip it"),
-    b"\x28\xb5\x2f\xfd": ("compressed with zstd", "zstd -d unpacks it"),
-    b"\x1f\x8b\x08": ("compressed with gzip", "gzip -d unpacks it"),
-    b"\xfd7zXZ\0": ("compressed with xz", "xz -d unpacks it"),
+    magics.ZIP: ("a zip archive, as wheels are", "unzip it"),
+    magics.ZSTD: ("compressed with zstd", "zstd -d unpacks it"),
+    magics.GZIP: ("compressed with gzip", "gzip -d unpacks it"),
+    magics.XZ: ("compressed with xz", "xz -d unpacks it"),
 }
 
 

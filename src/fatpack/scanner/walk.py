@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack import formats, hosts, images
+from fatpack import formats, hosts, images, magics
 from fatpack.errors import FormatError, HostError, Unsupported
 from fatpack.findings import finding
 from fatpack.model import Finding
@@ -149,7 +149,7 @@ _BINARY_MARKS = (b"cir.cu.device_binary", b"_fatbin_str")
 #: What tells that it needs one, or registers it.
 _LAUNCH_MARKS = (b"cu.kernel_name", b"_module_ctor")
 #: What begins like this is a module and nothing else, so that damage in it is worth telling.
-_MODULES = (b"ML\xefR", b"module", b"builtin.module")
+_MODULES = (magics.MLIR_BYTECODE, b"module", b"builtin.module")
 
 
 def in_module(view: View, member: str | None, depth: int, *, is_file: bool = False) -> Iterator[Found | Finding]:

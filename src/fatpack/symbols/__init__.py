@@ -16,6 +16,7 @@ Magic.cpp`` and the getSymbolFlags of each format, LLVM 22.1; archives of genera
 
 from __future__ import annotations
 
+from fatpack import magics
 from fatpack.errors import Unsupported
 from fatpack.symbols.proportion import bounded
 
@@ -30,14 +31,14 @@ _ELF_HEAD = 18
 
 #: Files with symbols that are not read here: first bytes → what they are
 _UNREAD = (
-    (b"\xfe\xed\xfa\xce", "Mach-O"),
-    (b"\xfe\xed\xfa\xcf", "Mach-O"),
-    (b"\xce\xfa\xed\xfe", "Mach-O"),
-    (b"\xcf\xfa\xed\xfe", "Mach-O"),
-    (b"\0asm", "WebAssembly"),
-    (b"\x01\xdf", "XCOFF"),
-    (b"\x01\xf7", "XCOFF"),
-    (b"\x03\xf0\0", "GOFF"),
+    (magics.BIG_MACH_O_32, "Mach-O"),
+    (magics.BIG_MACH_O_64, "Mach-O"),
+    (magics.MACH_O_32, "Mach-O"),
+    (magics.MACH_O_64, "Mach-O"),
+    (magics.WASM, "WebAssembly"),
+    (magics.XCOFF_32, "XCOFF"),
+    (magics.XCOFF_64, "XCOFF"),
+    (magics.GOFF, "GOFF"),
 )
 
 
@@ -51,11 +52,11 @@ def symbols(view: View) -> Iterator[bytes] | None:
     magic = head[:4]
     if len(magic) < 4:
         return None
-    if magic == b"\x7fELF":
+    if magic == magics.ELF:
         from fatpack.symbols import elf
 
         return elf.symbols(view) if len(head) >= _ELF_HEAD else None
-    if magic in (b"BC\xc0\xde", b"\xde\xc0\x17\x0b"):
+    if magic in (magics.BITCODE, magics.WRAPPED_BITCODE):
         from fatpack.symbols import bitcode
 
         found = bitcode.symbols(view)
@@ -65,7 +66,7 @@ def symbols(view: View) -> Iterator[bytes] | None:
             raise Unsupported(
                 f"the symbols of {name} files are not read", hint="make this archive with llvm-ar", chain=view.chain
             )
-    if magic == b"DXBC":
+    if magic == magics.DXIL:
         return iter(())  # LLVM lists none, but counts the file as an object
     from fatpack.symbols import coff
 

@@ -22,6 +22,7 @@ import struct
 
 from fatpack.bitstream import ENTER_BLOCK, BitReader
 from fatpack.errors import FormatError, LimitExceeded
+from fatpack.magics import BITCODE, WRAPPED_BITCODE
 from fatpack.record import Record
 from fatpack.symbols.proportion import bounded
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
 
-_RAW, _WRAPPER = b"BC\xc0\xde", b"\xde\xc0\x17\x0b"
 _WRAPPER_SIZE = 20
 
 #: Block IDs
@@ -83,13 +83,13 @@ def symbols(view: View) -> list[bytes] | None:
 def _stream(view: View) -> View | None:
     if len(view) % 4:
         return None
-    if view.head(0, 4) == _WRAPPER:
+    if view.head(0, 4) == WRAPPED_BITCODE:
         head = view.head(8, 8)
         offset, size = int.from_bytes(head[:4], "little"), int.from_bytes(head[4:], "little")
         if len(view) < _WRAPPER_SIZE:
             return None
         view = view.slice(offset, size)
-    return view if view.head(0, 4) == _RAW else None
+    return view if view.head(0, 4) == BITCODE else None
 
 
 def _walk(stream: View) -> tuple[list[Module], View | None]:

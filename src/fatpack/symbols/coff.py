@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import struct
 
+from fatpack import magics
 from fatpack.errors import BadValue, Truncated
 
 TYPE_CHECKING = False
@@ -75,9 +76,9 @@ def symbols(view: View, head: bytes) -> Iterator[bytes] | None:
         if head[12:28] == _BIG:
             return _big(view)
         return None if head[12:28] == _INTERMEDIATE else _import(view)
-    if head.startswith(b"MZ"):
+    if head.startswith(magics.DOS):
         at = int.from_bytes(view.head(0x3C, 4), "little")
-        return _classic(view, at + 4) if len(head) == 64 and view.head(at, 4) == b"PE\0\0" else None
+        return _classic(view, at + 4) if len(head) == 64 and view.head(at, 4) == magics.PE else None
     if head[:2] in _MACHINES and not head.startswith(_RESOURCE):
         return _classic(view, 0)
     return None

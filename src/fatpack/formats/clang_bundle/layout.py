@@ -6,11 +6,11 @@ of the machine they run on, and none has ever run on another.
 
 from __future__ import annotations
 
+from fatpack import magics
 from fatpack.layout import Field, Layout
 
 FORMAT = "clang-offload-bundle"
-MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
-COMPRESSED_MAGIC = b"CCOB"
+MAGIC, COMPRESSED_MAGIC = magics.BUNDLE, magics.COMPRESSED_BUNDLE
 
 #: The versions of the compressed wrapper. A bundle that is not compressed has no version number; ours is 0.
 COMPRESSED_VERSIONS = (1, 2, 3)

@@ -6,10 +6,11 @@ Everything is little-endian. Offsets in an entry count from its first byte, and 
 
 from __future__ import annotations
 
+from fatpack import magics
 from fatpack.layout import Field, Layout
 
 FORMAT = "cuda-fatbin"
-MAGIC = b"\x50\xed\x55\xba"
+MAGIC = magics.FATBIN
 VERSION = 1
 ENTRY_VERSION = 0x0101
 

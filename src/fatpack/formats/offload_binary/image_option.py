@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fatpack import magics
 from fatpack.errors import UsageError
 from fatpack.formats.offload_binary.key_order import llvm_order
 from fatpack.formats.offload_binary.layout import BITCODE, FORMS, KIND_BY_EXTENSION, OFFLOAD_KINDS
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 #: Offload models by the word after ``kind=``; llvm-offload-binary 22 stores 0 for any other word.
 OFFLOAD_WORDS = {name: kind for kind, name in OFFLOAD_KINDS.items() if kind}
 
-_BITCODE_MAGICS = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
+_BITCODE_MAGICS = (magics.BITCODE, magics.WRAPPED_BITCODE)
 
 
 class ImageOption(Record):

@@ -6,6 +6,7 @@ they run on, without a marker; :func:`layouts` returns the tables for either.
 
 from __future__ import annotations
 
+from fatpack import magics
 from fatpack.layout import Field, Layout
 from fatpack.record import Record
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 FORMAT = "llvm-offload-binary"
-MAGIC = b"\x10\xff\x10\xad"
+MAGIC = magics.OFFLOAD_BINARY
 VERSIONS = (1, 2, 3)
 
 #: Bit 0 of an entry's flags (LLVM main, 2026): the entry carries strings only, no image.

@@ -7,7 +7,8 @@ are simply out of range.
 
 from __future__ import annotations
 
-from fatpack.codec import ZSTD_MAGIC, decompress
+from fatpack import magics
+from fatpack.codec import decompress
 from fatpack.errors import BadMagic, BadValue, FormatError, LimitExceeded, Truncated, Unsupported, hexadecimal
 from fatpack.findings import finding
 from fatpack.formats.offload_binary.byte_map import check_places, keep_unknown
@@ -147,7 +148,7 @@ def _inflate(header: Header, header_size: int, inflated_size: int) -> Header:
     if inflated_size < header_size:
         raise _fault(stored, 32, "inflated_size", f"{inflated_size} is less than the header", f"at least {header_size}")
     data = stored.slice(header_size, len(stored) - header_size)
-    method = "zstd" if data.head(0, 4) == ZSTD_MAGIC else "zlib"
+    method = "zstd" if data.head(0, 4) == magics.ZSTD else "zlib"
 
     def inflate() -> bytes:
         body = decompress(data, method, inflated_size - header_size, format=FORMAT)

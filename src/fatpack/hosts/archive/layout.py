@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from fatpack import magics
 from fatpack.layout import Field, Layout
 
 FORMAT = "archive"
 
 #: The first 8 bytes. Members of a thin archive are other files; AIX "big" archives share nothing but the idea.
-REGULAR, THIN, BIG = b"!<arch>\n", b"!<thin>\n", b"<bigaf>\n"
+REGULAR, THIN, BIG = magics.ARCHIVE, magics.THIN_ARCHIVE, magics.BIG_ARCHIVE
 MAGIC_SIZE = 8
 
 #: What every member header ends with.

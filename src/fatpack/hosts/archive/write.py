@@ -14,6 +14,7 @@ from fatpack.errors import HostError, UsageError
 from fatpack.hosts.archive.layout import BIG, HEADER, MAGIC_SIZE, THIN
 from fatpack.hosts.archive.members import members
 from fatpack.hosts.archive.symbols import symbol_table
+from fatpack.magics import MACH_O
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from fatpack.model import Piece
 
 #: The first bytes of Mach-O files, both word sizes and byte orders.
-_MACH_O = (b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe", b"\xfe\xed\xfa\xce", b"\xfe\xed\xfa\xcf")
 
 
 class _Placed(Record):
@@ -90,7 +90,7 @@ def _name_size(entry: Member) -> int:
 
 
 def _padded(content: Sequence[Piece], old: View) -> list[Piece]:
-    is_padded = len(old) % 8 == 0 and old.head(0, 4) in _MACH_O
+    is_padded = len(old) % 8 == 0 and old.head(0, 4) in MACH_O
     return [*content, b"\n" * (-sum(map(len, content)) % 8 if is_padded else 0)]
 
 

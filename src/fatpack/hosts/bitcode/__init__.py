@@ -23,6 +23,7 @@ from fatpack.errors import FormatError, HostError
 from fatpack.findings import finding
 from fatpack.hosts import Site
 from fatpack.layout import Field, Layout
+from fatpack.magics import BITCODE, WRAPPED_BITCODE
 from fatpack.model import Label
 
 TYPE_CHECKING = False
@@ -57,8 +58,6 @@ DOC = Doc(
     ),
 )
 
-RAW_MAGIC, WRAPPER_MAGIC = b"BC\xc0\xde", b"\xde\xc0\x17\x0b"
-
 WRAPPER = Layout(
     FORMAT,
     "wrapper",
@@ -79,16 +78,16 @@ _SHARING = 16
 
 def detect(view: View) -> bool:
     """Say whether the bytes start as bitcode or its wrapper does."""
-    return view.head(0, 4) in (RAW_MAGIC, WRAPPER_MAGIC)
+    return view.head(0, 4) in (BITCODE, WRAPPED_BITCODE)
 
 
 def _stream(view: View) -> View:
     """Return the bitcode itself. Raises FormatError if the wrapper leads nowhere."""
-    if view.head(0, 4) != WRAPPER_MAGIC:
+    if view.head(0, 4) != WRAPPED_BITCODE:
         return view
     _, _, offset, size, _ = WRAPPER.read(view, 0)
     stream = view.slice(offset, size)
-    if stream.head(0, 4) != RAW_MAGIC:
+    if stream.head(0, 4) != BITCODE:
         raise BitReader(stream).bad("the wrapper holds no bitcode")
     return stream
 
@@ -143,12 +142,12 @@ def labels(view: View) -> Iterator[Label]:
 
     at = 0
     parts = []
-    if view.head(0, 4) == WRAPPER_MAGIC and len(view) >= WRAPPER.size:
+    if view.head(0, 4) == WRAPPED_BITCODE and len(view) >= WRAPPER.size:
         yield from WRAPPER.labels(view, 0, "wrapper")
         _, _, offset, size, _ = WRAPPER.read(view, 0)
         at = WRAPPER.size
         parts.append(Label(view.span(offset, size), "bitcode", f"{size} bytes", "LLVM bitstream", "data"))
-    elif view.head(0, 4) == RAW_MAGIC:
+    elif view.head(0, 4) == BITCODE:
         parts.append(Label(view.span(), "bitcode", f"{len(view)} bytes", "LLVM bitstream", "data"))
     yield from covered(view, parts, at)
 

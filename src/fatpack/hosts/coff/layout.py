@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fatpack import magics
 from fatpack.hosts.coff_records import file_header, machine_name, section_header
 from fatpack.layout import Field, Layout
 
@@ -88,7 +89,7 @@ OFFLOADING_FLAGS = 0x02400800
 
 #: LLVM looks for sections whose name starts so (``OffloadBinary.cpp``, COFF has no section types), then come the
 #: bundler's, HIP's and CUDA's.
-BUNDLE_PREFIX = b"__CLANG_OFFLOAD_BUNDLE__"
+BUNDLE_PREFIX = magics.BUNDLE
 PREFIXES = (OFFLOADING_NAME, BUNDLE_PREFIX)
 NAMES = (b".hip_fatbin", b".nv_fatbin", b"__nv_relfatbin")
 

@@ -29,6 +29,7 @@ Microsoft's linker does with long names was not checked.
 
 from __future__ import annotations
 
+from fatpack import magics
 from fatpack.doc import Doc
 from fatpack.errors import FormatError, HostError
 from fatpack.hosts.pe.locate import locate, sections
@@ -67,7 +68,7 @@ DOC = Doc(
 def detect(view: View) -> bool:
     """Say whether the bytes start as DOS programs do and lead to a PE signature."""
     head = view.head(0, DOS_HEADER.size)
-    if not head.startswith(b"MZ") or len(head) < DOS_HEADER.size:
+    if not head.startswith(magics.DOS) or len(head) < DOS_HEADER.size:
         return False
     return view.head(int.from_bytes(head[60:64], "little"), len(SIGNATURE)) == SIGNATURE
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fatpack import magics
 from fatpack.errors import Truncated
 from fatpack.findings import finding
 from fatpack.hosts import Site, apart
@@ -43,10 +44,10 @@ _NAMES = {
 }
 
 #: Whole names of the sections of SYCL's images end in what the images are for.
-_IMAGES_PREFIX = b"__CLANG_OFFLOAD_BUNDLE__"
+_IMAGES_PREFIX = magics.BUNDLE
 
-#: What containers start with; formats and hosts do not know each other, so the magics are written here again.
-_MAGICS = (b"\x10\xff\x10\xad", b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB", b"\x50\xed\x55\xba")
+#: What containers start with: all that a host may know of a format.
+_MAGICS = (magics.OFFLOAD_BINARY, magics.BUNDLE, magics.COMPRESSED_BUNDLE, magics.FATBIN)
 _LONGEST_MAGIC = max(map(len, _MAGICS))
 _ALIGN = 8
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fatpack import magics
 from fatpack.hosts.coff_records import file_header, name_offset, section_header
 from fatpack.layout import Field, Layout
 
@@ -29,7 +30,7 @@ HEADER = file_header(FORMAT)
 SECTION = section_header(FORMAT)
 LAYOUTS = (DOS_HEADER, HEADER, SECTION)
 
-SIGNATURE = b"PE\0\0"
+SIGNATURE = magics.PE
 
 #: bytes of a section name that are read; real ones have a few dozen
 _LONGEST_NAME = 256

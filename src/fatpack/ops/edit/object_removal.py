@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fatpack import magics
 from fatpack.elf import header
 from fatpack.errors import HostError
 from fatpack.formats.clang_bundle import target_symbols
@@ -120,7 +121,7 @@ def _notes(
             left = target_symbols.without(data, gone)
             if left is not None:
                 # QUIRK(DPC++): in COFF objects linkers keep the section, which is not taken out then: it is emptied.
-                empty = None if view.head(0, 4) == b"\x7fELF" else [b"\0"]
+                empty = None if view.head(0, 4) == magics.ELF else [b"\0"]
                 yield site.index, [left] if left.strip(b"\0") else empty
 
 

@@ -11,7 +11,7 @@ LLVM 22.1; the second magic: kpack of TheRock, which moves device code into a se
 
 from __future__ import annotations
 
-from fatpack import formats
+from fatpack import formats, magics
 from fatpack.errors import FormatError
 from fatpack.findings import finding
 from fatpack.runtime.pointers.pointer import program
@@ -89,6 +89,6 @@ def _problem(view: View, pointer: Pointer, start: int, bundles: Collection[int])
         return ""
     head = view.head(pointer.position, 24)
     # A damaged bundle was told already. The runtime takes code objects as they are, too.
-    if formats.sniff(head) or head.startswith(b"\x7fELF"):
+    if formats.sniff(head) or head.startswith(magics.ELF):
         return ""
     return f"points to {start:#x}, where no bundle starts"

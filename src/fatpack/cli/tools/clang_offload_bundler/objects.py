@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fatpack import magics
 from fatpack.cli.tools.clang_offload_bundler.settings import Refusal
 from fatpack.errors import FatpackError, FormatError
 
@@ -19,23 +20,23 @@ PREFIX = "__CLANG_OFFLOAD_BUNDLE__"
 
 #: First bytes of object files that LLVM reads and its objcopy cannot add bundles to → the word for them.
 _OTHERS = {
-    b"\xce\xfa\xed\xfe": "Mach-O",
-    b"\xcf\xfa\xed\xfe": "Mach-O",
-    b"\xfe\xed\xfa\xce": "Mach-O",
-    b"\xfe\xed\xfa\xcf": "Mach-O",
-    b"\0asm": "WebAssembly",
-    b"\x01\xdf\0": "XCOFF",
-    b"\x01\xf7\0": "XCOFF",
-    b"DXBC": "DXContainer",
+    magics.MACH_O_32: "Mach-O",
+    magics.MACH_O_64: "Mach-O",
+    magics.BIG_MACH_O_32: "Mach-O",
+    magics.BIG_MACH_O_64: "Mach-O",
+    magics.WASM: "WebAssembly",
+    magics.XCOFF_32 + b"\0": "XCOFF",
+    magics.XCOFF_64 + b"\0": "XCOFF",
+    magics.DXIL: "DXContainer",
 }
 
 
 def carrier(view: View) -> str:
     """Return ``elf``, ``coff``, ``pe`` or the word for another object file; "" for what is none, or is damaged."""
     head = view.head(0, 4)
-    if head == b"\x7fELF":
+    if head == magics.ELF:
         return "elf" if _is_elf(view) else ""
-    if head[:2] == b"MZ":
+    if head[:2] == magics.DOS:
         return "pe" if _is_image(view) else ""
     if head[1:2] in _COFF_MACHINES or head == b"\0\0\xff\xff":
         from fatpack.hosts.coff.read import kind

@@ -9,6 +9,7 @@ sections, which is its end; this is done on all cores, and nothing but the two p
 
 from __future__ import annotations
 
+from fatpack import magics
 from fatpack.elf import CUDA, header
 from fatpack.errors import FormatError, Unsupported
 from fatpack.formats.cuda_fatbin.reading.beginning import beginning
@@ -81,7 +82,7 @@ def _arch(head: bytes, compat: Callable[[], bytes | None]) -> str | None:
 
     Listing a library asks thousands of times, so this is not left to ``fatpack.elf``.
     """
-    if len(head) < _HEAD or head[:4] != b"\x7fELF" or head[18:20] != _MACHINE:
+    if len(head) < _HEAD or head[:4] != magics.ELF or head[18:20] != _MACHINE:
         return None
     flags = int.from_bytes(head[48:52] if head[4] == 2 else head[36:40], "little")
     is_old = head[7] == _OLD_OSABI

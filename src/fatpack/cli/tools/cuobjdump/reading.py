@@ -10,7 +10,7 @@ kind, and members of archives that are cubins or fat binaries themselves.
 
 from __future__ import annotations
 
-from fatpack import hosts
+from fatpack import hosts, magics
 from fatpack.elf import CUDA
 from fatpack.elf import header as elf_header
 from fatpack.errors import FormatError, HostError, Unsupported
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _EXECUTABLE = (".nv_fatbin", ".nv_fatb", "__nv_fatbin")
 _RELOCATABLE = ("__nv_relfatbin", "__nv_rel")
 
-_ARCHIVES = (b"!<arch>\n", b"!<thin>\n")
+_ARCHIVES = (magics.ARCHIVE, magics.THIN_ARCHIVE)
 
 #: Hosts with sections.
 _OBJECTS = ("elf", "coff", "pe", "macho")
@@ -109,7 +109,7 @@ def _archive(view: View, wants_all: bool) -> Iterator[Item]:
                     yield title
                     is_named = True
                 yield item
-            if not is_named and site.data.head(0, 4) == b"\x7fELF":
+            if not is_named and site.data.head(0, 4) == magics.ELF:
                 yield title
     except (FormatError, Unsupported, HostError) as error:
         yield Damage(str(error), "ELF")

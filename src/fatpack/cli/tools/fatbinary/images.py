@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from fatpack import magics
 from fatpack.elf import CUDA, header
 from fatpack.errors import UsageError
-from fatpack.formats.cuda_fatbin.writing.contents import TILE_IR_MAGIC
 from fatpack.formats.cuda_fatbin.writing.ptx_text import version_of
 from fatpack.io.source import open_source
 from fatpack.model import Image, Target
@@ -127,7 +127,7 @@ def _check(kind: str, data: View, target: Target) -> None:
     if not len(data):
         raise Refusal("empty input")
     if kind == "reloc":
-        if data.head(0, 4) == b"\x7fELF" or data.head(0, 8) == b"!<arch>\n":
+        if data.head(0, 4) == magics.ELF or data.head(0, 8) == magics.ARCHIVE:
             raise Fatal("taking relocatable PTX out of objects is not offered by fatpack")
         raise Refusal("internal error")
     if kind == "elf":
@@ -138,7 +138,7 @@ def _check(kind: str, data: View, target: Target) -> None:
         except UsageError:
             raise Refusal("could not find ptx version") from None
     elif kind == "tileir":
-        if data.head(0, len(TILE_IR_MAGIC)) != TILE_IR_MAGIC or len(data) < _TILE_IR_LEAST:
+        if data.head(0, len(magics.TILE_IR)) != magics.TILE_IR or len(data) < _TILE_IR_LEAST:
             raise Refusal("internal error")
     elif len(data) < 8:
         raise Refusal("invalid NVVM input")
@@ -153,6 +153,6 @@ def _check_cubin(data: View, target: Target) -> None:
     at = 48 if is_64_bit else 36
     flags = int.from_bytes(head[at : at + 4], "little")
     number = {_OLD_OSABI: flags & 0xFF, _NEW_OSABI: flags >> 8 & 0xFFFF}.get(head[7] if len(head) > 7 else 0)
-    is_cubin = head[:4] == b"\x7fELF" and int.from_bytes(head[18:20], "little") == CUDA
+    is_cubin = head[:4] == magics.ELF and int.from_bytes(head[18:20], "little") == CUDA
     if not is_cubin or number != int(target.arch.removeprefix("sm_").rstrip("af")):
         raise Refusal("fatbinary elf mismatch: elf arch does not match user-specified arch")

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from fatpack.errors import BadValue
 from fatpack.formats.cir.words import FORMAT
+from fatpack.magics import MLIR_BYTECODE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
 
-BYTECODE_MAGIC = b"ML\xefR"
-
 
 def is_bytecode(view: View) -> bool:
     """Return whether these bytes start as MLIR bytecode does."""
-    return view.head(0, 4) == BYTECODE_MAGIC
+    return view.head(0, 4) == MLIR_BYTECODE
 
 
 def damaged(view: View, at: int, field: str, problem: str, *, expected: str = "", found: str = "") -> BadValue:

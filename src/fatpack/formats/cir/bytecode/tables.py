@@ -5,7 +5,8 @@ from __future__ import annotations
 from array import array
 
 from fatpack.errors import Unsupported
-from fatpack.formats.cir.bytecode.stream import BYTECODE_MAGIC, Stream, damaged
+from fatpack.formats.cir.bytecode.stream import Stream, damaged
+from fatpack.magics import MLIR_BYTECODE
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -56,7 +57,7 @@ class Header(Record):
 def read_header(view: View) -> Header:
     """Return the version and the producer of a bytecode file."""
     stream = Stream(view, "header", 0, min(len(view), _LONGEST_PRODUCER))
-    if stream.data[:4] != BYTECODE_MAGIC:
+    if stream.data[:4] != MLIR_BYTECODE:
         raise damaged(view, 0, "header", "not MLIR bytecode", expected="4d 4c ef 52", found=stream.data[:4].hex(" "))
     stream.at = 4
     version = stream.varint()

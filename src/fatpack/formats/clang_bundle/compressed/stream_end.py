@@ -7,7 +7,7 @@ Version 1 of the compressed bundle stores no size, and the one that later versio
 
 from __future__ import annotations
 
-from fatpack.codec import ZSTD_MAGIC
+from fatpack import magics
 from fatpack.io import limits
 
 TYPE_CHECKING = False
@@ -45,7 +45,7 @@ def _measure_zstd(data: View) -> tuple[int, int | None] | None:
     budget = [_block_budget(data)]
     while True:
         magic = data.head(at, 4)
-        if magic == ZSTD_MAGIC:
+        if magic == magics.ZSTD:
             found = _frame(data, at, budget)
             if found is None:
                 return None
@@ -72,7 +72,7 @@ def frame(data: View) -> tuple[int, int | None] | None:
 
     The latter is None where the frame does not say. None: there is no frame, or it is damaged or cut short.
     """
-    return _frame(data, 0, [_block_budget(data)]) if data.head(0, 4) == ZSTD_MAGIC else None
+    return _frame(data, 0, [_block_budget(data)]) if data.head(0, 4) == magics.ZSTD else None
 
 
 def _frame(data: View, at: int, budget: list[int]) -> tuple[int, int | None] | None:

@@ -10,7 +10,8 @@ clang-offload-extract fails on such programs.
 
 from __future__ import annotations
 
-from fatpack.codec import ZSTD_MAGIC, most_inflated
+from fatpack import magics
+from fatpack.codec import most_inflated
 from fatpack.formats.clang_bundle.compressed.frame import Latest, inflated
 from fatpack.formats.clang_bundle.compressed.stream_end import frame
 from fatpack.formats.clang_bundle.faults import Faults
@@ -62,7 +63,7 @@ class _Builder:
         """
         data = self._data
         rest = data.slice(extent.at, len(data) - extent.at)
-        if rest.head(0, 4) == ZSTD_MAGIC:
+        if rest.head(0, 4) == magics.ZSTD:
             return self._compressed(rest.slice(0, following - extent.at), extent)
         size = len(rest) if extent.size is None else extent.size
         if size > len(rest):

@@ -5,7 +5,7 @@ Nothing is inflated for it. RFC 8878 (zstd), RFC 1950 (zlib), ``lz4_Frame_format
 
 from __future__ import annotations
 
-from fatpack.codec import ZSTD_MAGIC
+from fatpack import magics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 #: The longest beginning that is looked at: magic, descriptor, window, dictionary and content size of a zstd frame.
 HEAD_SIZE = 18
-
-_LZ4_FRAME = b"\x04\x22\x4d\x18"
 
 #: A frame of either kind that decoders skip starts with ``5? 2A 4D 18``.
 _SKIPPABLE = b"\x2a\x4d\x18"
@@ -24,7 +22,7 @@ def is_of(method: str, head: bytes) -> bool:
     """Return whether a stream of that method may start with these bytes. An LZ4 block has no mark of its own."""
     if method == "zlib":
         return len(head) >= 2 and head[0] & 15 == 8 and int.from_bytes(head[:2], "big") % 31 == 0
-    magic = {"zstd": ZSTD_MAGIC, "lz4-frame": _LZ4_FRAME}.get(method)
+    magic = {"zstd": magics.ZSTD, "lz4-frame": magics.LZ4}.get(method)
     return magic is None or head.startswith(magic) or _is_skippable(head)
 
 

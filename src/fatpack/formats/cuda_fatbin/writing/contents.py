@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fatpack import magics
 from fatpack.errors import UsageError
 from fatpack.formats.cuda_fatbin.layout import ELF, FLAG_FINALIZABLE, LTOIR, TEXTS, TILE_IR
 from fatpack.formats.cuda_fatbin.writing.cubin import cubin_of
@@ -12,9 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.model import Image, Piece
-
-_LTOIR_MAGIC = b"\xed\x43\x4e\x7f"
-TILE_IR_MAGIC = b"\x7fTileIR\0"
 
 
 class Contents(Record):
@@ -40,10 +38,10 @@ def contents_of(image: Image, kind: int, sm: int, *, is_64_bit: bool, minifies: 
         return _cubin(data, sm, is_64_bit=is_64_bit)
     head = data.head(0, 12)
     if kind == LTOIR:
-        _check(head, _LTOIR_MAGIC, "LTO-IR", data)
+        _check(head, magics.LTO_IR, "LTO-IR", data)
         return Contents((data,), (head[5], head[4]))
     if kind == TILE_IR:
-        _check(head, TILE_IR_MAGIC, "Tile IR", data)
+        _check(head, magics.TILE_IR, "Tile IR", data)
         return Contents((data,), (int.from_bytes(head[10:12], "little"), head[8] << 8 | head[9]))
     return Contents((data,))
 

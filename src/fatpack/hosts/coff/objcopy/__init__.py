@@ -13,6 +13,7 @@ How we know: ``llvm/lib/ObjCopy/COFF``, LLVM 22.1; the reference tests compare e
 
 from __future__ import annotations
 
+from fatpack import magics
 from fatpack.hosts.coff.objcopy.model import Model
 from fatpack.hosts.coff.objcopy.pe import PeImage
 from fatpack.hosts.coff.objcopy.write import pieces
@@ -58,6 +59,6 @@ def remove_sections(view: View, prefix: str) -> list[Piece]:
 
 def _read(view: View) -> Model:
     """Return an object or image taken apart."""
-    if view.head(0, 2) == b"MZ":
+    if view.head(0, 2) == magics.DOS:
         return Model(PeImage(view))
     return Model(CoffObject(view))

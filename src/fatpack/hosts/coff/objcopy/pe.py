@@ -11,6 +11,7 @@ Signatures are dropped: they lie in no section, and would not be valid any more.
 
 from __future__ import annotations
 
+from fatpack import magics
 from fatpack.errors import HostError
 from fatpack.hosts.coff.layout import HEADER, SECTION, SYMBOL
 from fatpack.hosts.coff.objcopy.sections import bad
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 _DOS_SIZE, _NEW_HEADER_AT = 64, 60
-_MAGIC = b"PE\0\0"
 
 #: Magic of the optional header → its size without data directories; their number is its last word
 _OPTIONAL_SIZES = {0x10B: 96, 0x20B: 112}
@@ -47,11 +47,11 @@ class PeImage(CoffObject):
         self.view = view
         self._stub = view.read(0, _DOS_SIZE)
         at = int.from_bytes(self._stub[_NEW_HEADER_AT:], "little")
-        if self._stub[:2] != b"MZ" or view.head(at, len(_MAGIC)) != _MAGIC:
+        if self._stub[:2] != magics.DOS or view.head(at, len(magics.PE)) != magics.PE:
             raise bad(self, "not a PE image", 0, "magic")
         # A header inside the DOS header moves behind it.
         self._stub += view.read(_DOS_SIZE, max(at - _DOS_SIZE, 0))
-        self.header_at = at + len(_MAGIC)
+        self.header_at = at + len(magics.PE)
         row = HEADER.read(view, self.header_at)
         self.is_big = False
         self.machine, self.section_count = row[0], row[1]
@@ -78,7 +78,7 @@ class PeImage(CoffObject):
     def headers_size(self, section_count: int) -> int:
         """Return where the first section starts in a file with so many."""
         optional = len(self._optional) + len(self._directories)
-        size = max(len(self._stub), _DOS_SIZE) + len(_MAGIC) + HEADER.size + optional + section_count * SECTION.size
+        size = max(len(self._stub), _DOS_SIZE) + len(magics.PE) + HEADER.size + optional + section_count * SECTION.size
         return align_up(size, self.file_align)
 
     def headers(self, parts: Sequence[Part], symbol_offset: int, symbol_count: int) -> bytes:
@@ -106,7 +106,7 @@ class PeImage(CoffObject):
             old["flags"],
         )
         stub = self._stub[:_NEW_HEADER_AT] + len(self._stub).to_bytes(4, "little") + self._stub[_DOS_SIZE:]
-        return b"".join((stub, _MAGIC, header, optional, directories))
+        return b"".join((stub, magics.PE, header, optional, directories))
 
     def debug_directory(self, parts: Sequence[Part]) -> tuple[Part, int, bytes] | None:
         """Return the debug directory with new file offsets: the section it is in, and where; None without one."""

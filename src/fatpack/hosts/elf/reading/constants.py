@@ -6,7 +6,9 @@ numbers are fine everywhere: they are printed as numbers.
 
 from __future__ import annotations
 
-MAGIC = b"\x7fELF"
+from fatpack import magics
+
+MAGIC = magics.ELF
 
 #: e_ident[EI_CLASS] → word size in bits, e_ident[EI_DATA] → byte order
 CLASSES = {1: 32, 2: 64}

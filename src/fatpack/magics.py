@@ -1,0 +1,56 @@
+"""How files, containers and streams begin: every magic once. No other module writes these bytes.
+
+Rooms do not know each other, and still a host must tell which of its bytes start a container, and a container which of
+its images are objects. The layouts of the formats have the fields around a magic; here are the bytes alone.
+"""
+
+from __future__ import annotations
+
+# Containers of device code
+OFFLOAD_BINARY = b"\x10\xff\x10\xad"
+BUNDLE = b"__CLANG_OFFLOAD_BUNDLE__"
+COMPRESSED_BUNDLE = b"CCOB"
+FATBIN = b"\x50\xed\x55\xba"
+#: the number 0x1EE55A01, in public headers of before CUDA 4
+OLD_FATBIN = b"\x01\x5a\xe5\x1e"
+
+# Objects and programs
+ELF = b"\x7fELF"
+#: what DOS programs, and so PE images, start with, and the signature that those lead to
+DOS = b"MZ"
+PE = b"PE\0\0"
+#: MH_MAGIC and MH_MAGIC_64, as little-endian and as big-endian files have them
+MACH_O_32, MACH_O_64 = b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe"
+BIG_MACH_O_32, BIG_MACH_O_64 = b"\xfe\xed\xfa\xce", b"\xfe\xed\xfa\xcf"
+MACH_O = (MACH_O_32, MACH_O_64, BIG_MACH_O_32, BIG_MACH_O_64)
+#: several Mach-O files in one, with a table of 32 and of 64 bits; Java's classes start with the former too
+UNIVERSAL_MACH_O, UNIVERSAL_MACH_O_64 = b"\xca\xfe\xba\xbe", b"\xca\xfe\xba\xbf"
+WASM = b"\0asm"
+XCOFF_32, XCOFF_64 = b"\x01\xdf", b"\x01\xf7"
+GOFF = b"\x03\xf0\0"
+DXIL = b"DXBC"
+
+# Intermediate code
+BITCODE, WRAPPED_BITCODE = b"BC\xc0\xde", b"\xde\xc0\x17\x0b"
+SPIRV, BIG_SPIRV = b"\x03\x02\x23\x07", b"\x07\x23\x02\x03"
+MLIR_BYTECODE = b"ML\xefR"
+LTO_IR = b"\xed\x43\x4e\x7f"
+TILE_IR = b"\x7fTileIR\0"
+
+# Archives
+ARCHIVE, THIN_ARCHIVE, BIG_ARCHIVE = b"!<arch>\n", b"!<thin>\n", b"<bigaf>\n"
+
+# Compressed and packed files
+#: a frame; RFC 8878, 3.1.1
+ZSTD = b"\x28\xb5\x2f\xfd"
+LZ4 = b"\x04\x22\x4d\x18"
+GZIP = b"\x1f\x8b\x08"
+XZ = b"\xfd7zXZ\0"
+BZIP2 = b"BZh"
+ZIP = b"PK\x03\x04"
+SEVEN_ZIP = b"7z\xbc\xaf\x27\x1c"
+RPM = b"\xed\xab\xee\xdb"
+CPIO = b"07070"
+SQUASHFS = b"hsqs"
+#: where a tar archive has its magic, and the magic
+TAR_AT, TAR = 257, b"ustar"

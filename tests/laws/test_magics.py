@@ -1,0 +1,25 @@
+"""Every magic stands in one place: ``fatpack.magics``."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from fatpack import magics
+
+ROOT = Path(__file__).parents[2] / "src" / "fatpack"
+MODULES = sorted(path for path in ROOT.rglob("*.py") if path.name != "magics.py")
+MAGICS = {value: name for name, value in vars(magics).items() if isinstance(value, bytes)}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_other_module_writes_a_magic(path: Path) -> None:
+    written = {
+        node.value: node.lineno
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, bytes)
+    }
+    for value in written.keys() & MAGICS.keys():
+        pytest.fail(f"{path.relative_to(ROOT)}:{written[value]}: write magics.{MAGICS[value]}, not {value!r}")
