@@ -24,62 +24,37 @@ Images know no formats: an image that is a container itself is named by its magi
 from __future__ import annotations
 
 from fatpack import magics
-from fatpack.record import Record
+from fatpack.images.recognised import EMPTY, EXTENSIONS, NOT_INFLATED, UNKNOWN, Recognised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Protocol
+
     from fatpack.images.kernel import Facts, Kernel
     from fatpack.io.source import View
 
+    class Reader(Protocol):
+        """A module that names the kernels of one form of images."""
 
-class Recognised(Record):
-    """What an image says about itself; "" and None where it says nothing.
+        def kernels(self, view: View) -> tuple[str, ...]: ...
 
-    ``form`` is a key of :data:`EXTENSIONS`, or "" for bytes we do not know. ``arch`` is the processor as containers
-    spell it (``sm_90a``, ``gfx90a:sramecc+:xnack-``), ``triple`` the least triple that is certain: a family such as
-    ``nvptx64-nvidia-cuda`` or ``x86_64``, and for bitcode the stored one. ``size`` is the number of bytes the
-    image's own headers describe: less than it was given when padding follows, more when it was cut short.
-    ``detail`` is a short phrase for people. ``container`` is the JSON name of the format that may read the image as
-    a container.
-    """
+    class FactsReader(Protocol):
+        """A module that reads what those kernels need."""
 
-    form: str
-    arch: str = ""
-    triple: str = ""
-    size: int | None = None
-    detail: str = ""
-    container: str = ""
+        def facts(self, view: View) -> Facts: ...
 
 
-#: form → extension of extracted files, without the dot. The forms are what ``Image.form`` may hold.
-EXTENSIONS = {
-    "cubin": "cubin",
-    "ptx": "ptx",
-    "code-object": "hsaco",
-    "object": "o",
-    "bitcode": "bc",
-    "spirv": "spv",
-    "fatbin": "fatbin",
-    "bundle": "hipfb",
-    "offload-binary": "out",
-    "cir": "cir",
-    "ltoir": "ltoir",
-    "tileir": "tileirbc",
-    "llvm-ir": "ll",
-    "assembly": "s",
-    "preprocessed": "i",
-    "archive": "a",
-    "aocx": "aocx",
-    "aocr": "aocr",
-    "empty": "bin",
-    "": "bin",
-}
-
-EMPTY = Recognised("empty", detail="no bytes")
-UNKNOWN = Recognised("")
-
-#: of an image that was not looked at: it would have to be inflated, and its container says what it is
-UNREAD = Recognised("", detail="not inflated")
+__all__ = [
+    "EMPTY",
+    "EXTENSIONS",
+    "NOT_INFLATED",
+    "UNKNOWN",
+    "Recognised",
+    "facts",
+    "kernel_facts",
+    "kernels",
+    "recognise",
+]
 
 #: What the decision is made from: an ELF64 header, and more than any magic needs.
 HEAD_SIZE = 64
@@ -163,29 +138,30 @@ def _recognise_elf(view: View, head: bytes) -> Recognised:
     return fpga.claim(elf, claimed)
 
 
+#: form → module that names the kernels of such an image
+_KERNELS = {
+    "cubin": "fatpack.images.nvidia.cubin",
+    "ptx": "fatpack.images.nvidia.ptx",
+    "code-object": "fatpack.images.amd.amdgpu",
+    "spirv": "fatpack.images.spirv",
+}
+
+#: form → module that reads what the kernels need, and what made the image
+_FACTS = {
+    "cubin": "fatpack.images.nvidia.cubin_kernel",
+    "ptx": "fatpack.images.nvidia.ptx_kernel",
+    "code-object": "fatpack.images.amd.amdgpu_kernel",
+}
+
+
 def kernels(view: View, form: str) -> tuple[str, ...]:
     """Return the names of the kernels in an image of that form, in stored order; () for forms that show none.
 
     Names are as stored (mangled). Reads symbol tables and texts in bounded pieces. Raises FormatError when they are
     damaged, LimitExceeded when they are out of proportion.
     """
-    if form == "cubin":
-        from fatpack.images.nvidia.cubin import kernels as named
-
-        return named(view)
-    if form == "code-object":
-        from fatpack.images.amd.amdgpu import kernels as named
-
-        return named(view)
-    if form == "ptx":
-        from fatpack.images.nvidia.ptx import kernels as named
-
-        return named(view)
-    if form == "spirv":
-        from fatpack.images.spirv import kernels as named
-
-        return named(view)
-    return ()
+    reader: Reader | None = _module(_KERNELS, form)
+    return reader.kernels(view) if reader else ()
 
 
 def facts(view: View, form: str) -> Facts:
@@ -194,18 +170,9 @@ def facts(view: View, form: str) -> Facts:
     The names are those of :func:`kernels`, in the same order. Reads the tables and notes of the whole image. Raises
     FormatError when they are damaged, LimitExceeded when they are out of proportion.
     """
-    if form == "cubin":
-        from fatpack.images.nvidia import cubin_kernel
-
-        return cubin_kernel.facts(view)
-    if form == "code-object":
-        from fatpack.images.amd import amdgpu_kernel
-
-        return amdgpu_kernel.facts(view)
-    if form == "ptx":
-        from fatpack.images.nvidia import ptx_kernel
-
-        return ptx_kernel.facts(view)
+    reader: FactsReader | None = _module(_FACTS, form)
+    if reader:
+        return reader.facts(view)
     from fatpack.images.kernel import Facts, Kernel
 
     return Facts(tuple(map(Kernel, kernels(view, form))))
@@ -214,3 +181,8 @@ def facts(view: View, form: str) -> Facts:
 def kernel_facts(view: View, form: str) -> tuple[Kernel, ...]:
     """Return the kernels of an image of that form with what they need; see :func:`facts`."""
     return facts(view, form).kernels
+
+
+def _module(table: dict[str, str], form: str) -> Any:
+    """Return the module that a table names for a form, imported; None for a form it does not have."""
+    return __import__(table[form], fromlist=["*"]) if form in table else None

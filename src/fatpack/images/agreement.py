@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.images import Recognised
+    from fatpack.images.recognised import Recognised
     from fatpack.model import Finding, Image, Target
 
 #: first part of a triple → (family, pointer size; 0 unknown). ``amdgpu`` and what follows it is LLVM 23's ``amdgcn``.

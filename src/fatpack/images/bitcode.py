@@ -15,7 +15,7 @@ before it defines any abbreviation of the module's own.
 
 from __future__ import annotations
 
-from fatpack.images import Recognised
+from fatpack.images.recognised import Recognised
 from fatpack.magics import BITCODE
 
 TYPE_CHECKING = False

@@ -8,8 +8,8 @@ targets fpga_aoco, fpga_aocr and fpga_aocx. No sample was at hand: what is known
 from __future__ import annotations
 
 from fatpack.errors import FormatError
-from fatpack.images import Recognised
 from fatpack.images.elf_section import Sections
+from fatpack.images.recognised import Recognised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fatpack import magics
 from fatpack.elf import Elf
-from fatpack.images import Recognised
+from fatpack.images.recognised import Recognised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

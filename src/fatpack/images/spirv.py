@@ -12,7 +12,7 @@ Khronos "SPIR-V Specification", 2.3 (header) and 2.4 (order of instructions). A 
 from __future__ import annotations
 
 from fatpack.errors import BadMagic, BadValue
-from fatpack.images import Recognised
+from fatpack.images.recognised import Recognised
 from fatpack.magics import SPIRV
 
 TYPE_CHECKING = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 from fatpack import formats, images
 from fatpack.errors import FatpackError, FormatError, Unsupported
 from fatpack.findings import finding
-from fatpack.images import EMPTY, UNKNOWN, UNREAD
+from fatpack.images import EMPTY, NOT_INFLATED, UNKNOWN
 from fatpack.io import limits
 from fatpack.io.source import is_in_file
 from fatpack.model import Finding, Span
@@ -153,7 +153,7 @@ class _Inspection:
         if is_late:
             images = (FoundImage(image, UNKNOWN if image.size else EMPTY) for image in container.images)
         else:
-            unread = sum(image.size for image in images if image.recognised is UNREAD)
+            unread = sum(image.size for image in images if image.recognised is NOT_INFLATED)
             is_late = not self._inflates and unread > self._small
             if not is_late:
                 self._small -= unread
@@ -182,7 +182,7 @@ class _Inspection:
 
     def _looked_at(self, found: FoundImage, neighbours: Sequence[Image]) -> FoundImage:
         """Return an image that was only listed inflated and recognised, as far as that can be done."""
-        if found.recognised is not UNREAD or not found.size:
+        if found.recognised is not NOT_INFLATED or not found.size:
             return found
         had_room = self._room > 0
         self._room -= found.size

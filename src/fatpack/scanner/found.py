@@ -62,8 +62,8 @@ class Found(Record):
 class FoundImage(Record):
     """An image, what its bytes turned out to be, and the containers and findings inside it.
 
-    ``as_stored`` is the image as its container states it; target, data, size and the like are its own. One that would
-    have to be inflated, and whose container says what it is, has ``images.UNREAD`` for ``recognised`` until
+    ``as_stored`` is the image as its container states it; target, data, size and the like are its own. A compressed
+    one whose container says what it is has ``images.NOT_INFLATED`` for ``recognised`` until
     :func:`looked_at`.
     """
 
@@ -182,7 +182,7 @@ def _recognise_now(stored: Sequence[Image], depth: int) -> tuple[FoundImage, ...
             seen[place] = (images.UNKNOWN, ())
             continue
         if image.form and not image.data.source.is_at_hand:  # type: ignore[attr-defined]  # every parsed image is a View
-            seen[place] = (images.UNREAD, ())
+            seen[place] = (images.NOT_INFLATED, ())
             continue
         try:
             seen[place] = _recognise(image, depth)
@@ -195,7 +195,7 @@ def _recognise_now(stored: Sequence[Image], depth: int) -> tuple[FoundImage, ...
     results = []
     for place, image in placed:
         recognised, inside = seen[place]
-        odd = () if recognised is images.UNREAD else disagreements(image, recognised, stored)
+        odd = () if recognised is images.NOT_INFLATED else disagreements(image, recognised, stored)
         results.append(FoundImage(image, recognised, (*odd, *inside)))
         # What lies inside belongs to the first image of a span: each level would multiply it otherwise.
         seen[place] = (recognised, ())
@@ -208,7 +208,7 @@ def _start(placed: tuple[tuple[tuple[str, ...], int, int], Image]) -> int:
 
 
 def looked_at(found: FoundImage, neighbours: Sequence[Image] = ()) -> FoundImage:
-    """Return an image that was listed without looking at it (``images.UNREAD``), inflated and recognised.
+    """Return an image that was listed without looking at it (``images.NOT_INFLATED``), inflated and recognised.
 
     ``neighbours`` are the images of its container. Raises FormatError when it does not inflate, Unsupported when nobody
     can.

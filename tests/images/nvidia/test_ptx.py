@@ -13,7 +13,7 @@ from tests.reference import run
 
 from fatpack import images
 from fatpack.errors import LimitExceeded
-from fatpack.images.text import code
+from fatpack.images.nvidia.ptx_code import code
 from fatpack.io import limits
 from fatpack.io.source import BytesSource, open_source
 

@@ -18,7 +18,7 @@ Code object v2 has the processor in a note, which is not read: it has been out o
 from __future__ import annotations
 
 from fatpack.elf import DYNSYM, SYMTAB, Elf, Symbols, texts
-from fatpack.images import Recognised
+from fatpack.images.recognised import Recognised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ family variant (sm_100f) is recorded in neither: such a cubin claims sm_100.
 from __future__ import annotations
 
 from fatpack.elf import NOTE, SYMTAB, Elf, Symbols, texts
-from fatpack.images import Recognised
+from fatpack.images.recognised import Recognised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ its end and zero bytes up to a multiple of 8; everything from the first NUL on i
 from __future__ import annotations
 
 from fatpack.errors import LimitExceeded
-from fatpack.images import Recognised
-from fatpack.images.text import code
+from fatpack.images.nvidia.ptx_code import code
+from fatpack.images.recognised import Recognised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

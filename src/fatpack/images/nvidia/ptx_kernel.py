@@ -15,7 +15,7 @@ import re
 
 from fatpack.errors import LimitExceeded
 from fatpack.images.kernel import Facts, Kernel, check_count
-from fatpack.images.text import code
+from fatpack.images.nvidia.ptx_code import code
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,15 +10,23 @@ import os
 
 from fatpack.cli.tools.cuobjdump.output import Ended
 from fatpack.errors import FormatError, Unsupported, UsageError
-from fatpack.io.bulk import NewFile, write_files
+from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.cli.tools.cuobjdump.listing import Extraction
     from fatpack.cli.tools.cuobjdump.output import Output
     from fatpack.io.source import View
+
+
+class Extraction(Record):
+    """A file to write, and the line that says so, before and behind its name; or only a line (no ``data``)."""
+
+    name: str
+    data: View | None
+    before: str
+    behind: str = ""
 
 
 def extract(extractions: Sequence[Extraction], file: View, used: dict[str, int], output: Output) -> None:
@@ -27,6 +35,8 @@ def extract(extractions: Sequence[Extraction], file: View, used: dict[str, int],
     ``used`` holds the names of files that were written before, with how many of them share each.
     Raises Ended for the first file that cannot be written.
     """
+    from fatpack.io.bulk import NewFile, write_files
+
     given = {extraction.name for extraction in extractions}
     new = [(_free(each.name, given, used), each.data) for each in extractions if each.data is not None]
     files = [NewFile(_path(name), (data,)) for name, data in new]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from fatpack.cli.tools.cuobjdump import arch
+from fatpack.cli.tools.cuobjdump.extracting import Extraction, extract
 from fatpack.cli.tools.cuobjdump.headings import has_options, text_of, variant
 from fatpack.cli.tools.cuobjdump.names import NO_IDENTIFIER, function_stem, matches, stem
 from fatpack.cli.tools.cuobjdump.reading import is_elf, is_ptx
 from fatpack.errors import BadValue, FormatError, Unsupported
-from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,15 +18,6 @@ if TYPE_CHECKING:
     from fatpack.cli.tools.cuobjdump.reading import Cubin
     from fatpack.formats.cuda_fatbin.stored import Entry, Group
     from fatpack.io.source import View
-
-
-class Extraction(Record):
-    """A file to write, and the line that says so, before and behind its name; or only a line (no ``data``)."""
-
-    name: str
-    data: View | None
-    before: str
-    behind: str = ""
 
 
 #: LIMIT: entries that are held until their architectures are known, and files until they are written.
@@ -117,8 +108,6 @@ class Listing:
             then(target)
         self._waiting.clear()
         if self._extractions:
-            from fatpack.cli.tools.cuobjdump.extracting import extract
-
             extract(self._extractions, self._file, self._used, self._output)
             self._extractions.clear()
 
