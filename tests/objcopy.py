@@ -13,11 +13,12 @@ from tests.reference import tool
 
 from fatpack import hosts
 from fatpack.errors import FatpackError, HostError
-from fatpack.io.source import BytesSource, View
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
 from fatpack.io.sources.pieces import PiecesSource
 
 if TYPE_CHECKING:
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece
 
 PREFIX = "__CLANG_OFFLOAD_BUNDLE__"
 

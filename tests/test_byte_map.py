@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fatpack.byte_map import covered
-from fatpack.io.source import BytesSource, View
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Label
 
 

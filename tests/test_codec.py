@@ -84,7 +84,7 @@ def test_a_bomb_is_refused_before_it_goes_off(method: str) -> None:
 
 
 def test_something_compressed_in_something_compressed_counts_the_outer_bytes() -> None:
-    from fatpack.io.source import BytesSource
+    from fatpack.io.sources.memory import BytesSource
 
     inner = BytesSource(bytes(10 << 20), present=100).view()
     with pytest.raises(LimitExceeded):

@@ -18,7 +18,7 @@ from fatpack import ImageFile, Selector
 from fatpack.errors import FatpackError, UsageError
 from fatpack.formats import offload_binary
 from fatpack.formats.offload_binary.layout import MAGIC, layouts
-from fatpack.io.source import BytesSource
+from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Container, Span
 from fatpack.report.inspection import inspection
 from fatpack.scanner import scan
@@ -124,7 +124,7 @@ def test_compressed_bombs_inside_a_compressed_container_are_refused_or_forgotten
     bomb = joined(offload_binary.write(inner))
     outer = Container("", 3, (image(bomb * 400),), Span(0, 0), attrs={"compression": "zlib"})
     program = (
-        "import sys, resource\nfrom fatpack.scanner import scan\nfrom fatpack.io.source import open_source\n"
+        "import sys, resource\nfrom fatpack.scanner import scan\nfrom fatpack.io.sources.opening import open_source\n"
         "list(scan(open_source(sys.argv[1]).view()))\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
     )

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from fatpack.io.source import open_source
+from fatpack.io.sources.opening import open_source
 from fatpack.report.inspection import SCHEMA, inspection
 
 FIXTURES = Path(__file__).parents[1] / "tests" / "fixtures"

@@ -7,53 +7,19 @@ the innermost source that holds the bytes as such.
 
 from __future__ import annotations
 
-from fatpack.errors import hexadecimal
+from fatpack.io.source import Span
 from fatpack.record import Record
+
+__all__ = ["Container", "Finding", "Image", "Label", "Span", "Target"]
 
 #: The value of attributes nobody gave: one read-only mapping for all. (``types.MappingProxyType``, without its import.)
 _NOTHING: Mapping[str, str] = type(type.__dict__)({})
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Protocol, TypeAlias
+    from collections.abc import Mapping
 
-    class Data(Protocol):
-        """Bytes that are fetched when somebody asks; ``fatpack.io.source.View`` is the one implementation."""
-
-        def __len__(self) -> int: ...
-        def read(self, at: int, size: int) -> bytes: ...  # noqa: D102
-        def tobytes(self) -> bytes: ...  # noqa: D102
-        def pieces(self) -> Iterator[memoryview]: ...  # noqa: D102
-
-    Piece: TypeAlias = bytes | bytearray | memoryview | Data
-    """What a writer yields: bytes, or a view whose bytes are copied from where they lie."""
-
-
-class Span(Record):
-    """The half-open byte range ``[start, end)`` of a source; ``source`` is the chain of names that leads to it."""
-
-    start: int
-    end: int
-    source: tuple[str, ...] = ()
-
-    # There is one for every image of a listing, and more: this takes less than half the time of the general way.
-    def __init__(self, start: int, end: int, source: tuple[str, ...] = ()) -> None:
-        _put_start(self, start)
-        _put_end(self, end)
-        _put_source(self, source)
-
-    @property
-    def size(self) -> int:
-        """The number of bytes in the span."""
-        return self.end - self.start
-
-    def __repr__(self) -> str:
-        chain = f" of {' → '.join(self.source)}" if self.source else ""
-        return f"[{hexadecimal(self.start)}, {hexadecimal(self.end)}){chain}"
-
-
-_put_start, _put_end, _put_source = Span._setters
+    from fatpack.io.source import View
 
 
 class Target(Record):
@@ -118,7 +84,7 @@ class Image(Record):
 
     target: Target
     form: str
-    data: Data
+    data: View
     size: int
     stored_size: int | None
     span: Span
@@ -131,7 +97,7 @@ class Image(Record):
         self,
         target: Target,
         form: str,
-        data: Data,
+        data: View,
         size: int,
         stored_size: int | None,
         span: Span,

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from fatpack.io.source import BytesSource, View, open_source
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
+from fatpack.io.sources.opening import open_source
 
 if TYPE_CHECKING:
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece
 
 
 class Untouchable(BytesSource):

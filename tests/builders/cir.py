@@ -9,13 +9,14 @@ import random
 from typing import TYPE_CHECKING
 
 from fatpack.formats import cir
-from fatpack.io.source import BytesSource, View
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Container, Image, Span, Target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece
 
 
 class Builder:

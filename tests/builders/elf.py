@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fatpack.io.source import BytesSource, View
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
 
 if TYPE_CHECKING:
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece
 
 NULL, PROGBITS, SYMTAB, STRTAB, RELA, NOBITS, REL, GROUP, SYMTAB_SHNDX = 0, 1, 2, 3, 4, 8, 9, 17, 18
 OFFLOADING, CREL = 0x6FFF4C0B, 0x40000014

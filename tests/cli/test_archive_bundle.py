@@ -60,7 +60,7 @@ def test_archives_per_target_become_one_of_bundles_again(archive: Path, fatpack:
     with library.open(archive / "again.a") as file:
         wanted = [i.data.tobytes() for i in file.images(library.Selector(id=IDS[0]))]
     from fatpack import hosts
-    from fatpack.io.source import open_source
+    from fatpack.io.sources.opening import open_source
     from fatpack.model import Finding
 
     with open_source(archive / "back.a") as source:

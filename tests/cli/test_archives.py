@@ -18,7 +18,7 @@ from tests.laws.rooms import FIXTURES, joined
 from tests.reference import run
 
 from fatpack.hosts import archive
-from fatpack.io.source import BytesSource
+from fatpack.io.sources.memory import BytesSource
 
 Fatpack = Callable[..., Ran]
 A = "--image=file=a.cubin,triple=nvptx64-nvidia-cuda,arch=sm_80,kind=cuda"

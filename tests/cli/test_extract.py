@@ -11,7 +11,7 @@ import pytest
 from tests.cli.conftest import Ran
 
 from fatpack.hosts import archive
-from fatpack.io.source import open_source
+from fatpack.io.sources.opening import open_source
 
 Fatpack = Callable[..., Ran]
 

@@ -12,7 +12,7 @@ import fatpack as library
 from fatpack.errors import UsageError
 from fatpack.hosts import archive
 from fatpack.io.sink import write_pieces
-from fatpack.io.source import BytesSource
+from fatpack.io.sources.memory import BytesSource
 
 Fatpack = Callable[..., Ran]
 CUBIN = "--image=file=a.cubin,triple=nvptx64-nvidia-cuda,arch=sm_80,kind=cuda"

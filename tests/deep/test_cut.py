@@ -11,7 +11,7 @@ from tests.builders import archive, elf, fatbin, pe
 from tests.laws.rooms import FIXTURES
 
 from fatpack.deep.cut import is_cut
-from fatpack.io.source import BytesSource
+from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 from fatpack.scanner import Found, scan
 

@@ -7,7 +7,7 @@ from tests.builders import archive, coff, elf, pe
 from tests.laws.rooms import FIXTURES
 
 from fatpack import deep, formats
-from fatpack.io.source import BytesSource
+from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Container, Finding, Image, Span, Target
 from fatpack.scanner import Found, scan
 

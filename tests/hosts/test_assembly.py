@@ -15,7 +15,7 @@ from tests.objcopy import joined
 from fatpack import hosts
 from fatpack.errors import HostError, Truncated
 from fatpack.hosts.assembly import MOST_FILLER, Assembly, check_filler
-from fatpack.io.source import BytesSource
+from fatpack.io.sources.memory import BytesSource
 
 OLD = bytes(range(1, 101)) + bytes(10) + bytes(range(1, 91))
 VIEW = BytesSource(OLD).view()

@@ -6,7 +6,7 @@ import pytest
 
 from fatpack.errors import LimitExceeded
 from fatpack.hosts.merged_strings import merged, strings_at
-from fatpack.io.source import BytesSource
+from fatpack.io.sources.memory import BytesSource
 
 
 def test_strings_are_ordered_by_their_ends_and_stored_once() -> None:

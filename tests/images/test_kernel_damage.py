@@ -12,7 +12,7 @@ from fatpack import images
 from fatpack.errors import BadValue, FormatError, LimitExceeded
 from fatpack.images import elf_section, kernel
 from fatpack.images.nvidia import ptx_kernel
-from fatpack.io.source import BytesSource
+from fatpack.io.sources.memory import BytesSource
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 

@@ -9,7 +9,8 @@ from tests.builders.device_elf import device_elf
 from tests.reference import run
 
 from fatpack import images
-from fatpack.io.source import BytesSource, open_source
+from fatpack.io.sources.memory import BytesSource
+from fatpack.io.sources.opening import open_source
 
 
 def recognise(data: bytes) -> images.Recognised:

@@ -8,7 +8,8 @@ from tests.reference import run
 
 from fatpack import images
 from fatpack.errors import BadMagic, BadValue
-from fatpack.io.source import BytesSource, open_source
+from fatpack.io.sources.memory import BytesSource
+from fatpack.io.sources.opening import open_source
 
 
 def recognise(data: bytes) -> images.Recognised:

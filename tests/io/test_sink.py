@@ -12,7 +12,9 @@ import pytest
 from fatpack.errors import UsageError
 from fatpack.io import sink
 from fatpack.io.sink import write_file, write_pieces
-from fatpack.io.source import BytesSource, View, open_source
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
+from fatpack.io.sources.opening import open_source
 
 BULK = os.urandom(300_000)
 

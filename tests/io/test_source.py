@@ -14,7 +14,10 @@ from hypothesis import strategies as st
 
 from fatpack.errors import BadValue, Truncated, UsageError
 from fatpack.io import limits
-from fatpack.io.source import READ_AHEAD, BytesSource, InflatedSource, View, open_source
+from fatpack.io.source import READ_AHEAD, View
+from fatpack.io.sources.inflated import InflatedSource
+from fatpack.io.sources.memory import BytesSource
+from fatpack.io.sources.opening import open_source
 
 DATA = bytes(range(256)) * 64
 

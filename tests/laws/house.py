@@ -18,8 +18,10 @@ ROOT = Path(__file__).parents[2] / "src" / "fatpack"
 LEVELS = [
     {"record"},
     {"errors", "magics"},
-    {"model", "doc", "parallel"},
-    {"findings", "io"},
+    {"doc", "parallel"},
+    {"io"},
+    {"model"},
+    {"findings"},
     {"bitstream", "byte_map", "codec", "elf", "layout", "target"},
     {"symbols"},
     {"images", "formats", "hosts"},

@@ -15,7 +15,8 @@ from fatpack import formats
 from fatpack.formats.cir.bundle_id import module_name
 from fatpack.formats.cir.bundle_id import parse_id as parse_cir_id
 from fatpack.formats.clang_bundle.ids.bundle_id import parse_id
-from fatpack.io.source import BytesSource, View
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Container, Image, Span, Target
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"

@@ -249,7 +249,7 @@ def test_output_does_not_depend_on_the_run(name: str) -> None:
         "import sys\n"
         "from pathlib import Path\n"
         "from fatpack import formats\n"
-        "from fatpack.io.source import BytesSource, View\n"
+        "from fatpack.io.source import View\nfrom fatpack.io.sources.memory import BytesSource\n"
         "room = formats.room(sys.argv[1])\n"
         "for path in sys.argv[2:]:\n"
         "    view, at = BytesSource(Path(path).read_bytes(), 'test').view(), 0\n"

@@ -21,7 +21,7 @@ from fatpack.model import Container, Span
 from fatpack.ops.writing import write_all
 
 if TYPE_CHECKING:
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece
 
 ARCHS = ("gfx90a", "gfx942", "gfx1100")
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.laws.rooms import FIXTURES
 
-from fatpack.io.source import Derived, open_source
+from fatpack.io.source import Derived
+from fatpack.io.sources.opening import open_source
 from fatpack.report.inspection import inspection
 from fatpack.report.json_text import json_pieces
 

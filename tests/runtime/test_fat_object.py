@@ -14,7 +14,7 @@ from tests.builders.sycl import spirv
 from fatpack.formats import clang_bundle
 from fatpack.formats.clang_bundle.sections import fat_object
 from fatpack.io import limits
-from fatpack.io.source import BytesSource
+from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 from fatpack.scanner import Found, scan
 

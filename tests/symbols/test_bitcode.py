@@ -10,7 +10,7 @@ from tests.builders.bitcode import ALIAS, ARRAY, BLOB, FUNCTION_RECORD, GLOBAL, 
 
 from fatpack.errors import LimitExceeded
 from fatpack.io import limits
-from fatpack.io.source import BytesSource
+from fatpack.io.sources.memory import BytesSource
 from fatpack.symbols import symbols
 
 DATA_LAYOUT, IFUNC, STRTAB, SYMTAB = 3, 15, 23, 25

@@ -10,7 +10,7 @@ from tests.builders.coff import Section, Symbol, build, section_symbol
 
 from fatpack.errors import BadValue, FormatError, LimitExceeded, Truncated
 from fatpack.io import limits
-from fatpack.io.source import BytesSource
+from fatpack.io.sources.memory import BytesSource
 from fatpack.symbols import coff, symbols
 
 EXTERNAL, STATIC, FILE, SECTION, WEAK = 2, 3, 103, 104, 105

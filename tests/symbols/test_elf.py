@@ -7,7 +7,7 @@ from tests.builders.device_elf import DYNSYM, device_elf
 
 from fatpack.errors import FormatError, LimitExceeded, Truncated
 from fatpack.io import limits
-from fatpack.io.source import BytesSource
+from fatpack.io.sources.memory import BytesSource
 from fatpack.symbols import symbols
 
 GLOBAL, WEAK, LOCAL = 0x10, 0x20, 0x00

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fatpack.errors import Unsupported
-from fatpack.io.source import BytesSource
+from fatpack.io.sources.memory import BytesSource
 from fatpack.symbols import symbols
 
 

@@ -18,15 +18,14 @@ from tools.bench.measure import need
 from fatpack.formats import clang_bundle
 from fatpack.formats.clang_bundle.stored import Wrapper
 from fatpack.io.sink import write_file
-from fatpack.io.source import open_source
+from fatpack.io.sources.opening import open_source
 from fatpack.model import Container, Image, Span, Target
 from fatpack.ops.writing import write_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from fatpack.io.source import View
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece, View
 
 ARCHS = ("gfx803", "gfx900", "gfx906", "gfx908", "gfx90a", "gfx1030", "gfx1100")
 HOST = "host-x86_64-unknown-linux-gnu-"
@@ -133,7 +132,7 @@ def _paged(bundles: Iterator[Container]) -> Iterator[Piece]:
         for pieces in write_all(some):
             yield from pieces
             yield bytes(-sum(map(len, pieces)) % 4096)
-        for source in {image.data.source for one in some for image in one.images}:  # type: ignore[attr-defined]
+        for source in {image.data.source for one in some for image in one.images}:
             source.close()
             Path(source.name).unlink()
 

@@ -14,7 +14,7 @@ from tools.bench.bundle_inputs import Padding
 from tools.bench.measure import need
 
 from fatpack.io.sink import write_file
-from fatpack.io.source import open_source
+from fatpack.io.sources.opening import open_source
 from fatpack.model import Container, Image, Span, Target
 from fatpack.ops.writing import write_all
 

@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fatpack.model import Data
+    from fatpack.io.source import View
 
 
-def payload_line(label: str, data: Data) -> str:
+def payload_line(label: str, data: View) -> str:
     """Return the line of one image: label, size, sha256."""
     digest = hashlib.sha256()
     for piece in data.pieces():

@@ -113,7 +113,7 @@ class Opened:
         for item in self.containers("clang-offload-bundle"):
             if item.container.attrs.get("flavour") == "object":
                 images = item.container.images
-                found += [(f"{BUNDLE_PREFIX}{image.attrs['id']}", image.data) for image in images]  # type: ignore[misc]
+                found += [(f"{BUNDLE_PREFIX}{image.attrs['id']}", image.data) for image in images]
             elif item.container.attrs.get("flavour") == "linked" and (item.section or "").startswith(BUNDLE_PREFIX):
                 found.append((str(item.section), item.view))
         return found

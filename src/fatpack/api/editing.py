@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack import formats
 from fatpack.api.output import write_edited
-from fatpack.io.source import open_source
+from fatpack.io.sources.opening import open_source
 from fatpack.ops.choose.address import Address, find
 from fatpack.ops.edit import embed as embedding
 
@@ -13,7 +13,7 @@ __all__ = ["embed", "remove", "replace"]
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.api.output import Output
-    from fatpack.io.source import Input
+    from fatpack.io.sources.opening import Input
     from fatpack.ops.choose.select import Selector
 
 

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import BinaryIO, TypeAlias
 
-    from fatpack.io.source import View
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece, View
     from fatpack.ops.pack.packed import Packed
 
     Output: TypeAlias = str | os.PathLike[str] | BinaryIO

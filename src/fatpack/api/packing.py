@@ -8,7 +8,7 @@ from fatpack.api.output import write_edited, write_packed
 from fatpack.api.reading import open
 from fatpack.errors import UsageError
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, ImageOption
-from fatpack.io.source import open_source
+from fatpack.io.sources.opening import open_source
 from fatpack.ops.edit.embed import embed
 from fatpack.ops.pack.formats import FORMATS, PackOptions, image_maker, pack_as
 from fatpack.record import Record
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from fatpack.api.output import Output
-    from fatpack.io.source import Input, Source, View
+    from fatpack.io.source import Source
+    from fatpack.io.sources.opening import Input
     from fatpack.model import Image
     from fatpack.ops.choose.select import Selector
     from fatpack.ops.pack.fatbin import FatbinOptions
@@ -95,7 +96,7 @@ def pack(
             host = None
         options = PackOptions(version, compression, level, type, align, fatbin=fatbin)
         packed = pack_as(format, stored, options)
-        views: list[View] = [image.data for image in stored]  # type: ignore[misc]
+        views = [image.data for image in stored]
         if host is None:
             return write_packed(output, packed, force=force, inputs=views)
         opened.append(open_source(host))

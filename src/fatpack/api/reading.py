@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from fatpack.errors import UsageError
-from fatpack.io.source import open_source
+from fatpack.io.sources.opening import open_source
 from fatpack.model import Finding
 from fatpack.scanner import Found, host_of
 from fatpack.scanner import scan as scan_view
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from fatpack.io.source import Input, Source, View
+    from fatpack.io.source import Source, View
+    from fatpack.io.sources.opening import Input
     from fatpack.ops.choose.select import Selector
     from fatpack.scanner import FoundImage
 

@@ -19,7 +19,7 @@ from fatpack.cli.packing import PACKING_KEYS, chosen_packing, packing_options
 from fatpack.errors import FatpackError
 from fatpack.io.names import stem
 from fatpack.io.sink import write_file, write_pieces
-from fatpack.io.source import open_source
+from fatpack.io.sources.opening import open_source
 from fatpack.ops.choose.presence import unseen
 from fatpack.ops.convert.convert import convert
 from fatpack.ops.verify import content_findings

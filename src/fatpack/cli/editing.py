@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any, TypeVar
 
-    from fatpack.io.source import View
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece, View
 
     Command = TypeVar("Command", bound=Callable[..., Any])
 

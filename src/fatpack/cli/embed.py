@@ -8,7 +8,7 @@ from fatpack import formats
 from fatpack.cli.editing import check_output, output_options, write_result
 from fatpack.cli.options import quiet_option, say
 from fatpack.errors import UsageError
-from fatpack.io.source import open_source
+from fatpack.io.sources.opening import open_source
 from fatpack.ops.choose.address import find, parse_address
 from fatpack.ops.edit.embed import embed, embedding_note
 

@@ -19,7 +19,7 @@ from fatpack.cli.options import (
 )
 from fatpack.errors import FormatError, Unsupported, UsageError, shortened
 from fatpack.io.sink import write_file, write_pieces
-from fatpack.io.source import open_source
+from fatpack.io.sources.opening import open_source
 from fatpack.model import Finding
 from fatpack.ops.choose.address import find, named_bytes, parse_address
 from fatpack.ops.choose.presence import instead, unseen

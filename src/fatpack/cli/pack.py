@@ -14,7 +14,7 @@ from fatpack.formats.cir.words import FORMS as CIR_FORMS
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, parse_image_option
 from fatpack.io.names import stem
 from fatpack.io.sink import write_file, write_pieces
-from fatpack.io.source import open_source
+from fatpack.io.sources.opening import open_source
 from fatpack.ops.choose.by_id import feature_problem
 from fatpack.ops.edit.editor import write_edited
 from fatpack.ops.edit.embed import embed, embedding_note
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from fatpack.cli.packing import Packing
     from fatpack.formats.offload_binary.image_option import ImageOption
-    from fatpack.io.source import Source, View
-    from fatpack.model import Image, Piece
+    from fatpack.io.source import Piece, Source, View
+    from fatpack.model import Image
     from fatpack.ops.pack.packed import Packed
 
 #: Keys with a meaning of their own; a key that is nearly one of them is probably a slip.
@@ -98,7 +98,7 @@ def command(
         target = _default_name(options, host, chosen.extension) if output is None else output
         meter = Meter(sum(map(len, packed.pieces)), f"packing into {target}", quiet=quiet)
         try:
-            inputs: list[View] = [image.data for image in stored]  # type: ignore[misc]
+            inputs = [image.data for image in stored]
             if host is None:
                 size = _write(target, packed, force=force, inputs=inputs, meter=meter)
             else:

@@ -6,7 +6,7 @@ import gc
 import sys
 
 from fatpack.errors import FatpackError
-from fatpack.io.source import open_source
+from fatpack.io.sources.opening import open_source
 from fatpack.report.inspect_text import finding_lines, render
 from fatpack.report.inspection import SCHEMA, failure, inspection
 from fatpack.report.problems import FINDINGS, FINE, MALFORMED, exit_code

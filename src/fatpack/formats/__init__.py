@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from fatpack.doc import Doc
-    from fatpack.io.source import View
+    from fatpack.io.source import Piece, View
     from fatpack.layout import Layout
-    from fatpack.model import Container, Label, Piece
+    from fatpack.model import Container, Label
 
     class Format(Protocol):
         """The door of a format room."""

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from fatpack.doc import Doc
-    from fatpack.io.source import View
-    from fatpack.model import Finding, Label, Piece
+    from fatpack.io.source import Piece, View
+    from fatpack.model import Finding, Label
 
     class Host(Protocol):
         """The part of the door that every host room has."""

@@ -8,8 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fatpack.io.source import View
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece, View
 
 #: Gaps of zeros up to this size are looked at in the old file, so that what is on both sides can be copied as one.
 _LARGEST_GAP = 64

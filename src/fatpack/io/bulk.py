@@ -7,7 +7,8 @@ run. What lies in a file as it is goes from file to file, whatever its size.
 from __future__ import annotations
 
 from fatpack.io.sink import write_file
-from fatpack.io.source import InflatedSource, View
+from fatpack.io.source import View
+from fatpack.io.sources.inflated import InflatedSource
 from fatpack.parallel import Tasks, thread_count
 from fatpack.record import Record
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fatpack.io.sink import Progress
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece
 
 #: LIMIT: bytes that are inflated at a time for all files together. A file that needs more is written alone.
 WINDOW = 128 << 20

@@ -13,13 +13,14 @@ import stat
 
 from fatpack.errors import UsageError
 from fatpack.io import limits
-from fatpack.io.source import FileSource, View
+from fatpack.io.source import View
+from fatpack.io.sources.file import FileSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece
 
     Progress = Callable[[int], None]
     """Called with the number of bytes written since the last call."""

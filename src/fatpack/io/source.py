@@ -1,4 +1,4 @@
-"""Input: sources of bytes, and views of them. The only module that opens input files.
+"""Sources of bytes, and views of them.
 
 A :class:`Source` is a file, a buffer, or the result of a decompression. A :class:`View` is a half-open range of a
 source with the names that lead to it; parsers get views and never see files. Headers come by ``pread`` of a few
@@ -8,35 +8,23 @@ as resident memory although only its headers were touched).
 
 from __future__ import annotations
 
-import errno
-import os
-import stat
 from _thread import allocate_lock  # threading, which is the public name, takes a millisecond to import
 
-from fatpack.errors import BadValue, Truncated, UsageError
+from fatpack.errors import Truncated, hexadecimal
 from fatpack.io import limits
-from fatpack.model import Span
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
     from types import TracebackType
-    from typing import BinaryIO, Self, TypeAlias
+    from typing import Self, TypeAlias
 
-    from typing_extensions import Buffer
-
-    Input: TypeAlias = str | os.PathLike[str] | Buffer | BinaryIO
-    """What every public function accepts as input: a path ("-" is standard input), bytes, or a binary file."""
+    Piece: TypeAlias = "bytes | bytearray | memoryview | View"
+    """What a writer yields: bytes, or a view whose bytes are copied from where they lie."""
 
 #: Small reads fetch a page of this size, so that header, entry and strings of one container cost one system call.
 READ_AHEAD = 16384
-
-#: LIMIT: so many pages are kept: those of one bundle with its images, or of a cubin with its tables.
-_PAGES = 32
-
-#: LIMIT: so many runs of zeros are remembered: those between the images of a container are asked for again and again.
-_RUNS = 32
 
 #: One page of zeros, to compare with.
 _ZEROS = bytes(READ_AHEAD)
@@ -74,7 +62,7 @@ class Source:
     #: whether several threads may read at once
     is_concurrent = False
     #: what was inflated from here and is still in memory, oldest first, and how many bytes that are
-    _inflated: dict[InflatedSource, int] | None = None
+    _inflated: dict[Source, int] | None = None
     _inflated_size = 0
 
     def read(self, offset: int, size: int) -> bytes:
@@ -130,7 +118,7 @@ class Source:
     def rest(self) -> None:
         """Free what is only needed while reading; the next read takes it again."""
 
-    def keep(self, inflated: InflatedSource) -> None:
+    def keep(self, inflated: Source) -> None:
         """Note that bytes inflated from here were taken into memory, and let older ones go that are too much now."""
         with _KEEPING:
             if self._inflated is None:
@@ -180,249 +168,30 @@ def _zeros_before(block: bytes) -> int:
     return len(block) - len(block[at:].lstrip(b"\0"))
 
 
-class FileSource(Source):
-    """A regular file, read with ``pread``: its size is taken once, when it is opened.
+class Span(Record):
+    """The half-open byte range ``[start, end)`` of a source; ``source`` is the chain of names that leads to it."""
 
-    With ``path`` it can be closed between uses (:meth:`rest`), so that one command may read more files than a
-    process may have open.
-    """
+    start: int
+    end: int
+    source: tuple[str, ...] = ()
 
-    is_file = True
-
-    def __init__(self, fd: int, name: str, *, owned: bool = True, path: str | None = None) -> None:
-        status = os.fstat(fd)
-        self.name = name
-        self.size = self.present = status.st_size
-        self._identity = (status.st_dev, status.st_ino, status.st_size)
-        self._fd = fd
-        self._owned = owned
-        self._path = path
-        #: number of a page → its bytes, which never change: threads may read at once
-        self._pages: dict[int, bytes] = {}
-        #: start of zeros → first byte behind them
-        self._zeros: dict[int, int] = {}
+    # There is one for every image of a listing, and more: this takes less than half the time of the general way.
+    def __init__(self, start: int, end: int, source: tuple[str, ...] = ()) -> None:
+        _span_start(self, start)
+        _span_end(self, end)
+        _span_source(self, source)
 
     @property
-    def is_concurrent(self) -> bool:  # type: ignore[override]  # resting closes the file for all
-        """Whether several threads may read at once: not a file that is closed between uses."""
-        return self._path is None
+    def size(self) -> int:
+        """The number of bytes in the span."""
+        return self.end - self.start
 
-    def read(self, offset: int, size: int) -> bytes:
-        """Return ``size`` bytes at ``offset``, from the pages read lately if they hold them."""
-        number = offset // READ_AHEAD
-        start = offset - number * READ_AHEAD
-        page = self._pages.get(number)
-        if page is not None and start + size <= len(page):
-            return page[start : start + size]
-        if size > READ_AHEAD or (start and size == READ_AHEAD):
-            return self._pread(offset, size)
-        if page is None:
-            page = self._page(number)
-        part = page[start : start + size]
-        return part if len(part) == size else part + self.read(offset + len(part), size - len(part))
-
-    def _page(self, number: int) -> bytes:
-        """Return a page, and keep it for the reads after this; the last one of the file may be short."""
-        offset = number * READ_AHEAD
-        page = self._pread(offset, min(READ_AHEAD, self.size - offset))
-        if len(self._pages) >= _PAGES:
-            self._pages.clear()
-        self._pages[number] = page
-        return page
-
-    def _pread(self, offset: int, size: int) -> bytes:
-        fd = self.fileno()
-        data = os.pread(fd, size, offset)
-        while len(data) < size:
-            more = os.pread(fd, size - len(data), offset + len(data))
-            if not more:
-                raise self._changed(size, len(data), offset)
-            data += more
-        return data
-
-    def _changed(self, needed: int, left: int, offset: int) -> Truncated:
-        return Truncated(
-            needed=needed, left=left, offset=offset, field="file changed while reading", chain=(self.name,)
-        )
-
-    def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
-        """Yield the range in pieces of ``limits.CHUNK`` bytes, all in one reused buffer."""
-        buffer = memoryview(bytearray(min(size, limits.CHUNK)))
-        while size:
-            part = buffer[: min(size, len(buffer))]
-            count = os.preadv(self.fileno(), [part], offset)
-            if not count:
-                raise self._changed(size, 0, offset)
-            yield part[:count]
-            offset += count
-            size -= count
-
-    def skip_zeros(self, start: int, end: int) -> int:
-        """Return the first offset from ``start`` on that holds something else than zero, at most ``end``."""
-        found = self._zeros.get(start)
-        if found is None:
-            found = super().skip_zeros(start, end)
-            if found < end:
-                if len(self._zeros) >= _RUNS:
-                    self._zeros.clear()
-                self._zeros[start] = found
-        return min(found, end)
-
-    def skip_hole(self, start: int, end: int) -> int:
-        """Return where the next data of a sparse file is, at most ``end``."""
-        if start >= end or not hasattr(os, "SEEK_DATA"):
-            return start
-        try:
-            return min(os.lseek(self.fileno(), start, os.SEEK_DATA), end)
-        except OSError as error:
-            # ENXIO: nothing but a hole up to the end of the file; anything else: a file system that cannot tell.
-            return end if error.errno == errno.ENXIO else start
-
-    def fileno(self) -> int:
-        """Return the descriptor, opening the file again if it rests."""
-        if self._fd < 0:
-            if self._path is None:
-                raise ValueError(f"{self.name} is closed")
-            self._fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-            status = os.fstat(self._fd)
-            if (status.st_dev, status.st_ino, status.st_size) != self._identity:
-                raise self._changed(self.size, status.st_size, 0)
-        return self._fd
-
-    def rest(self) -> None:
-        """Close the file if it can be opened again, and forget its pages: one command may have thousands of files."""
-        if self._path is not None and self._fd >= 0:
-            self._pages.clear()
-            os.close(self._fd)
-            self._fd = -1
-
-    def close(self) -> None:
-        """Close the file, unless the caller opened it."""
-        super().close()
-        if self._owned and self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-        self._path = None
+    def __repr__(self) -> str:
+        chain = f" of {' → '.join(self.source)}" if self.source else ""
+        return f"[{hexadecimal(self.start)}, {hexadecimal(self.end)}){chain}"
 
 
-class BytesSource(Source):
-    """A buffer in memory; nothing is copied until ``read``."""
-
-    is_concurrent = True
-
-    def __init__(self, data: Buffer, name: str = "", *, present: int | None = None) -> None:
-        self.name = name
-        self._data = memoryview(data).cast("B")
-        self.size = len(self._data)
-        self.present = self.size if present is None else present
-
-    def read(self, offset: int, size: int) -> bytes:
-        """Return a copy of ``size`` bytes at ``offset``."""
-        return bytes(self._data[offset : offset + size])
-
-    def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
-        """Yield the range as one view, without copying."""
-        if size:
-            yield self._data[offset : offset + size]
-
-
-class InflatedSource(Source):
-    """Bytes that come out of a decompressor when they are first read.
-
-    They stay in memory until :meth:`rest`, or until so much else was inflated from the same ``origin`` (the source
-    that holds the compressed bytes) that ``limits.INFLATED_KEPT`` is reached; the next read inflates them again.
-    ``data`` are the bytes, if they are at hand already. ``stream`` yields them in pieces, which costs a reader that
-    needs them only once ``piece_size`` bytes of memory at a time.
-    """
-
-    def __init__(
-        self,
-        size: int,
-        inflate: Callable[[], Buffer],
-        name: str = "",
-        *,
-        present: int,
-        origin: Source | None = None,
-        data: Buffer | None = None,
-        stream: Callable[[], Iterator[bytes | bytearray]] | None = None,
-        piece_size: int | None = None,
-    ) -> None:
-        self.name = name
-        self.size = size
-        self.present = present
-        self._inflate = inflate
-        self._once = stream
-        self._piece_size = size if piece_size is None else piece_size
-        self._origin = origin
-        self._data: memoryview | None = None
-        if data is not None:
-            self._take(data)
-
-    def _checked(self, inflated: Buffer) -> memoryview:
-        data = memoryview(inflated).cast("B")
-        if len(data) != self.size:
-            raise self._other_size(str(len(data)))
-        return data
-
-    def _other_size(self, found: str) -> BadValue:
-        return BadValue("inflated size differs", expected=str(self.size), found=found, chain=(self.name,))
-
-    def _take(self, inflated: Buffer) -> memoryview:
-        self._data = data = self._checked(inflated)
-        if self._origin is not None:
-            self._origin.keep(self)
-        return data
-
-    def _bytes(self) -> memoryview:
-        return self._take(self._inflate()) if self._data is None else self._data
-
-    @property
-    def is_at_hand(self) -> bool:  # type: ignore[override]  # of all other sources it never changes
-        """Whether the bytes are in memory."""
-        return self._data is not None
-
-    def rest(self) -> None:
-        """Let the inflated bytes go, and what was inflated from them."""
-        self._data = None
-        self.let_go()
-
-    def read(self, offset: int, size: int) -> bytes:
-        """Return a copy of ``size`` inflated bytes at ``offset``."""
-        return bytes(self._bytes()[offset : offset + size])
-
-    def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
-        """Yield the range as one view of the inflated bytes."""
-        if size:
-            yield self._bytes()[offset : offset + size]
-
-    @property
-    def is_concurrent(self) -> bool:  # type: ignore[override]  # it is what the origin is
-        """Whether several threads may each read another source of the same origin, once."""
-        return self._origin is not None and self._origin.is_at_hand and self._origin.is_concurrent
-
-    def _is_passing(self, offset: int, size: int) -> bool:
-        """Return whether a range is everything, and has to be inflated: a part of it is kept for those of the rest."""
-        return self._data is None and not offset and size == self.size
-
-    def once(self, offset: int, size: int) -> Iterator[memoryview]:
-        """Yield the range; if it is everything, in the pieces in which it is inflated, and nothing is kept."""
-        if not self._is_passing(offset, size):
-            yield from self.pieces(offset, size)
-            return
-        if self._once is None:
-            yield self._checked(self._inflate())
-            return
-        for piece in self._once():
-            if len(piece) > size:
-                raise self._other_size(f"more than {self.size}")
-            size -= len(piece)
-            yield memoryview(piece)
-        if size:
-            raise self._other_size(str(self.size - size))
-
-    def once_size(self, offset: int, size: int) -> int:
-        """Return the bytes that are inflated at a time."""
-        return self._piece_size if self._is_passing(offset, size) else size
+_span_start, _span_end, _span_source = Span._setters
 
 
 class View(Record):
@@ -510,61 +279,3 @@ class View(Record):
 
 
 _put_source, _put_start, _put_end, _put_chain = View._setters
-
-
-def open_source(data: Input, *, name: str = "", resting: bool = False) -> Source:
-    """Return a source for a path, ``"-"`` (standard input), a buffer or a binary file object.
-
-    A path must be a readable file; a pipe or terminal is spooled to an unnamed temporary file first. A file object
-    stays the caller's to close; its position is ignored if it is a regular file. ``resting`` files given by path are
-    closed between uses. Raises ``OSError`` as the system does, ``IsADirectoryError`` for a directory.
-    """
-    if isinstance(data, (bytes, bytearray, memoryview)):
-        return BytesSource(data, name)
-    if isinstance(data, (str, os.PathLike)):
-        path = os.fspath(data)
-        if "\0" in path:
-            raise UsageError("a path cannot contain a NUL character")
-        if path == "-":
-            return _from_descriptor(0, name or "<stdin>", owned=False)
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        return _from_descriptor(fd, name or path, owned=True, path=path if resting else None)
-    if hasattr(data, "read") and hasattr(data, "fileno"):
-        try:
-            fd = data.fileno()
-        except (OSError, AttributeError):  # a file object in memory
-            return BytesSource(data.read(), name)
-        return _from_descriptor(fd, name or str(getattr(data, "name", "")), owned=False)
-    try:
-        return BytesSource(data, name)
-    except TypeError:
-        raise UsageError(f"cannot read from {type(data).__name__}: give a path, bytes or a binary file") from None
-
-
-def _from_descriptor(fd: int, name: str, *, owned: bool, path: str | None = None) -> Source:
-    mode = os.fstat(fd).st_mode
-    if stat.S_ISREG(mode):
-        return FileSource(fd, name, owned=owned, path=path)
-    try:
-        if stat.S_ISDIR(mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
-        is_device = stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not os.isatty(fd))
-        if is_device:
-            if stat.S_ISBLK(mode) or os.read(fd, 1):
-                raise UsageError(f"{name} is a device", hint="give a file or a pipe; a device may never end")
-            return BytesSource(b"", name)  # /dev/null, which compilers give where there is no host code
-        return FileSource(_spool(fd), name)
-    finally:
-        if owned:
-            os.close(fd)
-
-
-def _spool(fd: int) -> int:
-    """Copy a pipe into an unnamed temporary file and return that file's descriptor: memory stays bounded."""
-    import tempfile
-
-    with tempfile.TemporaryFile() as spool:
-        while block := os.read(fd, limits.CHUNK):
-            spool.write(block)
-        spool.flush()
-        return os.dup(spool.fileno())

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fatpack.io.sink import Progress
-    from fatpack.model import Finding, Piece
+    from fatpack.io.source import Piece
+    from fatpack.model import Finding
     from fatpack.ops.choose.select import Selector
     from fatpack.scanner import FoundImage
 
@@ -120,7 +121,7 @@ def plan_archive(items: Sequence[Found | Finding], selector: Selector, source: s
         data = image.data if len(item.pieces) == 1 else PiecesSource(item.pieces, name).view()
         members.append((name.encode("utf-8", "surrogateescape"), data))
     what = f"an archive of {len(members)} images"
-    pieces = tuple(archive.build(members))  # type: ignore[arg-type]  # every parsed image is a View
+    pieces = tuple(archive.build(members))
     return Extract("", pieces, what, frozenset[int]().union(*(item.containers for item in plan)))
 
 

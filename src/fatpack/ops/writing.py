@@ -10,8 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from fatpack.io.source import View
-    from fatpack.model import Container, Image, Piece
+    from fatpack.io.source import Piece
+    from fatpack.model import Container, Image
     from fatpack.scanner import Found
 
 
@@ -39,7 +39,7 @@ def apart(images: Iterable[Image]) -> tuple[Image, ...]:
     sources: dict[int, StreamedSource] = {}
     found = []
     for image in images:
-        view: View = image.data  # type: ignore[assignment]  # every parsed image is a View
+        view = image.data
         source = view.source
         if isinstance(source, StreamedSource):
             own = sources.setdefault(id(source), source.apart())

@@ -201,7 +201,7 @@ class _Inspection:
 
     def _image(self, index: int, found: FoundImage) -> dict[str, Any]:
         image, target = found.as_stored, found.target
-        view: View = image.data  # type: ignore[assignment]
+        view = image.data
         inside = self._containers(found.inside) if found.inside else []
         return {
             "index": index,

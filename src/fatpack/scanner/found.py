@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fatpack.images import Recognised
     from fatpack.images.kernel import Kernel
     from fatpack.io.source import View
-    from fatpack.model import Container, Data, Finding, Image, Span, Target
+    from fatpack.model import Container, Finding, Image, Span, Target
 
 
 class Found(Record):
@@ -88,7 +88,7 @@ class FoundImage(Record):
         return self.recognised.form or self.as_stored.form
 
     @property
-    def data(self) -> Data:
+    def data(self) -> View:
         """The image's bytes, read (and inflated) when they are asked for, as long as the file is open."""
         return self.as_stored.data
 
@@ -123,7 +123,7 @@ class FoundImage(Record):
 
         Reads the tables of the whole image. Raises FormatError when they are damaged.
         """
-        return images.kernel_facts(self.data, self.form)  # type: ignore[arg-type]  # every parsed image is a View
+        return images.kernel_facts(self.data, self.form)
 
 
 _put_as_stored, _put_recognised, _put_inside = FoundImage._setters
@@ -156,7 +156,7 @@ class LateImages:
 
 def recognise_all(stored: Sequence[Image], depth: int) -> tuple[FoundImage, ...] | LateImages:
     """Recognise images, those that come out of a stream not before somebody looks at them."""
-    if stored and stored[0].data.source.is_streamed:  # type: ignore[attr-defined]  # every parsed image is a View
+    if stored and stored[0].data.source.is_streamed:
         return LateImages(stored, depth)
     return _recognise_now(stored, depth)
 
@@ -181,7 +181,7 @@ def _recognise_now(stored: Sequence[Image], depth: int) -> tuple[FoundImage, ...
         if image.size and start < reached.get(chain, 0):
             seen[place] = (images.UNKNOWN, ())
             continue
-        if image.form and not image.data.source.is_at_hand:  # type: ignore[attr-defined]  # every parsed image is a View
+        if image.form and not image.data.source.is_at_hand:
             seen[place] = (images.NOT_INFLATED, ())
             continue
         try:
@@ -213,14 +213,14 @@ def looked_at(found: FoundImage, neighbours: Sequence[Image] = ()) -> FoundImage
     ``neighbours`` are the images of its container. Raises FormatError when it does not inflate, Unsupported when nobody
     can.
     """
-    recognised = images.recognise(found.data)  # type: ignore[arg-type]  # every parsed image is a View
+    recognised = images.recognise(found.data)
     odd = disagreements(found.as_stored, recognised, neighbours)
     return found.replace(recognised=recognised, inside=(*odd, *found.inside))
 
 
 def _recognise(image: Image, depth: int) -> tuple[Recognised, tuple[Found | Finding, ...]]:
     """Return what an image is, and the containers in it. Raises FormatError when it does not inflate."""
-    view: View = image.data  # type: ignore[assignment]  # every parsed image is a View
+    view = image.data
     recognised = images.recognise(view)
     if recognised.form == "cir":
         from fatpack.scanner import walk

@@ -14,7 +14,8 @@ from fatpack.formats import cir
 from fatpack.formats.cir.bytecode.stream import Stream, varint
 from fatpack.formats.cir.bytecode.tables import File
 from fatpack.formats.cir.modules.stored import BytecodeModule
-from fatpack.io.source import BytesSource, View
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "cir"
 GOOD = (FIXTURES / "mlir-22-v6.mlirbc").read_bytes()

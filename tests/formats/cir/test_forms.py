@@ -9,7 +9,7 @@ from fatpack.errors import FormatError, Unsupported, UsageError
 from fatpack.formats import cir, sniff_text
 from fatpack.formats.cir.modules.stored import Nested
 from fatpack.formats.cir.words import FORMS
-from fatpack.io.source import BytesSource
+from fatpack.io.sources.memory import BytesSource
 
 MODULES = {
     "enum": "#cir.offload<{}>",

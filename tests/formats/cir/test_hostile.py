@@ -10,7 +10,8 @@ from tests.builders.cir import HOST, SM_80, combined, joined, parsed, splits
 from fatpack.errors import FatpackError, LimitExceeded
 from fatpack.formats import cir, sniff_text
 from fatpack.io import limits
-from fatpack.io.source import BytesSource, Source, View
+from fatpack.io.source import Source, View
+from fatpack.io.sources.memory import BytesSource
 
 START = (
     "module attributes {cir.offload.container} {\n"

@@ -14,7 +14,8 @@ from fatpack.formats.cir.text.definitions import definition_at, definitions, run
 from fatpack.formats.cir.text.strings import escaped, long_string_end, unescaped, unescaped_view
 from fatpack.formats.cir.text.window import Text
 from fatpack.io import limits
-from fatpack.io.source import BytesSource, View
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
 
 
 def view_of(data: bytes) -> View:

@@ -16,7 +16,7 @@ from fatpack.formats import cir
 from fatpack.formats.cir.combine.aliases import AliasTable, needs
 from fatpack.formats.cir.modules.outline import Outliner
 from fatpack.formats.cir.text.strings import escaped, unescaped
-from fatpack.io.source import BytesSource
+from fatpack.io.sources.memory import BytesSource
 
 IDS = (HOST, SM_80, "hip-amdgcn-amd-amdhsa--gfx90a:xnack+", "hip-amdgcn-amd-amdhsa--gfx90a:xnack-")
 

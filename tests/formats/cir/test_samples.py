@@ -14,7 +14,7 @@ from fatpack.formats.cir.gpu_binary.embedded import device_binaries
 from fatpack.formats.cir.modules.outline import Outliner
 from fatpack.formats.cir.modules.stored import BytecodeModule, Nested, Stub
 from fatpack.formats.cir.modules.symbols import symbols
-from fatpack.io.source import BytesSource
+from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Container
 
 SAMPLES = Path(__file__).parents[2] / "fixtures" / "cir" / "samples"

@@ -6,7 +6,8 @@ import pytest
 
 from fatpack.formats.clang_bundle import target_symbols
 from fatpack.formats.clang_bundle.target_symbols import Symbols
-from fatpack.io.source import BytesSource, View
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
 
 
 def view(data: bytes) -> View:

@@ -8,7 +8,8 @@ from tests.laws.rooms import FIXTURES, image, joined, view_of
 from fatpack.errors import UsageError
 from fatpack.formats import clang_bundle, offload_binary
 from fatpack.formats.clang_bundle.write import entry_id, wrapper_header
-from fatpack.io.source import BytesSource, Source, View
+from fatpack.io.source import Source, View
+from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Container, Image, Span, Target
 
 HIP = (FIXTURES / "clang_bundle" / "llvm-22-hip.bundle").read_bytes()

@@ -13,7 +13,8 @@ from tests.laws.rooms import FIXTURES, joined
 from fatpack.errors import FatpackError, HostError, UsageError
 from fatpack.hosts import Site, archive
 from fatpack.hosts.archive import gnu
-from fatpack.io.source import BytesSource, View
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
 
 
 def built(*members: tuple[bytes, bytes]) -> bytes:

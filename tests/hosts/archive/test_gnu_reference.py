@@ -16,7 +16,7 @@ from tests.reference import run, tool
 from fatpack.errors import FormatError
 from fatpack.hosts import Site, archive
 from fatpack.hosts.archive import gnu
-from fatpack.io.source import open_source
+from fatpack.io.sources.opening import open_source
 
 pytestmark = pytest.mark.reference
 

@@ -8,7 +8,8 @@ from tests.builders.archive import GNU, THIN, bsd_member, bsd_symbols, gnu_symbo
 from fatpack.errors import FatpackError, Truncated
 from fatpack.hosts import Site, archive
 from fatpack.io import limits
-from fatpack.io.source import BytesSource, View
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 
 

@@ -11,12 +11,12 @@ from tests.reference import run, tool
 
 from fatpack.errors import HostError
 from fatpack.hosts import Site, archive
-from fatpack.io.source import open_source
+from fatpack.io.sources.opening import open_source
 from fatpack.model import Finding
 from fatpack.scanner import scan
 
 if TYPE_CHECKING:
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece
 
 pytestmark = pytest.mark.reference
 

@@ -9,7 +9,8 @@ import pytest
 from tests.builders.archive import GNU, THIN, header, member
 
 from fatpack.hosts import Site, archive
-from fatpack.io.source import BytesSource, open_source
+from fatpack.io.sources.memory import BytesSource
+from fatpack.io.sources.opening import open_source
 from fatpack.model import Finding
 
 

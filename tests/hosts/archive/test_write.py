@@ -10,10 +10,11 @@ from tests.builders.archive import GNU, THIN, bsd_member, bsd_symbols, gnu_symbo
 
 from fatpack.errors import BadValue, FormatError, HostError, UsageError
 from fatpack.hosts import Site, archive
-from fatpack.io.source import BytesSource, View
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
 
 if TYPE_CHECKING:
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece
 
 
 def view(data: bytes) -> View:

@@ -26,7 +26,8 @@ from tests.builders.bitcode import (
 
 from fatpack.errors import BadValue, HostError
 from fatpack.hosts import Site, bitcode
-from fatpack.io.source import BytesSource, View
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 
 CONTAINER = b"\x10\xff\x10\xad" + bytes(range(256))

@@ -9,7 +9,8 @@ import pytest
 from tests.reference import run, tool
 
 from fatpack.hosts import Site, bitcode
-from fatpack.io.source import BytesSource, open_source
+from fatpack.io.sources.memory import BytesSource
+from fatpack.io.sources.opening import open_source
 
 pytestmark = pytest.mark.reference
 

@@ -19,7 +19,8 @@ from fatpack import hosts
 from fatpack.errors import BadValue, FatpackError, FormatError, HostError, LimitExceeded, UsageError
 from fatpack.hosts.coff.objcopy import add_sections, remove_sections
 from fatpack.hosts.coff.read import CoffObject
-from fatpack.io.source import BytesSource, View
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
 
 TEXT = Section(b".text", b"\x90" * 7, 0x60000020, [(1, 3, 4), (3, 4, 4)])
 DATA = Section(b".data", b"d" * 8, 0xC0000040)

@@ -15,7 +15,7 @@ from tests.reference import run, tool
 
 from fatpack.errors import FatpackError, HostError
 from fatpack.hosts.coff.read import CoffObject
-from fatpack.io.source import BytesSource
+from fatpack.io.sources.memory import BytesSource
 
 pytestmark = pytest.mark.reference
 

@@ -10,7 +10,8 @@ from tests.builders.coff import AMD64, BASE64, OFFLOADING, Section, Symbol, buil
 
 from fatpack.errors import FatpackError
 from fatpack.hosts import Site, coff
-from fatpack.io.source import BytesSource, View
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 
 DEVICE = Section(b".llvm.offloading", b"device code", OFFLOADING)

@@ -13,10 +13,12 @@ from tests.reference import run, tool
 
 from fatpack.hosts import Site, coff
 from fatpack.io.sink import write_file
-from fatpack.io.source import BytesSource, View, open_source
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
+from fatpack.io.sources.opening import open_source
 
 if TYPE_CHECKING:
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece
 
 pytestmark = pytest.mark.reference
 

@@ -12,10 +12,11 @@ from tests.builders.coff import OFFLOADING, Section, Symbol, build, section_symb
 
 from fatpack.errors import BadValue, FatpackError, FormatError, HostError, UsageError
 from fatpack.hosts import Site, coff
-from fatpack.io.source import BytesSource, View
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
 
 if TYPE_CHECKING:
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece
 
 TEXT = Section(b".text", b"\x90" * 7, 0x60000020, [(1, 0, 4)])
 DATA = Section(b".data", b"\0" * 8)

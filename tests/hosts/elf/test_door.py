@@ -57,7 +57,7 @@ def test_functions_stay_functions_after_their_modules_were_loaded() -> None:
 def test_looking_for_device_code_loads_no_editor() -> None:
     program = (
         "import sys; sys.path[:0] = {path!r}\n"
-        "from fatpack.hosts import elf\nfrom fatpack.io.source import open_source\n"
+        "from fatpack.hosts import elf\nfrom fatpack.io.sources.opening import open_source\n"
         "assert list(elf.locate(open_source({file!r}).view()))\nprint('\\n'.join(sys.modules))"
     )
     command = [sys.executable, "-I", "-c", program.format(path=sys.path, file=str(OBJECT))]

@@ -14,7 +14,8 @@ from fatpack.errors import FatpackError
 from fatpack.hosts import Site, elf
 from fatpack.hosts.elf import objcopy
 from fatpack.hosts.elf.reading.read import ElfFile
-from fatpack.io.source import BytesSource, View
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
 
 KINDS = [(32, "little"), (32, "big"), (64, "little"), (64, "big")]
 each_kind = pytest.mark.parametrize(("bits", "order"), KINDS)

@@ -23,7 +23,8 @@ from fatpack.hosts.elf.objcopy.overlay import Layer, flattened
 from fatpack.hosts.elf.objcopy.write import pieces as written
 from fatpack.hosts.elf.reading.read import ElfFile, Section
 from fatpack.io.sink import write_file
-from fatpack.io.source import BytesSource, open_source
+from fatpack.io.sources.memory import BytesSource
+from fatpack.io.sources.opening import open_source
 
 each_kind = pytest.mark.parametrize(
     ("bits", "order"), [(32, "little"), (32, "big"), (64, "little"), (64, "big")], ids=["32", "32be", "64", "64be"]

@@ -15,7 +15,7 @@ from tests.reference import run, tool
 
 from fatpack.errors import HostError
 from fatpack.hosts.elf.reading.read import ElfFile
-from fatpack.io.source import BytesSource
+from fatpack.io.sources.memory import BytesSource
 
 pytestmark = pytest.mark.reference
 

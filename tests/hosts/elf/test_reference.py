@@ -20,7 +20,7 @@ from fatpack.hosts import Site, elf
 from fatpack.hosts.elf.editing.append import NewSection, embed_sections
 from fatpack.hosts.elf.reading.read import ElfFile
 from fatpack.io.sink import file_mode, write_file
-from fatpack.io.source import open_source
+from fatpack.io.sources.opening import open_source
 
 pytestmark = pytest.mark.reference
 

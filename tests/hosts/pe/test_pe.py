@@ -10,7 +10,8 @@ from tests.builders.pe import Section, build
 
 from fatpack.errors import HostError
 from fatpack.hosts import Site, pe
-from fatpack.io.source import BytesSource, View
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 
 CONTAINER = b"\x10\xff\x10\xad" + b"the rest of it"

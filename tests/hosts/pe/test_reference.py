@@ -9,7 +9,7 @@ import pytest
 from tests.reference import run, tool
 
 from fatpack.hosts import Site, pe
-from fatpack.io.source import open_source
+from fatpack.io.sources.opening import open_source
 
 pytestmark = pytest.mark.reference
 

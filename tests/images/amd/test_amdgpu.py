@@ -11,7 +11,8 @@ from tests.reference import run
 
 from fatpack import images
 from fatpack.images.amd.amdgpu import PROCESSORS
-from fatpack.io.source import BytesSource, open_source
+from fatpack.io.sources.memory import BytesSource
+from fatpack.io.sources.opening import open_source
 
 HSA = 64
 V3, V4, V5, V6 = 1, 2, 3, 4

@@ -13,7 +13,8 @@ from fatpack import images
 from fatpack.errors import BadValue, FormatError
 from fatpack.images.amd.amdgpu import PROCESSORS
 from fatpack.images.kernel import Facts, Kernel
-from fatpack.io.source import BytesSource, open_source
+from fatpack.io.sources.memory import BytesSource
+from fatpack.io.sources.opening import open_source
 
 NEEDS = Path(__file__).parents[2] / "fixtures" / "kernels"
 OBJECTS = sorted([*NEEDS.glob("*.hsaco"), *NEEDS.glob("*.o")])

@@ -8,7 +8,7 @@ import pytest
 
 from fatpack.errors import BadValue, FormatError, Truncated
 from fatpack.images.amd.messagepack import Reader
-from fatpack.io.source import BytesSource
+from fatpack.io.sources.memory import BytesSource
 
 START = 0x40
 

@@ -11,7 +11,8 @@ from tests.reference import run
 
 from fatpack import images
 from fatpack.images.kernel import Facts, Kernel
-from fatpack.io.source import BytesSource, open_source
+from fatpack.io.sources.memory import BytesSource
+from fatpack.io.sources.opening import open_source
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 NEEDS = FIXTURES / "kernels"

@@ -15,7 +15,8 @@ from fatpack import images
 from fatpack.errors import LimitExceeded
 from fatpack.images.nvidia.ptx_code import code
 from fatpack.io import limits
-from fatpack.io.source import BytesSource, open_source
+from fatpack.io.sources.memory import BytesSource
+from fatpack.io.sources.opening import open_source
 
 TEXTS = sorted((Path(__file__).parents[2] / "fixtures" / "cuda" / "ptx").glob("*.ptx"))
 

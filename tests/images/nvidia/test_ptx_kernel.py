@@ -10,7 +10,8 @@ from tests.reference import run
 from fatpack import images
 from fatpack.images.kernel import Kernel
 from fatpack.io import limits
-from fatpack.io.source import BytesSource, open_source
+from fatpack.io.sources.memory import BytesSource
+from fatpack.io.sources.opening import open_source
 
 SOURCES = Path(__file__).parents[2] / "fixtures" / "kernels" / "src"
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fatpack.errors import BadValue
 from fatpack.io import limits
-from fatpack.io.source import BytesSource
+from fatpack.io.sources.memory import BytesSource
 from fatpack.io.sources.streamed import StreamedSource
 
 DATA = random.Random(2).randbytes(1000)

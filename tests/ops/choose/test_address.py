@@ -9,7 +9,9 @@ from tests.builders.archive import GNU, THIN, header, member
 from tests.laws.rooms import joined
 
 from fatpack.errors import HostError, UsageError
-from fatpack.io.source import BytesSource, View, open_source
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
+from fatpack.io.sources.opening import open_source
 from fatpack.ops.choose.address import Address, Place, find, parse_address
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.laws.rooms import FIXTURES
 
-from fatpack.io.source import BytesSource
+from fatpack.io.sources.memory import BytesSource
 from fatpack.ops.choose.presence import instead
 from fatpack.ops.choose.select import Selector
 from fatpack.scanner import scan

@@ -9,7 +9,8 @@ from tests.laws.rooms import FIXTURES, joined
 
 from fatpack.errors import HostError, Unsupported, UsageError
 from fatpack.hosts import archive
-from fatpack.io.source import BytesSource, View
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 from fatpack.ops.choose.select import Selector
 from fatpack.ops.edit.editor import verify

@@ -14,7 +14,8 @@ from tests.laws.rooms import FIXTURES, joined
 from fatpack import hosts
 from fatpack.errors import HostError
 from fatpack.formats import clang_bundle
-from fatpack.io.source import BytesSource, View
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 from fatpack.ops.choose.select import Selector
 from fatpack.ops.edit.editor import verify

@@ -11,7 +11,8 @@ from fatpack.errors import FormatError, HostError, LimitExceeded, UsageError
 from fatpack.formats.clang_bundle.stored import SectionEntry
 from fatpack.hosts import Site, archive, elf
 from fatpack.io import limits
-from fatpack.io.source import BytesSource, View
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
 from fatpack.ops.choose.select import Selector
 from fatpack.ops.edit.editor import editor, verify
 from fatpack.ops.edit.embed import embed, replace

@@ -11,7 +11,8 @@ from tests.builders import pe as build_pe
 
 from fatpack import hosts
 from fatpack.hosts import Site
-from fatpack.io.source import BytesSource, View
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
 from fatpack.runtime.pointers.pointer import NULL, UNKNOWN, Loaded, Pointer, program
 
 #: (bits, order) → machine, and its types of relocation: base added, whole pointer to a symbol

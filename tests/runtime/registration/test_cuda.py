@@ -13,7 +13,7 @@ from tests.builders.device_elf import device_elf
 from tests.builders.fatbin import entry, fatbin
 from tests.laws.rooms import FIXTURES
 
-from fatpack.io.source import BytesSource
+from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 from fatpack.scanner import Found, scan
 

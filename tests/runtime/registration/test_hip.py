@@ -9,7 +9,7 @@ import pytest
 from tests.builders import elf as build
 from tests.builders import pe as build_pe
 
-from fatpack.io.source import BytesSource
+from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 from fatpack.scanner import Found, scan
 

@@ -13,7 +13,7 @@ from tests.runtime.registration.test_hip import bundle
 from tests.runtime.registration.test_hip import record as hip_record
 
 from fatpack.cli.tools.llvm_offload_binary import llvm_images
-from fatpack.io.source import BytesSource
+from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 from fatpack.scanner import Found, scan
 

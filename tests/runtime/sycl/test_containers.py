@@ -11,7 +11,7 @@ from tests.builders.sycl import SPIR64, SPIR64_GEN, Stored, packed, program, spi
 
 from fatpack.errors import BadValue
 from fatpack.io import limits
-from fatpack.io.source import BytesSource
+from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 from fatpack.scanner import Found, scan
 

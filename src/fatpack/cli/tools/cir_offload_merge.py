@@ -19,7 +19,7 @@ from fatpack.formats.cir.container.parse import check
 from fatpack.formats.cir.words import CURRENT, FORMAT
 from fatpack.formats.clang_bundle.ids.llvm_triple import is_architecture
 from fatpack.io.sink import Batch
-from fatpack.io.source import open_source
+from fatpack.io.sources.opening import open_source
 from fatpack.model import Container, Image, Span
 from fatpack.report.text import printable
 from fatpack.target.triple import is_amdgpu
@@ -28,8 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.io.source import Source, View
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece, Source, View
 
 #: In the order of the help.
 _OPTIONS = (

@@ -17,7 +17,7 @@ from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, image_fro
 from fatpack.formats.offload_binary.layout import EXTENSIONS, MAGIC
 from fatpack.formats.offload_binary.stored import Entry
 from fatpack.io.sink import write_file
-from fatpack.io.source import open_source
+from fatpack.io.sources.opening import open_source
 from fatpack.model import Container, Span
 from fatpack.report.text import printable
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fatpack.formats.offload_binary.image_option import ImageOption
-    from fatpack.io.source import Source, View
-    from fatpack.model import Image, Piece
+    from fatpack.io.source import Piece, Source, View
+    from fatpack.model import Image
 
 _OPTIONS = (
     command_line.Option("archive", "flag", "Write extracted files to a static archive"),
@@ -242,7 +242,7 @@ def _write_archive(output: str, name: bytes, images: Sequence[Image]) -> None:
 
     members = [(name, image.data) for image in images]
     try:
-        pieces = archive.build(members)  # type: ignore[arg-type]  # every parsed image is a View
+        pieces = archive.build(members)
     except (FormatError, Unsupported) as error:
         raise _Failure(str(error)) from error
     write_file(output, pieces, force=True)

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from fatpack.formats.cir.combine.combination import Combination
-    from fatpack.io.source import View
-    from fatpack.model import Container, Image, Label, Piece
+    from fatpack.io.source import Piece, View
+    from fatpack.model import Container, Image, Label
 
 __all__ = [
     "DOC",

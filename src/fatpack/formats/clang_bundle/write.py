@@ -19,13 +19,13 @@ from fatpack.formats.clang_bundle.layout import (
     WRAPPERS,
 )
 from fatpack.io import limits
-from fatpack.io.source import View
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.model import Container, Image, Piece
+    from fatpack.io.source import Piece
+    from fatpack.model import Container, Image
 
 #: LLVM's levels for bundles (clang/lib/Driver/OffloadBundler.cpp); 0 means the same to zstd.
 _ZSTD_LEVEL, _ZLIB_LEVEL = 3, 6
@@ -58,7 +58,7 @@ def write(container: Container) -> Iterator[Piece]:
     if record:
         from fatpack.io.sharing import refuse_shared
 
-        refuse_shared(image.data for image in container.images if isinstance(image.data, View))
+        refuse_shared(image.data for image in container.images)
     yield from _new(container)
 
 

@@ -23,7 +23,8 @@ from fatpack.formats.offload_binary.layout import (
 )
 from fatpack.formats.offload_binary.stored import Entry, Header
 from fatpack.io import limits
-from fatpack.io.source import Derived, InflatedSource, View
+from fatpack.io.source import Derived, View
+from fatpack.io.sources.inflated import InflatedSource
 from fatpack.model import Container, Finding, Image, Span, Target
 
 TYPE_CHECKING = False

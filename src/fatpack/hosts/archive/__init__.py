@@ -38,7 +38,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from fatpack.model import Label, Piece
+    from fatpack.io.source import Piece
+    from fatpack.model import Label
 
 __all__ = ["DOC", "LAYOUTS", "build", "detect", "labels", "locate", "members", "rewrite", "verify"]
 

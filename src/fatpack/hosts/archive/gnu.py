@@ -27,8 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.io.source import View
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece, View
 
 #: When the last header is at this offset or behind, the table of symbols holds 64-bit offsets.
 LARGEST_OFFSET = 1 << 32

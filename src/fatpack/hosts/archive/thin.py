@@ -15,7 +15,8 @@ from fatpack.errors import FormatError
 from fatpack.findings import finding
 from fatpack.hosts.archive.layout import MAGIC_SIZE, THIN
 from fatpack.hosts.archive.members import members
-from fatpack.io.source import Derived, open_source
+from fatpack.io.source import Derived
+from fatpack.io.sources.opening import open_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

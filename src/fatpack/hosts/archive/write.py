@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from fatpack.hosts.archive.members import Member
-    from fatpack.io.source import View
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece, View
 
 #: The first bytes of Mach-O files, both word sizes and byte orders.
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from fatpack.hosts.bitcode.module import DeviceGlobal
-    from fatpack.io.source import View
-    from fatpack.model import Finding, Piece
+    from fatpack.io.source import Piece, View
+    from fatpack.model import Finding
 
 __all__ = ["DOC", "LAYOUTS", "detect", "edit", "embed", "labels", "locate", "remove", "replace"]
 

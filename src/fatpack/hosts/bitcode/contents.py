@@ -5,7 +5,8 @@ from __future__ import annotations
 from fatpack.bitstream import FORMAT, BitReader
 from fatpack.errors import BadValue
 from fatpack.io import limits
-from fatpack.io.source import Derived, InflatedSource, Source, View
+from fatpack.io.source import Derived, Source, View
+from fatpack.io.sources.inflated import InflatedSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

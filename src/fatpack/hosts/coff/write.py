@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 
     from fatpack.hosts.coff.editable import DefinedSymbol
     from fatpack.hosts.coff.read import Row, Section
-    from fatpack.io.source import View
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece, View
 
 #: What clang aligns device code to; its place in the file needs no alignment, but mapped files like it.
 _ALIGN = 8

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from fatpack.hosts import Site
     from fatpack.hosts.elf.editing.append import NewSection
-    from fatpack.io.source import View
-    from fatpack.model import Finding, Label, Piece
+    from fatpack.io.source import Piece, View
+    from fatpack.model import Finding, Label
 
 __all__ = [
     "DOC",

@@ -39,8 +39,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from fatpack.io.source import View
-    from fatpack.model import Label, Piece
+    from fatpack.io.source import Piece, View
+    from fatpack.model import Label
 
 __all__ = ["DOC", "LAYOUTS", "detect", "embed", "labels", "locate", "remove", "replace", "sections"]
 

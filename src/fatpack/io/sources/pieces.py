@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece
 
 
 class PiecesSource(Source):
@@ -42,6 +42,6 @@ class PiecesSource(Source):
             if isinstance(piece, (bytes, bytearray, memoryview)):
                 yield memoryview(piece).cast("B")[start : start + taken]
             else:
-                yield from piece.slice(start, taken).pieces()  # type: ignore[attr-defined]  # Data is a View
+                yield from piece.slice(start, taken).pieces()
             offset += taken
             number += 1

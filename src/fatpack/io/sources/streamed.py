@@ -10,7 +10,7 @@ from bisect import bisect_right
 
 from fatpack.errors import BadValue, FormatError
 from fatpack.io import limits
-from fatpack.io.source import InflatedSource
+from fatpack.io.sources.inflated import InflatedSource
 from fatpack.parallel import read_ahead, thread_count
 
 TYPE_CHECKING = False

@@ -19,7 +19,7 @@ import os
 
 from fatpack import hosts
 from fatpack.errors import UsageError
-from fatpack.io.source import open_source
+from fatpack.io.sources.opening import open_source
 from fatpack.model import Finding
 from fatpack.record import Record
 from fatpack.scanner import host_of
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from fatpack.hosts import Site
-    from fatpack.io.source import Source, View
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece, Source, View
 
 #: Names that an error lists
 _NAMED = 5

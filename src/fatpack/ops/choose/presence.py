@@ -98,7 +98,7 @@ def _values(key: str, rows: Iterable[tuple[str, FoundImage]]) -> Iterator[str]:
 
 def _kernels(image: FoundImage) -> Iterator[str]:
     try:
-        yield from images.kernels(image.data, image.form)  # type: ignore[arg-type]  # every parsed image is a View
+        yield from images.kernels(image.data, image.form)
     except (FormatError, Unsupported):
         return
 

@@ -87,7 +87,7 @@ class Selector(Record):
         except re.error as error:
             raise UsageError(f"--kernel {self.kernel!r} is no regular expression: {error}") from error
         try:
-            names = images.kernels(found.data, found.form)  # type: ignore[arg-type]
+            names = images.kernels(found.data, found.form)
         except (FormatError, Unsupported):  # a damaged symbol table: `inspect` reports it
             return False
         return any(expression.search(name) for name in names)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import TypeVar
 
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece
     from fatpack.ops.choose.select import Selector
     from fatpack.ops.pack.formats import PackOptions
     from fatpack.scanner import FoundImage

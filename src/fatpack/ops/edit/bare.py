@@ -11,8 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.io.source import View
-    from fatpack.model import Image, Piece
+    from fatpack.io.source import Piece, View
+    from fatpack.model import Image
     from fatpack.scanner import Found
 
 #: LIMIT: no loader asks for more than a page, which is what HIP's bundles are aligned to
@@ -98,7 +98,7 @@ def _images(whole: View) -> Iterator[tuple[Image, View | None]]:
 
 def _bytes(whole: View, image: Image) -> View:
     """Return the bytes of an image, as they are stored if nobody can inflate them."""
-    data: View = image.data  # type: ignore[assignment]  # every parsed image is a View
+    data = image.data
     try:
         data.head(0, 1)
     except Unsupported:

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from fatpack.hosts import Editor
     from fatpack.io.sink import Progress
-    from fatpack.io.source import View
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece, View
 
 
 def editor(view: View) -> Editor:

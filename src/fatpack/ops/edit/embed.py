@@ -15,8 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fatpack.io.source import View
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece, View
 
 #: format → the section in which compilers put it
 SECTIONS = {

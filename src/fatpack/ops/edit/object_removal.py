@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from fatpack.hosts import Site
-    from fatpack.io.source import View
-    from fatpack.model import Image, Piece
+    from fatpack.io.source import Piece, View
+    from fatpack.model import Image
 
     Changes = dict[int, Sequence[Piece] | None]
 

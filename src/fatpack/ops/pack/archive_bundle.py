@@ -23,8 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fatpack.io.source import View
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece, View
 
 
 def pack_archive(stored: Sequence[Image]) -> Packed:
@@ -62,7 +61,7 @@ def _bundled(images: Sequence[Image]) -> Sequence[Piece]:
 
 
 def _members(image: Image) -> Iterable[tuple[bytes, View]]:
-    view: View = image.data  # type: ignore[assignment]  # what is packed is a View
+    view = image.data
     name = view.chain[0] if view.chain else "input"
     if host_of(view) != "archive":
         raise UsageError(f"{name} is no archive", hint="--type=a packs archives; other types pack single files")

@@ -105,7 +105,7 @@ def bundle(
 def _doubts(stored: Sequence[Image]) -> list[Finding]:
     findings: list[Finding] = []
     for image in stored:
-        view: View = image.data  # type: ignore[assignment]  # what is packed is a View
+        view = image.data
         if len(view):
             findings += disagreements(image, images.recognise(view))
         view.source.rest()

@@ -38,7 +38,7 @@ def host_object(stored: Sequence[Image]) -> View | None:
     """Return the image of the host if it is an object file that can hold the others as sections."""
     for image in stored:
         if image.target.offload == "host":
-            view: View = image.data  # type: ignore[assignment]
+            view = image.data
             return view if host_of(view) in ("elf", "coff") else None
     return None
 

@@ -180,7 +180,7 @@ def _doubts(stored: Sequence[Image]) -> Iterator[Finding]:
     for image in stored:
         # What was read from a container was looked at when it was read.
         if image.record is None:
-            view: View = image.data  # type: ignore[assignment]  # what is packed is a View
+            view = image.data
             yield from disagreements(image, images.recognise(view))
             view.source.rest()
 

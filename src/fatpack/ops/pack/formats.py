@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.errors import UsageError
 from fatpack.formats.offload_binary.image_option import image_from
-from fatpack.io.source import open_source
+from fatpack.io.sources.opening import open_source
 from fatpack.ops.pack.offload_binary import pack_offload_binary
 from fatpack.record import Record
 

@@ -13,8 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.io.source import View
-    from fatpack.model import Finding, Image, Piece
+    from fatpack.io.source import Piece
+    from fatpack.model import Finding, Image
 
 
 def pack_offload_binary(
@@ -38,7 +38,7 @@ def pack_offload_binary(
         pieces += formats.room(FORMAT).write(Container(FORMAT, version, group, Span(0, 0), attrs=attrs))
     findings: list[Finding] = []
     for image in stored:
-        view: View = image.data  # type: ignore[assignment]
+        view = image.data
         findings += disagreements(image, images.recognise(view))
         view.source.rest()
     return Packed(tuple(pieces), tuple(findings))

@@ -8,8 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fatpack.io.source import View
-    from fatpack.model import Finding, Piece
+    from fatpack.io.source import Piece, View
+    from fatpack.model import Finding
 
 
 class Packed(Record):

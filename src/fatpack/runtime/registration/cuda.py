@@ -92,8 +92,7 @@ def _has_nothing(view: View, start: int) -> bool:
     """Return whether the fat binary at an absolute offset has no kernel or variable to register, in cubins only."""
     images = formats.room(_FATBIN).parse(view, start - view.start).images
     return bool(images) and not any(
-        image.form != "cubin" or image.compression or _has_symbols(image.data)  # type: ignore[arg-type]
-        for image in images
+        image.form != "cubin" or image.compression or _has_symbols(image.data) for image in images
     )
 
 

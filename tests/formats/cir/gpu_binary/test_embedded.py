@@ -13,7 +13,7 @@ from fatpack.formats.cir.gpu_binary.embedded import DeviceBinary, device_binarie
 from fatpack.formats.cir.gpu_binary.find import binaries_in
 from fatpack.formats.cir.modules.outline import Outliner
 from fatpack.formats.cir.text.strings import escaped
-from fatpack.io.source import BytesSource
+from fatpack.io.sources.memory import BytesSource
 
 DATA = b"\x50\xed\x55\xba" + bytes(range(256)) + b'\\"}{//'
 

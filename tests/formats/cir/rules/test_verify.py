@@ -9,7 +9,7 @@ from fatpack.errors import FormatError
 from fatpack.formats import cir
 from fatpack.formats.cir.container.from_text import MOST_FINDINGS
 from fatpack.formats.cir.rules import verify
-from fatpack.io.source import BytesSource
+from fatpack.io.sources.memory import BytesSource
 from fatpack.scanner import Found, scan
 
 OP = "'builtin.module' op "

@@ -20,7 +20,7 @@ from fatpack.formats.clang_bundle.compressed.stream_end import stream_end
 from fatpack.formats.clang_bundle.layout import WRAPPERS
 from fatpack.formats.clang_bundle.stored import Wrapper
 from fatpack.io import limits
-from fatpack.io.source import InflatedSource
+from fatpack.io.sources.inflated import InflatedSource
 from fatpack.model import Container, Finding, Span
 from fatpack.scanner import Found, scan
 

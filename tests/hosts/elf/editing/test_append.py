@@ -12,7 +12,8 @@ from fatpack.errors import BadValue, FatpackError, HostError, Truncated, UsageEr
 from fatpack.hosts import Site, elf
 from fatpack.hosts.elf.editing.append import NewSection, embed_sections
 from fatpack.hosts.elf.reading.read import ElfFile, Section
-from fatpack.io.source import BytesSource, View
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
 
 FIXTURES = sorted((Path(__file__).parents[3] / "fixtures" / "elf").glob("*.o"))
 KINDS = [(32, "little"), (32, "big"), (64, "little"), (64, "big")]

@@ -11,7 +11,8 @@ from fatpack.cli.tools.clang_offload_bundler.unbundling import image
 from fatpack.errors import FatpackError
 from fatpack.formats.clang_bundle.ids.bundle_id import first_conflict_llvm22
 from fatpack.formats.clang_bundle.ids.member_name import member_name
-from fatpack.io.source import BytesSource, open_source
+from fatpack.io.sources.memory import BytesSource
+from fatpack.io.sources.opening import open_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
 
     from fatpack.cli.tools.clang_offload_bundler.settings import Settings
     from fatpack.hosts import Site
-    from fatpack.io.source import View
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece, View
 
 
 def unbundle_archive(settings: Settings) -> None:

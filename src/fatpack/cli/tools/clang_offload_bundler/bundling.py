@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fatpack.cli.tools.clang_offload_bundler.settings import Settings
-    from fatpack.io.source import Source, View
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece, Source, View
 
 #: zstd takes higher levels for its highest, and lower ones for its lowest.
 _LEVELS = (-131072, 22)
@@ -55,7 +54,7 @@ def bundle(settings: Settings) -> None:
 
 
 def _opened(name: str, sources: list[Source]) -> View:
-    from fatpack.io.source import open_source
+    from fatpack.io.sources.opening import open_source
 
     sources.append(open_source(name, resting=True))
     sources[-1].rest()

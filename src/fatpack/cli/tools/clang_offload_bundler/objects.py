@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from fatpack.formats.clang_bundle.sections.fat_object import Part
     from fatpack.hosts.coff.read import CoffObject
-    from fatpack.io.source import View
-    from fatpack.model import Finding, Piece
+    from fatpack.io.source import Piece, View
+    from fatpack.model import Finding
 
 #: What precedes the bundle ID in the name of a section.
 PREFIX = "__CLANG_OFFLOAD_BUNDLE__"

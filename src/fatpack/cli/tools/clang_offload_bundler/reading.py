@@ -94,7 +94,7 @@ def _binary(view: View) -> Entries:
     from fatpack.formats.clang_bundle.plain.hash_order import listed
 
     container = parse_binary(view, 0, Faults(), is_inflated=view.source.is_streamed)
-    found = [Entry(image.attrs["id"], image.data) for image in container.images]  # type: ignore[arg-type]
+    found = [Entry(image.attrs["id"], image.data) for image in container.images]
     order = listed([entry.id.encode("utf-8", "surrogateescape") for entry in found])
     return Entries(tuple(found[at] for at in order), _damage(container.findings))
 

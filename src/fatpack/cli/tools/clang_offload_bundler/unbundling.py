@@ -8,7 +8,7 @@ from fatpack.cli.tools.clang_offload_bundler import objects, reading
 from fatpack.cli.tools.clang_offload_bundler.settings import Refusal
 from fatpack.cli.tools.clang_offload_bundler.targets import Matcher, is_host, stored_ids
 from fatpack.errors import FormatError
-from fatpack.io.source import open_source
+from fatpack.io.sources.opening import open_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from fatpack.cli.tools.clang_offload_bundler.reading import Entries, Entry
     from fatpack.cli.tools.clang_offload_bundler.settings import Settings
-    from fatpack.io.source import View
-    from fatpack.model import Finding, Piece
+    from fatpack.io.source import Piece, View
+    from fatpack.model import Finding
 
 
 def list_ids(settings: Settings) -> None:

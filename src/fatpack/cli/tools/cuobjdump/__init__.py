@@ -65,7 +65,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
 def _run(name: str, request: Request) -> int:
     from fatpack.cli.tools.cuobjdump.output import Ended, Output
     from fatpack.errors import UsageError
-    from fatpack.io.source import open_source
+    from fatpack.io.sources.opening import open_source
 
     output = Output(name, request.path)
     try:

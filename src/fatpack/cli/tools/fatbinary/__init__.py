@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fatpack.cli.tools.nvidia_command_line import Given
-    from fatpack.io.source import Source
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece, Source
 
 _MODES = ("default", "size", "speed", "balance", "none")
 _HOSTS = ("linux", "mac", "windows")

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece
 
 #: Numbers in a row, and rows that are written at a time.
 _ROW, _ROWS = 4, 2048

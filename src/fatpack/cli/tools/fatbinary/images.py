@@ -6,7 +6,7 @@ from fatpack import magics
 from fatpack.elf import CUDA, header
 from fatpack.errors import UsageError
 from fatpack.formats.cuda_fatbin.writing.ptx_text import version_of
-from fatpack.io.source import open_source
+from fatpack.io.sources.opening import open_source
 from fatpack.model import Image, Target
 
 TYPE_CHECKING = False

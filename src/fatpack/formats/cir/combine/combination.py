@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from fatpack.formats.cir.combine.records import Key
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece
 
 
 #: form → the attributes that mark the outermost module as a container

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fatpack.formats.cir.modules.stored import Module, Outline
     from fatpack.formats.cir.text.header import Attr
     from fatpack.formats.cir.words import Form
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece
 
     _Item: TypeAlias = tuple[bytes, bytes, Iterator[Piece] | None]
     """An attribute: its name, how the name is spelled, and the pieces of its value."""

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from fatpack.formats.cir.modules.stored import Outline
-    from fatpack.io.source import View
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece, View
 
 DIALECT_RESOURCES = b"dialect_resources"
 #: The group whose keys are used as ``dense_resource<key>``; how other dialects use theirs is their own syntax.

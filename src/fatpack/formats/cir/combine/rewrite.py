@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.formats.cir.combine.records import Key
-    from fatpack.io.source import View
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece, View
 
 
 class Renames:

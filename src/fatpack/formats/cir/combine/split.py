@@ -16,7 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from fatpack.model import Image, Piece
+    from fatpack.io.source import Piece
+    from fatpack.model import Image
 
 
 def split(image: Image) -> Iterator[Piece]:

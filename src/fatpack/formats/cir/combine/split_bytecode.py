@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from fatpack.formats.cir.bytecode.operations import Node
     from fatpack.formats.cir.bytecode.tables import File
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece
 
 _ONE_OPERATION = b"\x05"
 _PADDING = b"\xcb"

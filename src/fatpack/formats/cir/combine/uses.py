@@ -11,7 +11,7 @@ import re
 
 from fatpack.formats.cir.text.comments import Comments
 from fatpack.formats.cir.text.window import MARGIN, Text
-from fatpack.io.source import BytesSource
+from fatpack.io.sources.memory import BytesSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

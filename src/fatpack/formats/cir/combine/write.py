@@ -12,7 +12,6 @@ from fatpack.formats.cir.modules.roles import containers
 from fatpack.formats.cir.modules.stored import Bytecode, BytecodeModule, Nested, OffloadModule, Stored
 from fatpack.formats.cir.text.faults import fault
 from fatpack.formats.cir.words import CONTAINER, CURRENT, FORMS, PROTOTYPE, PROTOTYPE_MAP
-from fatpack.io.source import BytesSource, View
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +19,8 @@ if TYPE_CHECKING:
 
     from fatpack.formats.cir.modules.stored import Module, Outline
     from fatpack.formats.cir.text.header import Attr
-    from fatpack.model import Container, Image, Piece
+    from fatpack.io.source import Piece
+    from fatpack.model import Container, Image
 
 _TO_TEXT = "convert it to text first: cir-opt in.cirbc -o in.cir"
 
@@ -133,12 +133,8 @@ def _id(image: Image) -> str | None:
     return spelling
 
 
-def _view(image: Image) -> View:
-    return image.data if isinstance(image.data, View) else BytesSource(image.data.tobytes()).view()
-
-
 def _refuse_bytecode(image: Image) -> None:
-    if isinstance(image.record, BytecodeModule) or is_bytecode(_view(image)):
+    if isinstance(image.record, BytecodeModule) or is_bytecode(image.data):
         raise Unsupported("MLIR bytecode cannot be combined", hint=_TO_TEXT, chain=image.span.source)
 
 
@@ -151,7 +147,7 @@ def _text_of(image: Image) -> tuple[Outline, Module | None]:
         return record.outline, record.module
     if isinstance(record, OffloadModule):
         raise Unsupported("AMD's offload.module representation cannot be combined")
-    view = _view(image)
+    view = image.data
     outline = Outliner(view).outline()
     if outline.damage:
         raise outline.damage

@@ -16,7 +16,8 @@ from fatpack.formats.cir.text.strings import unescaped_view
 from fatpack.formats.cir.text.window import Text
 from fatpack.formats.cir.words import DEVICE_BINARY
 from fatpack.io import limits
-from fatpack.io.source import Derived, InflatedSource, View
+from fatpack.io.source import Derived, View
+from fatpack.io.sources.inflated import InflatedSource
 from fatpack.record import Record
 
 TYPE_CHECKING = False

@@ -8,7 +8,8 @@ from __future__ import annotations
 from fatpack.codec import beginning, decompress
 from fatpack.errors import hexadecimal
 from fatpack.formats.clang_bundle.layout import FORMAT
-from fatpack.io.source import Derived, InflatedSource
+from fatpack.io.source import Derived
+from fatpack.io.sources.inflated import InflatedSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -21,7 +21,8 @@ from fatpack.formats.clang_bundle.plain.binary import parse_binary
 from fatpack.formats.clang_bundle.plain.text import find_comment, parse_text
 from fatpack.formats.clang_bundle.stored import Bundle, Text, Wrapper
 from fatpack.io import limits
-from fatpack.io.source import Derived, InflatedSource
+from fatpack.io.source import Derived
+from fatpack.io.sources.inflated import InflatedSource
 from fatpack.io.sources.streamed import StreamedSource
 from fatpack.model import Container
 from fatpack.record import Record

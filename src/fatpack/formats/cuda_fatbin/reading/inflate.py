@@ -13,7 +13,8 @@ from fatpack.errors import FatpackError, FormatError, LimitExceeded, Unsupported
 from fatpack.formats.cuda_fatbin.layout import ALIGN, ENTRY, FLAG_OBFUSCATED, FORMAT, TEXTS, method_of
 from fatpack.formats.cuda_fatbin.reading.faults import fault
 from fatpack.formats.cuda_fatbin.reading.frame import HEAD_SIZE, content_size, is_of
-from fatpack.io.source import Derived, InflatedSource, Source, View
+from fatpack.io.source import Derived, Source, View
+from fatpack.io.sources.inflated import InflatedSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.io.source import View
-    from fatpack.model import Image, Piece
+    from fatpack.io.source import Piece, View
+    from fatpack.model import Image
 
 
 class Contents(Record):
@@ -26,7 +26,7 @@ class Contents(Record):
 
 def contents_of(image: Image, kind: int, sm: int, *, is_64_bit: bool, minifies: bool) -> Contents:
     """Return what a new entry of that kind takes from its image. Raises UsageError if the image is something else."""
-    data: View = image.data  # type: ignore[assignment]
+    data = image.data
     if kind in TEXTS:
         # What NVRTC hands out ends in a NUL, and fatbinary compresses that of a file along with its own.
         text = data.tobytes().rstrip(b"\0")

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from fatpack.formats.cuda_fatbin.writing.styles import Style
-    from fatpack.io.source import View
-    from fatpack.model import Image, Piece
+    from fatpack.io.source import Piece, View
+    from fatpack.model import Image
 
 #: The flags that a target and attributes decide.
 _LABEL = FLAG_64_BIT | FLAG_DEBUG | HOST_MASK | FLAG_ACCELERATED | FLAG_FAMILY
@@ -117,7 +117,7 @@ def draft_of(image: Image, style: Style) -> Draft:
     if flags & FLAG_OBFUSCATED or image.attrs.get("obfuscated"):
         raise UsageError("nothing but NVIDIA's tools can obfuscate an image", hint="leave out the attr obfuscated")
     contents = contents_of(image, kind, sm, is_64_bit=bool(flags & FLAG_64_BIT), minifies=style.minifies)
-    source = image.data.source  # type: ignore[attr-defined]  # Data is a View
+    source = image.data.source
     if source.is_file:
         source.rest()
     area = area.replace(compat=contents.compat)
@@ -208,7 +208,7 @@ def _parts(pieces: Iterable[Piece]) -> Iterator[bytes | bytearray | memoryview]:
         if isinstance(piece, (bytes, bytearray, memoryview)):
             yield piece
             continue
-        source = piece.source  # type: ignore[attr-defined]  # Data is a View
+        source = piece.source
         if source.is_file:
             yield from piece.pieces()
             source.rest()

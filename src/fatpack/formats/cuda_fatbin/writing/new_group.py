@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from fatpack.formats.cuda_fatbin.writing.styles import Style
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece
 
 _SHARED = FLAG_64_BIT | FLAG_DEBUG | HOST_MASK
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from fatpack.formats.cuda_fatbin.writing.new_entry import Draft
     from fatpack.formats.cuda_fatbin.writing.styles import Style
-    from fatpack.model import Container, Image, Piece
+    from fatpack.io.source import Piece
+    from fatpack.model import Container, Image
 
 
 def write(container: Container) -> Iterator[Piece]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fatpack.hosts.coff.read import CoffObject
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece
 
 #: What stays of the flags of a section that is told others, and what every section gets
 _ALIGN_FLAGS, _READ = 0x00F00000, 0x40000000

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fatpack.hosts.coff.read import CoffObject, Row
-    from fatpack.io.source import View
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece, View
 
 #: A count field with this value, and a flag, says that the first relocation holds the count.
 ESCAPED_COUNT = 0xFFFF

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from fatpack.hosts.coff.objcopy.model import Model
     from fatpack.hosts.coff.objcopy.sections import Part
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece
 
 _SHORT_NAME = 8
 _CODE = 0x20

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fatpack.hosts.elf.editing.editable import Row
-    from fatpack.io.source import View
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece, View
 
 #: LIMIT: the largest alignment of a new section; larger ones only add padding (compilers ask for 8 and 4096).
 LARGEST_ALIGN = 1 << 16

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from fatpack.hosts.elf.reading.read import Section
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece
 
     Row: TypeAlias = tuple[int, ...]
     """A section header as a tuple, in the order of its layout."""

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from fatpack.hosts.elf.editing.editable import EditableFile, Row
-    from fatpack.io.source import View
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece, View
 
     Changes: TypeAlias = Mapping[int, Sequence[Piece] | None]
     """Section index → new contents, None for a section that goes."""

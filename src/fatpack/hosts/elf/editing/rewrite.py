@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from fatpack.hosts.elf.editing.placement import Changes
     from fatpack.hosts.elf.editing.references import DefinedSymbol
-    from fatpack.io.source import View
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece, View
 
 
 def edit(view: View, changes: Changes) -> list[Piece]:

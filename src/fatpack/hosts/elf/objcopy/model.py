@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fatpack.hosts.elf.reading.read import ElfFile
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece
 
 #: Section flags that llvm-objcopy keeps when it is told others: what the contents are (compressed, grouped, ordered,
 #: thread-local, info is a section), and what belongs to systems (0x0ff00000) and processors (0xf0000000).

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece
 
 
 class Layer(Record):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from fatpack.errors import BadValue
     from fatpack.hosts.elf.objcopy.segments import Segment
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece
 
 #: What a section is to llvm-objcopy
 DATA, COMPRESSED, STRINGS, SYMBOLS, INDICES, RELOCATIONS, LOADED_RELOCATIONS, GROUP, ADDED = range(9)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fatpack.hosts.elf.objcopy.model import Model
-    from fatpack.model import Piece
+    from fatpack.io.source import Piece
 
 _INDEX = 4
 

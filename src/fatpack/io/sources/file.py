@@ -1,0 +1,145 @@
+"""Files as sources, read at the places that somebody asks for."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from fatpack.errors import Truncated
+from fatpack.io import limits
+from fatpack.io.source import READ_AHEAD, Source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: LIMIT: so many pages are kept: those of one bundle with its images, or of a cubin with its tables.
+_PAGES = 32
+
+#: LIMIT: so many runs of zeros are remembered: those between the images of a container are asked for again and again.
+_RUNS = 32
+
+
+class FileSource(Source):
+    """A regular file, read with ``pread``: its size is taken once, when it is opened.
+
+    With ``path`` it can be closed between uses (:meth:`rest`), so that one command may read more files than a
+    process may have open.
+    """
+
+    is_file = True
+
+    def __init__(self, fd: int, name: str, *, owned: bool = True, path: str | None = None) -> None:
+        status = os.fstat(fd)
+        self.name = name
+        self.size = self.present = status.st_size
+        self._identity = (status.st_dev, status.st_ino, status.st_size)
+        self._fd = fd
+        self._owned = owned
+        self._path = path
+        #: number of a page → its bytes, which never change: threads may read at once
+        self._pages: dict[int, bytes] = {}
+        #: start of zeros → first byte behind them
+        self._zeros: dict[int, int] = {}
+
+    @property
+    def is_concurrent(self) -> bool:  # type: ignore[override]  # resting closes the file for all
+        """Whether several threads may read at once: not a file that is closed between uses."""
+        return self._path is None
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return ``size`` bytes at ``offset``, from the pages read lately if they hold them."""
+        number = offset // READ_AHEAD
+        start = offset - number * READ_AHEAD
+        page = self._pages.get(number)
+        if page is not None and start + size <= len(page):
+            return page[start : start + size]
+        if size > READ_AHEAD or (start and size == READ_AHEAD):
+            return self._pread(offset, size)
+        if page is None:
+            page = self._page(number)
+        part = page[start : start + size]
+        return part if len(part) == size else part + self.read(offset + len(part), size - len(part))
+
+    def _page(self, number: int) -> bytes:
+        """Return a page, and keep it for the reads after this; the last one of the file may be short."""
+        offset = number * READ_AHEAD
+        page = self._pread(offset, min(READ_AHEAD, self.size - offset))
+        if len(self._pages) >= _PAGES:
+            self._pages.clear()
+        self._pages[number] = page
+        return page
+
+    def _pread(self, offset: int, size: int) -> bytes:
+        fd = self.fileno()
+        data = os.pread(fd, size, offset)
+        while len(data) < size:
+            more = os.pread(fd, size - len(data), offset + len(data))
+            if not more:
+                raise self._changed(size, len(data), offset)
+            data += more
+        return data
+
+    def _changed(self, needed: int, left: int, offset: int) -> Truncated:
+        return Truncated(
+            needed=needed, left=left, offset=offset, field="file changed while reading", chain=(self.name,)
+        )
+
+    def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
+        """Yield the range in pieces of ``limits.CHUNK`` bytes, all in one reused buffer."""
+        buffer = memoryview(bytearray(min(size, limits.CHUNK)))
+        while size:
+            part = buffer[: min(size, len(buffer))]
+            count = os.preadv(self.fileno(), [part], offset)
+            if not count:
+                raise self._changed(size, 0, offset)
+            yield part[:count]
+            offset += count
+            size -= count
+
+    def skip_zeros(self, start: int, end: int) -> int:
+        """Return the first offset from ``start`` on that holds something else than zero, at most ``end``."""
+        found = self._zeros.get(start)
+        if found is None:
+            found = super().skip_zeros(start, end)
+            if found < end:
+                if len(self._zeros) >= _RUNS:
+                    self._zeros.clear()
+                self._zeros[start] = found
+        return min(found, end)
+
+    def skip_hole(self, start: int, end: int) -> int:
+        """Return where the next data of a sparse file is, at most ``end``."""
+        if start >= end or not hasattr(os, "SEEK_DATA"):
+            return start
+        try:
+            return min(os.lseek(self.fileno(), start, os.SEEK_DATA), end)
+        except OSError as error:
+            # ENXIO: nothing but a hole up to the end of the file; anything else: a file system that cannot tell.
+            return end if error.errno == errno.ENXIO else start
+
+    def fileno(self) -> int:
+        """Return the descriptor, opening the file again if it rests."""
+        if self._fd < 0:
+            if self._path is None:
+                raise ValueError(f"{self.name} is closed")
+            self._fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            status = os.fstat(self._fd)
+            if (status.st_dev, status.st_ino, status.st_size) != self._identity:
+                raise self._changed(self.size, status.st_size, 0)
+        return self._fd
+
+    def rest(self) -> None:
+        """Close the file if it can be opened again, and forget its pages: one command may have thousands of files."""
+        if self._path is not None and self._fd >= 0:
+            self._pages.clear()
+            os.close(self._fd)
+            self._fd = -1
+
+    def close(self) -> None:
+        """Close the file, unless the caller opened it."""
+        super().close()
+        if self._owned and self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+        self._path = None

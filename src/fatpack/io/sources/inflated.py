@@ -1,0 +1,111 @@
+"""What a decompressor makes of stored bytes, as a source: inflated when it is read, and let go of again."""
+
+from __future__ import annotations
+
+from fatpack.errors import BadValue
+from fatpack.io.source import Source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from typing_extensions import Buffer
+
+
+class InflatedSource(Source):
+    """Bytes that come out of a decompressor when they are first read.
+
+    They stay in memory until :meth:`rest`, or until so much else was inflated from the same ``origin`` (the source
+    that holds the compressed bytes) that ``limits.INFLATED_KEPT`` is reached; the next read inflates them again.
+    ``data`` are the bytes, if they are at hand already. ``stream`` yields them in pieces, which costs a reader that
+    needs them only once ``piece_size`` bytes of memory at a time.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        inflate: Callable[[], Buffer],
+        name: str = "",
+        *,
+        present: int,
+        origin: Source | None = None,
+        data: Buffer | None = None,
+        stream: Callable[[], Iterator[bytes | bytearray]] | None = None,
+        piece_size: int | None = None,
+    ) -> None:
+        self.name = name
+        self.size = size
+        self.present = present
+        self._inflate = inflate
+        self._once = stream
+        self._piece_size = size if piece_size is None else piece_size
+        self._origin = origin
+        self._data: memoryview | None = None
+        if data is not None:
+            self._take(data)
+
+    def _checked(self, inflated: Buffer) -> memoryview:
+        data = memoryview(inflated).cast("B")
+        if len(data) != self.size:
+            raise self._other_size(str(len(data)))
+        return data
+
+    def _other_size(self, found: str) -> BadValue:
+        return BadValue("inflated size differs", expected=str(self.size), found=found, chain=(self.name,))
+
+    def _take(self, inflated: Buffer) -> memoryview:
+        self._data = data = self._checked(inflated)
+        if self._origin is not None:
+            self._origin.keep(self)
+        return data
+
+    def _bytes(self) -> memoryview:
+        return self._take(self._inflate()) if self._data is None else self._data
+
+    @property
+    def is_at_hand(self) -> bool:  # type: ignore[override]  # of all other sources it never changes
+        """Whether the bytes are in memory."""
+        return self._data is not None
+
+    def rest(self) -> None:
+        """Let the inflated bytes go, and what was inflated from them."""
+        self._data = None
+        self.let_go()
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return a copy of ``size`` inflated bytes at ``offset``."""
+        return bytes(self._bytes()[offset : offset + size])
+
+    def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
+        """Yield the range as one view of the inflated bytes."""
+        if size:
+            yield self._bytes()[offset : offset + size]
+
+    @property
+    def is_concurrent(self) -> bool:  # type: ignore[override]  # it is what the origin is
+        """Whether several threads may each read another source of the same origin, once."""
+        return self._origin is not None and self._origin.is_at_hand and self._origin.is_concurrent
+
+    def _is_passing(self, offset: int, size: int) -> bool:
+        """Return whether a range is everything, and has to be inflated: a part of it is kept for those of the rest."""
+        return self._data is None and not offset and size == self.size
+
+    def once(self, offset: int, size: int) -> Iterator[memoryview]:
+        """Yield the range; if it is everything, in the pieces in which it is inflated, and nothing is kept."""
+        if not self._is_passing(offset, size):
+            yield from self.pieces(offset, size)
+            return
+        if self._once is None:
+            yield self._checked(self._inflate())
+            return
+        for piece in self._once():
+            if len(piece) > size:
+                raise self._other_size(f"more than {self.size}")
+            size -= len(piece)
+            yield memoryview(piece)
+        if size:
+            raise self._other_size(str(self.size - size))
+
+    def once_size(self, offset: int, size: int) -> int:
+        """Return the bytes that are inflated at a time."""
+        return self._piece_size if self._is_passing(offset, size) else size

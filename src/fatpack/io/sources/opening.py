@@ -1,0 +1,86 @@
+"""Opening what a caller names or hands over: a path, standard input, bytes or a binary file."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from fatpack.errors import UsageError
+from fatpack.io import limits
+from fatpack.io.sources.file import FileSource
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO, TypeAlias
+
+    from typing_extensions import Buffer
+
+    from fatpack.io.source import Source
+
+    Input: TypeAlias = str | os.PathLike[str] | Buffer | BinaryIO
+    """What every public function accepts as input: a path ("-" is standard input), bytes, or a binary file."""
+
+
+def open_source(data: Input, *, name: str = "", resting: bool = False) -> Source:
+    """Return a source for a path, ``"-"`` (standard input), a buffer or a binary file object.
+
+    A path must be a readable file; a pipe or terminal is spooled to an unnamed temporary file first. A file object
+    stays the caller's to close; its position is ignored if it is a regular file. ``resting`` files given by path are
+    closed between uses. Raises ``OSError`` as the system does, ``IsADirectoryError`` for a directory.
+    """
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return _in_memory(data, name)
+    if isinstance(data, (str, os.PathLike)):
+        path = os.fspath(data)
+        if "\0" in path:
+            raise UsageError("a path cannot contain a NUL character")
+        if path == "-":
+            return _from_descriptor(0, name or "<stdin>", owned=False)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return _from_descriptor(fd, name or path, owned=True, path=path if resting else None)
+    if hasattr(data, "read") and hasattr(data, "fileno"):
+        try:
+            fd = data.fileno()
+        except (OSError, AttributeError):  # a file object in memory
+            return _in_memory(data.read(), name)
+        return _from_descriptor(fd, name or str(getattr(data, "name", "")), owned=False)
+    try:
+        return _in_memory(data, name)
+    except TypeError:
+        raise UsageError(f"cannot read from {type(data).__name__}: give a path, bytes or a binary file") from None
+
+
+def _in_memory(data: Buffer, name: str) -> Source:
+    from fatpack.io.sources.memory import BytesSource
+
+    return BytesSource(data, name)
+
+
+def _from_descriptor(fd: int, name: str, *, owned: bool, path: str | None = None) -> Source:
+    mode = os.fstat(fd).st_mode
+    if stat.S_ISREG(mode):
+        return FileSource(fd, name, owned=owned, path=path)
+    try:
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+        is_device = stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not os.isatty(fd))
+        if is_device:
+            if stat.S_ISBLK(mode) or os.read(fd, 1):
+                raise UsageError(f"{name} is a device", hint="give a file or a pipe; a device may never end")
+            return _in_memory(b"", name)  # /dev/null, which compilers give where there is no host code
+        return FileSource(_spool(fd), name)
+    finally:
+        if owned:
+            os.close(fd)
+
+
+def _spool(fd: int) -> int:
+    """Copy a pipe into an unnamed temporary file and return that file's descriptor: memory stays bounded."""
+    import tempfile
+
+    with tempfile.TemporaryFile() as spool:
+        while block := os.read(fd, limits.CHUNK):
+            spool.write(block)
+        spool.flush()
+        return os.dup(spool.fileno())
