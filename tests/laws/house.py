@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2] / "src" / "fatpack"
 
 #: The order of the rooms, lowest first: a module imports only from its own room and from levels below it.
 LEVELS = [
-    {"record"},
+    {"interruption", "record"},
     {"errors", "magics"},
     {"doc", "parallel"},
     {"io"},

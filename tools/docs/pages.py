@@ -74,7 +74,8 @@ EXIT_CODES = [
     ["3", "malformed input: what is intact was handled all the same"],
     ["4", "unsupported: the bytes may be right, this version cannot do it"],
     ["5", "input or output error: missing file, no permission, disk full"],
-    ["130, 141", "interrupted with Ctrl-C; the reader of a pipe went away"],
+    ["129, 130, 143", "stopped by SIGHUP, Ctrl-C or SIGTERM; no unfinished file is left"],
+    ["141", "the reader of a pipe went away"],
 ]
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import sys
 
+from fatpack.interruption import Signals, remove_unfinished
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,11 +18,16 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code (the table is in ``docs/cli.md``)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    _open_closed_streams()
-    return guarded(lambda: _run(arguments))
+    with Signals() as signals:
+        try:
+            return guarded(lambda: _run(arguments))
+        except KeyboardInterrupt:
+            remove_unfinished()
+            return signals.exit_code
 
 
 def _run(arguments: list[str]) -> int:
+    _open_closed_streams()
     if arguments == ["--version"]:
         return _version()
     if arguments[:1] == ["tool"]:
@@ -70,8 +77,6 @@ def guarded(command: Callable[[], int]) -> int:
         # The reader is gone (``| head``): say nothing, and keep the interpreter from flushing into the closed pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 141
-    except KeyboardInterrupt:
-        return 130
     except (FatpackError, OSError) as error:
         from fatpack.report.problems import exit_code, message
 

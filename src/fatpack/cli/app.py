@@ -32,11 +32,11 @@ class LazyGroup(click.Group):
     """A group whose commands live in modules of their names under ``fatpack.cli``."""
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command; take a closed pipe past click's own handling of it."""
+        """Run the command; take a closed pipe and a signal past click's own handling of them."""
         try:
             return super().invoke(ctx)
-        except BrokenPipeError as error:
-            raise ClosedPipe from error
+        except (BrokenPipeError, KeyboardInterrupt) as error:
+            raise PastClick(error) from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the command names in the order of the documentation."""
@@ -69,8 +69,15 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
-class ClosedPipe(Exception):
-    """The reader of our output went away. click would exit with 1, which means findings here."""
+class PastClick(Exception):
+    """The reader of our output went away, or a signal came.
+
+    click would exit with 1, which means findings here, and print an empty line.
+    """
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__()
+        self.cause = cause
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -109,8 +116,8 @@ def run(arguments: Sequence[str]) -> int:
     """Run the command line and return its exit code."""
     try:
         code = group.main(expand(arguments), prog_name="fatpack", standalone_mode=False)
-    except ClosedPipe as error:
-        raise BrokenPipeError from error
+    except PastClick as error:
+        raise error.cause from None
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return USAGE
@@ -123,6 +130,6 @@ def run(arguments: Sequence[str]) -> int:
         return USAGE
     except click.exceptions.Exit as error:
         return error.exit_code
-    except click.Abort:
-        return 130
+    except click.Abort as error:
+        raise KeyboardInterrupt from error  # what it was before click took it
     return code if isinstance(code, int) else 0

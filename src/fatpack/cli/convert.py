@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from fatpack.cli.options import (
@@ -13,6 +15,7 @@ from fatpack.cli.options import (
     say,
     selector,
     selector_options,
+    tell_abandoned,
     warn,
 )
 from fatpack.cli.packing import PACKING_KEYS, chosen_packing, packing_options
@@ -89,6 +92,7 @@ def command(file: str, output: str | None, lossy: bool, deep: bool, force: bool,
         if target == "-":
             write_pieces(1, pieces)
             return FINE
+        tell_abandoned(os.path.dirname(target), quiet=quiet)
         meter = Meter(sum(map(len, pieces)), f"writing {target}", quiet=quiet)
         try:
             size = write_file(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
-from fatpack.cli.options import Meter, check_name, force_option, say
+from fatpack.cli.options import Meter, check_name, force_option, say, tell_abandoned
 from fatpack.errors import UsageError
 from fatpack.io.sink import write_pieces
 from fatpack.ops.edit.editor import write_edited
@@ -67,6 +69,7 @@ def write_result(
             say(line, quiet=quiet)
         return FINE
     target = path if output is None else output
+    tell_abandoned(os.path.dirname(target), quiet=quiet)
     meter = Meter(len(host), f"writing {target}", quiet=quiet)
     try:
         size = write_edited(host, pieces, target, force=force, in_place=in_place, inputs=inputs, progress=meter)

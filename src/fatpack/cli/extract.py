@@ -15,6 +15,7 @@ from fatpack.cli.options import (
     say,
     selector,
     selector_options,
+    tell_abandoned,
     warn,
 )
 from fatpack.errors import FormatError, Unsupported, UsageError, shortened
@@ -189,6 +190,8 @@ def _write(
 ) -> int:
     """Write the plan; return the exit code: images may be lost to damage, or be what nobody can inflate."""
     lost: list[tuple[Extract, FormatError | Unsupported]] = []
+    if output != "-":
+        tell_abandoned(os.path.dirname(output) if output is not None else directory or "", quiet=quiet)
     meter = Meter(sum(item.size for item in plan), "extracting", quiet=quiet)
     if output is None:
         try:

@@ -9,7 +9,7 @@ import click
 
 from fatpack.errors import UsageError
 from fatpack.ops.choose.select import Selector
-from fatpack.report.text import printable
+from fatpack.report.text import count, printable, size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,6 +82,26 @@ def warn(findings: Iterable[Finding], *, quiet: bool = False) -> None:
         lines.append(f"fatpack: {'note' if item.severity == 'note' else 'warning'} {item.code}: {place}{item.text}")
     for line in dict.fromkeys(lines):
         say(line, quiet=quiet)
+
+
+#: So many files of killed runs are named.
+_NAMED = 4
+
+
+def tell_abandoned(folder: str, *, quiet: bool = False) -> None:
+    """Say which temporary files killed runs left in the folder of an output, and what removes them."""
+    from fatpack.io.abandoned import abandoned
+
+    found = [] if quiet else abandoned(folder)
+    if found:
+        from shlex import quote
+
+        total = size_words(sum(size for _, size in found))
+        names = " ".join(quote(path if path.startswith("/") else f"./{path}") for path, _ in found[:_NAMED])
+        say(
+            f"fatpack: note: {folder or 'this folder'} has {count(len(found), 'unfinished file')} of runs that were "
+            f"killed ({total}); no command uses {'it' if len(found) == 1 else 'them'} any more: rm {names}"
+        )
 
 
 class Meter:

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 import click
 
-from fatpack.cli.options import Meter, check_name, force_option, quiet_option, say, warn
+from fatpack.cli.options import Meter, check_name, force_option, quiet_option, say, tell_abandoned, warn
 from fatpack.cli.packing import chosen_packing, packing_options
 from fatpack.errors import UsageError
 from fatpack.formats.cir.words import FORMS as CIR_FORMS
@@ -96,6 +96,8 @@ def command(
             return 0
         check_name(output)
         target = _default_name(options, host, chosen.extension) if output is None else output
+        if target != "-":
+            tell_abandoned(os.path.dirname(target), quiet=quiet)
         meter = Meter(sum(map(len, packed.pieces)), f"packing into {target}", quiet=quiet)
         try:
             inputs = [image.data for image in stored]

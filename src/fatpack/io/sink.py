@@ -1,8 +1,9 @@
 """Output: the only module that writes files.
 
 A file appears under its name only when it is complete: pieces go to a temporary file beside it, the result is
-verified if the caller can, and a rename puts it in place. A failure removes the temporary file and leaves
-everything else as it was. Views of files are copied by the kernel.
+verified if the caller can, and a rename puts it in place. A failure, a signal too, removes the temporary file and
+leaves everything else as it was. At no moment can anybody open it who could not open the file it replaces. Views of
+files are copied by the kernel.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import errno
 import os
 import stat
 
+from fatpack import interruption
 from fatpack.errors import UsageError
 from fatpack.io import limits
 from fatpack.io.source import View
@@ -20,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from fatpack.io.identity import Identity
     from fatpack.io.source import Piece
 
     Progress = Callable[[int], None]
@@ -30,6 +33,9 @@ KERNEL_CHUNK = 64 << 20
 
 #: Kernels copy within pages of this size, or larger ones that are multiples of it.
 _PAGE = 4096
+
+#: What temporary files are called: the first, something that no other run has, and the second.
+TEMPORARY = (".fatpack.", ".part")
 
 _CANNOT_COPY = {errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF, errno.EPERM, errno.ETXTBSY}
 
@@ -76,6 +82,7 @@ def write_pieces(fd: int, pieces: Iterable[Piece], progress: Progress | None = N
 def _write_all(fd: int, data: bytes | bytearray | memoryview) -> None:
     rest = memoryview(data).cast("B")
     while rest:
+        interruption.check()
         rest = rest[os.write(fd, rest) :]
 
 
@@ -88,6 +95,7 @@ def _copy_range(source: int, view: View, fd: int, progress: Progress | None) -> 
     at, left = view.start, len(view)
     try:
         while left and _lines_up(at, fd):
+            interruption.check()
             count = os.copy_file_range(source, fd, min(left, KERNEL_CHUNK), at)
             if not count:
                 break  # the file shrank; the loop below finds out
@@ -120,6 +128,7 @@ def write_file(
     *,
     force: bool = False,
     mode: int | None = None,
+    like: Identity | None = None,
     inputs: Iterable[View] = (),
     verify: Callable[[View], None] | None = None,
     progress: Progress | None = None,
@@ -128,23 +137,24 @@ def write_file(
 
     An existing ``path`` is refused unless ``force``. ``inputs`` are views whose files must not be overwritten in any
     case; an edit in place passes none, and is safe because the rename happens after everything was read. ``mode``
-    are the permission bits (default: those of the file replaced, else 0666 less the umask). ``verify`` sees the
-    complete file before it gets its name and may raise. A replaced file is synced to disk first, since it may be
-    somebody's only copy. Raises UsageError, ``FileExistsError``, ``OSError``, and what ``verify`` raises.
+    are the permission bits (default: those of the file replaced, else 0666 less the umask), ``like`` all that a file is
+    beside its bytes. ``verify`` sees the complete file before it gets its name and may raise. A replaced file is synced
+    to disk first, since it may be somebody's only copy. Raises UsageError, ``FileExistsError``, ``OSError``, and what
+    ``verify`` raises.
     """
     path = os.fspath(path)
     old = _existing(path, force, inputs)
     if old is not None and not stat.S_ISREG(old.st_mode):
         # A device or a pipe (/dev/null, /dev/stdout): there is nothing to rename over.
         return _write_special(path, pieces, progress)
-    path, temporary, size = _stage(path, pieces, old, mode, verify, progress, sync=old is not None)
+    path, staged, size = _stage(path, pieces, old, mode, like, verify, progress, sync=old is not None)
     try:
         if force:
-            os.replace(temporary, path)
+            _rename(staged, path)
         else:
-            _publish(temporary, path)
+            _publish(staged, path)
     except BaseException:
-        _remove(temporary)
+        _remove(staged)
         raise
     return size
 
@@ -169,8 +179,8 @@ class Batch:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for _path, temporary in self._staged:
-            _remove(temporary)
+        for _path, staged in self._staged:
+            _remove(staged)
         self._staged.clear()
 
     def add(self, path: str, pieces: Iterable[Piece], *, mode: int | None = None) -> None:
@@ -179,8 +189,8 @@ class Batch:
         if path == "-" or (old is not None and not stat.S_ISREG(old.st_mode)):
             self._special.append((path, list(pieces)))
             return
-        path, temporary, _ = _stage(path, pieces, old, mode)
-        self._staged.append((path, temporary))
+        path, staged, _ = _stage(path, pieces, old, mode)
+        self._staged.append((path, staged))
 
     def publish(self) -> None:
         """Give all files their names; of two with one name the later stays."""
@@ -190,8 +200,8 @@ class Batch:
             else:
                 _write_special(path, pieces, None)
         while self._staged:
-            path, temporary = self._staged[0]
-            os.replace(temporary, path)
+            path, staged = self._staged[0]
+            _rename(staged, path)
             del self._staged[0]
 
 
@@ -200,6 +210,7 @@ def _stage(
     pieces: Iterable[Piece],
     old: os.stat_result | None,
     mode: int | None,
+    like: Identity | None = None,
     verify: Callable[[View], None] | None = None,
     progress: Progress | None = None,
     *,
@@ -209,28 +220,33 @@ def _stage(
     if old is not None:
         path = os.path.realpath(path)  # a symbolic link stays; the file it names is replaced
         mode = stat.S_IMODE(old.st_mode) if mode is None else mode
-    temporary, fd = _create_beside(path)
+    # What replaces a file is for nobody while it is written: that file may be secret.
+    staged, fd = _create_beside(path, 0 if old is not None else 0o666 if mode is None else mode)
     try:
         try:
             size = write_pieces(fd, pieces, progress)
-            if mode is not None:
-                os.fchmod(fd, mode)
             if verify is not None:
                 verify(FileSource(fd, path, owned=False).view())
+            if like is not None:
+                from fatpack.io.identity import give
+
+                give(fd, like, path)
+            elif mode is not None:
+                os.fchmod(fd, mode)
             if sync:
                 os.fsync(fd)
         finally:
             os.close(fd)
     except OSError as error:
-        _remove(temporary)
+        _remove(staged)
         if error.filename is None:  # a full disk does not say which
             raise type(error)(error.errno, error.strerror, path) from error
         raise
     except BaseException:
         # Also on Ctrl-C: no half-written file may stay behind.
-        _remove(temporary)
+        _remove(staged)
         raise
-    return path, temporary, size
+    return path, staged, size
 
 
 def _existing(path: str, force: bool, inputs: Iterable[View]) -> os.stat_result | None:
@@ -261,33 +277,46 @@ def refuse_inputs(path: str, inputs: Iterable[View]) -> None:
         raise UsageError(f"{path} is an input of this command", hint="choose another output")
 
 
-def _publish(temporary: str, path: str) -> None:
+def _publish(staged: str, path: str) -> None:
     """Give the file its name unless somebody else took it meanwhile; hard links fail then, renames would not."""
     try:
-        os.link(temporary, path)
+        os.link(staged, path)
     except FileExistsError as error:
         raise FileExistsError(error.errno, error.strerror, path) from None
     except OSError:
-        os.replace(temporary, path)  # a file system without hard links
+        _rename(staged, path)  # a file system without hard links
     else:
-        os.unlink(temporary)
+        _remove(staged)
 
 
-def _create_beside(path: str) -> tuple[str, int]:
-    """Create a new file in the directory of ``path``, with the permissions a new file gets."""
+def _create_beside(path: str, mode: int) -> tuple[str, int]:
+    """Create a new file in the directory of ``path``; return its name and a descriptor for reading and writing."""
     if not path:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-    folder = os.path.dirname(path)
-    for attempt in range(100):
-        temporary = os.path.join(folder, f".fatpack.{os.getpid():x}.{attempt}.part")
-        try:
-            return temporary, os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        except FileExistsError:
-            continue
-        except OSError as error:
-            # The user asked for `path`; the temporary name would only confuse.
-            raise type(error)(error.errno, error.strerror, path) from None
-    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), temporary)
+    temporary = os.path.join(os.path.dirname(path), os.urandom(8).hex().join(TEMPORARY))
+    # Noted before it exists: a signal may come right after it does. The name is no other run's.
+    interruption.unfinished.add(temporary)
+    try:
+        return temporary, os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    except OSError as error:
+        interruption.unfinished.discard(temporary)
+        # The user asked for `path`; the temporary name would only confuse.
+        raise type(error)(error.errno, error.strerror, path) from None
+
+
+def _remove(temporary: str) -> None:
+    """Remove a temporary file, if it is still there."""
+    try:
+        os.unlink(temporary)
+    except FileNotFoundError:
+        pass
+    interruption.unfinished.discard(temporary)
+
+
+def _rename(temporary: str, path: str) -> None:
+    """Give a temporary file its name; what had that name is replaced."""
+    os.replace(temporary, path)
+    interruption.unfinished.discard(temporary)
 
 
 def _write_special(path: str, pieces: Iterable[Piece], progress: Progress | None) -> int:
@@ -303,13 +332,6 @@ def _write_special(path: str, pieces: Iterable[Piece], progress: Progress | None
 def _same_file(view: View, status: os.stat_result) -> bool:
     fd = view.source.fileno()
     return fd is not None and os.path.samestat(os.fstat(fd), status)
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass
 
 
 def file_mode(view: View) -> int | None:
