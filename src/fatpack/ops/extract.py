@@ -1,7 +1,7 @@
 """Extracting: selected images, whole containers or plain byte ranges → files.
 
 A stored name never decides where anything is written: file names are made from the input's own name, triple and arch
-with everything but harmless characters replaced. All names are checked before the first byte is written.
+with unsafe characters replaced. All names are checked before the first byte is written.
 """
 
 from __future__ import annotations
@@ -152,13 +152,13 @@ def write_plan(
     force: bool = False,
     inputs: Sequence[View] = (),
     progress: Progress | None = None,
-    lost: list[tuple[Extract, FormatError | Unsupported]] | None = None,
+    unreadable: list[tuple[Extract, FormatError | Unsupported]] | None = None,
 ) -> list[str]:
     """Write everything into ``directory`` (made if missing); return the paths in order.
 
     Nothing is written if any file exists already and ``force`` is not given, if two would get one name, or if one is a
     file of ``inputs``: names come from the archive, and could be its own. What lies in a damaged stream raises
-    FormatError, what nobody can inflate Unsupported; with ``lost`` it is added there, and all else is written.
+    FormatError, what nobody can inflate Unsupported; with ``unreadable`` it is added there, and all else is written.
     """
     paths = _checked_paths(plan, directory, inputs, force=force)
     if directory:
@@ -172,9 +172,9 @@ def write_plan(
             try:
                 next(iter(sizes))
             except (FormatError, Unsupported) as error:
-                if lost is None:
+                if unreadable is None:
                     raise
-                lost.append((item, error))
+                unreadable.append((item, error))
             else:
                 written.append(path)
     return written

@@ -1,0 +1,249 @@
+"""What ``fatpack extract`` does, in three steps: a request is checked, a plan is made of it, the plan is run."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from fatpack.cli.options import Meter, check_name, say, selector, tell_abandoned, warn
+from fatpack.errors import FormatError, Unsupported, UsageError, shortened
+from fatpack.io.sink import write_file, write_pieces
+from fatpack.model import Finding
+from fatpack.ops.choose.presence import instead, unseen
+from fatpack.ops.choose.select import Selector, choices, present_ids
+from fatpack.ops.extract import Extract, origins, plan_archive, plan_containers, plan_images, write_plan
+from fatpack.ops.verify import CONTENT_CODES, Verification, verify
+from fatpack.record import Record
+from fatpack.report.problems import FINDINGS, FINE, MALFORMED
+from fatpack.report.text import printable, size_words
+from fatpack.scanner import Found
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any, Self
+
+    from fatpack.io.source import View
+
+
+class Request(Record):
+    """What the user asks for: the options of the command, with the selectors as one value."""
+
+    file: str
+    output: str | None
+    directory: str | None
+    containers: bool
+    archive: bool
+    allow_missing: bool
+    dry_run: bool
+    deep: bool
+    force: bool
+    quiet: bool
+    selector: Selector
+
+    @classmethod
+    def of(cls, options: dict[str, Any]) -> Self:
+        """Return the request that the options of the command make. Raises UsageError if they exclude each other."""
+        own = {name: value for name, value in options.items() if name in cls._fields}
+        selectors = {name: value for name, value in options.items() if name not in cls._fields}
+        request = cls(**own, selector=selector(selectors))
+        check_name(request.output)
+        if request.directory == "":
+            raise UsageError("the directory has no name", hint='"." is the current one')
+        if request.output is not None and request.directory is not None:
+            raise UsageError("-o and -d exclude each other", hint="-o names one file, -d a directory for many")
+        if request.archive and (request.output is None or request.containers):
+            raise UsageError("--archive makes one file of images", hint="name it with -o, and leave out --containers")
+        return request
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether every image of the file is to be written."""
+        return self.selector.is_empty() and not self.containers and not self.dry_run
+
+
+class Plan(Record):
+    """What to write for a request, from the items of a scan; ``reason`` says why there is nothing to write."""
+
+    items: tuple[Found | Finding, ...]
+    extracts: tuple[Extract, ...] = ()
+    reason: str = ""
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether a part of the file cannot be read."""
+        return any(isinstance(item, Finding) and item.severity == "error" for item in self.items)
+
+
+def report_problems(request: Request, items: Sequence[Found | Finding]) -> None:
+    """Print what of the file is damaged, and what was not read."""
+    errors = (item for item in items if isinstance(item, Finding) and item.severity == "error")
+    for item in errors:
+        _report(request.file, item)
+    warn(unseen(items), quiet=request.quiet)
+
+
+def make_plan(request: Request, items: tuple[Found | Finding, ...], name: str) -> Plan:
+    """Return what to write; files are named after ``name``. What the bundle IDs of the request mean is printed."""
+    missing_ids = _choose(request, items) if request.selector.id else []
+    extracts: list[Extract] = []
+    if not missing_ids or request.allow_missing:
+        extracts = (plan_containers if request.containers else plan_images)(items, request.selector, name)
+    plan = Plan(items, tuple(extracts))
+    if extracts:
+        return plan.replace(extracts=(plan_archive(items, request.selector, name),)) if request.archive else plan
+    if not request.allow_missing or plan.is_damaged:
+        return plan.replace(reason=_nothing(request, items, missing_ids))
+    # A build step that asks with --allow-missing expects the file to be there afterwards, if with no content.
+    return plan.replace(extracts=(Extract("", (), "no image"),)) if request.output is not None else plan
+
+
+def run(request: Request, plan: Plan, file: View, checks: Verification) -> int:
+    """Write what is planned, print what was written and what is wrong with it, and return the exit code.
+
+    ``file`` is never written over. ``checks`` runs already if everything is to be written.
+    """
+    if plan.reason:
+        say(f"fatpack: {request.file}: {plan.reason}", quiet=request.quiet and not plan.is_damaged)
+        return MALFORMED if plan.is_damaged else FINDINGS
+    if request.output is not None:
+        _check_one(plan.extracts, file)
+    if request.dry_run:
+        names = (os.path.join(request.directory or "", item.name) for item in plan.extracts)
+        paths = [request.output or name for name in names]
+        _print(paths, plan.extracts, quiet=request.quiet)
+        return _outcome(request, plan, FINE, _doubts(plan))
+    if request.output != "-":
+        folder = request.directory or "" if request.output is None else os.path.dirname(request.output)
+        tell_abandoned(folder, quiet=request.quiet)
+    code = _write_many(request, plan, file) if request.output is None else _write_one(request, plan, file)
+    # Small compressed content was checked when it was read: what was found then is reported with the rest.
+    used = origins(plan.items, plan.extracts)
+    checked = [item for found in used for item in found.container.findings if item.code in CONTENT_CODES]
+    wrong = [*_doubts(plan), *checked, *(checks.findings() if request.is_everything else verify(used))]
+    return _outcome(request, plan, code, wrong)
+
+
+def extract_range(request: Request, data: View) -> int:
+    """Write the bytes that an address names, and return the exit code."""
+    if request.containers or request.dry_run or request.directory is not None or not request.selector.is_empty():
+        hint = "leave out selectors, --containers, --dry-run and -d"
+        raise UsageError("an address names its bytes already", hint=hint)
+    if request.output is None:
+        raise UsageError("an address needs an output", hint='name it with -o; "-" is stdout')
+    if request.output == "-":
+        write_pieces(1, [data])
+    else:
+        write_file(request.output, [data], force=request.force, inputs=[data])
+    return FINE
+
+
+def _choose(request: Request, items: Sequence[Found | Finding]) -> list[str]:
+    """Print which images the bundle IDs mean, and return the IDs that mean none."""
+    from fatpack.ops.choose.by_id import missing
+
+    chosen = choices(items, request.selector)
+    for choice in chosen:
+        say(choice.text, quiet=request.quiet)
+    return missing(chosen, request.selector.ids)
+
+
+def _nothing(request: Request, items: Sequence[Found | Finding], missing_ids: Sequence[str]) -> str:
+    """Return why nothing is written, and what there is instead."""
+    if missing_ids:
+        from fatpack.ops.choose.by_id import reason
+
+        ids = present_ids(items)
+        what = f"no image for the bundle ID {' nor '.join(missing_ids)}{reason(missing_ids)}"
+        present = f"present are {', '.join(ids)}" if ids else ""
+    else:
+        asked = f" that match {request.selector.describe()}" if not request.selector.is_empty() else ""
+        what = f"no {'containers' if request.containers else 'images'}{asked}"
+        present = instead(items, request.selector)
+    return shortened(f"{what}; {present}" if present else what)
+
+
+def _check_one(extracts: Sequence[Extract], file: View) -> None:
+    """Raise UsageError if there is more than -o takes."""
+    if len(extracts) > 1:
+        named = "; ".join(item.what for item in extracts[:4])
+        more = f"; and {len(extracts) - 4} more" if len(extracts) > 4 else ""
+        raise UsageError(
+            f"{file.chain[0]}: {len(extracts)} images match, and -o takes one: {named}{more}",
+            hint="select one with --arch, --form, or --container and --index, or give -d DIR",
+        )
+
+
+def _write_many(request: Request, plan: Plan, file: View) -> int:
+    """Write files into the directory; return the exit code: images may be damaged, or be what nobody can inflate."""
+    unreadable: list[tuple[Extract, FormatError | Unsupported]] = []
+    meter = Meter(sum(item.size for item in plan.extracts), "extracting", quiet=request.quiet)
+    try:
+        paths = write_plan(
+            plan.extracts,
+            request.directory or "",
+            force=request.force,
+            inputs=[file],
+            progress=meter,
+            unreadable=unreadable,
+        )
+    finally:
+        meter.finish()
+    for item, error in unreadable:
+        if isinstance(error, Unsupported):
+            say(f"fatpack: left out: {item.what}: {error.problem}", quiet=request.quiet)
+        else:
+            say(f"fatpack: error FP1001: {item.what}: {error.describe()}")
+    left_out = {id(item) for item, _ in unreadable}
+    _print(paths, (item for item in plan.extracts if id(item) not in left_out), quiet=request.quiet)
+    return max([FINE, *(MALFORMED if isinstance(error, FormatError) else FINDINGS for _, error in unreadable)])
+
+
+def _write_one(request: Request, plan: Plan, file: View) -> int:
+    """Write the one image, container or archive where -o says."""
+    (item,) = plan.extracts
+    output = request.output or "-"
+    if output == "-":
+        write_pieces(1, item.pieces)
+        return FINE
+    meter = Meter(item.size, "extracting", quiet=request.quiet)
+    try:
+        write_file(output, item.pieces, force=request.force, inputs=[file, *item.views], progress=meter)
+    finally:
+        meter.finish()
+    say(f"wrote {output}: {item.what}, {size_words(item.size)}", quiet=request.quiet)
+    return FINE
+
+
+def _print(paths: Iterable[str], extracts: Iterable[Extract], *, quiet: bool) -> None:
+    """Print what goes where: scripts read the paths."""
+    for path, item in zip(paths, extracts, strict=True):
+        click.echo(printable(f"{path}  {item.what}, {size_words(item.size)}") if not quiet else path)
+
+
+def _doubts(plan: Plan) -> list[Finding]:
+    """Return the warnings about the very bytes that are written: several images glued together, or one cut short."""
+    written = {view.span() for item in plan.extracts for view in item.views}
+    doubts = [item for item in plan.items if isinstance(item, Finding) and item.severity == "warning"]
+    # A container that is written as it is stored was not looked into for that.
+    whole = {item.container.span for item in plan.items if isinstance(item, Found)} & written
+    containers = (found for found in origins(plan.items, plan.extracts) if found.container.span not in whole)
+    inside = (item for found in containers for image in found.images for item in image.inside)
+    cut = [item for item in inside if isinstance(item, Finding) and item.code == "FP1104"]
+    return [item for item in (*doubts, *cut) if item.span in written]
+
+
+def _outcome(request: Request, plan: Plan, code: int, wrong: Sequence[Finding]) -> int:
+    """Print what is wrong with images and with the content of compressed bundles, and return the exit code."""
+    wrong = [item for item in wrong if item.severity != "note"]
+    for item in wrong:
+        _report(request.file, item)
+    if plan.is_damaged or any(item.severity == "error" for item in wrong):
+        return MALFORMED
+    return max(code, FINDINGS if wrong else FINE)
+
+
+def _report(file: str, item: Finding) -> None:
+    """Print a finding about the file."""
+    say(f"fatpack: {item.severity} {item.code}: {file} at {item.span.start:#x}: {item.text}")
