@@ -90,7 +90,7 @@ def test_the_plain_listing_is_the_table(fatpack: Fatpack, monkeypatch: pytest.Mo
     monkeypatch.setattr(read, "inflated", counting)
     ran = fatpack("inspect", "lib.hipfb")
     assert ran.code == 0
-    assert "4 images, zstd (-v looks inside)" in ran.out
+    assert "4 images, zstd (--inflate looks inside)" in ran.out
     rows = [line.split() for line in ran.out.splitlines()[2:]]
     assert [row[:5] for row in rows] == [
         ["0.0", "host", "x86_64-unknown-linux-gnu", "-", "empty"],
@@ -100,7 +100,7 @@ def test_the_plain_listing_is_the_table(fatpack: Fatpack, monkeypatch: pytest.Mo
 
 
 @pytest.mark.usefixtures("bundle")
-@pytest.mark.parametrize("option", ["-v", "--kernels", "--verify"])
+@pytest.mark.parametrize("option", ["--inflate", "--kernels", "--verify", "--one-program"])
 def test_options_that_need_the_images_look_at_them(fatpack: Fatpack, option: str) -> None:
     ran = fatpack("inspect", option, "lib.hipfb")
     assert ran.code == 1  # two of the code objects are not for the processor they are stored for
@@ -110,8 +110,19 @@ def test_options_that_need_the_images_look_at_them(fatpack: Fatpack, option: str
 
 
 @pytest.mark.usefixtures("bundle")
-def test_json_always_has_the_kernels(fatpack: Fatpack) -> None:
+@pytest.mark.parametrize(("reading", "code"), [((), 0), (("--inflate",), 1), (("--kernels",), 1)])
+def test_the_exit_code_follows_from_what_is_read_and_not_from_how_it_is_shown(
+    fatpack: Fatpack, reading: tuple[str, ...], code: int
+) -> None:
+    shown = ((), ("-v",), ("-vv",), ("--json",), ("-v", "--json"))
+    assert [fatpack("inspect", *reading, *how, "lib.hipfb").code for how in shown] == [code] * len(shown)
+
+
+@pytest.mark.usefixtures("bundle")
+def test_json_has_the_kernels_of_what_is_inflated(fatpack: Fatpack) -> None:
     (record,) = json.loads(fatpack("inspect", "--json", "lib.hipfb").out)["files"]
+    assert record["containers"][0]["is_inflated"] is False
+    (record,) = json.loads(fatpack("inspect", "--json", "--inflate", "lib.hipfb").out)["files"]
     (container,) = record["containers"]
     assert "is_inflated" not in container
     assert [item["form"] for item in container["images"]] == ["empty", *["code-object"] * 3]

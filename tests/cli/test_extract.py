@@ -70,6 +70,9 @@ def test_a_dry_run_says_what_would_be_written_and_writes_nothing(folder: Path, f
         (["--container", "1", "--index", "0"], ["sm_90.1.cubin"]),
         (["--container", "1", "--index", "1"], []),
         (["--arch", "sm_80", "--arch", "sm_90", "--form=cubin"], ["sm_80.0.cubin", "sm_90.1.cubin"]),
+        (["--arch", "sm_80,sm_90", "--form", "cubin"], ["sm_80.0.cubin", "sm_90.1.cubin"]),
+        (["--arch", "!sm_80,!sm_9?"], []),
+        (["--arch", "sm_80", "--form", "ptx,spirv"], ["sm_80.2.ptx"]),
         (["--arch", "gfx*"], []),
     ],
     ids=" ".join,
@@ -80,6 +83,14 @@ def test_selectors(folder: Path, fatpack: Fatpack, selection: list[str], expecte
     assert ran.code == (0 if expected else 1)
     names = sorted(os.listdir("out")) if expected else []
     assert names == [f"fat-nvptx64-nvidia-cuda-{name}" for name in expected]
+
+
+@pytest.mark.parametrize("value", ["", "sm_80,", ",sm_80", "sm_80,,sm_90"])
+def test_an_empty_pattern_is_a_mistake(folder: Path, fatpack: Fatpack, value: str) -> None:
+    """A script's unset variable must not mean images without an architecture."""
+    ran = fatpack("extract", "pkg.bin", "--arch", value, "--dry-run")
+    assert (ran.code, ran.out) == (2, "")
+    assert "a pattern is empty" in ran.err
 
 
 def test_a_processor_without_features_finds_target_ids(folder: Path, fatpack: Fatpack) -> None:

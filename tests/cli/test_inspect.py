@@ -12,6 +12,7 @@ import pytest
 from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
+from fatpack.report.schema import text as schema_text
 from tools import golden
 
 Fatpack = Callable[..., Ran]
@@ -107,16 +108,25 @@ def test_fixtures_are_described_as_recorded(path: Path) -> None:
 @cache
 def _validator() -> jsonschema.Validator:
     """Return what checks the shipped schema and then documents: the schema takes longer."""
-    schema = json.loads(_schema())
+    schema = json.loads(schema_text("inspect"))
     kind = jsonschema.validators.validator_for(schema)
     kind.check_schema(schema)
     return kind(schema)
 
 
-def _schema() -> str:
-    from fatpack.report.schema import text
-
-    return text()
+@pytest.mark.parametrize(
+    ("arguments", "title"),
+    [
+        (["inspect"], "fatpack.inspect/1"),
+        (["inspect", "--json", "pkg.bin"], "fatpack.inspect/1"),
+        (["inspect", "--by", "arch"], "fatpack.sums/1"),
+        (["inspect", "--by", "kernel", "--json", "pkg.bin"], "fatpack.sums/1"),
+        (["targets"], "fatpack.targets/1"),
+    ],
+)
+def test_the_schema_is_that_of_this_output(folder: Path, fatpack: Fatpack, arguments: list[str], title: str) -> None:
+    ran = fatpack(*arguments, "--schema")
+    assert (ran.code, json.loads(ran.out)["title"]) == (0, title)
 
 
 def test_bytes_shows_every_field(folder: Path, fatpack: Fatpack) -> None:

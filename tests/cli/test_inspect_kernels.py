@@ -102,7 +102,7 @@ def test_verbose_names_the_tools_too(fatpack: Fatpack) -> None:
 )
 def test_json_has_the_facts_in_the_order_of_the_names(name: str, fatpack: Fatpack) -> None:
     document = json.loads(fatpack("inspect", "--json", "--kernels", FIXTURES / name).out)
-    jsonschema.validate(document, json.loads(schema_text()))
+    jsonschema.validate(document, json.loads(schema_text("inspect")))
     image = document["files"][0]["image"]
     assert [kernel["name"] for kernel in image["kernel_facts"]] == image["kernels"]
     assert {tuple(kernel) for kernel in image["kernel_facts"]} == {Kernel._fields}
@@ -110,7 +110,7 @@ def test_json_has_the_facts_in_the_order_of_the_names(name: str, fatpack: Fatpac
 
 def test_json_of_a_container_has_them_per_image(fatpack: Fatpack) -> None:
     document = json.loads(fatpack("inspect", "--json", "--kernels", FIXTURES / "elf" / "clang-22-hip.o").out)
-    jsonschema.validate(document, json.loads(schema_text()))
+    jsonschema.validate(document, json.loads(schema_text("inspect")))
     host, first, _ = document["files"][0]["containers"][0]["images"]
     assert (host["kernel_facts"], host["made_by"]) == ([], [])
     (kernel,) = first["kernel_facts"]
@@ -119,7 +119,7 @@ def test_json_of_a_container_has_them_per_image(fatpack: Fatpack) -> None:
 
 
 def test_the_schema_describes_every_fact() -> None:
-    described = json.loads(schema_text())["$defs"]["kernel"]
+    described = json.loads(schema_text("inspect"))["$defs"]["kernel"]
     assert tuple(described["properties"]) == tuple(described["required"]) == Kernel._fields
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
@@ -99,6 +100,11 @@ def test_json_of_a_name_holds_values_and_where_it_runs() -> None:
 
 def test_json_without_a_name_holds_every_name() -> None:
     assert [target["given"] for target in record_of()["targets"]] == vocabulary().names()
+
+
+@pytest.mark.parametrize("arguments", [(), ("sm_90a", "tahiti", "amdgcn-amd-amdhsa", "pvc")])
+def test_json_fits_its_schema(arguments: tuple[str, ...]) -> None:
+    jsonschema.validate(record_of(*arguments), json.loads(output_of("--schema")))
 
 
 def test_json_of_a_name_without_vendor_has_null() -> None:

@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import jsonschema
 import pytest
 from tests.laws.rooms import FIXTURES, view_of
 
 from fatpack import codec
 from fatpack.cli import main
 from fatpack.formats.cuda_fatbin.reading import inflate
+from fatpack.hosts import archive
+from fatpack.io.sources.pieces import PiecesSource
 from fatpack.report.inspection import inspection
-from fatpack.report.sums import sums, table
+from fatpack.report.schema import text as schema_text
+from fatpack.report.sums import KEYS, sums, table
 
 PLAIN = FIXTURES / "offload_binary" / "llvm-22-four.bin"
 COMPRESSED = FIXTURES / "clang_bundle" / "llvm-22-v3-zstd.bundle"
@@ -33,55 +38,122 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 def image(arch: str, size: int, stored: int | None, kernels: tuple[str, ...] = (), **more: object) -> dict[str, object]:
     facts = [{"name": name, "size": 10 * number} for number, name in enumerate(kernels, 1)]
     facts_and_size = {"size": size, "stored_size": stored, "kernels": list(kernels), "kernel_facts": facts}
-    return {"arch": arch, "triple": "t", "containers": [], "compression": None, **facts_and_size, **more}
+    label = {"arch": arch, "triple": "t", "offload": "cuda", "form": "cubin"}
+    return {**label, "containers": [], "compression": None, **facts_and_size, **more}
 
 
 def container(size: int, *images: dict[str, object]) -> dict[str, object]:
     return {"size": size, "member": None, "images": list(images)}
 
 
+def file(path: str, *containers: dict[str, object], **more: object) -> dict[str, Any]:
+    return {"path": path, "size": 1000, "image": None, "containers": list(containers), **more}
+
+
 def test_images_of_an_arch_are_added_over_all_files() -> None:
     files = [
-        {"path": "one", "containers": [container(100, image("a", 30, 20), image("b", 60, 60))]},
-        {"path": "two", "containers": [container(10, image("a", 5, 5))]},
+        file("one", container(100, image("a", 30, 20), image("b", 60, 60))),
+        file("two", container(10, image("a", 5, 5))),
     ]
-    result = sums(files, "arch")  # type: ignore[arg-type]
-    assert [(row["key"], row["images"], row["stored_size"], row["size"]) for row in result["rows"]] == [
+    result = sums(files, ["arch"])
+    assert [(row["arch"], row["images"], row["stored_size"], row["size"]) for row in result["rows"]] == [
         ("b", 1, 60, 60),
         ("a", 2, 25, 35),
     ]
     assert (result["total"]["stored_size"], result["total"]["size"]) == (85, 95)
-    assert [row["key"] for row in sums(files, "file")["rows"]] == ["one", "two"]  # type: ignore[arg-type]
+    assert [row["file"] for row in sums(files, ["file"])["rows"]] == ["one", "two"]
+
+
+def test_forms_of_one_arch_are_counted_separately() -> None:
+    result = sums([file("one", container(90, image("a", 30, 30), image("a", 50, 50, form="ptx")))], ["arch"])
+    assert [(row["arch"], row["form"], row["images"]) for row in result["rows"]] == [("a", "ptx", 1), ("a", "cubin", 1)]
+    assert [line.split()[-2:] for line in table(result)][1:] == [["a", "ptx"], ["a", "cubin"], ["B", "total"]]
+
+
+def test_several_keys_make_a_row_for_each_of_their_combinations() -> None:
+    files = [
+        file("one", container(100, image("a", 30, 20), image("b", 60, 60))),
+        file("two", container(10, image("a", 5, 5))),
+    ]
+    result = sums(files, ["arch", "file"])
+    assert [(row["arch"], row["file"], row["stored_size"]) for row in result["rows"]] == [
+        ("b", "one", 60),
+        ("a", "one", 20),
+        ("a", "two", 5),
+    ]
+    assert list(result["rows"][0])[:3] == ["arch", "form", "file"]
+    assert list(sums(files, ["file", "arch"])["rows"][0])[:3] == ["file", "arch", "form"]
+
+
+def test_the_empty_entry_of_the_host_is_no_image() -> None:
+    host = image("", 0, 0, triple="x86_64", offload="host", form="empty")
+    code = image("", 7, 7, triple="x86_64", offload="host", form="object")
+    result = sums([file("one", container(100, host, image("a", 30, 30), code))], ["arch"])
+    assert [(row["arch"], row["images"]) for row in result["rows"]] == [("a", 1), ("x86_64", 1)]
+    assert result["total"]["images"] == 2
 
 
 def test_a_compressed_container_is_shared_out_by_inflated_size() -> None:
-    files = [{"path": "one", "containers": [container(40, image("a", 300, None), image("b", 100, None))]}]
-    result = sums(files, "arch")  # type: ignore[arg-type]
-    assert {row["key"]: row["stored_size"] for row in result["rows"]} == {"a": 30, "b": 10}
+    files = [file("one", container(40, image("a", 300, None), image("b", 100, None)))]
+    result = sums(files, ["arch"])
+    assert {row["arch"]: row["stored_size"] for row in result["rows"]} == {"a": 30, "b": 10}
 
 
 def test_what_holds_containers_is_not_counted_itself() -> None:
     inner = container(80, image("x", 40, 40), image("y", 30, 30))
     outer = image("wrapped", 80, 20, containers=[inner], compression="zstd")
-    result = sums([{"path": "one", "containers": [container(100, outer)]}], "arch")
-    assert {row["key"]: (row["stored_size"], row["size"]) for row in result["rows"]} == {"x": (11, 40), "y": (8, 30)}
+    result = sums([file("one", container(100, outer))], ["arch"])
+    assert {row["arch"]: (row["stored_size"], row["size"]) for row in result["rows"]} == {"x": (11, 40), "y": (8, 30)}
 
 
 def test_kernels_are_ordered_by_their_code() -> None:
-    files = [{"path": "one", "containers": [container(9, image("a", 9, 9, ("k", "m")), image("b", 9, 9, ("m",)))]}]
-    rows = sums(files, "kernel")["rows"]  # type: ignore[arg-type]
-    assert [(row["key"], row["images"], row["code_size"]) for row in rows] == [("m", 2, 30), ("k", 1, 10)]
+    files = [file("one", container(9, image("a", 9, 9, ("k", "m")), image("b", 9, 9, ("m",))))]
+    rows = sums(files, ["kernel"])["rows"]
+    assert [(row["kernel"], row["images"], row["code_size"]) for row in rows] == [("m", 2, 30), ("k", 1, 10)]
+    rows = sums(files, ["arch", "kernel"])["rows"]
+    assert [(row["arch"], row["kernel"], row["code_size"]) for row in rows] == [
+        ("a", "m", 20),
+        ("a", "k", 10),
+        ("b", "m", 10),
+    ]
+
+
+@pytest.mark.parametrize("by", KEYS)
+def test_images_without_a_container_count(run: Run, tmp_path: Path, by: str) -> None:
+    """Files that are images, as rocBLAS has them, and members of archives."""
+    cubins = sorted((FIXTURES / "cuda" / "cubin").glob("k1.*.cubin"))
+    sizes = [path.stat().st_size for path in cubins]
+    alone = json.loads(run("inspect", "--by", by, "--json", *cubins))
+    assert alone["total"] == {"images": len(cubins), "stored_size": sum(sizes), "size": sum(sizes)}
+    archive_file = tmp_path / "libk.a"
+    members = [(path.name.encode(), view_of(path.read_bytes())) for path in cubins]
+    archive_file.write_bytes(PiecesSource(list(archive.build(members)), "libk.a").view().tobytes())
+    together = json.loads(run("inspect", "--by", by, "--json", archive_file))
+    assert together["total"] == alone["total"]
+    if by == "arch":
+        assert together["rows"] == alone["rows"]
+        assert {row["form"] for row in alone["rows"]} == {"cubin"}
+    elif by == "kernel":
+        assert {row["kernel"] for row in together["rows"]} >= {"add_one"}
 
 
 def test_the_command_prints_a_table_and_json(run: Run) -> None:
     lines = run("inspect", "--by", "arch", PLAIN, COMPRESSED).splitlines()
-    assert lines[0].split() == ["images", "stored", "inflated", "arch"]
+    assert lines[0].split() == ["images", "stored", "inflated", "arch", "form"]
     assert lines[-1].split()[-1] == "total"
     result = json.loads(run("inspect", "--by", "file", "--json", PLAIN, COMPRESSED))
     assert result["schema"] == "fatpack.sums/1"
-    assert {Path(row["key"]) for row in result["rows"]} == {PLAIN, COMPRESSED}
+    assert {Path(row["file"]) for row in result["rows"]} == {PLAIN, COMPRESSED}
     assert result["total"]["images"] == sum(row["images"] for row in result["rows"])
     assert list(table(result))[-1].endswith("total")
+
+
+@pytest.mark.parametrize("by", [("arch",), ("kernel",), ("file",), ("arch", "file"), ("kernel", "arch", "file")])
+def test_the_json_fits_its_schema(run: Run, by: tuple[str, ...]) -> None:
+    options = [word for key in by for word in ("--by", key)]
+    document = json.loads(run("inspect", "--json", *options, PLAIN, FIXTURES / "cuda_fatbin" / "v130_size.fatbin"))
+    assert document["rows"]
+    jsonschema.validate(document, json.loads(schema_text("sums")))
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
@@ -101,9 +173,9 @@ def test_the_table_by_kernel_has_the_bytes_of_the_images_that_hold_each(run: Run
     assert heading.split() == ["images", "code", "stored", "inflated", "kernel"]
     record = json.loads(run("inspect", path, "--by", "kernel", "--json"))
     images = json.loads(run("inspect", path, "--json"))["files"][0]["containers"][0]["images"]
-    assert [row.split()[-1] for row in rows] == [row["key"] for row in record["rows"]]
+    assert [row.split()[-1] for row in rows] == [row["kernel"] for row in record["rows"]]
     for row in record["rows"]:
-        holding = [image for image in images if row["key"] in image["kernels"]]
+        holding = [image for image in images if row["kernel"] in image["kernels"]]
         assert (row["images"], row["stored_size"], row["size"]) == (
             len(holding),
             sum(image["stored_size"] for image in holding),
@@ -136,7 +208,7 @@ def test_a_library_of_fat_binaries_is_added_up_from_its_tables(
     whole = [inspection(view_of(path.read_bytes(), str(path))) for path in (library, hosted)]
     assert inflations
     assert len(whole[0]["containers"]) == len(fatbins)
-    assert found == sums(whole, by)
+    assert found == sums(whole, [by])
 
 
 def test_the_sums_by_kernel_take_inflating(run: Run, inflations: list[str]) -> None:

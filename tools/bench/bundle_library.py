@@ -73,7 +73,7 @@ def make(folder: Path, kind: Kind) -> Path:
 
 
 def _listing(name: str, kind: Kind, library: Path) -> Iterator[Figure]:
-    commands = {"fatpack": fatpack("inspect", library), "json": fatpack("inspect", "--json", library)}
+    commands = {"fatpack": fatpack("inspect", library), "inflate": fatpack("inspect", "--inflate", library)}
     if kind.is_compressed:
         commands["verify"] = fatpack("inspect", "--verify", library)
     readobj = peer("llvm-readobj")
@@ -85,7 +85,7 @@ def _listing(name: str, kind: Kind, library: Path) -> Iterator[Figure]:
     yield memory(f"list {name}: peak", ours, 100)
     theirs = samples.get("llvm")
     yield against(f"list {name}: faster than", ours, theirs, "llvm-readobj --offloading", at_least=kind.at_least)
-    for option in ("json", "verify"):
+    for option in ("inflate", "verify"):
         if option in samples:
             sample = samples[option]
             yield Figure(f"list {name}, --{option}", sample.seconds, "s", None, _facts(sample))

@@ -9,7 +9,7 @@ import click
 from fatpack.cli.options import deep_option
 from fatpack.cli.show import opened, show, show_sums, write_lines
 from fatpack.errors import FatpackError, UsageError
-from fatpack.report.inspection import SCHEMA
+from fatpack.report.inspection import SCHEMA, InspectOptions
 from fatpack.report.problems import FINE, exit_code, message
 from fatpack.report.sums import KEYS
 
@@ -25,16 +25,22 @@ def _offset(context: click.Context, parameter: click.Parameter, value: str | Non
 
 @click.command()
 @click.argument("files", nargs=-1, metavar="FILE...")
-@click.option("--json", "as_json", is_flag=True, help=f"One JSON document, schema {SCHEMA}.")
-@click.option("--schema", is_flag=True, help="Print the JSON schema and exit.")
-@click.option("--bytes", "as_bytes", is_flag=True, help="An annotated hexdump: what every byte is.")
-@click.option("--at", callback=_offset, metavar="OFFSET", help="What the byte at this offset is.")
+@click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
+@click.option("--schema", is_flag=True, help="Print the JSON schema of this output (with --by: of the sums) and exit.")
+@click.option("--bytes", "as_bytes", is_flag=True, help="Print an annotated hexdump: what every byte is.")
+@click.option("--at", callback=_offset, metavar="OFFSET", help="Print what the byte at this offset is.")
 @deep_option
-@click.option("--kernels", is_flag=True, help="What each kernel needs: registers, bytes of memory, threads.")
-@click.option("--by", type=click.Choice(KEYS), help="Sums over all files instead: images, bytes stored and inflated.")
-@click.option("--verify", is_flag=True, help="Check the content of compressed bundles against their hashes too.")
-@click.option("--one-program", is_flag=True, help="Warn if the files are not all for the same architectures.")
-@click.option("-v", "--verbose", count=True, help="Addresses, attributes and all kernel names.")
+@click.option("--kernels", is_flag=True, help="Show what each kernel needs: registers, bytes of memory, threads.")
+@click.option(
+    "--by",
+    type=click.Choice(KEYS),
+    multiple=True,
+    help="Print totals over all files: images, bytes stored and inflated. Repeatable: --by arch --by file.",
+)
+@click.option("--inflate", is_flag=True, help="Look into large compressed containers too.")
+@click.option("--verify", is_flag=True, help="Check compressed bundles against their hashes too.")
+@click.option("--one-program", is_flag=True, help="Warn about files whose architectures or forms differ.")
+@click.option("-v", "--verbose", count=True, help="Add addresses, attributes and all kernel names.")
 def command(
     files: tuple[str, ...],
     *,
@@ -42,32 +48,30 @@ def command(
     schema: bool,
     as_bytes: bool,
     at: int | None,
-    deep: bool,
-    kernels: bool,
-    by: str | None,
-    verify: bool,
+    by: tuple[str, ...],
     one_program: bool,
     verbose: int,
+    **reading: bool,
 ) -> int:
     """Show hosts, containers, images and kernels of any file, with sizes, offsets and findings.
 
     FILE may also be a member of an archive (libx.a(m.o)), or bytes in a file as -v prints their address
     (lib.so#offset=0x1000&size=0x200).
 
-    The first column is the position CONTAINER.IMAGE, which `extract --container N --index M` takes. Exit code 1 if
-    there are warnings, 3 if something is damaged; what can be read is shown all the same.
+    The first column is the position CONTAINER.IMAGE, which `extract --container N --index M` takes. The exit code is 1
+    if there are warnings and 3 if something is damaged. What can be read is shown all the same.
 
-    The plain listing takes the images of large compressed bundles from their tables; -v, --json, --kernels and
-    --verify inflate the bundles and look at the images. --by arch and --by file take all from the tables, whatever the
-    size: what is wrong with compressed images goes unnoticed, and those that hold containers count as one image.
+    Large compressed containers are listed without decompressing them: their images have no form and no kernels, and
+    damage in them goes unnoticed. --inflate, --kernels, --verify and --one-program look inside. --by arch and --by file
+    decompress nothing, whatever the size: an image that holds containers counts as one image.
 
-    With --one-program the files are parts of one program, objects and archives that are to be linked: whichever has
-    device code for other architectures, or in other forms (PTX, cubin, LTO-IR), than the first is told.
+    With --one-program, FILEs are the objects and archives that are linked into one program. A warning names each part
+    whose architectures or forms (PTX, cubin, LTO-IR) differ from those of the first.
     """
     if schema:
         from fatpack.report.schema import text
 
-        click.echo(text(), nl=False)
+        click.echo(text("sums" if by else "inspect"), nl=False)
         return FINE
     if not files:
         raise UsageError("no file given", hint="fatpack inspect FILE...")
@@ -75,11 +79,11 @@ def command(
         raise UsageError("--json shows no bytes", hint="leave out --json, or --bytes and --at")
     if as_bytes or at is not None:
         return max(_show_bytes(path, at) for path in files)
-    if by is not None:
-        return show_sums(files, by, as_json=as_json, deep=deep)
-    return show(
-        files, as_json=as_json, verbose=verbose, deep=deep, kernels=kernels, verify=verify, one_program=one_program
-    )
+    if by:
+        return show_sums(files, tuple(dict.fromkeys(by)), as_json=as_json, deep=reading["deep"])
+    inflate = reading.pop("inflate") or reading["kernels"] or reading["verify"] or one_program
+    options = InspectOptions(**reading, inflate=inflate)
+    return show(files, options, as_json=as_json, verbose=verbose, one_program=one_program)
 
 
 def _show_bytes(path: str, at: int | None) -> int:

@@ -21,18 +21,39 @@ if TYPE_CHECKING:
     Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+def _separated(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the patterns of an option that takes several at once: no architecture, triple or form has a comma."""
+    patterns = tuple(pattern for value in values for pattern in value.split(","))
+    if "" in patterns:
+        raise click.BadParameter("a pattern is empty; write PATTERN or PATTERN,PATTERN")
+    return patterns
+
+
 def selector_options(command: Command) -> Command:
     """Add the selectors; the command takes them as ``**selectors`` for :func:`selector`."""
     options = (
         click.option(
             "--arch",
             multiple=True,
-            metavar="PATTERN",
-            help="Architecture: sm_90, 'sm_9*', or '!sm_90' for any other. This and the next three are repeatable.",
+            callback=_separated,
+            metavar="PATTERN,…",
+            help="Architecture: sm_90, sm_80,sm_90, 'sm_9*', or '!sm_90' for any other. Repeatable, as the next three.",
         ),
-        click.option("--triple", multiple=True, metavar="PATTERN", help="Target triple."),
-        click.option("--offload", multiple=True, metavar="PATTERN", help="Offload model: cuda, hip, openmp, sycl."),
-        click.option("--form", multiple=True, metavar="PATTERN", help="What the image is: cubin, ptx, bitcode, …"),
+        click.option("--triple", multiple=True, callback=_separated, metavar="PATTERN,…", help="Target triple."),
+        click.option(
+            "--offload",
+            multiple=True,
+            callback=_separated,
+            metavar="PATTERN,…",
+            help="Offload model: cuda, hip, openmp, sycl.",
+        ),
+        click.option(
+            "--form",
+            multiple=True,
+            callback=_separated,
+            metavar="PATTERN,…",
+            help="What the image is: cubin, ptx, bitcode, …",
+        ),
         click.option("--kernel", metavar="REGEX", help="Images with a kernel whose name matches."),
         click.option("--container", type=click.IntRange(0), metavar="N", help="The N-th container, from 0."),
         click.option("--index", type=click.IntRange(0), metavar="M", help="The M-th image of its container, from 0."),
@@ -40,9 +61,9 @@ def selector_options(command: Command) -> Command:
             "--id",
             multiple=True,
             metavar="BUNDLE-ID",
-            help="In every container the image of this bundle ID, else the one that is compatible with it.",
+            help="Per container: the image with this ID, else a compatible one. Repeatable.",
         ),
-        click.option("--hip-openmp", is_flag=True, help="With --id: HIP and OpenMP may stand for each other."),
+        click.option("--hip-openmp", is_flag=True, help="With --id: treat HIP and OpenMP IDs as equal."),
     )
     for option in reversed(options):
         command = option(command)
@@ -54,12 +75,10 @@ def selector(selectors: dict[str, Any]) -> Selector:
     return Selector(**selectors)
 
 
-deep_option = click.option(
-    "--deep", is_flag=True, help="Look outside the sections of device code too: reads the whole file."
-)
+deep_option = click.option("--deep", is_flag=True, help="Search the whole file, outside the usual sections too.")
 #: An output that already exists is refused without this.
 force_option = click.option("--force", "-f", is_flag=True, help="Overwrite outputs that exist.")
-quiet_option = click.option("--quiet", "-q", is_flag=True, help="No talk on stderr but errors.")
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print only errors.")
 
 
 def say(text: str, *, quiet: bool = False) -> None:

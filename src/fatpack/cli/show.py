@@ -8,7 +8,7 @@ import sys
 from fatpack.errors import FatpackError
 from fatpack.io.sources.opening import open_source
 from fatpack.report.inspect_text import finding_lines, render
-from fatpack.report.inspection import SCHEMA, failure, inspection
+from fatpack.report.inspection import SCHEMA, InspectOptions, failure, inspection
 from fatpack.report.problems import FINDINGS, FINE, MALFORMED, exit_code
 
 TYPE_CHECKING = False
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Source, View
 
+#: What a listing reads if no option asks for more.
+TABLES = InspectOptions(inflate=False)
+
 
 def show(
     files: Sequence[str],
+    options: InspectOptions = TABLES,
     *,
     as_json: bool = False,
     verbose: int = 0,
-    deep: bool = False,
-    kernels: bool = False,
-    verify: bool = False,
     one_program: bool = False,
 ) -> int:
     """Print what is in the files and return the exit code: 1 for warnings, 3 for damage, 5 for unreadable files.
 
-    The plain listing takes the images of large compressed bundles from their tables; all else looks into them.
-    ``one_program`` compares the files too.
+    What is read follows from ``options`` alone, and so does the exit code; by default the images of large compressed
+    containers are taken from their tables. ``one_program`` compares the files too.
     """
-    inflate = as_json or verbose > 0 or kernels or verify or one_program
     code = FINE
     records = []
     for path in files:
-        record, problem = _inspect(path, deep=deep, kernels=kernels, inflate=inflate, verify=verify)
+        record, problem = _inspect(path, options)
         code = max(code, problem)
         if as_json or one_program:
             records.append(record)
@@ -74,18 +74,20 @@ def _write(record: dict[str, Any], verbose: int) -> None:
         gc.enable()
 
 
-def show_sums(files: Sequence[str], by: str, *, as_json: bool = False, deep: bool = False) -> int:
+def show_sums(files: Sequence[str], by: Sequence[str], *, as_json: bool = False, deep: bool = False) -> int:
     """Print what the device code of the files adds up to, and return the exit code as :func:`show` does.
 
-    What the exit code comes from is told on stderr: sums that lack a part do not look like it. Containers say how large
-    their images are and for what: only the sums by kernel take inflating what is compressed.
+    The findings behind the exit code go to stderr: sums that lack a part do not look like it. Containers state how
+    large their images are and for what: only the sums by kernel take inflating what is compressed.
     """
     from fatpack.report.sums import sums, table
     from fatpack.report.text import printable
 
+    needs_kernels = "kernel" in by
+    options = InspectOptions(deep=deep, kernels=needs_kernels, tables_only=not needs_kernels)
     code, records = FINE, []
     for path in files:
-        record, problem = _inspect(path, deep=deep, kernels=by == "kernel", from_tables=by != "kernel")
+        record, problem = _inspect(path, options)
         code = max(code, problem)
         if record.get("error"):
             sys.stderr.write(f"fatpack: error: {record['error']['message']}\n")
@@ -102,15 +104,15 @@ def show_sums(files: Sequence[str], by: str, *, as_json: bool = False, deep: boo
     return code
 
 
-def _inspect(path: str, **wanted: bool) -> tuple[dict[str, Any], int]:
-    """Return the record of one file, made with the options of ``inspection``, and the exit code it stands for."""
+def _inspect(path: str, options: InspectOptions) -> tuple[dict[str, Any], int]:
+    """Return the record of one file and the exit code it stands for."""
     try:
         source, view = opened(path)
         with source:
             # Records form no cycles: the collector would walk thousands of them again and again, and free nothing.
             gc.disable()
             try:
-                record = inspection(view, **wanted)
+                record = inspection(view, options)
             finally:
                 gc.enable()
     except (FatpackError, OSError) as error:

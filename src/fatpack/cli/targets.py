@@ -24,8 +24,9 @@ _VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
 @click.command("targets", short_help="List or explain the names of GPU targets.")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--runs-on", is_flag=True, help="Show for each NAME where images made for it run.")
-@click.option("--json", "as_json", is_flag=True, help=f"Print one JSON record, schema {SCHEMA}.")
-def command(names: tuple[str, ...], runs_on: bool, as_json: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
+@click.option("--schema", is_flag=True, help="Print the JSON schema of this output and exit.")
+def command(names: tuple[str, ...], *, runs_on: bool, as_json: bool, schema: bool) -> None:
     """List the names of GPU targets, or explain each NAME.
 
     A NAME is an architecture (sm_90a, compute_80), an AMD processor, target ID or alias (gfx90a:xnack+,
@@ -34,6 +35,11 @@ def command(names: tuple[str, ...], runs_on: bool, as_json: bool) -> None:
     """
     from fatpack.target import explain, listing
 
+    if schema:
+        from fatpack.report.schema import text
+
+        click.echo(text("targets"), nl=False)
+        return
     if runs_on and not names:
         raise UsageError("--runs-on needs a NAME", hint="for example: fatpack targets sm_90a --runs-on")
     # Everything is looked up before anything is printed: one unknown name leaves no half output.

@@ -164,7 +164,7 @@ def _heading(group: Sequence[dict[str, Any]], repeated: Collection[str]) -> str:
     packed = {container["attrs"].get("compression") for container in group} - {None}
     compressed = f", {'/'.join(sorted(packed))}" if packed else ""
     if any(not container.get("is_inflated", True) for container in group):
-        compressed += " (-v looks inside)"
+        compressed += " (--inflate looks inside)"
     defined = sum(len(names) for names in _symbols(group).values())
     symbols = f", {count(defined, 'device symbol')}" if defined else ""
     inside = f"{what}, {count(total, 'image')}{compressed}, {size_words(size)}{symbols}"

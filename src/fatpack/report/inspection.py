@@ -13,6 +13,7 @@ from fatpack.images import EMPTY, NOT_INFLATED, UNKNOWN
 from fatpack.io import limits
 from fatpack.io.source import is_in_file
 from fatpack.model import Finding, Span
+from fatpack.record import Record
 from fatpack.scanner import FoundImage, LateImages, host_of, looked_at, scan
 
 TYPE_CHECKING = False
@@ -29,40 +30,41 @@ if TYPE_CHECKING:
 SCHEMA = "fatpack.inspect/1"
 
 
-def inspection(
-    view: View,
-    *,
-    deep: bool = False,
-    kernels: bool = False,
-    inflate: bool = True,
-    verify: bool = False,
-    from_tables: bool = False,
-) -> dict[str, Any]:
-    """Return the record of one file.
+class InspectOptions(Record):
+    """How much of a file is read.
 
-    ``deep`` looks outside the known places too. ``kernels`` tells what each kernel needs and what made the images;
+    ``deep`` looks outside the usual sections too. ``kernels`` adds what each kernel needs and what made the images;
     without it, no more is read of an image than names its kernels. Without ``inflate`` the images of large compressed
-    bundles are listed as their tables have them: their containers have ``is_inflated`` false then, and the images no
+    containers are listed as their tables have them: their containers have ``is_inflated`` false then, and the images no
     form, claims, kernels or containers. ``verify`` checks the content of such bundles against their hashes.
-    ``from_tables`` lists small compressed images like that too: nothing is inflated that its container names.
+    ``tables_only`` lists small compressed images like that too: nothing is inflated that its container names.
     """
-    small = 0 if from_tables else limits.INFLATED_AT_ONCE
-    return _Inspection(view, deep, kernels, inflate and not from_tables, verify, small).record()
+
+    deep: bool = False
+    kernels: bool = False
+    inflate: bool = True
+    verify: bool = False
+    tables_only: bool = False
+
+
+def inspection(view: View, options: InspectOptions | None = None) -> dict[str, Any]:
+    """Return the record of one file."""
+    return _Inspection(view, options or InspectOptions()).record()
 
 
 class _Inspection:
     """The record of a file in the making: its findings so far, and the kernels of images that were read."""
 
-    def __init__(self, view: View, deep: bool, wants_facts: bool, inflates: bool, verifies: bool, small: int) -> None:
+    def __init__(self, view: View, options: InspectOptions) -> None:
         self.view = view
-        self._deep = deep
-        self._inflates = inflates
-        self._verifies = verifies
+        self._deep = options.deep
+        self._inflates = options.inflate and not options.tables_only
+        self._verifies = options.verify
         self.findings: list[Finding] = []
-        self._wants_facts = wants_facts
+        self._wants_facts = options.kernels
         self._kernels_of: dict[tuple[Source, int, int], dict[str, Any]] = {}
         #: how much more is inflated although that is not wanted: a small file is shown as if it were not compressed
-        self._small = small
+        self._small = 0 if options.tables_only else limits.INFLATED_AT_ONCE
         #: how much more is inflated in all: small streams of large content would cost far more than the file is worth
         self._room = max(limits.INFLATED_FLOOR, limits.INFLATED_RATIO * len(view))
 
@@ -123,10 +125,10 @@ class _Inspection:
         kernels = self._no_kernels() if self.findings else self._kernels(self.view, recognised.form)
         return {**_claims(recognised), **kernels}
 
-    def _member_images(self, known: set[tuple[int, ...]]) -> list[dict[str, Any]]:
+    def _member_images(self, searched: set[tuple[int, ...]]) -> list[dict[str, Any]]:
         """Return what members of an archive are that hold no container, if they are device images themselves.
 
-        ``known`` are the numbers of the members that hold one.
+        ``searched`` are the numbers of the members that hold one.
         """
         from fatpack.report.member_images import member_images
 
@@ -139,7 +141,7 @@ class _Inspection:
                 **_claims(found.recognised),
                 **self._kernels(found.view, found.recognised.form),
             }
-            for found in member_images(self.view, known)
+            for found in member_images(self.view, searched)
         ]
 
     def _containers(self, items: Sequence[Found | Finding]) -> list[dict[str, Any]]:
@@ -193,7 +195,7 @@ class _Inspection:
             return found
         try:
             return looked_at(found, neighbours)
-        except Unsupported:  # its container has said so
+        except Unsupported:  # its container has the finding
             return found
         except FormatError as error:
             self.findings.append(finding("FP1104", found.span, error.describe(), error.hint))
@@ -228,15 +230,15 @@ class _Inspection:
         """Return the kernels of an image, and the facts if they are wanted; what shares its bytes is read once."""
         place = (view.source, view.start, view.end)
         if place not in self._kernels_of:
-            told = self._no_kernels()
+            record = self._no_kernels()
             try:
-                told["kernels"] = list(images.kernels(view, form))
+                record["kernels"] = list(images.kernels(view, form))
                 if self._wants_facts:
-                    told |= self._facts(view, form)
+                    record |= self._facts(view, form)
             except FormatError as error:
                 span = view.span() if error.offset is None else Span(error.offset, view.end, error.chain)
                 self.findings.append(finding("FP1104", span, error.describe(), error.hint))
-            self._kernels_of[place] = told
+            self._kernels_of[place] = record
         return self._kernels_of[place]
 
     def _facts(self, view: View, form: str) -> dict[str, Any]:

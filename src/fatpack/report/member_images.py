@@ -33,13 +33,13 @@ class MemberImage(Record):
     recognised: Recognised
 
 
-def member_images(view: View, known: Collection[tuple[int, ...]]) -> Iterator[MemberImage]:
+def member_images(view: View, searched: Collection[tuple[int, ...]]) -> Iterator[MemberImage]:
     """Yield the images among an archive's members, those of archives in it too.
 
-    ``known`` are the numbers of members in which containers were found. Damage is left to the scan to tell.
+    ``searched`` are the numbers of members in which containers were found. The scan reports damage.
     """
     left = limits.CONTAINERS
-    for found in _walk(view, (), "", known, limits.NESTING):
+    for found in _walk(view, (), "", searched, limits.NESTING):
         left -= 1
         if left < 0:
             return
@@ -47,16 +47,16 @@ def member_images(view: View, known: Collection[tuple[int, ...]]) -> Iterator[Me
 
 
 def _walk(
-    view: View, numbers: tuple[int, ...], title: str, known: Collection[tuple[int, ...]], depth: int
+    view: View, numbers: tuple[int, ...], title: str, searched: Collection[tuple[int, ...]], depth: int
 ) -> Iterator[MemberImage]:
     for site in archive.locate(view):
-        if not isinstance(site, Site) or site.index is None or (*numbers, site.index) in known:
+        if not isinstance(site, Site) or site.index is None or (*numbers, site.index) in searched:
             continue
         place = (*numbers, site.index)
         name = f"{title}({site.member})" if title else site.member or ""
         if archive.detect(site.data):
             if depth > 1:
-                yield from _walk(site.data, place, name, known, depth - 1)
+                yield from _walk(site.data, place, name, searched, depth - 1)
             continue
         recognised = _recognise(site.data)
         if recognised is not None:

@@ -1,11 +1,11 @@
-"""The JSON schema of ``inspect --json``, shipped beside this module."""
+"""The JSON schemas of what commands print, shipped beside this module."""
 
 from __future__ import annotations
 
 import os
 
 
-def text() -> str:
-    """Return the schema of ``fatpack.inspect/1`` as JSON text."""
-    with open(os.path.join(os.path.dirname(__file__), "inspect.schema.json"), encoding="utf-8") as file:
+def text(name: str) -> str:
+    """Return the schema of an output as JSON text: ``inspect``, ``sums`` or ``targets``."""
+    with open(os.path.join(os.path.dirname(__file__), f"{name}.schema.json"), encoding="utf-8") as file:
         return file.read()

@@ -1,15 +1,17 @@
-"""What device code adds up to: by architecture, by kernel, by file; made from the records of ``inspect``.
+"""What device code adds up to: by architecture, by kernel, by file, or by several of them; from ``inspect``'s records.
 
 ::
 
-    images   stored  inflated  arch
-        12  1.21 MB    3.4 MB  sm_80
-         4   210 kB    1.1 MB  sm_90
+    images   stored  inflated  arch    form
+        12  1.21 MB    3.4 MB  sm_80   cubin
+         4   210 kB    1.1 MB  sm_90   ptx
         16  1.42 MB    4.5 MB  total
 
-An image that holds containers is not counted itself, what is in it is, unless it would have to be inflated for that:
-``fatpack inspect`` does so for the sums by kernel alone. ``stored`` are bytes of the file; of a container that is
-compressed as a whole each image gets its part by inflated size. A kernel's own size is that of its code.
+Images count wherever they are: in containers, as members of archives, as files of their own. One that holds containers
+is not counted itself, what is in it is, unless it would have to be inflated for that: ``fatpack inspect`` does so for
+the sums by kernel alone. The empty entry that stands for the host in a bundle is no image. ``stored`` are bytes of the
+file; of a container that is compressed as a whole each image gets its part by inflated size. A kernel's own size is
+that of its code.
 """
 
 from __future__ import annotations
@@ -24,30 +26,38 @@ if TYPE_CHECKING:
 #: what ``--by`` takes
 KEYS = ("arch", "kernel", "file")
 
+#: key → the columns that tell its values apart
+_COLUMNS = {"arch": ("arch", "form"), "kernel": ("kernel",), "file": ("file",)}
+
+_ZERO = {"images": 0, "stored_size": 0, "size": 0}
+
 SCHEMA = "fatpack.sums/1"
 
 
-def sums(files: Sequence[dict[str, Any]], by: str) -> dict[str, Any]:
+def sums(files: Sequence[dict[str, Any]], by: Sequence[str]) -> dict[str, Any]:
     """Return the sums over the images of several files as one record of plain data: rows, largest first, and a total.
 
-    Every row has ``key``, ``images``, ``stored_size`` and ``size`` in bytes; by kernel ``code_size`` too, where the
-    sizes of the images are counted for each kernel in them.
+    A row has the values that it is for (``arch`` with the ``form`` of its images, ``kernel``, ``file``), ``images``,
+    ``stored_size`` and ``size`` in bytes; by kernel ``code_size`` too, where the sizes of the images are counted for
+    each kernel in them.
     """
-    rows: dict[str, dict[str, Any]] = {}
-    total = {"key": "total", "images": 0, "stored_size": 0, "size": 0}
+    columns = [column for key in by for column in _COLUMNS[key]]
+    rows: dict[tuple[str, ...], dict[str, Any]] = {}
+    total = dict(_ZERO)
     for record in files:
-        for key, image, stored in _images(record["containers"], record["path"], by):
+        for image, stored in _everything(record):
             _add(total, image, stored)
-            names = image["kernels"] if by == "kernel" else [key]
-            codes = {fact["name"]: fact["size"] for fact in image.get("kernel_facts", ())}
-            for name in names:
-                row = rows.setdefault(name, {"key": name, "images": 0, "stored_size": 0, "size": 0})
+            for values, code in _rows_of(image, record["path"], columns):
+                row = rows.get(values)
+                if row is None:
+                    sizes = {"code_size": 0, **_ZERO} if "kernel" in by else _ZERO
+                    row = rows[values] = {**dict(zip(columns, values, strict=True)), **sizes}
                 _add(row, image, stored)
-                if by == "kernel":
-                    row["code_size"] = row.get("code_size", 0) + (codes.get(name) or 0)
-    weight = "code_size" if by == "kernel" else "stored_size"
-    ordered = sorted(rows.values(), key=lambda row: (-row[weight], row["key"]))
-    return {"schema": SCHEMA, "by": by, "rows": ordered, "total": total}
+                if "kernel" in by:
+                    row["code_size"] += code
+    weight = "code_size" if "kernel" in by else "stored_size"
+    ordered = [row for _, row in sorted(rows.items(), key=lambda pair: (-pair[1][weight], pair[0]))]
+    return {"schema": SCHEMA, "by": list(by), "rows": ordered, "total": total}
 
 
 def _add(row: dict[str, Any], image: dict[str, Any], stored: int) -> None:
@@ -56,10 +66,28 @@ def _add(row: dict[str, Any], image: dict[str, Any], stored: int) -> None:
     row["size"] += image["size"]
 
 
-def _images(
-    containers: Sequence[dict[str, Any]], path: str, by: str, budget: int | None = None
-) -> Iterator[tuple[str, dict[str, Any], int]]:
-    """Yield (key, image, stored bytes) of every image that holds no container.
+def _rows_of(image: dict[str, Any], path: str, columns: Sequence[str]) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Yield the values of the rows that an image belongs to, with the size of its code there: one row per kernel."""
+    values = {"arch": image["arch"] or image["triple"] or "-", "form": image["form"] or "-", "file": path}
+    if "kernel" not in columns:
+        yield tuple(values[column] for column in columns), 0
+        return
+    codes = {fact["name"]: fact["size"] for fact in image.get("kernel_facts", ())}
+    for kernel in image["kernels"]:
+        yield tuple(kernel if column == "kernel" else values[column] for column in columns), codes.get(kernel) or 0
+
+
+def _everything(record: dict[str, Any]) -> Iterator[tuple[dict[str, Any], int]]:
+    """Yield every image of a file with the bytes it takes there: of containers, of archives, or the file itself."""
+    yield from _images(record["containers"])
+    for member in record.get("member_images", ()):
+        yield member, member["size"]
+    if record["image"]:
+        yield {**record["image"], "size": record["size"]}, record["size"]
+
+
+def _images(containers: Sequence[dict[str, Any]], budget: int | None = None) -> Iterator[tuple[dict[str, Any], int]]:
+    """Yield (image, stored bytes) of every image that holds no container.
 
     ``budget`` are the bytes that the containers take in the file if something around them is compressed.
     """
@@ -73,9 +101,9 @@ def _images(
                 stored = _part(size, image["size"], inflated)
             if image["containers"]:
                 is_packed = budget is not None or image["compression"] is not None
-                yield from _images(image["containers"], path, by, stored if is_packed else None)
-            else:
-                yield (image["arch"] or image["triple"] or "-") if by == "arch" else path, image, stored
+                yield from _images(image["containers"], stored if is_packed else None)
+            elif image["size"] or image["offload"] != "host":
+                yield image, stored
 
 
 def _part(whole: int, size: int, total: int) -> int:
@@ -85,13 +113,14 @@ def _part(whole: int, size: int, total: int) -> int:
 def table(record: dict[str, Any]) -> Iterator[str]:
     """Yield the sums as an aligned table with its total as the last line."""
     by = record["by"]
+    keys = [column for key in by for column in _COLUMNS[key]]
     fields: list[tuple[str, str, Callable[[int], str]]] = [("images", "images", str)]
-    if by == "kernel":
+    if "kernel" in by:
         fields.append(("code_size", "code", size_words))
     fields += [("stored_size", "stored", size_words), ("size", "inflated", size_words)]
-    rows = [[*(heading for _, heading, _ in fields), by]]
+    rows = [[*(heading for _, heading, _ in fields), *keys]]
     for row in record["rows"]:
-        rows.append([*(words(row[field]) for field, _, words in fields), printable(row["key"])])
-    if by != "kernel":
-        rows.append([*(words(record["total"][field]) for field, _, words in fields), "total"])
+        rows.append([*(text(row[field]) for field, _, text in fields), *(printable(row[key]) for key in keys)])
+    if "kernel" not in by:
+        rows.append([*(text(record["total"][field]) for field, _, text in fields), "total", *[""] * (len(keys) - 1)])
     yield from columns(rows, right=range(len(fields)))
