@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
-from fatpack.cli.targets import SCHEMA, WIDTH, command
+from fatpack.cli.commands.targets import SCHEMA, WIDTH, command
 from fatpack.errors import TargetError, UsageError
 from fatpack.target.vocabulary import vocabulary
 

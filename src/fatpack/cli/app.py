@@ -29,7 +29,7 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """A group whose commands live in modules of their names under ``fatpack.cli``."""
+    """A group whose commands live in modules of their names under ``fatpack.cli.commands``."""
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; take a closed pipe and a signal past click's own handling of them."""
@@ -46,7 +46,7 @@ class LazyGroup(click.Group):
         """Import and return one command; None if there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"fatpack.cli.{cmd_name}").command
+        command: click.Command = import_module(f"fatpack.cli.commands.{cmd_name}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
