@@ -31,25 +31,34 @@ relaxed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, H
 
 
 def test_every_room_has_cases() -> None:
-    assert sorted(FORMATS) == ROOMS
+    missing, gone = sorted(set(ROOMS) - FORMATS.keys()), sorted(FORMATS.keys() - set(ROOMS))
+    assert not missing, f"tests/laws/rooms.py: give FORMATS an entry for {missing}; the laws need models and fixtures"
+    assert not gone, f"tests/laws/rooms.py: FORMATS has an entry for {gone}, which is no format in formats.ROOMS"
+
+
+def test_every_room_has_fixtures() -> None:
+    for name, cases in FORMATS.items():
+        assert cases.fixtures.is_dir(), f"{name}: put small real files into {cases.fixtures}"
+        assert fixtures(cases.fixtures), f"{name}: {cases.fixtures} holds no file that the laws could read"
 
 
 @each_room
 def test_the_door_is_complete(name: str) -> None:
     room = formats.room(name)
     for part in ("DOC", "LAYOUTS", "detect", "extent", "parse", "write", "labels", "describe"):
-        assert hasattr(room, part), part
+        assert hasattr(room, part), f"{room.__name__} lacks {part}; formats/__init__.py lists what a door must have"
 
 
 @each_room
 def test_the_card_is_honest_and_the_page_exists(name: str) -> None:
     doc = formats.room(name).DOC
-    assert doc.name == name
-    assert doc.limitations
-    assert doc.references
+    assert doc.name == name, f"DOC.name is {doc.name!r}, and formats.ROOMS calls this room {name!r}"
+    assert doc.limitations, f"DOC of {name} states no limitation: say what it does not do"
+    assert doc.references, f"DOC of {name} cites nothing: say where its facts are written"
     page = Path(__file__).parents[2] / "docs" / "formats" / f"{name}.md"
-    assert page.exists()
-    assert all(limitation in page.read_text() for limitation in doc.limitations)
+    assert page.exists(), f"{page.name} is missing: run make docs"
+    stale = [limitation for limitation in doc.limitations if limitation not in page.read_text(encoding="utf-8")]
+    assert not stale, f"docs/formats/{page.name} lacks {stale}: run make docs"
 
 
 @each_room
@@ -59,21 +68,32 @@ def test_what_is_written_is_read_back(name: str, data: st.DataObject) -> None:
     room = formats.room(name)
     model = data.draw(FORMATS[name].models)
     stored = joined(room.write(model))
-    (again,) = walk(name, stored)[:1]
-    assert again.version == model.version
-    assert [image.data.tobytes() for image in again.images] == [image.data.tobytes() for image in model.images]
-    assert [image.target for image in again.images] == [image.target for image in model.images]
-    assert [dict(image.attrs) for image in again.images] == [dict(image.attrs) for image in model.images]
-    assert joined(room.write(again)) == stored
-    assert again.findings == ()
+    found = walk(name, stored)
+    assert found, "detect must recognise what write has written"
+    again, lost = found[0], "parse must give back what write was given"
+    assert again.version == model.version, f"{lost}: the version"
+    assert [image.data.tobytes() for image in again.images] == [image.data.tobytes() for image in model.images], lost
+    assert [image.target for image in again.images] == [image.target for image in model.images], lost
+    assert [dict(image.attrs) for image in again.images] == [dict(image.attrs) for image in model.images], lost
+    assert joined(room.write(again)) == stored, "writing what was read must give the same bytes"
+    assert again.findings == (), "parse must find nothing wrong with what write has written"
 
 
 @each_fixture
 def test_a_canonical_file_is_rewritten_to_the_same_bytes(name: str, path: Path) -> None:
     room = formats.room(name)
     containers = walk(name, path.read_bytes())
-    assert containers
-    assert b"".join(joined(room.write(container)) for container in containers) == path.read_bytes()
+    assert containers, f"detect of {name} does not recognise {path.name}, which is a fixture of this room"
+    again = b"".join(joined(room.write(container)) for container in containers)
+    assert again == path.read_bytes(), (
+        f"write must give {path.name} as its producer wrote it; the first difference is at "
+        f"{_first_difference(again, path.read_bytes())}. Keep what distinguishes the two in the model."
+    )
+
+
+def _first_difference(one: bytes, other: bytes) -> str:
+    at = next((at for at, (mine, theirs) in enumerate(zip(one, other, strict=False)) if mine != theirs), -1)
+    return hex(at if at >= 0 else min(len(one), len(other)))
 
 
 @each_room
@@ -85,28 +105,30 @@ def test_labels_cover_every_byte_once(name: str, data: st.DataObject) -> None:
     container = room.parse(view)
     reached = 0
     for label in room.labels(view, container):
-        assert label.span.start == reached
-        assert label.span.end > reached
+        assert label.span.start == reached, f"the label {label} must start at {reached:#x}: every byte has one label"
+        assert label.span.end > reached, f"the label {label} is empty"
         reached = label.span.end
-    assert reached == container.span.end
+    assert reached == container.span.end, "labels must reach to the end of the container"
 
 
 @each_fixture
 def test_bytes_that_belong_to_nothing_are_never_dropped_in_silence(name: str, path: Path) -> None:
-    """What lies in padding is kept on a rewrite, or reported: law 2 of the style guide."""
+    """What lies in padding is kept when the container is written again, or reported."""
     room, data = formats.room(name), path.read_bytes()
     for container in walk(name, data):
         whole = view_of(data)
         for label in list(room.labels(whole, container)):
             if label.kind != "padding":
                 continue
-            odd = data[: label.span.start] + b"\xaa" + data[label.span.start + 1 :]
+            filled = data[: label.span.start] + b"\xaa" + data[label.span.start + 1 :]
             try:
-                again = room.parse(view_of(odd), container.span.start)
+                again = room.parse(view_of(filled), container.span.start)
             except FormatError:
                 continue
-            told = again.unknown or again.findings or any(isinstance(item, Finding) for item in scan(view_of(odd)))
-            assert told or joined(room.write(again)) == odd, label
+            findings = [item for item in scan(view_of(filled)) if isinstance(item, Finding)]
+            assert again.unknown or again.findings or findings or joined(room.write(again)) == filled, (
+                f"a byte was put into the padding {label}: parse must keep it for write, or give a finding"
+            )
 
 
 @each_room
@@ -127,21 +149,22 @@ def _parse_or_refuse(name: str, data: bytes) -> None:
     try:
         container = room.parse(view)
     except FormatError as error:
-        assert error.offset is not None
-        assert error.format == name
-        assert error.chain[0] == "test"
+        assert error.offset is not None, f"an error must say where: {error!r} has no offset"
+        assert error.format == name, f"an error must say in which format: {error!r} says {error.format!r}"
+        assert error.chain[0] == "test", f"an error must name the source first: {error!r} names {error.chain}"
         return
     except Unsupported:
         return
-    assert sum(label.span.size for label in room.labels(view, container)) == container.span.size
+    labelled = sum(label.span.size for label in room.labels(view, container))
+    assert labelled == container.span.size, f"labels cover {labelled} bytes of {container.span.size}"
     room.describe(container)
     for image in container.images:
         try:
             data = image.data.tobytes()
         except (FormatError, Unsupported) as error:  # an image that is inflated when it is read
-            assert error.chain[0] == "test"
+            assert error.chain[0] == "test", f"an error must name the source first: {error!r} names {error.chain}"
         else:
-            assert len(data) == image.size
+            assert len(data) == image.size, f"an image says it has {image.size} bytes and gives {len(data)}"
 
 
 def _labels(name: str, data: bytes) -> list[Label]:
@@ -157,7 +180,9 @@ def _use(name: str, data: bytes) -> list[Found | Finding]:
 
 def _cut(name: str, data: bytes, size: int) -> None:
     items = _use(name, data[:size])
-    assert items or size < 24 or not formats.sniff(data[:size])
+    assert items or size < 24 or not formats.sniff(data[:size]), (
+        f"cut after {size} bytes, the file still starts like {name}: the scan must give a container or a finding"
+    )
 
 
 @each_fixture
@@ -199,7 +224,11 @@ def _memory_with_huge_numbers(name: str, data: bytes, cases: Iterable[tuple[int,
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < (8 << 20) + 64 * len(data)
+    most = (8 << 20) + 64 * len(data)
+    assert peak < most, (
+        f"a number in the file made parse allocate {peak} bytes, at most {most} are allowed: "
+        f"compare each size with the bytes that are there before anything is read or allocated"
+    )
 
 
 @each_fixture
@@ -226,8 +255,12 @@ def test_an_intact_container_behind_a_damaged_one_is_found(name: str, path: Path
         damaged[at] ^= 0xFF
         items = list(scan(view_of(bytes(damaged) + good)))
         spans = [item.view.span() for item in items if isinstance(item, Found)]
-        assert any(span.start == len(good) for span in spans), hex(at)
-    assert room.extent(view_of(good)) == first
+        assert any(span.start == len(good) for span in spans), (
+            f"with the byte at {at:#x} of the first container inverted, the intact one behind it at {len(good):#x} is "
+            f"not found: `extent` must not claim bytes beyond a header that is damaged, and its magic must be in MAGICS"
+        )
+    extent = room.extent(view_of(good))
+    assert extent == first, f"extent gives {extent} bytes for an intact container of {first}"
 
 
 @each_successive
@@ -235,9 +268,10 @@ def test_several_containers_with_rubbish_between_are_all_found(name: str, path: 
     good = path.read_bytes()
     number = len([item for item in scan(view_of(good)) if isinstance(item, Found)])
     items = list(scan(view_of(good + b"rubbish!" + good + bytes(64) + good)))
-    assert len([item for item in items if isinstance(item, Found)]) == 3 * number
+    found = len([item for item in items if isinstance(item, Found)])
+    assert found == 3 * number, f"three times {number} containers with other bytes between them: the scan finds {found}"
     codes = [item.code for item in items if isinstance(item, Finding) and item.severity != "note"]
-    assert codes == ["FP1002"]
+    assert codes == ["FP1002"], f"the bytes between are one finding FP1002, zeros are none; the scan gives {codes}"
 
 
 @each_room
@@ -266,8 +300,11 @@ def test_output_does_not_depend_on_the_run(name: str) -> None:
             [sys.executable, "-c", program, name, *paths], env=environment, capture_output=True, check=True, cwd="/"
         )
         outputs.add(done.stdout)
-    assert len(outputs) == 1
-    assert outputs.pop()
+    assert len(outputs) == 1, (
+        "write gives other bytes with another hash seed or in another folder: sort what comes out of a set, and use "
+        "neither time, path nor id()"
+    )
+    assert outputs.pop(), "the fixtures of this room hold no container"
 
 
 def _written(name: str) -> bytes:
@@ -284,5 +321,7 @@ def test_layouts_agree_with_construct(name: str) -> None:
         record = bytes(range(1, layout.size + 1))
         values = layout.read(view_of(record), 0)
         parsed = layout.construct().parse(record)
-        assert [parsed[field.name] for field in layout.fields] == list(values)
-        assert layout.construct().build(parsed) == layout.pack(*values) == record
+        mine = {field.name: value for field, value in zip(layout.fields, values, strict=True)}
+        theirs = {field.name: parsed[field.name] for field in layout.fields}
+        assert theirs == mine, f"layout {layout.name}: construct reads other values than Layout.read"
+        assert layout.construct().build(parsed) == layout.pack(*values) == record, f"layout {layout.name}: packing"

@@ -34,33 +34,41 @@ CONTAINER = (FIXTURES / "offload_binary" / "llvm-22-four.bin").read_bytes()
 
 
 def test_every_room_has_fixtures() -> None:
-    assert sorted(HOSTS) == ROOMS
-    assert {name for name, _ in host_fixtures()} == set(ROOMS)
+    missing, gone = sorted(set(ROOMS) - HOSTS.keys()), sorted(HOSTS.keys() - set(ROOMS))
+    assert not missing, f"tests/laws/rooms.py: give HOSTS a folder of small real files for {missing}"
+    assert not gone, f"tests/laws/rooms.py: HOSTS has an entry for {gone}, which is no host in hosts.ROOMS"
+    empty = sorted(set(ROOMS) - {name for name, _ in host_fixtures()})
+    assert not empty, f"the fixture folders of {empty} hold no file"
 
 
 @each_room
 def test_the_door_is_complete(name: str) -> None:
     room = hosts.room(name)
     for part in ("DOC", "detect", "locate", "labels"):
-        assert hasattr(room, part), part
+        assert hasattr(room, part), f"{room.__name__} lacks {part}; hosts/__init__.py lists what a door must have"
     if name in EDITORS:
-        for part in ("embed", "replace", "remove", "verify"):
-            assert hasattr(room, part), part
+        for part in ("embed", "replace", "remove", "edit", "verify"):
+            assert hasattr(room, part), (
+                f"{room.__name__} has embed and verify, so it edits, and lacks {part}; see hosts/__init__.py"
+            )
 
 
 @each_room
 def test_the_card_is_honest_and_the_page_exists(name: str) -> None:
     doc = hosts.room(name).DOC
-    assert doc.name == name
-    assert doc.limitations
-    assert doc.references
+    assert doc.name == name, f"DOC.name is {doc.name!r}, and hosts.ROOMS calls this room {name!r}"
+    assert doc.limitations, f"DOC of {name} states no limitation: say what it does not do"
+    assert doc.references, f"DOC of {name} cites nothing: say where its facts are written"
     page = Path(__file__).parents[2] / "docs" / "hosts" / f"{name}.md"
-    assert all(limitation in page.read_text() for limitation in doc.limitations)
+    assert page.exists(), f"{page.name} is missing: run make docs"
+    stale = [limitation for limitation in doc.limitations if limitation not in page.read_text(encoding="utf-8")]
+    assert not stale, f"docs/hosts/{page.name} lacks {stale}: run make docs"
 
 
 @each_fixture
 def test_a_host_is_recognised_as_itself_and_nothing_else(name: str, path: Path) -> None:
-    assert host_of(view_of(path.read_bytes())) == name
+    host = host_of(view_of(path.read_bytes()))
+    assert host == name, f"{path.name}, a fixture of {name}, is taken for {host}: see detect, and the order of ROOMS"
 
 
 @each_fixture
@@ -69,10 +77,10 @@ def test_labels_cover_every_byte_once(name: str, path: Path) -> None:
     for source in (hosts.room(name).labels(view_of(data)), labels(view_of(data))):
         reached = 0
         for label in source:
-            assert label.span.start == reached, label
-            assert label.span.end > reached
+            assert label.span.start == reached, f"the label {label} must start at {reached:#x}: one label per byte"
+            assert label.span.end > reached, f"the label {label} is empty"
             reached = label.span.end
-        assert reached == len(data)
+        assert reached == len(data), f"labels must reach {len(data):#x}, the end of the file; they end at {reached:#x}"
 
 
 def _use(data: bytes) -> None:
@@ -80,13 +88,14 @@ def _use(data: bytes) -> None:
     view = view_of(data)
     for item in scan(view):
         if isinstance(item, Found):
-            assert item.view.end <= item.view.source.size
+            assert item.view.end <= item.view.source.size, f"{item} reaches behind the end of its file"
     if (name := host_of(view)) == "raw":
         return
     try:
-        assert sum(label.span.size for label in labels(view)) == len(data)
+        labelled = sum(label.span.size for label in labels(view))
+        assert labelled == len(data), f"labels cover {labelled} bytes of {len(data)}"
     except FatpackError as error:
-        assert error.chain[:1] == ("test",), error
+        assert error.chain[:1] == ("test",), f"an error must name the source first: {error!r} names {error.chain}"
     if name not in EDITORS:
         return
     room = hosts.room(name)
@@ -169,7 +178,11 @@ def _memory_with_huge_numbers(data: bytes, cases: Iterable[tuple[int, int]]) -> 
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < (8 << 20) + 64 * len(data)
+    most = (8 << 20) + 64 * len(data)
+    assert peak < most, (
+        f"a number in the file made the scan allocate {peak} bytes, at most {most} are allowed: "
+        f"compare each size with the bytes that are there before anything is read or allocated"
+    )
 
 
 @each_fixture
@@ -192,10 +205,11 @@ def test_what_is_embedded_is_found_and_everything_else_stays(name: str, path: Pa
     after = view_of(joined(room.embed(view, [CONTAINER])))  # type: ignore[attr-defined]
     room.verify(view, after)  # type: ignore[attr-defined]
     found = [item for item in scan(after) if isinstance(item, Found)]
-    assert len(found) == len(before) + 4
+    assert len(found) == len(before) + 4, f"4 containers embedded beside {len(before)}; the scan finds {len(found)}"
     stored = {_stored(item) for item in found}
-    assert b"".join(item.view.tobytes() for item in found if item.section == ".llvm.offloading").endswith(CONTAINER)
-    assert {_stored(item) for item in before} <= stored
+    embedded = b"".join(item.view.tobytes() for item in found if item.section == ".llvm.offloading")
+    assert embedded.endswith(CONTAINER), "embed must put the container, unchanged, at the end of .llvm.offloading"
+    assert {_stored(item) for item in before} <= stored, "embed must keep the containers that were there"
 
 
 def _stored(found: Found) -> bytes:
@@ -213,13 +227,14 @@ def test_a_host_made_fat_and_slim_again_is_what_writing_it_anew_gives(name: str,
     room, view = hosts.objcopy(name), view_of(path.read_bytes())
     plain = joined(room.add_sections(view, []))
     fat = joined(room.add_sections(view, [("__A_LAW__1", [CONTAINER]), ("__A_LAW__2", [])]))
-    assert CONTAINER in fat
-    assert joined(room.remove_sections(view_of(fat), "__A_LAW__")) == plain
-    assert joined(room.add_sections(view_of(plain), [])) == plain
+    assert CONTAINER in fat, "add_sections must store the content unchanged"
+    slim = joined(room.remove_sections(view_of(fat), "__A_LAW__"))
+    assert slim == plain, "removing the sections that were added must give what writing the host anew gives"
+    assert joined(room.add_sections(view_of(plain), [])) == plain, "writing a host anew twice must change nothing"
     before, after = (
         [_stored(item) for item in scan(data) if isinstance(item, Found)] for data in (view, view_of(plain))
     )
-    assert before == after
+    assert before == after, "writing a host anew must keep its containers"
 
 
 @each_editable
@@ -227,7 +242,7 @@ def test_edits_do_not_read_the_content_and_accept_views(name: str, path: Path) -
     """The content may be gigabytes: editors pass it on as the pieces they were given."""
     content = Untouchable(CONTAINER).view()
     pieces = list(hosts.room(name).embed(view_of(path.read_bytes()), [content]))  # type: ignore[attr-defined]
-    assert any(piece is content for piece in pieces)
+    assert any(piece is content for piece in pieces), "embed must pass on the view it was given, not a copy"
 
 
 @each_editable
@@ -239,4 +254,4 @@ def test_removing_what_was_embedded_leaves_no_device_code(name: str, path: Path)
     slim = view_of(joined(room.remove(fat, indices)))  # type: ignore[attr-defined]
     room.verify(fat, slim)  # type: ignore[attr-defined]
     kept, expected = ([_stored(item) for item in scan(data) if isinstance(item, Found)] for data in (slim, view))
-    assert kept == expected
+    assert kept == expected, "removing what was embedded must leave the containers that were there, and no other"

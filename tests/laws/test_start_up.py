@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -73,7 +74,15 @@ def click_alone() -> set[str]:
     ids=["inspect", "extract", "pack"],
 )
 def test_click_commands_load_no_heavy_module(arguments: list[str], tmp_path: Path, click_alone: set[str]) -> None:
-    assert not (_loaded(*arguments, cwd=tmp_path) & HEAVY) - click_alone
+    heavy = (_loaded(*arguments, cwd=tmp_path) & HEAVY) - click_alone
+    assert not heavy, _advice(arguments, heavy)
+
+
+def _advice(arguments: Sequence[str], loaded: set[str]) -> str:
+    return (
+        f"fatpack {' '.join(arguments[:2])} loads {sorted(loaded)}, which costs more than this command does: import it "
+        f"in the function that needs it. python -X importtime shows who imports it; docs/design/start-up.md says why."
+    )
 
 
 @pytest.mark.parametrize(
@@ -104,7 +113,8 @@ def test_click_commands_load_no_heavy_module(arguments: list[str], tmp_path: Pat
     ],
 )
 def test_commands_without_click_load_next_to_nothing(arguments: list[str], tmp_path: Path) -> None:
-    assert not _loaded(*arguments, cwd=tmp_path) & (HEAVY | TOOL_HEAVY)
+    heavy = _loaded(*arguments, cwd=tmp_path) & (HEAVY | TOOL_HEAVY)
+    assert not heavy, _advice(arguments, heavy)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +132,8 @@ def test_the_stand_ins_for_nvidia_load_next_to_nothing_of_the_standard_library(
     arguments: list[str], tmp_path: Path
 ) -> None:
     loaded = {name.partition(".")[0] for name in _loaded(*arguments, cwd=tmp_path)}
-    assert loaded <= {"__future__", "fatpack", "struct", "_struct", "errno", "gc", "importlib", "itertools", "warnings"}
+    more = loaded - {"__future__", "fatpack", "struct", "_struct", "errno", "gc", "importlib", "itertools", "warnings"}
+    assert not more, _advice(arguments, more)
 
 
 def test_fat_objects_need_no_reader_and_little_of_the_standard_library(tmp_path: Path) -> None:
@@ -133,13 +144,16 @@ def test_fat_objects_need_no_reader_and_little_of_the_standard_library(tmp_path:
     readers = {f"fatpack.formats.clang_bundle.{name}" for name in readers}
     for loaded in (made, taken):
         standard = {name for name in loaded if not name.startswith("fatpack")}
-        assert standard <= {"__future__", "struct", "_struct", "errno"}
-        assert not loaded & {*readers, "fatpack.codec", "fatpack.parallel", "fatpack.hosts.coff"}
-        assert len(loaded) <= 60
+        more = standard - {"__future__", "struct", "_struct", "errno"}
+        more |= loaded & {*readers, "fatpack.codec", "fatpack.parallel", "fatpack.hosts.coff"}
+        assert not more, _advice(BUNDLER, more)
+        assert len(loaded) <= 60, f"{len(loaded)} modules for a fat object, at most 60 are allowed: {sorted(loaded)}"
 
 
 def test_importing_the_package_loads_only_the_package() -> None:
     program = "import sys; before = set(sys.modules); import fatpack; print(*sorted(set(sys.modules) - before))"
     command = [sys.executable, "-I", "-c", f"import sys; sys.path[:0] = {sys.path!r}\n{program}"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["__future__", "fatpack"]
+    assert done.stdout.split() == ["__future__", "fatpack"], (
+        "import fatpack must load nothing else: src/fatpack/__init__.py imports each public name when it is first used"
+    )
