@@ -132,16 +132,20 @@ def _way_back(graph: Graph, start: str) -> list[str]:
 
 
 def lowest_first(graph: Graph) -> list[str]:
-    """Return the names of a graph without circles in an order in which each imports only from those before it."""
+    """Return the names of a graph in an order in which each imports only from those before it; circles are cut."""
     order: list[str] = []
+    visited: set[str] = set()
 
-    def add(names: Iterable[str]) -> None:
-        for name in sorted(names):
-            if name not in order and name in graph:
-                add(graph[name])
-                order.append(name)
+    def visit(name: str) -> None:
+        visited.add(name)
+        for lower in sorted(graph[name] & graph.keys()):
+            if lower not in visited:
+                visit(lower)
+        order.append(name)
 
-    add(graph)
+    for name in sorted(graph):
+        if name not in visited:
+            visit(name)
     return order
 
 
