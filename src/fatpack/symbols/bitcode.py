@@ -23,7 +23,7 @@ import struct
 from fatpack.bitstream import ENTER_BLOCK, BitReader
 from fatpack.errors import FormatError, LimitExceeded
 from fatpack.magics import BITCODE, WRAPPED_BITCODE
-from fatpack.record import Record
+from fatpack.symbols.bitcode_module import Module, symbols_of
 from fatpack.symbols.proportion import bounded
 
 TYPE_CHECKING = False
@@ -50,19 +50,6 @@ _UNDEFINED, _GLOBAL, _FORMAT_SPECIFIC = 1 << 3, 1 << 10, 1 << 11
 
 #: Symbols read at a time
 _ROWS = 4096
-
-
-class Module(Record):
-    """A module of a ``stream``: its content is from bit ``at`` to ``end``, its names are in ``strings``.
-
-    ``width`` is that of the IDs of its abbreviations.
-    """
-
-    stream: View
-    at: int
-    end: int
-    width: int
-    strings: View
 
 
 def symbols(view: View) -> list[bytes] | None:
@@ -151,7 +138,5 @@ def _counting(rows: View, strings: View) -> Iterator[bytes]:
 
 
 def _named(modules: list[Module]) -> Iterator[bytes]:
-    from fatpack.symbols.bitcode_module import symbols_of
-
     for module in modules:
         yield from symbols_of(module)

@@ -11,13 +11,14 @@ elsewhere, list nothing.
 from __future__ import annotations
 
 from fatpack.bitstream import BitReader
+from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.bitstream import Abbreviation, Run
-    from fatpack.symbols.bitcode import Module
+    from fatpack.io.source import View
 
 #: Record codes
 _VERSION, _DATA_LAYOUT, _SECTION_NAME, _VARIABLE, _FUNCTION, _ALIAS, _IFUNC = 1, 3, 5, 7, 8, 14, 15
@@ -43,6 +44,19 @@ _LONGEST_TEXT = 1024
 _UNDERSCORED = ("o", "x")
 #: … and that leave C++ names of Microsoft's as they are
 _MICROSOFT = ("w", "x")
+
+
+class Module(Record):
+    """A module of a ``stream``: its content is from bit ``at`` to ``end``, its names are in ``strings``.
+
+    ``width`` is that of the IDs of its abbreviations.
+    """
+
+    stream: View
+    at: int
+    end: int
+    width: int
+    strings: View
 
 
 def symbols_of(module: Module) -> Iterator[bytes]:

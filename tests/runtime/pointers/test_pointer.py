@@ -13,7 +13,8 @@ from fatpack import hosts
 from fatpack.hosts import Site
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
-from fatpack.runtime.pointers.pointer import NULL, UNKNOWN, Loaded, Pointer, program
+from fatpack.runtime.pointers.open import program
+from fatpack.runtime.pointers.pointer import NULL, UNKNOWN, Loaded, Pointer
 
 #: (bits, order) → machine, and its types of relocation: base added, whole pointer to a symbol
 MACHINES = {(64, "little"): (62, 8, 1), (32, "little"): (3, 8, 1), (64, "big"): (22, 12, 22), (32, "big"): (20, 22, 1)}

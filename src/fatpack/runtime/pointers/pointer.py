@@ -53,25 +53,6 @@ class Pointer(Record):
 NULL = Pointer("null")
 UNKNOWN = Pointer("unknown")
 
-#: hosts whose pointers can be followed
-HOSTS = ("elf", "coff", "pe")
-
-
-def program(view: View, host: str) -> Program:
-    """Return the reader of pointers for a host of that name, one of ``HOSTS``. Raises FormatError if it is damaged."""
-    if host == "elf":
-        from fatpack.runtime.pointers.elf import ElfProgram
-
-        return ElfProgram(view)
-    if host == "coff":
-        from fatpack.runtime.pointers.coff import CoffObjectPointers
-
-        return CoffObjectPointers(view)
-    from fatpack.runtime.pointers.pe import PeProgram
-
-    return PeProgram(view)
-
-
 #: LIMIT: bytes of data that are searched for pointers, and pointers that are taken from there. Libraries have some tens
 #: of MB that are not code, and an image has four pointers to it at most.
 _SEARCHED = 256 << 20

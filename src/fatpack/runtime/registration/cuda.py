@@ -26,7 +26,7 @@ from fatpack.elf import SYMTAB, Symbols
 from fatpack.errors import FormatError, LimitExceeded
 from fatpack.findings import finding
 from fatpack.hosts import Site
-from fatpack.runtime.pointers.pointer import program
+from fatpack.runtime.pointers.open import program
 from fatpack.runtime.registration import wrapper
 
 TYPE_CHECKING = False

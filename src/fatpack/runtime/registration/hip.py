@@ -14,7 +14,7 @@ from __future__ import annotations
 from fatpack import formats, magics
 from fatpack.errors import FormatError
 from fatpack.findings import finding
-from fatpack.runtime.pointers.pointer import program
+from fatpack.runtime.pointers.open import program
 from fatpack.runtime.registration import wrapper
 
 TYPE_CHECKING = False

@@ -9,7 +9,7 @@ from fatpack.formats.clang_bundle.sections import linked
 from fatpack.formats.clang_bundle.target_symbols import Symbols
 from fatpack.hosts import Site
 from fatpack.runtime.assembled import Assembled
-from fatpack.runtime.pointers.pointer import program
+from fatpack.runtime.pointers.open import program
 from fatpack.runtime.sycl import image_record, image_table
 
 TYPE_CHECKING = False

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fatpack.errors import BadValue
-    from fatpack.hosts.elf.objcopy.segments import Segment
     from fatpack.io.source import Piece
 
 #: What a section is to llvm-objcopy
@@ -35,6 +34,33 @@ _GROUP_WORD = 4
 #: LIMIT: how often the bytes of a file may be in sections. In files of compilers and linkers they are in one; a
 #: hostile file could put all of them into each of a million.
 _MOST_COPIES = 4
+
+
+class Segment:
+    """A program header, or the place of the ELF header or of the program headers.
+
+    ``row`` is the program header by field name, ``old_offset`` where it was and ``offset`` where it goes.
+    """
+
+    __slots__ = ("address", "align", "file_size", "index", "offset", "old_offset", "parent", "row")
+
+    def __init__(self, index: int, old_offset: int, file_size: int, address: int = 0, align: int = 0) -> None:
+        self.index = index
+        self.offset = self.old_offset = old_offset
+        self.file_size = file_size
+        self.address = address
+        self.align = align
+        self.parent: Segment | None = None
+        self.row: dict[str, int] = {}
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """What segments are sorted by, so that one comes before those inside it."""
+        return self.old_offset, -self.align, self.index
+
+    def contains(self, other: Segment) -> bool:
+        """Return whether another segment starts in this one."""
+        return self.old_offset <= other.old_offset < self.old_offset + self.file_size
 
 
 class Part:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fatpack.errors import HostError
 from fatpack.hosts.elf.editing.editable import align_up
-from fatpack.hosts.elf.objcopy.parts import BEHIND
+from fatpack.hosts.elf.objcopy.parts import BEHIND, Segment
 from fatpack.hosts.elf.reading import constants
 
 TYPE_CHECKING = False
@@ -26,33 +26,6 @@ _WORD = 1 << 64
 
 #: p_type PT_TLS and sh_flags SHF_TLS: thread-local data, which shares addresses with other data.
 _TLS_SEGMENT, _TLS_SECTION = 7, 0x400
-
-
-class Segment:
-    """A program header, or the place of the ELF header or of the program headers.
-
-    ``row`` is the program header by field name, ``old_offset`` where it was and ``offset`` where it goes.
-    """
-
-    __slots__ = ("address", "align", "file_size", "index", "offset", "old_offset", "parent", "row")
-
-    def __init__(self, index: int, old_offset: int, file_size: int, address: int = 0, align: int = 0) -> None:
-        self.index = index
-        self.offset = self.old_offset = old_offset
-        self.file_size = file_size
-        self.address = address
-        self.align = align
-        self.parent: Segment | None = None
-        self.row: dict[str, int] = {}
-
-    @property
-    def order(self) -> tuple[int, int, int]:
-        """What segments are sorted by, so that one comes before those inside it."""
-        return self.old_offset, -self.align, self.index
-
-    def contains(self, other: Segment) -> bool:
-        """Return whether another segment starts in this one."""
-        return self.old_offset <= other.old_offset < self.old_offset + self.file_size
 
 
 class Segments:
