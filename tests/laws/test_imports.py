@@ -22,12 +22,9 @@ UNMENDED = {
     "cli/tools/cuobjdump",
     "formats/cir",
     "formats/cir/gpu_binary",
-    "hosts/elf/objcopy",
     "images",
     "ops/pack",
-    "runtime/pointers",
     "scanner",
-    "symbols",
 }
 
 #: The doors of rooms that must not know each other: `formats/cir`, `hosts/elf`.
