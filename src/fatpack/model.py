@@ -57,7 +57,10 @@ class Target(Record):
 class Finding(Record):
     """Something a reader should tell: a stable ``code`` (see ``fatpack.findings``), and where.
 
-    ``severity`` is ``error`` (data is lost or unreadable), ``warning`` (likely a mistake) or ``note``.
+    ``severity`` is ``error`` (data is lost or unreadable), ``warning`` (likely a mistake) or ``note``. ``field`` is the
+    field of the format that is wrong, ``section`` the section of the host that it lies in; "" where there is none.
+    ``count`` is how many this one stands for: a file has a million of a kind where a producer made one mistake, and
+    from some number on they are counted and not kept (:mod:`fatpack.scanner.tally`).
     """
 
     code: str
@@ -65,6 +68,9 @@ class Finding(Record):
     span: Span
     message: str
     hint: str = ""
+    field: str = ""
+    section: str = ""
+    count: int = 1
 
     @property
     def text(self) -> str:

@@ -243,6 +243,6 @@ def as_finding(error: FormatError | Unsupported | HostError, span: Span) -> Find
         start = error.offset
         span = span.replace(start=start, end=max(span.end, start))
         message = f"{error.format}: {error.describe()}" if error.format else error.describe()
-        return finding("FP1001", span, message, error.hint)
+        return finding("FP1001", span, message, error.hint, field=error.field)
     code = "FP1006" if isinstance(error, Unsupported) else "FP1001"
     return finding(code, span, error.problem, error.hint)
