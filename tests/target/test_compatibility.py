@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from fatpack.model import Target
 from fatpack.target import compatible_llvm22, conflicts, same, serves, target_identity
+from fatpack.target.compatibility import hip_names, serves_hip
 
 AMD = "amdgcn-amd-amdhsa"
 NVIDIA = "nvptx64-nvidia-cuda"
@@ -176,10 +177,46 @@ def test_an_image_that_is_neither_cubin_nor_ptx_is_judged_by_name() -> None:
 
 
 def test_a_doubtful_answer_of_the_loader_rules_says_so() -> None:
-    verdict = serves(nvidia("sm_86"), nvidia("sm_87"), nvidia_rules=True)
+    verdict = serves(nvidia("sm_101a"), nvidia("sm_110"), nvidia_rules=True)
     assert verdict.answer
     assert verdict.is_assumed
-    assert "documentation" in verdict.reason
+    assert "nobody knows" in verdict.reason
+
+
+@pytest.mark.parametrize("form", ["ltoir", "tileir"])
+def test_what_only_linkers_read_serves_no_device_not_even_that_of_its_own_name(form: str) -> None:
+    assert not serves(nvidia("sm_80"), nvidia("sm_80"), nvidia_rules=True, form=form)
+    assert serves(nvidia("sm_80"), nvidia("sm_80"), form=form)
+
+
+@pytest.mark.parametrize(
+    ("entry", "name", "answer"),
+    [
+        ("gfx90a", "gfx90a:sramecc+:xnack-", True),
+        ("gfx90a:xnack-", "gfx90a:sramecc+:xnack+", False),
+        ("gfx1100:xnack+", "gfx1100", False),
+        ("gfx9-generic", "gfx9-generic:sramecc-:xnack-", False),
+        ("", "gfx90a:sramecc+:xnack-", False),
+        ("gfx1400", "gfx1400", False),
+        ("gfx9-generic", "gfx900:xnack-", False),
+        ("tahiti", "gfx600", True),
+        ("gfx90a:xnack+", "gfx90a", False),
+    ],
+)
+def test_hip_takes_fewer_images_than_llvm(entry: str, name: str, answer: bool) -> None:
+    verdict = serves_hip(entry, name)
+    assert verdict.answer is answer
+    assert verdict.reason
+
+
+def test_hip_asks_for_the_device_then_for_its_generic_processor_then_for_spirv() -> None:
+    assert hip_names("gfx942:sramecc+:xnack-") == (
+        "gfx942:sramecc+:xnack-",
+        "gfx9-4-generic:sramecc+:xnack-",
+        "amdgcnspirv",
+    )
+    assert hip_names("gfx1154") == ("gfx1154", "amdgcnspirv")
+    assert hip_names("gfx90a:sramecc+:xnack-")[1:] == ("amdgcnspirv",)
 
 
 @pytest.mark.parametrize(

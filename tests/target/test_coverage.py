@@ -16,8 +16,8 @@ def by_form(name: str) -> dict[str, Coverage]:
 
 def test_a_cubin_runs_within_its_major_version_and_ptx_on_everything_newer() -> None:
     parts = by_form("sm_80")
-    assert parts["cubin"].names == ("sm_80", "sm_86", "sm_88", "sm_89")
-    assert parts["cubin"].doubtful == ("sm_87",)
+    assert parts["cubin"].names == ("sm_80", "sm_86", "sm_89")
+    assert parts["cubin"].doubtful == ("sm_87", "sm_88")
     assert parts["ptx"].names[:7] == ("sm_80", "sm_86", "sm_87", "sm_88", "sm_89", "sm_90", "sm_100")
     assert parts["ptx"].names[-1] == "sm_121"
 
@@ -66,8 +66,8 @@ def test_coverage_agrees_with_the_rule_that_images_serve_requests() -> None:
             for other in (*part.names, *part.doubtful):
                 request = Target(provider.triple, other)
                 verdict = serves(provider, request, nvidia_rules=True, form=part.form)
-                assert verdict.answer, (name, other)
-                assert verdict.is_assumed == (other in part.doubtful), (name, other)
+                assert verdict.answer or other in part.doubtful, (name, other)
+                assert verdict.is_assumed == (verdict.answer and other in part.doubtful), (name, other)
 
 
 @pytest.mark.parametrize("name", ["", "generic", "sm_85", "gfx90b", "nvptx64-nvidia-cuda", "amdgpu99"])

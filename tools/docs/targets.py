@@ -28,7 +28,7 @@ Case matters in every name. An empty arch string, a missing one and `generic` al
 _RULES = """\
 ## When two targets match
 
-Three questions, three functions of `fatpack.target`:
+Four questions, four functions of `fatpack.target`:
 
 | question | function | rule |
 |---|---|---|
@@ -38,6 +38,9 @@ parts and `unknown` are equal, `amdgcn` is `amdgpu`. Features are compared as se
 processors, or the image's is the generic processor or family of the requested one; each feature that the image fixes \
 must be asked for with the same sign. A processor that is unknown, empty or `generic` matches any; the answer then \
 says that it is assumed. |
+| Would the HIP runtime take an image for a device? | `compatibility.serves_hip` | Stricter than `serves`: nothing \
+matches "any processor", a feature that the processor does not have makes a target ID invalid, and the runtime asks \
+for fewer generic processors than LLVM has. |
 | Would the linker wrapper up to LLVM 22 group them? | `compatible_llvm22` | Triples equal as text and targets not \
 identical; then `generic` matches any, other vendors never, AMD when the processors are equal as text and no feature \
 is on in one and off in the other. |
@@ -48,21 +51,27 @@ For one processor, clang refuses to compile together targets of which some fix a
 """
 
 _NVIDIA_RULES = """\
-### What the CUDA loader accepts
+### What the CUDA driver accepts
 
 The last digit of an NVIDIA architecture is the minor version: `sm_103` is compute capability 10.3.
 
 | image | runs on |
 |---|---|
-| cubin `sm_XY` | devices of the same major version and the same or a higher minor one |
+| cubin `sm_XY` | devices of the same major version and the same or a higher minor one; cubins of and for Tegra parts \
+(32, 53, 62, 72, 87) only where the numbers are equal |
 | cubin or PTX with the suffix `a` | exactly the capability X.Y |
-| cubin or PTX with the suffix `f` | the same family: the same major version, minor at least Y |
-| PTX `compute_XY` | every device of at least X.Y, compiled when it is loaded |
+| cubin or PTX with the suffix `f` | the capabilities of the family: 100f on 10.0, 10.3, 10.7; 103f on 10.3, 10.7; \
+107f on 10.7; 110f on 11.0; 120f on 12.0, 12.1; 121f on 12.1 |
+| PTX `compute_XY` | every device of at least X.Y, compiled when it is loaded, if the driver's CUDA version knows the \
+version of the PTX |
+| LTO-IR, Tile IR | no device: they are for linkers and compilers |
 
-CUDA 13 renamed the capability 10.1 to 11.0; the family rules hold for the new number. NVIDIA documents that binaries
-of Tegra parts (32, 53, 62, 72, 87, 101, 110) and discrete parts are not interchangeable, although the first rule would
-allow some: such answers are marked as doubtful. These rules are a model made from documents; `serves` applies them when
-asked to.
+Of several entries that fit, the driver takes a cubin before PTX, `a` before plain, of PTX the highest number, and the
+first of equals; if what it took then fails, it tries no other. CUDA 13 renamed the capability 10.1 to 11.0; the rules
+of families hold for the new number. Not known, and marked so: whether an Orin (8.7) under CUDA 13 takes cubins for 8.0
+and 8.6, whether a driver of CUDA 13 takes cubins for 10.1, and what 8.8 is. The rules are from NVIDIA's guides and from
+what a driver of CUDA 13.0 did on an H100 (9.0); `serves` applies them when asked to, and `fatpack.target.choice` says
+which image of a container a runtime takes: CUDA's driver, HIP's runtime, and LLVM's plugins for OpenMP.
 
 """
 

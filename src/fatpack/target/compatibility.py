@@ -1,15 +1,17 @@
 """When do two targets match? Equality by meaning, LLVM's old and new rules, and clang's conflict rule.
 
-Three questions that are easily mixed up:
+Four questions that are easily mixed up:
 
 * :func:`same`: do two spellings mean one target?
 * :func:`serves`: can an image built for one target answer a request for another? LLVM main (2026) asks it in this
   direction: ``gfx90a`` serves ``gfx90a:xnack+``, not the reverse.
+* :func:`serves_hip`: would the HIP runtime take the image for a device? It is stricter than LLVM.
 * :func:`compatible_llvm22`: what did the linker wrapper up to LLVM 22 answer? It decides which inputs it copies into
   which link groups, and differs in surprising places (``gfx9-generic`` and ``gfx900`` do not match).
 
 Sources: ``areTargetsCompatible`` in llvm/lib/Object/OffloadBinary.cpp, called directly for LLVM 22, read for main;
-``TargetID::providesFor`` in llvm/lib/TargetParser/AMDGPUTargetParser.cpp (main).
+``TargetID::providesFor`` in llvm/lib/TargetParser/AMDGPUTargetParser.cpp (main). HIP: amd/comgr/src/comgr-metadata.cpp
+of ROCm/llvm-project and clr/hipamd/src/hip_fatbin.cpp of ROCm/rocm-systems, 2026.
 """
 
 from __future__ import annotations
@@ -31,6 +33,9 @@ from fatpack.target.vocabulary import primary_processor, vocabulary
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+#: forms that a fat binary holds beside cubins and PTX → what they are called
+_FOR_LINKERS = {"ltoir": "LTO-IR", "tileir": "Tile IR"}
 
 #: LLVM writes both for "no particular processor", and leaves the key out as a third spelling.
 _NO_PROCESSOR = ("", "generic")
@@ -108,8 +113,9 @@ def serves(provider: Target, request: Target, *, nvidia_rules: bool = False, for
     """Return whether an image built for ``provider`` can answer a request for ``request``, and why.
 
     This is the directional rule of LLVM main. A triple that is missing on either side is not compared: people ask
-    for ``gfx90a``. With ``nvidia_rules``, images for NVIDIA are judged as the CUDA loader would: the request is the
-    device, and ``form`` says what the image is (``cubin``, ``ptx``; for any other form only LLVM's rule is used).
+    for ``gfx90a``. With ``nvidia_rules``, images for NVIDIA are taken as the CUDA driver would: the request is the
+    device, and ``form`` says what the image is (``cubin``, ``ptx``). Code that no driver takes, as LTO-IR, serves
+    nothing then; for other forms only LLVM's rule is used.
     Unlike LLVM main, which takes every name it does not know for a wildcard, the removed gfx940 and gfx941 serve
     only themselves, and features of an unknown processor are compared.
     """
@@ -174,6 +180,8 @@ def _serves_amd(provider: Target, request: Target) -> Verdict:
 
 def _serves_other(provider: Target, request: Target, nvidia_rules: bool, form: str) -> Verdict:
     have, want = provider.arch, request.arch
+    if nvidia_rules and form in _FOR_LINKERS:
+        return Verdict(False, f"{_FOR_LINKERS[form]} is for linkers and compilers: no driver loads it")
     if have == want:
         return Verdict(True, f"both are for {have}" if have else "neither names a processor")
     if "generic" in (have, want):
@@ -182,9 +190,59 @@ def _serves_other(provider: Target, request: Target, nvidia_rules: bool, form: s
     if nvidia_rules and image and device and form in ("cubin", "ptx"):
         ruling = loads(image, device, form)
         what = "PTX" if form == "ptx" or image.is_virtual else "a cubin"
-        doubt = "" if ruling.is_certain else "; NVIDIA's documentation leaves it open"
+        doubt = "" if ruling.is_certain else "; nobody knows for sure"
         return Verdict(ruling.answer, f"{what} for {have} runs on {ruling.rule}{doubt}", not ruling.is_certain)
     return Verdict(False, f"the processors differ: {have or 'none'} and {want or 'none'}")
+
+
+#: generic processor → processors for which the HIP runtime asks for it: fewer than LLVM's
+_HIP_GENERICS = {
+    "gfx9-generic": ("gfx900", "gfx902", "gfx904", "gfx906", "gfx909", "gfx90c"),
+    "gfx9-4-generic": ("gfx942", "gfx950"),
+    "gfx10-1-generic": ("gfx1010", "gfx1011", "gfx1012", "gfx1013"),
+    "gfx10-3-generic": ("gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"),
+    "gfx11-generic": ("gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx1150", "gfx1151", "gfx1152", "gfx1153"),
+    "gfx12-generic": ("gfx1200", "gfx1201"),
+}
+
+#: what the HIP runtime asks for last: SPIR-V that it compiles
+HIP_SPIRV = "amdgcnspirv"
+
+
+def hip_names(device: str) -> tuple[str, ...]:
+    """Return the target IDs that the HIP runtime asks a bundle for, in order.
+
+    ``device`` is the target ID that a device reports, which names every feature it has: ``gfx90a:sramecc+:xnack-``.
+    """
+    processor, _, features = device.partition(":")
+    generic = next((name for name, members in _HIP_GENERICS.items() if processor in members), "")
+    also = (f"{generic}:{features}" if features else generic,) if generic else ()
+    return (device, *also, HIP_SPIRV)
+
+
+def serves_hip(entry: str, name: str) -> Verdict:
+    """Return whether the HIP runtime takes an entry with a target ID when it asks for one of :func:`hip_names`.
+
+    Processors are equal, and each feature of the entry is the asked one's; a feature that the processor does not have
+    makes a target ID invalid, on either side, and then nothing fits. Nothing is taken for "any processor".
+    """
+    for target_id in (entry, name):
+        processor = primary_processor(target_id.partition(":")[0])
+        line = vocabulary().amd.get(processor)
+        if line is None:
+            return Verdict(False, f"HIP knows no processor {processor or '(none)'}")
+        wrong = sorted(signs(target_id).keys() - set(line.features))
+        if wrong:
+            return Verdict(False, f"{target_id} is invalid: {processor} has no {wrong[0]}")
+    have, want = (primary_processor(target_id.partition(":")[0]) for target_id in (entry, name))
+    if have != want:
+        return Verdict(False, f"the processors differ: {have} and {want}")
+    fixed, asked = signs(entry), signs(name)
+    for feature, sign in sorted(fixed.items()):
+        if asked.get(feature) != sign:
+            found = f"has {feature}{asked[feature]}" if feature in asked else f"does not say {feature}"
+            return Verdict(False, f"the image needs {feature}{sign}, the device {found}")
+    return Verdict(True, f"both are for {have}")
 
 
 def compatible_llvm22(a: Target, b: Target) -> bool:

@@ -10,8 +10,8 @@ from fatpack.target.vocabulary import check_target_id, unknown_name, vocabulary,
 class Coverage(Record):
     """Where one form of image runs: ``form`` is cubin, ptx or image, ``rule`` the reason in words.
 
-    ``names`` are the known names it runs on; ``doubtful`` those where the rule says yes but NVIDIA's documentation
-    restricts it, or where a renaming makes the answer unsure.
+    ``names`` are the known names it runs on; ``doubtful`` those of which nobody knows for sure: Tegra parts under a
+    driver of servers, and what a renaming or a guide that few have seen leaves open.
     """
 
     form: str
@@ -56,7 +56,7 @@ def _nvidia(arch: NvidiaArch, form: str) -> Coverage:
         form,
         loads(arch, arch, form).rule,
         tuple(name for name, ruling in rulings if ruling.answer and ruling.is_certain),
-        tuple(name for name, ruling in rulings if ruling.answer and not ruling.is_certain),
+        tuple(name for name, ruling in rulings if not ruling.is_certain),
     )
 
 
@@ -64,7 +64,8 @@ def _amd(name: str) -> Coverage:
     target_id = check_target_id(name)
     line = vocabulary().amd[target_id.processor]
     if line.kind == "portable":
-        return Coverage("image", "any AMD GPU: it is compiled for the processor when it is loaded", ())
+        rule = "AMD GPUs under a HIP runtime that compiles SPIR-V when it is loaded; OpenMP and kpack do not"
+        return Coverage("image", rule, ())
     states = {"+": "on", "-": "off"}
     fixed = " and ".join(f"{feature[:-1]} {states[feature[-1]]}" for feature in target_id.features)
     rule = "the processors that it covers" if line.kind == "generic" else "this processor"

@@ -101,8 +101,10 @@ def _nvidia_notes(arch: NvidiaArch, line: NvidiaName) -> tuple[str, ...]:
         notes.append("CUDA 12 called it 101 (compute capability 10.1).")
     if line.until == "12.9" and not line.renamed:
         notes.append("CUDA 13 dropped it; LLVM 22 still accepts it.")
+    if arch.is_virtual:
+        notes.append("PTX needs a driver at least as new as its CUDA version: PTX 8.7 one of CUDA 12.8.")
     if line.embedded:
-        notes.append("A Tegra part: NVIDIA says binaries are not interchangeable with those of discrete parts.")
+        notes.append("A Tegra part: cubins for it and for discrete parts are not interchangeable; PTX is.")
     if arch.suffix == "f" and not arch.is_virtual:
         notes.append("CUDA 12.4 tools do not know the suffix f; they show the plain architecture.")
     if arch.number == 52 and not arch.is_virtual:

@@ -1,0 +1,13 @@
+"""Which image a device's runtime takes from one container, and what happens where none fits. One module per runtime.
+
+============  =====================================================================================
+``answer``     what is asked (:class:`Candidate`) and what comes out (:class:`Answer`)
+``cuda``       the CUDA driver: one registered fat binary
+``hip``        the HIP runtime: one bundle
+``openmp``     LLVM's offload plugins: the images of one descriptor
+============  =====================================================================================
+
+Each answer names its rule, ``C2`` or ``H3``. A rule that nobody has documented or observed makes an answer that is not
+certain. A program has a container per source file or per link, and each is chosen from alone: it runs only if every
+one of them that it uses has an image.
+"""

@@ -1,0 +1,159 @@
+"""Which entry of a fat binary the CUDA driver takes.
+
+=====  ==================================================================================================
+C2-C6   what fits: :func:`fatpack.target.nvidia.loads`
+C8      PTX whose version is above the driver's is taken all the same, and then fails
+C9      a fitting cubin before PTX; of PTX the highest number; ``a`` before plain; the first of equals
+C10     there is no second try: what was taken and fails is not replaced by another entry
+C12     LTO-IR and other code for linkers is no candidate
+C13     ``CUDA_FORCE_PTX_JIT`` hides cubins, ``CUDA_DISABLE_PTX_JIT`` forbids to compile
+C15     zstd is inflated by drivers of CUDA 12.4 and newer
+=====  ==================================================================================================
+
+Observed on an H100 (9.0) with driver 580.159.04, CUDA 13.0, with fat binaries of several entries; C15 is documented
+with nvcc's ``--compress-mode``. Not settled, and so never certain: the place of ``f``, which of several cubins for
+lower minor versions is taken, and such a cubin against PTX for the device's own number.
+"""
+
+from __future__ import annotations
+
+from fatpack.target.choice.answer import Answer
+from fatpack.target.nvidia import NvidiaArch, Ruling, cuda_of_ptx, loads, parse_nvidia
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.target.choice.answer import Candidate
+
+#: names of errors → the texts that programs print
+ERRORS = {
+    200: "device kernel image is invalid",
+    209: "no kernel image is available for execution on the device",
+    222: "the provided PTX was compiled with an unsupported toolchain.",
+    223: "PTX JIT compilation was disabled",
+}
+
+#: CUDA version of the first driver that inflates zstd
+_ZSTD_SINCE = (12, 4)
+
+#: position, architecture, why it fits
+_Fit = tuple[int, NvidiaArch, Ruling]
+
+
+def choose(
+    images: Sequence[Candidate],
+    device: NvidiaArch,
+    driver: tuple[int, int] | None = None,
+    *,
+    forces_ptx: bool = False,
+    disables_ptx: bool = False,
+) -> Answer:
+    """Return what the driver takes from one fat binary for a device, and what comes of it.
+
+    ``driver`` is the driver's CUDA version, (13, 0); without it nothing is said of versions of PTX and of zstd.
+    ``forces_ptx`` and ``disables_ptx`` are the two variables of the environment.
+    """
+    cubins, texts = _fitting(images, device, driver)
+    doubtful = [] if forces_ptx else _doubtful(images, device, driver)
+    if forces_ptx:
+        cubins = []
+    answer = _of_cubins(cubins, texts, device) or _of_texts(texts)
+    if answer is None or answer.image is None:
+        rule = "C13" if forces_ptx and not texts else "C12" if _holds_linker_code(images) else "C2"
+        reason = f"no image fits compute capability {device.capability}"
+        return Answer("fails", None, rule, reason, ERRORS[209], is_certain=not doubtful)
+    taken = images[answer.image]
+    if answer.outcome == "compiles" and doubtful:
+        reason = f"{answer.reason}; whether the cubin for {doubtful[0].arch} fits is not known"
+        answer = answer.replace(reason=reason, is_certain=False)
+    if answer.outcome == "compiles" and disables_ptx:
+        return answer.replace(
+            outcome="fails", rule="C13", reason=f"{answer.reason}; compiling is off", error=ERRORS[223]
+        )
+    return _loaded(taken, answer, driver)
+
+
+def _fitting(
+    images: Sequence[Candidate], device: NvidiaArch, driver: tuple[int, int] | None
+) -> tuple[list[_Fit], list[_Fit]]:
+    """Return the cubins and the PTX texts that fit, in stored order."""
+    found: dict[str, list[_Fit]] = {"cubin": [], "ptx": []}
+    for number, image in enumerate(images):
+        arch = parse_nvidia(image.arch)
+        if arch is None or image.form not in found:
+            continue
+        ruling = loads(arch, device, image.form, driver)
+        if ruling.answer:
+            found[image.form].append((number, arch, ruling))
+    return found["cubin"], found["ptx"]
+
+
+def _doubtful(images: Sequence[Candidate], device: NvidiaArch, driver: tuple[int, int] | None) -> list[Candidate]:
+    """Return the cubins that are said not to fit, without anybody knowing it for sure."""
+    cubins = ((image, parse_nvidia(image.arch)) for image in images if image.form == "cubin")
+    rulings = ((image, loads(arch, device, image.form, driver)) for image, arch in cubins if arch)
+    return [image for image, ruling in rulings if not ruling.answer and not ruling.is_certain]
+
+
+def _of_cubins(cubins: Sequence[_Fit], texts: Sequence[_Fit], device: NvidiaArch) -> Answer | None:
+    """Return the cubin that is taken: ``a`` before plain; the other preferences are what is usually believed."""
+    if not cubins:
+        return None
+    number, arch, ruling = max(cubins, key=lambda fit: (_rank(fit[1]), -fit[0]))
+    others = {other.name for _, other, _ in cubins} - {arch.name}
+    is_exact = arch.number == device.number
+    has_exact_text = any(text.number == device.number for _, text, _ in texts)
+    is_open = bool(others) or (has_exact_text and not is_exact)
+    return Answer(
+        "runs",
+        number,
+        "C9" if len(cubins) + len(texts) > 1 else _rule_of(arch),
+        f"the cubin for {arch.name} runs on {ruling.rule}",
+        is_certain=ruling.is_certain and (arch.suffix == "a" or not is_open),
+    )
+
+
+def _of_texts(texts: Sequence[_Fit]) -> Answer | None:
+    """Return the PTX that is compiled: the highest number, ``a`` before plain, the first of equals."""
+    if not texts:
+        return None
+    number, arch, ruling = max(texts, key=lambda fit: (_rank(fit[1]), -fit[0]))
+    has_family = any(other.suffix == "f" and other.name != arch.name for _, other, _ in texts)
+    return Answer(
+        "compiles",
+        number,
+        "C9" if len(texts) > 1 else _rule_of(arch, is_text=True),
+        f"the PTX for compute_{arch.number}{arch.suffix} runs on {ruling.rule}",
+        is_certain=ruling.is_certain and not has_family and (arch.suffix != "f" or len(texts) == 1),
+    )
+
+
+def _rank(arch: NvidiaArch) -> tuple[int, int]:
+    return arch.number, {"": 0, "f": 1, "a": 2}[arch.suffix]
+
+
+def _rule_of(arch: NvidiaArch, *, is_text: bool = False) -> str:
+    return {"a": "C4", "f": "C5"}.get(arch.suffix, "C7" if is_text else "C2")
+
+
+def _holds_linker_code(images: Sequence[Candidate]) -> bool:
+    return any(image.form not in ("cubin", "ptx") for image in images)
+
+
+def _loaded(image: Candidate, answer: Answer, driver: tuple[int, int] | None) -> Answer:
+    """Return what comes of an image that was taken: the driver tries no other."""
+    if driver is None:
+        return answer
+    if image.compression == "zstd" and driver < _ZSTD_SINCE:
+        reason = f"{answer.reason}; drivers inflate zstd since CUDA {_ZSTD_SINCE[0]}.{_ZSTD_SINCE[1]}"
+        return answer.replace(outcome="fails", rule="C15", reason=reason, error=ERRORS[200])
+    if answer.outcome == "compiles" and image.ptx_version is not None:
+        text = f"PTX {image.ptx_version[0]}.{image.ptx_version[1]}"
+        needed = cuda_of_ptx(image.ptx_version)
+        if needed is None:
+            return answer.replace(reason=f"{answer.reason}; nobody knows which driver {text} needs", is_certain=False)
+        if needed > driver:
+            reason = f"{answer.reason}; {text} needs a driver of CUDA {needed[0]}.{needed[1]} or newer"
+            return answer.replace(outcome="fails", rule="C8", reason=reason, error=ERRORS[222])
+    return answer

@@ -1,0 +1,56 @@
+"""Which entry of a bundle the HIP runtime takes.
+
+====  =====================================================================================================
+H1-H2  names are asked for in order: the device's target ID, its generic processor, SPIR-V
+H3     of each name the first entry in file order that fits; an exact ID further back is not preferred
+H7     none fits: hipErrorInvalidImage today, hipErrorNoBinaryForGpu in runtimes of 2024 and older
+H11    SPIR-V is compiled when it is loaded
+H13    generic processors need code object version 6, which ROCm reads since 6.3
+====  =====================================================================================================
+
+Source: clr/hipamd/src/hip_fatbin.cpp of ROCm/rocm-systems, amd/comgr/src/comgr-metadata.cpp of ROCm/llvm-project, both
+of 2026. H13: "Code Object V6" in LLVM's AMDGPUUsage, and reports for ROCm 6.2.
+"""
+
+from __future__ import annotations
+
+from fatpack.target.choice.answer import Answer
+from fatpack.target.compatibility import HIP_SPIRV, hip_names, serves_hip
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.target.choice.answer import Candidate
+
+#: the runtime's message where no entry fits
+ERROR = "hipErrorInvalidImage: no compatible code objects found"
+
+_GENERICS_SINCE = (6, 3)
+
+
+def choose(
+    images: Sequence[Candidate], device: str, rocm: tuple[int, int] | None = None, *, forces_spirv: bool = False
+) -> Answer:
+    """Return what the HIP runtime takes from one bundle for a device.
+
+    ``device`` is the target ID that the device reports, with every feature it has; ``rocm`` the version, (6, 3), if it
+    is known. ``forces_spirv`` is the variable ``HIP_FORCE_SPIRV_CODEOBJECT``.
+    """
+    for name in (HIP_SPIRV,) if forces_spirv else hip_names(device):
+        for number, image in enumerate(images):
+            verdict = serves_hip(image.arch, name)
+            if verdict.answer:
+                return _taken(number, name, device, verdict.reason, rocm)
+    return Answer("fails", None, "H3", f"no entry fits {device}", ERROR)
+
+
+def _taken(number: int, name: str, device: str, reason: str, rocm: tuple[int, int] | None) -> Answer:
+    if name == HIP_SPIRV:
+        return Answer("compiles", number, "H11", "SPIR-V is compiled for the device")
+    if name == device:
+        return Answer("runs", number, "H3", reason)
+    if rocm is not None and rocm < _GENERICS_SINCE:
+        reason = f"{name} needs ROCm {_GENERICS_SINCE[0]}.{_GENERICS_SINCE[1]} or newer"
+        return Answer("fails", number, "H13", reason, "HSA_STATUS_ERROR_INVALID_CODE_OBJECT")
+    return Answer("runs", number, "H4", f"the runtime asks for {name} after {device}")
