@@ -15,6 +15,8 @@ from fatpack.ops.choose.select import Selector, choices, present_ids
 from fatpack.ops.extract import Extract, origins, plan_archive, plan_containers, plan_images, write_plan
 from fatpack.ops.verify import CONTENT_CODES, Verification, verify
 from fatpack.record import Record
+from fatpack.report.finding_list import finding_record
+from fatpack.report.finding_text import finding_lines
 from fatpack.report.problems import FINDINGS, FINE, MALFORMED
 from fatpack.report.text import printable, size_words
 from fatpack.scanner import Found
@@ -78,9 +80,7 @@ class Plan(Record):
 
 def report_problems(request: Request, items: Sequence[Found | Finding]) -> None:
     """Print what of the file is damaged, and what was not read."""
-    errors = (item for item in items if isinstance(item, Finding) and item.severity == "error")
-    for item in errors:
-        _report(request.file, item)
+    _report(request.file, [item for item in items if isinstance(item, Finding) and item.severity == "error"])
     warn(unseen(items), quiet=request.quiet)
 
 
@@ -237,13 +237,13 @@ def _doubts(plan: Plan) -> list[Finding]:
 def _outcome(request: Request, plan: Plan, code: int, wrong: Sequence[Finding]) -> int:
     """Print what is wrong with images and with the content of compressed bundles, and return the exit code."""
     wrong = [item for item in wrong if item.severity != "note"]
-    for item in wrong:
-        _report(request.file, item)
+    _report(request.file, wrong)
     if plan.is_damaged or any(item.severity == "error" for item in wrong):
         return MALFORMED
     return max(code, FINDINGS if wrong else FINE)
 
 
-def _report(file: str, item: Finding) -> None:
-    """Print a finding about the file."""
-    say(f"fatpack: {item.severity} {item.code}: {file} at {item.span.start:#x}: {item.text}")
+def _report(file: str, findings: Sequence[Finding]) -> None:
+    """Print findings about the file: those of one kind in one place once."""
+    for line in finding_lines([finding_record(item) for item in findings], title=file):
+        say(f"fatpack: {line}")

@@ -7,7 +7,7 @@ import sys
 
 from fatpack.errors import FatpackError
 from fatpack.io.sources.opening import open_source
-from fatpack.report.inspect_text import finding_lines, render
+from fatpack.report.inspect_text import render
 from fatpack.report.inspection import SCHEMA, InspectOptions, failure, inspection
 from fatpack.report.problems import FINDINGS, FINE, MALFORMED, exit_code
 
@@ -80,6 +80,7 @@ def show_sums(files: Sequence[str], by: Sequence[str], *, as_json: bool = False,
     The findings behind the exit code go to stderr: sums that lack a part do not look like it. Containers state how
     large their images are and for what: only the sums by kernel take inflating what is compressed.
     """
+    from fatpack.report.finding_text import finding_lines
     from fatpack.report.sums import sums, table
     from fatpack.report.text import printable
 
@@ -94,7 +95,8 @@ def show_sums(files: Sequence[str], by: Sequence[str], *, as_json: bool = False,
             continue
         records.append(record)
         serious = [item for item in record["findings"] if item["severity"] != "note"]
-        for line in finding_lines(serious, f"{printable(path)}: "):
+        unlisted = [item for item in record.get("unlisted_findings", ()) if item["severity"] != "note"]
+        for line in finding_lines(serious, f"{printable(path)}: ", unlisted=unlisted):
             sys.stderr.write(f"{line}\n")
     result = sums(records, by)
     if as_json:
@@ -117,7 +119,7 @@ def _inspect(path: str, options: InspectOptions) -> tuple[dict[str, Any], int]:
                 gc.enable()
     except (FatpackError, OSError) as error:
         return failure(path, error), exit_code(error)
-    severities = {item["severity"] for item in record["findings"]}
+    severities = {item["severity"] for item in (*record["findings"], *record.get("unlisted_findings", ()))}
     return record, MALFORMED if "error" in severities else FINDINGS if "warning" in severities else FINE
 
 

@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-from fatpack.errors import shortened
 from fatpack.report.text import columns, count, printable, size_words
 
 TYPE_CHECKING = False
@@ -61,7 +60,11 @@ def render(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
     yield from _member_lines(members, record["path"], verbose)
     if not containers and not members and not image and not record["format"] and not _may_hide(record["findings"]):
         yield "  no device code found"
-    yield from finding_lines(record["findings"], "  ")
+    if record["findings"]:
+        from fatpack.report.finding_text import finding_lines
+
+        unlisted = record.get("unlisted_findings", ())
+        yield from finding_lines(record["findings"], "  ", unlisted=unlisted, verbose=verbose)
 
 
 def _member_lines(members: Sequence[dict[str, Any]], path: str, verbose: int) -> Iterator[str]:
@@ -92,15 +95,6 @@ def _why_empty(findings: Sequence[dict[str, Any]]) -> str:
 def _may_hide(findings: Sequence[dict[str, Any]]) -> bool:
     """Return whether device code may be there all the same: in what is damaged, or not read by this version."""
     return any(item["severity"] == "error" or item["code"] == "FP1006" for item in findings)
-
-
-def finding_lines(findings: Sequence[dict[str, Any]], indent: str) -> Iterator[str]:
-    """Yield one line per finding: severity, code, place, message, hint."""
-    for item in findings:
-        place = f" at {item['offset']:#x}" if item["offset"] is not None else ""
-        where = " → ".join(map(shortened, item["where"][1:]))
-        text = f"{item['severity']} {item['code']}{place}{f' ({where})' if where else ''}: {item['message']}"
-        yield indent + printable(f"{text}; {item['hint']}" if item["hint"] else text)
 
 
 def _places(

@@ -11,9 +11,9 @@ from fatpack.errors import FatpackError, FormatError, Unsupported
 from fatpack.findings import finding
 from fatpack.images import EMPTY, NOT_INFLATED, UNKNOWN
 from fatpack.io import limits
-from fatpack.io.source import is_in_file
 from fatpack.model import Finding, Span
 from fatpack.record import Record
+from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
 from fatpack.scanner import FoundImage, LateImages, host_of, looked_at, scan
 
 TYPE_CHECKING = False
@@ -60,7 +60,8 @@ class _Inspection:
         self._deep = options.deep
         self._inflates = options.inflate and not options.tables_only
         self._verifies = options.verify
-        self.findings: list[Finding] = []
+        self._scanned = FindingList()
+        self.findings = FindingList()
         self._wants_facts = options.kernels
         self._kernels_of: dict[tuple[Source, int, int], dict[str, Any]] = {}
         #: how much more is inflated although that is not wanted: a small file is shown as if it were not compressed
@@ -74,10 +75,7 @@ class _Inspection:
         image = None if containers else self._image_alone()
         host = host_of(view)
         members = self._member_images(holders) if host == "archive" else []
-        if len(self.findings) > limits.FINDINGS:
-            rest = len(self.findings) - limits.FINDINGS
-            text = f"{rest} more findings are not listed"
-            self.findings[limits.FINDINGS :] = [finding("FP1005", view.span(), text)]
+        unlisted = unlisted_records(self._scanned, self.findings)
         return {
             "path": view.chain[0] if view.chain else "",
             "size": len(view),
@@ -86,7 +84,8 @@ class _Inspection:
             "image": image,
             "containers": containers,
             **({"member_images": members} if members else {}),
-            "findings": [finding_record(item) for item in self.findings],
+            "findings": [finding_record(item) for item in (*self._scanned.kept, *self.findings.kept)],
+            **({"unlisted_findings": unlisted} if unlisted else {}),
         }
 
     def _read(self, items: Iterable[Found | Finding]) -> tuple[list[dict[str, Any]], set[tuple[int, ...]]]:
@@ -96,16 +95,14 @@ class _Inspection:
         """
         if self._verifies:
             return self._verified(list(items))
-        found: list[Finding] = []
         containers: list[dict[str, Any]] = []
         members: set[tuple[int, ...]] = set()
         for item in items:
             if isinstance(item, Finding):
-                found.append(item)
+                self._scanned.add(item)
             else:
                 containers.append(self._container(item))
                 members.add(item.member_numbers)
-        self.findings = found + self.findings
         return containers, members
 
     def _verified(self, items: Sequence[Found | Finding]) -> tuple[list[dict[str, Any]], set[tuple[int, ...]]]:
@@ -113,7 +110,7 @@ class _Inspection:
 
         with Verification(items) as checks:
             containers = self._containers(items)
-            self.findings += checks.findings()
+            self.findings.extend(checks.findings())
         return containers, {item.member_numbers for item in items if not isinstance(item, Finding)}
 
     def _image_alone(self) -> dict[str, Any] | None:
@@ -122,7 +119,7 @@ class _Inspection:
         if recognised.form in ("", "object", "archive", "empty") or recognised.container:
             return None
         # A damaged file has its finding already.
-        kernels = self._no_kernels() if self.findings else self._kernels(self.view, recognised.form)
+        kernels = self._no_kernels() if self._scanned else self._kernels(self.view, recognised.form)
         return {**_claims(recognised), **kernels}
 
     def _member_images(self, searched: set[tuple[int, ...]]) -> list[dict[str, Any]]:
@@ -145,7 +142,7 @@ class _Inspection:
         ]
 
     def _containers(self, items: Sequence[Found | Finding]) -> list[dict[str, Any]]:
-        self.findings += [item for item in items if isinstance(item, Finding)]
+        self.findings.extend(item for item in items if isinstance(item, Finding))
         return [self._container(item) for item in items if not isinstance(item, Finding)]
 
     def _container(self, found: Found) -> dict[str, Any]:
@@ -179,7 +176,7 @@ class _Inspection:
             from fatpack.report.launches import problems
 
             for code, at, message in problems(record):
-                self.findings.append(finding(code, container.images[at].span, message))
+                self.findings.add(finding(code, container.images[at].span, message))
         return record
 
     def _looked_at(self, found: FoundImage, neighbours: Sequence[Image]) -> FoundImage:
@@ -191,14 +188,14 @@ class _Inspection:
         if self._room < 0:
             if had_room:
                 text = "the images inflate to more than is in proportion to the file"
-                self.findings.append(finding("FP1107", found.span, text, "from here on they are only listed"))
+                self.findings.add(finding("FP1107", found.span, text, "from here on they are only listed"))
             return found
         try:
             return looked_at(found, neighbours)
         except Unsupported:  # its container has the finding
             return found
         except FormatError as error:
-            self.findings.append(finding("FP1104", found.span, error.describe(), error.hint))
+            self.findings.add(finding("FP1104", found.span, error.describe(), error.hint))
             return found
 
     def _image(self, index: int, found: FoundImage) -> dict[str, Any]:
@@ -237,13 +234,13 @@ class _Inspection:
                     record |= self._facts(view, form)
             except FormatError as error:
                 span = view.span() if error.offset is None else Span(error.offset, view.end, error.chain)
-                self.findings.append(finding("FP1104", span, error.describe(), error.hint))
+                self.findings.add(finding("FP1104", span, error.describe(), error.hint))
             self._kernels_of[place] = record
         return self._kernels_of[place]
 
     def _facts(self, view: View, form: str) -> dict[str, Any]:
         facts = images.facts(view, form)
-        self.findings += [finding("FP1106", view.span(), text) for text in facts.contradictions]
+        self.findings.extend(finding("FP1106", view.span(), text) for text in facts.contradictions)
         return {"kernel_facts": [_kernel(kernel) for kernel in facts.kernels], "made_by": list(facts.made_by)}
 
     def _offset(self, span: Span, view: View) -> int | None:
@@ -263,18 +260,6 @@ def _kernel(kernel: Kernel) -> dict[str, Any]:
     if kernel.constants is not None:
         record["constants"] = {str(bank): size for bank, size in kernel.constants}
     return record
-
-
-def finding_record(item: Finding) -> dict[str, Any]:
-    """Return a finding as plain data."""
-    return {
-        "code": item.code,
-        "severity": item.severity,
-        "offset": item.span.start if is_in_file(item.span.source) else None,
-        "message": item.message,
-        "hint": item.hint,
-        "where": list(item.span.source),
-    }
 
 
 def failure(path: str, error: FatpackError | OSError) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Whether files that go into one program are built alike, told from the records of ``inspect``.
+"""Whether files that go into one program are built alike, from the records of ``inspect``.
 
 A part is a file, or a member of an archive; what has no device code is none. Merged and linked files are one part each:
 what is to be compared are the objects and archives that the linker gets.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from fatpack.findings import finding
 from fatpack.model import Span
 from fatpack.ops.pack.uniform import HINT, differences
-from fatpack.report.inspection import finding_record
+from fatpack.report.finding_list import finding_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ def add_differences(records: Sequence[dict[str, Any]]) -> bool:
             files[name] = record
     found = False
     for name, text in differences(parts):
-        told = finding_record(finding(CODE, Span(0, 0), text, HINT))
-        files[name]["findings"].append({**told, "offset": None})
+        record = finding_record(finding(CODE, Span(0, 0), text, HINT))
+        files[name]["findings"].append({**record, "offset": None})
         found = True
     return found
 

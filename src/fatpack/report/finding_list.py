@@ -1,0 +1,76 @@
+"""The findings of a file: of one kind in one place the first ones, and how many more there are."""
+
+from __future__ import annotations
+
+from fatpack.io.source import is_in_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, TypeAlias
+
+    from fatpack.model import Finding
+
+    #: code, severity, and the chain of names that leads to the place
+    Kind: TypeAlias = tuple[str, str, tuple[str, ...]]
+
+#: LIMIT: findings kept of one kind in one place. A gigabyte of damaged magics has one every 8 bytes, and libraries of
+#: NVIDIA have thousands of obfuscated images.
+KEPT_OF_A_KIND = 1000
+
+#: LIMIT: findings kept of a file. A record of one takes some 500 bytes.
+KEPT = 20_000
+
+
+class FindingList:
+    """Findings in the order they came. Any number can be added: memory stays bounded, and none goes uncounted."""
+
+    def __init__(self) -> None:
+        self.kept: list[Finding] = []
+        #: how many more there are of a kind; beyond ``KEPT``, without the place
+        self.unlisted: dict[Kind, int] = {}
+        self._count_of: dict[Kind, int] = {}
+
+    def add(self, item: Finding) -> None:
+        """Keep a finding, or count it."""
+        if len(self.kept) >= KEPT:
+            kind: Kind = (item.code, item.severity, ())
+        else:
+            kind = (item.code, item.severity, item.span.source)
+            number = self._count_of[kind] = self._count_of.get(kind, 0) + 1
+            if number <= KEPT_OF_A_KIND:
+                self.kept.append(item)
+                return
+        self.unlisted[kind] = self.unlisted.get(kind, 0) + 1
+
+    def extend(self, items: Iterable[Finding]) -> None:
+        """Keep or count several findings."""
+        for item in items:
+            self.add(item)
+
+    def __bool__(self) -> bool:
+        return bool(self.kept)
+
+
+def unlisted_records(*lists: FindingList) -> list[dict[str, Any]]:
+    """Return how many findings of each kind are not kept, as plain data."""
+    counts: dict[Kind, int] = {}
+    for each in lists:
+        for kind, number in each.unlisted.items():
+            counts[kind] = counts.get(kind, 0) + number
+    return [
+        {"code": code, "severity": severity, "where": list(where), "count": number}
+        for (code, severity, where), number in counts.items()
+    ]
+
+
+def finding_record(item: Finding) -> dict[str, Any]:
+    """Return a finding as plain data."""
+    return {
+        "code": item.code,
+        "severity": item.severity,
+        "offset": item.span.start if is_in_file(item.span.source) else None,
+        "message": item.message,
+        "hint": item.hint,
+        "where": list(item.span.source),
+    }

@@ -1,0 +1,94 @@
+"""Findings as lines of text: those of one kind in one place once, with their number.
+
+::
+
+    warning FP1102 at 0x3300: stored as sm_90, but the image is for sm_80
+    note FP1408, 5572 times, first at 0x1a40: obfuscated by NVIDIA's tools
+"""
+
+from __future__ import annotations
+
+from fatpack.errors import shortened
+from fatpack.report.text import printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any, TypeAlias
+
+    Kind: TypeAlias = tuple[str, tuple[str, ...]]
+
+#: different messages of one kind in one place that are shown without ``-v``
+_SHOWN = 3
+
+
+def finding_lines(
+    findings: Sequence[Mapping[str, Any]],
+    indent: str = "",
+    *,
+    unlisted: Sequence[Mapping[str, Any]] = (),
+    title: str = "",
+    verbose: int = 0,
+) -> Iterator[str]:
+    """Yield a line per kind, place and message: severity, code, number, place, message, hint.
+
+    ``unlisted`` says how many more there are of a kind. ``title`` is the name of the file, where the lines do not stand
+    below it. Without ``verbose`` only the first few messages of a kind and place are shown, and the others counted.
+    """
+    groups: dict[Kind, dict[tuple[str, str], list[Mapping[str, Any]]]] = {}
+    for item in findings:
+        group = groups.setdefault(_kind(item), {})
+        group.setdefault((_message(item), item["hint"]), []).append(item)
+    more: dict[Kind, int] = {}
+    for item in unlisted:
+        more[_kind(item)] = more.get(_kind(item), 0) + item["count"]
+    for kind, group in groups.items():
+        rest = more.pop(kind, 0)
+        same = list(group.values())
+        if len(same) == 1:
+            yield indent + _line(same[0][0], len(same[0]) + rest, title)
+            continue
+        shown = same if verbose or len(same) <= _SHOWN + 1 else same[:_SHOWN]
+        for items in shown:
+            yield indent + _line(items[0], len(items), title)
+        hidden = sum(map(len, same[len(shown) :]))
+        if hidden + rest:
+            advice = "; -v shows them" if hidden and not rest else ""
+            where = _where(same[0][0], title)
+            yield indent + printable(
+                f"{same[0][0]['severity']} {kind[0]}{where}: {hidden + rest} more with other messages{advice}"
+            )
+    for item in unlisted:
+        number = more.pop(_kind(item), 0)
+        if number:
+            yield indent + printable(f"{item['severity']} {item['code']}{_where(item, title)}: {number} more")
+
+
+def _kind(item: Mapping[str, Any]) -> Kind:
+    return item["code"], tuple(item["where"])
+
+
+def _message(item: Mapping[str, Any]) -> str:
+    """Return the message without the offset of the finding itself, which stands in front of it."""
+    message: str = item["message"]
+    if item["offset"] is None:
+        return message
+    before, _, after = message.partition(f" at {item['offset']:#x}")
+    return message if after[:1].isalnum() else before + after
+
+
+def _line(item: Mapping[str, Any], number: int, title: str) -> str:
+    times = f", {number} times" if number > 1 else ""
+    at = f" at {item['offset']:#x}" if item["offset"] is not None else ""
+    if title:
+        place = f": {title}{', first' if times and at else ''}{at}"
+    else:
+        where = " → ".join(map(shortened, item["where"][1:]))
+        place = f"{', first' if times and at else ''}{at}{f' ({where})' if where else ''}"
+    hint = f"; {item['hint']}" if item["hint"] else ""
+    return printable(f"{item['severity']} {item['code']}{times}{place}: {_message(item)}{hint}")
+
+
+def _where(item: Mapping[str, Any], title: str) -> str:
+    where = " → ".join(map(shortened, item["where"][1:]))
+    return f": {title}" if title else f" ({where})" if where else ""

@@ -1,0 +1,98 @@
+"""Findings of one kind in one place are kept up to a limit, counted beyond it, and shown once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.laws.rooms import view_of
+
+from fatpack import findings
+from fatpack.formats.offload_binary.layout import MAGIC
+from fatpack.model import Finding, Span
+from fatpack.report import finding_list
+from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
+from fatpack.report.finding_text import finding_lines
+from fatpack.report.inspect_text import render
+from fatpack.report.inspection import inspection
+
+PLACE = ("lib.so", ".nv_fatbin")
+
+
+def note(at: int, message: str = "obfuscated", *, code: str = "FP1408", place: tuple[str, ...] = PLACE) -> Finding:
+    return findings.finding(code, Span(at, at + 8, place), message)
+
+
+def lines(items: list[Finding], **more: Any) -> list[str]:
+    return list(finding_lines([finding_record(item) for item in items], **more))
+
+
+def test_one_finding_has_no_number() -> None:
+    assert lines([note(16)]) == ["note FP1408 at 0x10 (.nv_fatbin): obfuscated"]
+
+
+def test_equal_findings_in_one_place_are_one_line_with_their_number() -> None:
+    items = [note(16 * number) for number in range(1, 5573)]
+    assert lines(items) == ["note FP1408, 5572 times, first at 0x10 (.nv_fatbin): obfuscated"]
+    assert lines(items, title="lib.so") == ["note FP1408, 5572 times: lib.so, first at 0x10: obfuscated"]
+
+
+def test_a_message_does_not_repeat_the_offset_of_its_finding() -> None:
+    assert lines([note(16, "version 0 at 0x10; known is 1"), note(32, "version 0 at 0x20; known is 1")]) == [
+        "note FP1408, 2 times, first at 0x10 (.nv_fatbin): version 0; known is 1"
+    ]
+    assert lines([note(16, "starts at 0x100")]) == ["note FP1408 at 0x10 (.nv_fatbin): starts at 0x100"]
+
+
+def test_places_and_kinds_are_counted_separately() -> None:
+    other = ("lib.so", ".data")
+    items = [note(1), note(2, place=other), note(3), note(4, "short", code="FP1402"), note(5, place=other)]
+    assert lines(items) == [
+        "note FP1408, 2 times, first at 0x1 (.nv_fatbin): obfuscated",
+        "note FP1408, 2 times, first at 0x2 (.data): obfuscated",
+        "error FP1402 at 0x4 (.nv_fatbin): short",
+    ]
+
+
+def test_many_different_messages_of_a_kind_are_cut_but_for_verbose() -> None:
+    items = [note(number, f"entry {number}") for number in range(20)]
+    assert lines(items)[2:] == [
+        "note FP1408 at 0x2 (.nv_fatbin): entry 2",
+        "note FP1408 (.nv_fatbin): 17 more with other messages; -v shows them",
+    ]
+    assert len(lines(items[:4])) == 4
+    assert [line.rpartition(" ")[2] for line in lines(items, verbose=1)] == [str(number) for number in range(20)]
+
+
+def test_what_is_not_listed_is_counted_with_its_kind() -> None:
+    more = {"code": "FP1408", "severity": "note", "where": list(PLACE), "count": 7}
+    assert lines([note(1), note(2)], unlisted=[more]) == ["note FP1408, 9 times, first at 0x1 (.nv_fatbin): obfuscated"]
+    assert lines([note(1), note(2, "else")], unlisted=[more])[2:] == [
+        "note FP1408 (.nv_fatbin): 7 more with other messages"
+    ]
+    assert lines([], unlisted=[{**more, "where": []}]) == ["note FP1408: 7 more"]
+
+
+def test_of_a_kind_in_a_place_the_first_are_kept_and_the_rest_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finding_list, "KEPT_OF_A_KIND", 3)
+    monkeypatch.setattr(finding_list, "KEPT", 5)
+    found = FindingList()
+    found.extend(note(number) for number in range(10))
+    assert [item.span.start for item in found.kept] == [0, 1, 2]
+    found.extend(note(number, place=("lib.so", ".data")) for number in range(10))
+    assert len(found.kept) == 5
+    assert unlisted_records(found) == [
+        {"code": "FP1408", "severity": "note", "where": list(PLACE), "count": 7},
+        {"code": "FP1408", "severity": "note", "where": [], "count": 8},
+    ]
+    assert len(found.kept) + sum(item["count"] for item in unlisted_records(found)) == 20
+
+
+def test_the_record_of_a_file_counts_what_it_does_not_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finding_list, "KEPT_OF_A_KIND", 2)
+    record = inspection(view_of(b"".join(MAGIC + bytes(20) for _ in range(10)), "x"))
+    total = len(record["findings"]) + sum(item["count"] for item in record["unlisted_findings"])
+    assert len(record["findings"]) == 2
+    assert total == 10
+    (line,) = (line for line in render(record) if " FP" in line)
+    assert ", 10 times, first at 0x0: " in line
