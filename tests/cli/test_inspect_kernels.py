@@ -15,7 +15,7 @@ from tests.laws.rooms import FIXTURES
 from fatpack import images
 from fatpack.images.kernel import Kernel
 from fatpack.report.kernel_text import kernel_table
-from fatpack.report.schema import text as schema_text
+from fatpack.report.schemas import text as schema_text
 
 Fatpack = Callable[..., Ran]
 NEEDS = FIXTURES / "kernels"

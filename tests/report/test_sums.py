@@ -17,7 +17,7 @@ from fatpack.formats.cuda_fatbin.reading import inflate
 from fatpack.hosts import archive
 from fatpack.io.sources.pieces import PiecesSource
 from fatpack.report.inspection import inspection
-from fatpack.report.schema import text as schema_text
+from fatpack.report.schemas import text as schema_text
 from fatpack.report.sums import KEYS, sums, table
 
 PLAIN = FIXTURES / "offload_binary" / "llvm-22-four.bin"

@@ -69,7 +69,7 @@ def command(
     whose architectures or forms (PTX, cubin, LTO-IR) differ from those of the first.
     """
     if schema:
-        from fatpack.report.schema import text
+        from fatpack.report.schemas import text
 
         click.echo(text("sums" if by else "inspect"), nl=False)
         return FINE

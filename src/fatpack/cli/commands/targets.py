@@ -36,7 +36,7 @@ def command(names: tuple[str, ...], *, runs_on: bool, as_json: bool, schema: boo
     from fatpack.target import explain, listing
 
     if schema:
-        from fatpack.report.schema import text
+        from fatpack.report.schemas import text
 
         click.echo(text("targets"), nl=False)
         return

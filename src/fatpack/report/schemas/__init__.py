@@ -1,4 +1,4 @@
-"""The JSON schemas of what commands print, shipped beside this module."""
+"""The JSON schemas of what commands print, which are shipped beside this module."""
 
 from __future__ import annotations
 
