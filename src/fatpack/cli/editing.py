@@ -10,6 +10,8 @@ from fatpack.cli.options import Meter, check_name, force_option, say, tell_aband
 from fatpack.errors import UsageError
 from fatpack.io.sink import write_pieces
 from fatpack.ops.edit.editor import write_edited
+from fatpack.ops.edit.in_place import write_in_place
+from fatpack.record import Record
 from fatpack.report.problems import FINE
 from fatpack.report.text import size_words
 
@@ -23,11 +25,25 @@ if TYPE_CHECKING:
     Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+class Destination(Record):
+    """Where an edited host goes, as the options say."""
+
+    output: str | None
+    in_place: bool
+    break_links: bool
+    force: bool
+
+
 def output_options(command: Command) -> Command:
-    """Add -o, --in-place and --force."""
+    """Add -o, --in-place, --break-links and --force."""
     options = (
         click.option("-o", "--output", metavar="FILE", help='Where to write the edited object; "-" is stdout.'),
         click.option("--in-place", is_flag=True, help="Change HOST itself, after the result was verified."),
+        click.option(
+            "--break-links",
+            is_flag=True,
+            help="With --in-place: other names of HOST (hard links) keep the old file.",
+        ),
         force_option,
     )
     for option in reversed(options):
@@ -35,14 +51,16 @@ def output_options(command: Command) -> Command:
     return command
 
 
-def check_output(host: str, output: str | None, *, in_place: bool) -> None:
+def check_output(host: str, to: Destination) -> None:
     """Raise UsageError unless the options name exactly one place to write; called before any work is done."""
-    check_name(output)
-    if in_place and host == "-":
+    check_name(to.output)
+    if to.in_place and host == "-":
         raise UsageError("--in-place needs a file, and - is standard input")
-    if in_place and output is not None:
+    if to.in_place and to.output is not None:
         raise UsageError("-o and --in-place exclude each other")
-    if not in_place and output is None:
+    if to.break_links and not to.in_place:
+        raise UsageError("--break-links goes with --in-place", hint="a new file has no other names")
+    if not to.in_place and to.output is None:
         raise UsageError("say where to write", hint="-o FILE for a copy, or --in-place to change the host itself")
 
 
@@ -50,10 +68,8 @@ def write_result(
     host: View,
     path: str,
     pieces: Iterable[Piece],
-    output: str | None,
+    to: Destination,
     *,
-    in_place: bool,
-    force: bool,
     quiet: bool,
     inputs: Sequence[View] = (),
     done: Sequence[str] = (),
@@ -63,19 +79,25 @@ def write_result(
     The files of ``inputs``, what goes into the host, are never written over. The lines of ``done`` tell what was done,
     and so only when it is.
     """
-    if output == "-":
+    if to.output == "-":
         write_pieces(1, pieces)
         for line in done:
             say(line, quiet=quiet)
         return FINE
-    target = path if output is None else output
+    target = path if to.output is None else to.output
     tell_abandoned(os.path.dirname(target), quiet=quiet)
     meter = Meter(len(host), f"writing {target}", quiet=quiet)
+    how = ""
     try:
-        size = write_edited(host, pieces, target, force=force, in_place=in_place, inputs=inputs, progress=meter)
+        if to.in_place:
+            edit = write_in_place(host, pieces, path, break_links=to.break_links, progress=meter)
+            size = edit.size
+            how = ", the whole file anew" if edit.added is None else f", of which {size_words(edit.added)} were added"
+        else:
+            size = write_edited(host, pieces, target, force=to.force, inputs=inputs, progress=meter)
     finally:
         meter.finish()
     for line in done:
         say(line, quiet=quiet)
-    say(f"wrote {target}: {size_words(size)}", quiet=quiet)
+    say(f"wrote {target}: {size_words(size)}{how}", quiet=quiet)
     return FINE

@@ -10,6 +10,7 @@
 ``remove``  ``remove(view, indices) -> Iterable[Piece]``: sections of device code taken out
 ``edit``    ``edit(view, {index: content or None}) -> Iterable[Piece]``: several of both at once
 ``verify``  ``verify(before, after)``: raises HostError unless ``after`` is a sound edit of ``before``
+``grow``    ``grow(view, content, name=…) -> Iterable[Piece]``: as ``embed``, with nothing of the view cut; optional
 =========  ==========================================================================================
 
 A host knows no format: it says *where* bytes lie, ``fatpack.scanner`` finds out what they are. Editors return pieces

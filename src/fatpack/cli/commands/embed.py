@@ -5,12 +5,13 @@ from __future__ import annotations
 import click
 
 from fatpack import formats
-from fatpack.cli.editing import check_output, output_options, write_result
+from fatpack.cli.editing import Destination, check_output, output_options, write_result
 from fatpack.cli.options import quiet_option, say
 from fatpack.errors import UsageError
 from fatpack.io.sources.opening import open_source
 from fatpack.ops.choose.address import find, parse_address
 from fatpack.ops.edit.embed import embed, embedding_note
+from fatpack.ops.edit.in_place import can_grow
 
 
 @click.command()
@@ -18,13 +19,22 @@ from fatpack.ops.edit.embed import embed, embedding_note
 @click.argument("container")
 @output_options
 @quiet_option
-def command(host: str, container: str, output: str | None, in_place: bool, force: bool, quiet: bool) -> int:
+def command(
+    host: str,
+    container: str,
+    output: str | None,
+    in_place: bool,
+    break_links: bool,
+    force: bool,
+    quiet: bool,
+) -> int:
     """Put a finished CONTAINER into a copy of HOST: a relocatable object, or a member of an archive (libx.a(m.o)).
 
     Only the tables that must change differ from the host. Linking is how device code reaches a program: embedding
     into a linked file serves inspection only.
     """
-    check_output(host, output, in_place=in_place)
+    to = Destination(output, in_place, break_links, force)
+    check_output(host, to)
     address = parse_address(host)
     with open_source(address.path) as into, open_source(container) as content:
         place = find(into.view(), address)
@@ -35,16 +45,15 @@ def command(host: str, container: str, output: str | None, in_place: bool, force
             raise UsageError(f"{container} is no container we know", hint=hint)
         if found is None:
             say(f"fatpack: warning: {container} is no container we know; no tool will find it", quiet=quiet)
-        pieces = place.around(embed(place.view, [content.view()], format=found))
+        only_growing = in_place and can_grow(into.view())
+        pieces = place.around(embed(place.view, [content.view()], format=found, only_growing=only_growing))
         if note := embedding_note(found):
             say(f"fatpack: note: {note}", quiet=quiet)
         return write_result(
             into.view(),
             address.path,
             pieces,
-            output,
-            in_place=in_place,
-            force=force,
+            to,
             quiet=quiet,
             inputs=[content.view()],
         )

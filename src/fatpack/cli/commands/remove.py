@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from fatpack.cli.editing import check_output, output_options, write_result
+from fatpack.cli.editing import Destination, check_output, output_options, write_result
 from fatpack.cli.options import quiet_option, say, selector, selector_options, warn
 from fatpack.io.sources.opening import open_source
 from fatpack.io.sources.pieces import PiecesSource
@@ -27,15 +27,23 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Only say what would go, and how large the result would be.")
 @quiet_option
 def command(
-    host: str, output: str | None, in_place: bool, force: bool, dry_run: bool, quiet: bool, **selectors: Any
+    host: str,
+    output: str | None,
+    in_place: bool,
+    break_links: bool,
+    force: bool,
+    dry_run: bool,
+    quiet: bool,
+    **selectors: Any,
 ) -> int:
     """Take all device code, or the selected images, out of a copy of HOST.
 
     HOST is an object, an archive (all its members), a member of one (libx.a(m.o)), or a container that is a file of its
     own: that is written again with the other images, and must keep one.
     """
+    to = Destination(output, in_place, break_links, force)
     if not dry_run:
-        check_output(host, output, in_place=in_place)
+        check_output(host, to)
     address = parse_address(host)
     with open_source(address.path) as source:
         place = find(source.view(), address)
@@ -55,6 +63,4 @@ def command(
             for line in (*lines, f"{count(len(removal.removed), 'image')}; {address.path}: {sizes}"):
                 say(line, quiet=quiet)
             return FINE
-        return write_result(
-            source.view(), address.path, pieces, output, in_place=in_place, force=force, quiet=quiet, done=lines
-        )
+        return write_result(source.view(), address.path, pieces, to, quiet=quiet, done=lines)

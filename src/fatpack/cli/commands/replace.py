@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from fatpack.cli.editing import check_output, output_options, write_result
+from fatpack.cli.editing import Destination, check_output, output_options, write_result
 from fatpack.cli.options import quiet_option
 from fatpack.io.sources.opening import open_source
 from fatpack.ops.choose.address import find, parse_address
@@ -18,13 +18,21 @@ from fatpack.ops.edit.embed import replace
 @output_options
 @quiet_option
 def command(
-    host: str, container: str, section: str | None, output: str | None, in_place: bool, force: bool, quiet: bool
+    host: str,
+    container: str,
+    section: str | None,
+    output: str | None,
+    in_place: bool,
+    break_links: bool,
+    force: bool,
+    quiet: bool,
 ) -> int:
     """Exchange the device code in a copy of HOST for CONTAINER, which must be of the format that is there.
 
     HOST is an object, or a member of an archive (libx.a(m.o)): then the whole archive is written.
     """
-    check_output(host, output, in_place=in_place)
+    to = Destination(output, in_place, break_links, force)
+    check_output(host, to)
     address = parse_address(host)
     with open_source(address.path) as into, open_source(container) as content:
         place = find(into.view(), address)
@@ -33,9 +41,7 @@ def command(
             into.view(),
             address.path,
             pieces,
-            output,
-            in_place=in_place,
-            force=force,
+            to,
             quiet=quiet,
             inputs=[content.view()],
         )

@@ -36,6 +36,7 @@ __all__ = [
     "edit",
     "embed",
     "embed_sections",
+    "grow",
     "labels",
     "locate",
     "remove",
@@ -72,6 +73,7 @@ DOC = Doc(
         "Core files and files with data behind the ELF image (signatures, AppImages) are not edited; adding can be "
         "forced for the latter.",
         "Removing leaves an empty section header and the section's name behind, so that no section index changes.",
+        "Added to in place, a host of 16 MB or more is not copied, and keeps its old section table as dead bytes.",
         "Relocations of objects in CREL encoding are not read; replacing and removing refuse when one could matter.",
         "Making an object fat or slim again writes it as llvm-objcopy does: bytes outside of sections and segments are "
         "lost, and what that tool refuses or would damage is refused.",
@@ -124,13 +126,29 @@ def embed(
     """
     from fatpack.hosts.elf.editing import append
 
-    if section_type is None:
-        section_type = constants.OFFLOADING if name == ".llvm.offloading" else constants.PROGBITS
-    if align is None:
-        # HIP's runtime wants its bundles at multiples of a page.
-        align = 4096 if name == ".hip_fatbin" else 8
-    addition = append.NewSection(content, name, section_type, flags, align)
+    usual = _section(content, name)
+    addition = usual.replace(
+        type=usual.type if section_type is None else section_type,
+        flags=flags,
+        align=usual.align if align is None else align,
+    )
     return append.embed_sections(view, [addition], unique=unique, keep_trailing=keep_trailing)
+
+
+def grow(view: View, content: Sequence[Piece], *, name: str) -> list[Piece]:
+    """Return what ``embed`` does, with nothing of the old file cut: the file can be edited in place by growing."""
+    from fatpack.hosts.elf.editing import append
+
+    return append.embed_sections(view, [_section(content, name)], only_growing=True)
+
+
+def _section(content: Sequence[Piece], name: str) -> NewSection:
+    """Return a section as clang makes one for an offload binary, or under another name as other compilers do."""
+    from fatpack.hosts.elf.editing.append import NewSection
+
+    kind = constants.OFFLOADING if name == ".llvm.offloading" else constants.PROGBITS
+    # HIP's runtime wants its bundles at multiples of a page.
+    return NewSection(content, name, kind, constants.EXCLUDE, 4096 if name == ".hip_fatbin" else 8)
 
 
 def embed_sections(

@@ -56,21 +56,20 @@ def write_edited(
     output: str | os.PathLike[str],
     *,
     force: bool = False,
-    in_place: bool = False,
     inputs: Sequence[View] = (),
     progress: Progress | None = None,
 ) -> int:
     """Write an edited host and return its size; mode bits are kept, and the result is verified before it is named.
 
-    The host may be an archive. ``in_place`` writes over the host itself, in one step after verification; without it the
-    host is refused as output whatever else is allowed, and so are the files of ``inputs``, what goes into the host.
+    The host may be an archive. It is refused as output whatever else is allowed (``ops.edit.in_place`` writes over it),
+    and so are the files of ``inputs``, what goes into the host.
     """
     return write_file(
         output,
         pieces,
-        force=force or in_place,
+        force=force,
         mode=file_mode(host),
-        inputs=[] if in_place else [host, *inputs],
+        inputs=[host, *inputs],
         verify=lambda after: verify(host, after),
         progress=progress,
     )

@@ -41,13 +41,18 @@ def embedding_note(format: str | None) -> str:
     )
 
 
-def embed(host: View, content: Sequence[Piece], *, format: str | None = None) -> Iterable[Piece]:
+def embed(
+    host: View, content: Sequence[Piece], *, format: str | None = None, only_growing: bool = False
+) -> Iterable[Piece]:
     """Return the pieces of the host with a section of device code added; ``format`` is that of the content.
 
-    The section is the one in which compilers put that format, and linkers drop it: it is for tools to find. Raises
-    HostError, FormatError.
+    The section is the one in which compilers put that format, and linkers drop it: it is for tools to find.
+    ``only_growing`` cuts nothing off the host, where its format allows that: it can then be edited in place without a
+    copy. Raises HostError, FormatError.
     """
-    return editor(host).embed(host, content, name=SECTIONS.get(format or "", SECTIONS["llvm-offload-binary"]))
+    room, name = editor(host), SECTIONS.get(format or "", SECTIONS["llvm-offload-binary"])
+    grow = getattr(room, "grow", None) if only_growing else None
+    return room.embed(host, content, name=name) if grow is None else grow(host, content, name=name)
 
 
 def replace(host: View, content: View, *, section: str | None = None, force: bool = False) -> Iterable[Piece]:

@@ -10,7 +10,8 @@ New headers come last in the table, so every section index in symbols, links, gr
 meaning. Of the old bytes only two to four in the header change: where the table is and how long.
 
 *Compact* cuts the old table, and the table of names if it has to grow, when they are the end of the file; *plain*
-leaves them where they are as dead bytes, as is the case in programs that end with other tables.
+leaves them where they are as dead bytes, as is the case in programs that end with other tables. Plain is also what a
+large file becomes in place: everything new can be on the disk before the header is changed.
 
 Linked files work the same way: the section lies in no segment, so it is a label for tools and not there at run time.
 """
@@ -51,12 +52,18 @@ class NewSection(Record):
 
 
 def embed_sections(
-    view: View, additions: Sequence[NewSection], *, unique: bool = False, keep_trailing: bool = False
+    view: View,
+    additions: Sequence[NewSection],
+    *,
+    unique: bool = False,
+    keep_trailing: bool = False,
+    only_growing: bool = False,
 ) -> list[Piece]:
     """Return the file with sections added, as pieces; bulk data is neither read nor copied.
 
     ``unique`` refuses a name that a section already has; otherwise there are then two, and LLVM finds both.
     ``keep_trailing`` allows bytes behind the ELF image: they stay where they are, in the middle of the new file.
+    ``only_growing`` makes the plain form in any case.
     Raises HostError when the file must not be edited, FormatError when it is damaged, UsageError for an impossible
     section.
     """
@@ -66,7 +73,7 @@ def embed_sections(
     if unique:
         _check_unique(elf, {addition.name for addition in additions})
     name_offsets, tail = _place_names(elf, [addition.name for addition in additions])
-    position = _base(elf, growing=bool(tail))
+    position = len(view) if only_growing else _base(elf, growing=bool(tail))
 
     pieces: list[Piece] = []
     new_rows: list[Row] = []

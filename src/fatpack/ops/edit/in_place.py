@@ -1,0 +1,74 @@
+"""Edits in place: the file stays what it was beside its bytes, and a large one is not copied where it can grow.
+
+A file that is written anew takes the old one's name by a rename, so other names of the old one (hard links) would keep
+the old bytes. That is refused unless it is asked for, also where the file could grow: other names mean other users.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from fatpack.errors import UsageError
+from fatpack.io.sink import write_file
+from fatpack.ops.edit.editor import verify
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fatpack.io.sink import Progress
+    from fatpack.io.source import Piece, View
+
+#: Hosts of this size grow; of smaller ones a copy costs nothing, and leaves no old tables behind as dead bytes.
+GROWS_FROM = 16 << 20
+
+
+def can_grow(host: View) -> bool:
+    """Return whether a host is so large that an edit in place shall not copy it, if its format allows that."""
+    return len(host) >= GROWS_FROM
+
+
+class InPlace(Record):
+    """What an edit in place did: the new size, and how many bytes were added; None if the file was written anew."""
+
+    size: int
+    added: int | None
+
+
+def write_in_place(
+    host: View,
+    pieces: Iterable[Piece],
+    path: str,
+    *,
+    break_links: bool = False,
+    progress: Progress | None = None,
+) -> InPlace:
+    """Make the file that ``host`` was opened from the edited one, after verification; a failure leaves the old one.
+
+    Owner, group, permissions, access list, security label and other attributes stay. Raises UsageError for a file with
+    several names unless ``break_links``, PermissionError for what cannot be kept, and what verification raises.
+    """
+    from fatpack.io.identity import identity_of
+
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise UsageError(f"{path} is no regular file, so it cannot be edited in place", hint="-o FILE writes a copy")
+    if status.st_nlink > 1 and not break_links:
+        raise UsageError(
+            f"{path} has {status.st_nlink} names (hard links), and an edit in place gives this one a file of its own",
+            hint="--break-links does that; -o FILE writes a copy",
+        )
+    like = identity_of(path)
+    pieces = list(pieces)
+    if can_grow(host) and status.st_nlink == 1:
+        from fatpack.io.growth import grow, growth
+
+        change = growth(host, pieces)
+        if change is not None:
+            grown = grow(path, host, change, like=like, verify=lambda after: verify(host, after), progress=progress)
+            if grown is not None:
+                return InPlace(grown, grown - len(host))
+    size = write_file(path, pieces, force=True, like=like, verify=lambda after: verify(host, after), progress=progress)
+    return InPlace(size, None)
