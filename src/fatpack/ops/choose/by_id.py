@@ -3,6 +3,9 @@
 clang-offload-bundler takes the first compatible entry in the order of a hash table, so that what it hands out can
 change with the names of other entries, and processors that it does not know are all one to it. Here the entry with the
 very ID wins, then one whose normal form is the same, then of the compatible ones the one that names most features.
+
+Images for NVIDIA have IDs here, too: ``cuda-nvptx64-nvidia-cuda--sm_86``. Of several that fit the device, the one that
+its runtime takes is meant: the CUDA driver's, or that of LLVM's plugin for OpenMP (:mod:`fatpack.target.choice`).
 """
 
 from __future__ import annotations
@@ -10,7 +13,8 @@ from __future__ import annotations
 from fatpack.errors import TargetError, UsageError, shortened
 from fatpack.formats.clang_bundle.ids.bundle_id import compatible, id_for, parse_id, stored_id
 from fatpack.record import Record
-from fatpack.target import check_target_id, is_amdgpu
+from fatpack.target import check_target_id, is_amdgpu, is_nvptx, parse_nvidia
+from fatpack.target.triple import same_triple
 from fatpack.target.vocabulary import vocabulary
 
 TYPE_CHECKING = False
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
 
     from fatpack.model import Image, Target
     from fatpack.scanner import FoundImage
+    from fatpack.target.choice.answer import Answer, Candidate
 
 
 class Choice(Record):
@@ -33,7 +38,7 @@ class Choice(Record):
     def text(self) -> str:
         """The choice in words."""
         also = f" (also compatible: {', '.join(self.others)})" if self.others else ""
-        return shortened(f"{self.request}: chose {bundle_id(self.image.as_stored)}, {self.reason}{also}")
+        return shortened(f"{self.request}: chose {image_id(self.image.as_stored)}, {self.reason}{also}")
 
 
 def bundle_id(image: Image) -> str:
@@ -47,13 +52,21 @@ def bundle_id(image: Image) -> str:
         return ""
 
 
+def image_id(image: Image) -> str:
+    """Return the ID by which an image is chosen: its bundle ID, or one that is made like it for images of CUDA."""
+    target = image.target
+    if target.offload == "cuda" and target.triple and target.arch:
+        return f"cuda-{target.triple}--{target.arch}"
+    return bundle_id(image)
+
+
 def choose(images: Iterable[FoundImage], request: str, *, hip_openmp: bool = False) -> list[Choice]:
     """Return the images of one container that a bundle ID means: none, one, or all that have the very same ID.
 
     ``hip_openmp`` lets HIP and OpenMP stand for each other, as ``-hip-openmp-compatible`` does.
     """
     _check(request)
-    candidates = [(spelling, image) for image in images if (spelling := bundle_id(image.as_stored))]
+    candidates = [(spelling, image) for image in images if (spelling := image_id(image.as_stored))]
     exact = [image for spelling, image in candidates if spelling == request]
     if exact:
         return [Choice(request, image, "its exact ID") for image in exact]
@@ -61,12 +74,56 @@ def choose(images: Iterable[FoundImage], request: str, *, hip_openmp: bool = Fal
     same = [image for spelling, image in candidates if stored_id(spelling) == normal]
     if same:
         return [Choice(request, image, f"the same ID in normal form ({normal})") for image in same]
+    if is_nvptx(parse_id(request).triple) and parse_nvidia(parse_id(request).arch):
+        return _choose_for_nvidia(candidates, request)
     fitting = [pair for pair in candidates if compatible(pair[0], request, hip_openmp=hip_openmp)]
     if not fitting or impossible(request):
         return []
     spelling, image = max(fitting, key=lambda pair: len(parse_id(pair[0]).target.features))
     others = tuple(dict.fromkeys(other for other, _ in fitting if other != spelling))
     return [Choice(request, image, _why(spelling, request), others)]
+
+
+def _choose_for_nvidia(candidates: Sequence[tuple[str, FoundImage]], request: str) -> list[Choice]:
+    """Return the image of one container that a runtime takes for the device that an ID names; none if none fits."""
+    want = parse_id(request)
+    offered = [(*pair, _candidate(pair[1])) for pair in candidates if _is_offered(pair[0], request)]
+    answer = _answer(want.kind, want.arch, [candidate for _, _, candidate in offered])
+    if answer is None or answer.image is None or answer.outcome == "fails":
+        return []
+    spelling, image, _ = offered[answer.image]
+    fits = (other for other, _, candidate in offered if _fits(want.kind, want.arch, candidate))
+    doubt = "" if answer.is_certain else "; another may be taken: nobody knows for sure"
+    others = tuple(dict.fromkeys(other for other in fits if other != spelling))
+    return [Choice(request, image, f"which is compatible: {answer.reason}{doubt}", others)]
+
+
+def _is_offered(spelling: str, request: str) -> bool:
+    have, want = parse_id(spelling), parse_id(request)
+    return have.kind == want.kind and same_triple(have.triple, want.triple)
+
+
+def _candidate(found: FoundImage) -> Candidate:
+    from fatpack.target.choice.answer import Candidate
+
+    stored = found.as_stored
+    # Relocatable PTX is for linkers: no runtime takes it.
+    form = "" if stored.attrs.get("kind") == "relocatable-ptx" else found.form
+    return Candidate(form, stored.target.arch, stored.target.triple)
+
+
+def _answer(kind: str, arch: str, candidates: Sequence[Candidate]) -> Answer | None:
+    from fatpack.target.choice import cuda, openmp
+
+    device = parse_nvidia(arch)
+    if device is None:
+        return None
+    return openmp.choose(candidates, arch) if kind == "openmp" else cuda.choose(candidates, device)
+
+
+def _fits(kind: str, arch: str, candidate: Candidate) -> bool:
+    answer = _answer(kind, arch, [candidate])
+    return answer is not None and answer.outcome != "fails"
 
 
 def _check(request: str) -> None:

@@ -88,9 +88,9 @@ def _values(key: str, rows: Iterable[tuple[str, FoundImage]]) -> Iterator[str]:
         elif key == "form":
             yield image.form or "unknown"
         elif key == "id":
-            from fatpack.ops.choose.by_id import bundle_id
+            from fatpack.ops.choose.by_id import image_id
 
-            yield from filter(None, [bundle_id(image.as_stored)])
+            yield from filter(None, [image_id(image.as_stored)])
         else:
             arch = as_llvm22(target.triple, target.arch)[1]
             yield {"arch": arch, "triple": target.triple, "offload": target.offload}[key] or f"(no {key})"

@@ -22,10 +22,11 @@ class Selector(Record):
     ``arch``, ``triple``, ``offload`` and ``form`` are shell patterns (``sm_9*``). An ``arch`` pattern without a
     colon also matches the processor alone: ``gfx90a`` finds ``gfx90a:xnack+``. A pattern behind ``!`` is an exception,
     and exceptions alone mean all other values; what has none, as a host no arch, is not meant then. AMD's targets may
-    be given as LLVM 22 or as LLVM 23 spells them: ``amdgpu9.0a-amd-amdhsa`` is ``amdgcn-amd-amdhsa`` with gfx90a.
+    be given as LLVM 22 or as LLVM 23 spells them: ``amdgpu9.0a-amd-amdhsa`` is ``amdgcn-amd-amdhsa`` with gfx90a. PTX
+    for sm_90 is ``compute_90`` too, and an image for ``sm_80,sm_90`` is one for each of them.
     ``kernel`` is a regular expression that one of the image's kernel names must contain. ``container`` and ``index``
     are positions as ``inspect`` prints them: the n-th container of the file, the n-th image in it. ``id`` are bundle
-    IDs: in every container the image of that very ID is meant, else the compatible one (``fatpack.ops.by_id``);
+    IDs: in every container the image of that very ID is meant, else the compatible one (:mod:`.by_id`);
     ``hip_openmp`` lets HIP and OpenMP stand for each other there.
     """
 
@@ -68,7 +69,7 @@ class Selector(Record):
 
         target = found.target
         checks = (
-            (self.arch, (as_llvm22(target.triple, target.arch)[1], *filter(None, [target.arch]))),
+            (self.arch, (as_llvm22(target.triple, target.arch)[1], *_also(target.arch, found.form))),
             (self.triple, spellings(target.triple, target.arch)),
             (self.offload, (target.offload,)),
             (self.form, (found.form,)),
@@ -91,6 +92,16 @@ class Selector(Record):
         except (FormatError, Unsupported):  # a damaged symbol table: `inspect` reports it
             return False
         return any(expression.search(name) for name in names)
+
+
+def _also(arch: str, form: str) -> Iterator[str]:
+    """Yield the spellings of an architecture: as stored, each of several in one string, and that of PTX."""
+    if arch:
+        yield arch
+    if "," in arch:
+        yield from arch.split(",")
+    if form == "ptx" and arch.startswith("sm_"):
+        yield f"compute_{arch.removeprefix('sm_')}"
 
 
 def _one_of(patterns: Sequence[str], values: Sequence[str]) -> bool:
@@ -180,7 +191,7 @@ def describe(position: str, found: FoundImage) -> str:
 
 
 def present_ids(items: Sequence[Found | Finding]) -> list[str]:
-    """Return the bundle IDs of all images that can have one, each once, in order."""
-    from fatpack.ops.choose.by_id import bundle_id
+    """Return the IDs of all images that can have one, each once, in order."""
+    from fatpack.ops.choose.by_id import image_id
 
-    return list(dict.fromkeys(filter(None, (bundle_id(image.as_stored) for _, _, image in positions(items)))))
+    return list(dict.fromkeys(filter(None, (image_id(image.as_stored) for _, _, image in positions(items)))))

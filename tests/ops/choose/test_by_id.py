@@ -1,0 +1,104 @@
+"""Images for NVIDIA chosen by ID: the one that a runtime takes for the device that the ID names."""
+
+from __future__ import annotations
+
+import pytest
+
+from fatpack.images import Recognised
+from fatpack.io.sources.memory import BytesSource
+from fatpack.model import Image, Span, Target
+from fatpack.ops.choose.by_id import choose, missing, reason
+from fatpack.ops.choose.select import Selector
+from fatpack.scanner import FoundImage
+
+CUDA = "cuda-nvptx64-nvidia-cuda--"
+OPENMP = "openmp-nvptx64-nvidia-cuda--"
+
+
+def image(name: str, offload: str = "cuda", **attrs: str) -> FoundImage:
+    """Make an image: ``80`` is a cubin, ``p80`` PTX, ``L80`` LTO-IR."""
+    form = {"p": "ptx", "L": "ltoir"}.get(name[0], "cubin")
+    target = Target("nvptx64-nvidia-cuda", f"sm_{name.lstrip('pL')}", offload)
+    data = BytesSource(name.encode()).view()
+    return FoundImage(
+        Image(target, form, data, len(name), len(name), Span(0, len(name)), attrs=attrs), Recognised(form)
+    )
+
+
+def chosen(names: str, request: str, offload: str = "cuda") -> list[str]:
+    choices = choose([image(name, offload) for name in names.split()], request)
+    return [choice.image.data.tobytes().decode() for choice in choices]
+
+
+@pytest.mark.parametrize(
+    ("names", "device", "expected"),
+    [
+        ("80 p75", "sm_86", ["80"]),
+        ("80 p75", "sm_90", ["p75"]),
+        ("80 86", "sm_86", ["86"]),
+        ("80 86", "sm_89", ["86"]),
+        ("90 90a", "sm_90a", ["90a"]),
+        ("100f", "sm_103", ["100f"]),
+        ("80", "sm_90", []),
+        ("80", "sm_87", []),
+        ("L80", "sm_86", []),
+        ("80 p80", "sm_80", ["80", "p80"]),
+    ],
+)
+def test_the_image_is_the_one_that_the_driver_takes(names: str, device: str, expected: list[str]) -> None:
+    assert chosen(names, CUDA + device) == expected
+
+
+def test_the_choice_says_why_and_what_else_would_fit() -> None:
+    (choice,) = choose([image("p75"), image("80")], f"{CUDA}sm_86")
+    assert choice.text == (
+        f"{CUDA}sm_86: chose {CUDA}sm_80, which is compatible: the cubin for sm_80 runs on compute capability 8.x with "
+        f"x at least 0 (also compatible: {CUDA}sm_75)"
+    )
+
+
+def test_a_choice_that_nobody_can_promise_says_so() -> None:
+    (choice,) = choose([image("p86"), image("80")], f"{CUDA}sm_86")[:1]
+    assert choice.reason == "its exact ID"
+    (choice,) = choose([image("80"), image("86")], f"{CUDA}sm_89")
+    assert "nobody knows for sure" in choice.text
+
+
+def test_the_normal_form_of_an_id_is_the_same_id() -> None:
+    assert chosen("80", "cuda-nvptx64-nvidia-cuda-unknown-sm_80") == ["80"]
+
+
+def test_openmp_takes_the_first_image_that_fits_and_is_another_kind() -> None:
+    assert chosen("80 89", f"{OPENMP}sm_90", "openmp") == []
+    assert chosen("86 80", f"{OPENMP}sm_89", "openmp") == ["86"]
+    assert chosen("80 86", f"{OPENMP}sm_89", "openmp") == ["80"]
+    assert chosen("80", f"{OPENMP}sm_86") == []
+    assert chosen("80", f"{CUDA}sm_86", "openmp") == []
+
+
+def test_relocatable_ptx_is_taken_by_no_driver() -> None:
+    assert choose([image("p80", kind="relocatable-ptx")], f"{CUDA}sm_86") == []
+
+
+def test_a_request_that_nothing_serves_is_missing_without_a_fault_of_its_own() -> None:
+    request = f"{CUDA}sm_86"
+    assert missing(choose([image("90")], request), [request]) == [request]
+    assert reason([request]) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "arch", "answer"),
+    [
+        ("p90", "compute_90", True),
+        ("90", "compute_90", False),
+        ("p90a", "compute_90a", True),
+        ("p90", "compute_*", True),
+        ("p90", "!compute_90", False),
+        ("90", "!compute_90", True),
+        ("80,sm_90", "sm_90", True),
+        ("80,sm_90", "sm_80", True),
+        ("80,sm_90", "sm_86", False),
+    ],
+)
+def test_ptx_has_the_name_of_its_virtual_architecture_too(name: str, arch: str, answer: bool) -> None:
+    assert Selector(arch=arch).matches(image(name)) is answer
