@@ -1,6 +1,6 @@
-# Two commands do everything on a machine with Python and make:
+# Two commands are enough on a machine with Python and make:
 #   make demo    set up, then pack real images, embed, inspect, extract and compare
-#   make test    set up, then run the tests (reference tests skip where a tool is missing)
+#   make test    set up, then run the tests; a reference test skips where its tool is missing
 PYTHON ?= python3
 BIN := .venv/bin
 
@@ -10,33 +10,37 @@ demo: .venv/.runtime
 	@$(BIN)/python -I tools/demo/run.py
 
 test: .venv/.dev
+	@echo "The tests take about MINUTES. For one part: make test ARGS=tests/io"
 	@$(BIN)/python -m pytest -q -n auto -m "not slow and not gpu" $(ARGS)
 
-# Everything, the long sweeps too: what CI and a nightly run.
+# All tests, also the long sweeps. CI and nightly runs call this.
 test-all: .venv/.dev
 	@$(BIN)/python -m pytest -q -n auto -m "not gpu" $(ARGS)
 
-# What needs an NVIDIA GPU and its driver; nothing else runs it.
+# The tests that need an NVIDIA GPU and its driver. No other target runs them.
 test-gpu: .venv/.dev
 	@FATPACK_REQUIRE_GPU=1 $(BIN)/python -m pytest -q -m gpu tests/gpu $(ARGS)
 
+# Every tool runs, then the target fails if one of them did: one run shows all there is to mend.
 lint: .venv/.dev
-	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy
-	@$(BIN)/python -m tools.docs --check
+	@failed=; \
+	$(BIN)/ruff check . || failed="$$failed ruff-check"; \
+	$(BIN)/ruff format --check . || failed="$$failed ruff-format"; \
+	$(BIN)/mypy || failed="$$failed mypy"; \
+	$(BIN)/python -m tools.docs --check || failed="$$failed documents"; \
+	test -z "$$failed" || { echo "lint failed:$$failed"; exit 1; }
 
 docs: .venv/.dev
 	@$(BIN)/python -m tools.docs
 
-# Regenerate the recorded `inspect --json` beside the fixtures; review the diff.
+# Record `inspect --json` of every fixture again, beside it; review the diff.
 golden: .venv/.dev
 	@$(BIN)/python -m tools.golden
 
 bench: .venv/.dev
 	@$(BIN)/python -m tools.bench $(ARGS)
 
-# Real files of other people, compared with their expected numbers: make corpus ARGS="--max-mb 30"
+# Compare real files of other people with the numbers known of them: make corpus ARGS="--max-mb 30"
 corpus: .venv/.dev
 	@$(BIN)/python -m tools.corpus $(ARGS)
 

@@ -1,6 +1,7 @@
 """Record ``inspect --json`` of every fixture beside it: ``python -m tools.golden [--check]``; review the diff.
 
 The recorded file is named after the fixture, ``x.o`` → ``x.o.inspect.json``; paths in it are relative to the fixtures.
+Every format and host has a folder of fixtures in ``tests/laws/rooms.py``: a new one is recorded without a change here.
 """
 
 from __future__ import annotations
@@ -10,19 +11,19 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.laws.rooms import FIXTURES, FORMATS, HOSTS
+
 from fatpack.io.sources.opening import open_source
 from fatpack.report.inspection import SCHEMA, inspection
 
-FIXTURES = Path(__file__).parents[1] / "tests" / "fixtures"
-
-#: Folders whose files are recorded; sources and hostile inputs are not.
-FOLDERS = ("offload_binary", "clang_bundle", "cir", "elf", "archive", "coff", "pe", "bitcode", "cuda_fatbin", "demo")
+#: Folders whose files are recorded, and what is not: sources and expectations beside them.
+FOLDERS = [*(cases.fixtures for cases in FORMATS.values()), *HOSTS.values(), FIXTURES / "demo"]
 SOURCES = {".json", ".c", ".h", ".s", ".S", ".cu", ".hip", ".sh", ".md", ".toml", ".txt"}
 
 
 def recorded() -> list[Path]:
     """Return the fixtures that have a golden description."""
-    files = (path for folder in FOLDERS for path in sorted((FIXTURES / folder).rglob("*")))
+    files = (path for folder in FOLDERS for path in sorted(folder.rglob("*")))
     return [path for path in files if path.is_file() and path.suffix not in SOURCES]
 
 
