@@ -209,8 +209,15 @@ HOSTS: dict[str, Path] = {
 }
 
 
+def cases(name: str) -> FormatCases:
+    """Return what the laws need of a format; a failure says where it is to be written."""
+    assert name in FORMATS, f"tests/laws/rooms.py: give FORMATS an entry for {name}, its models and its fixtures"
+    return FORMATS[name]
+
+
 def fixtures(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.is_file() and not path.name.endswith((".json", ".md")))
+    """Return the files of a folder, none if there is no such folder: a law says which one is missing."""
+    return sorted(path for path in folder.glob("*") if path.is_file() and not path.name.endswith((".json", ".md")))
 
 
 def format_fixtures() -> list[tuple[str, Path]]:
@@ -238,6 +245,7 @@ def walk(name: str, data: bytes) -> list[Container]:
 __all__ = [
     "FORMATS",
     "HOSTS",
+    "cases",
     "fixtures",
     "format_fixtures",
     "host_fixtures",

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.laws.damage import HUGE, places, starts
-from tests.laws.rooms import FORMATS, fixtures, format_fixtures, joined, successive_fixtures, view_of, walk
+from tests.laws.rooms import FORMATS, cases, fixtures, format_fixtures, joined, successive_fixtures, view_of, walk
 
 from fatpack import formats
 from fatpack.errors import FormatError, Unsupported
@@ -37,9 +37,10 @@ def test_every_room_has_cases() -> None:
 
 
 def test_every_room_has_fixtures() -> None:
-    for name, cases in FORMATS.items():
-        assert cases.fixtures.is_dir(), f"{name}: put small real files into {cases.fixtures}"
-        assert fixtures(cases.fixtures), f"{name}: {cases.fixtures} holds no file that the laws could read"
+    for name in FORMATS:
+        folder = cases(name).fixtures
+        assert folder.is_dir(), f"{name}: put small real files into {folder}"
+        assert fixtures(folder), f"{name}: {folder} holds no file that the laws could read"
 
 
 @each_room
@@ -66,7 +67,7 @@ def test_the_card_is_honest_and_the_page_exists(name: str) -> None:
 @given(data=st.data())
 def test_what_is_written_is_read_back(name: str, data: st.DataObject) -> None:
     room = formats.room(name)
-    model = data.draw(FORMATS[name].models)
+    model = data.draw(cases(name).models)
     stored = joined(room.write(model))
     found = walk(name, stored)
     assert found, "detect must recognise what write has written"
@@ -101,7 +102,7 @@ def _first_difference(one: bytes, other: bytes) -> str:
 @given(data=st.data())
 def test_labels_cover_every_byte_once(name: str, data: st.DataObject) -> None:
     room = formats.room(name)
-    view = view_of(joined(room.write(data.draw(FORMATS[name].models))))
+    view = view_of(joined(room.write(data.draw(cases(name).models))))
     container = room.parse(view)
     reached = 0
     for label in room.labels(view, container):
@@ -136,7 +137,7 @@ def test_bytes_that_belong_to_nothing_are_never_dropped_in_silence(name: str, pa
 @given(data=st.data())
 def test_any_damage_gives_a_result_or_a_format_error(name: str, data: st.DataObject) -> None:
     room = formats.room(name)
-    stored = bytearray(joined(room.write(data.draw(FORMATS[name].models))))
+    stored = bytearray(joined(room.write(data.draw(cases(name).models))))
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(stored) - 1))
         stored[at : at + 8] = data.draw(st.binary(min_size=1, max_size=8))
@@ -293,7 +294,7 @@ def test_output_does_not_depend_on_the_run(name: str) -> None:
         "        for piece in room.write(container):\n"
         "            sys.stdout.buffer.write(piece.tobytes() if isinstance(piece, View) else piece)\n"
     )
-    paths = [str(path) for path in fixtures(FORMATS[name].fixtures)]
+    paths = [str(path) for path in fixtures(cases(name).fixtures)]
     for seed in ("1", "4711"):
         environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(root / "src")}
         done = subprocess.run(
@@ -310,7 +311,7 @@ def test_output_does_not_depend_on_the_run(name: str) -> None:
 def _written(name: str) -> bytes:
     """Return all fixtures of a room, read and written again."""
     room = formats.room(name)
-    read = (walk(name, path.read_bytes()) for path in fixtures(FORMATS[name].fixtures))
+    read = (walk(name, path.read_bytes()) for path in fixtures(cases(name).fixtures))
     return b"".join(joined(room.write(container)) for containers in read for container in containers)
 
 
