@@ -19,6 +19,10 @@ import pytest
 FOLDERS = ("/usr/lib/llvm-22/bin", *os.environ.get("FATPACK_REFERENCE_BIN", "").split(os.pathsep))
 
 
+#: LLVM 23, which distributions do not install yet: where ``tools/reference/get_llvm23.sh`` put it.
+LLVM23 = Path(os.environ.get("FATPACK_REFERENCE_LLVM23") or Path(__file__).parents[1] / ".reference/llvm23/bin")
+
+
 def _missing(name: str) -> NoReturn:
     reason = f"reference tool {name} is not installed (CONTRIBUTING.md lists the packages)"
     if os.environ.get("FATPACK_REQUIRE_REFERENCE") == "1":
@@ -52,6 +56,14 @@ def tool(name: str) -> str:
         if path.exists():
             return str(path)
     return shutil.which(name) or _missing(name)
+
+
+def llvm_tool(name: str, version: str) -> str:
+    """Return the path of a tool of LLVM 22 or 23; skip or fail the running test when it is missing."""
+    if version == "22":
+        return tool(name)
+    path = LLVM23 / name
+    return str(path) if path.exists() else _missing(f"{name} of LLVM {version}")
 
 
 def run(

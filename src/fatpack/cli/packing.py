@@ -69,7 +69,7 @@ def packing_options(command: Command) -> Command:
         click.option(
             "--container-version",
             type=click.IntRange(1, 3),
-            help="Version of the offload binary: 1 (default) is read by LLVM 15 to 22; 2 needs LLVM 23, 3 a later one.",
+            help="Version of the offload binary: 1 (default) as in LLVM 22, 2 as in LLVM 23, 3 for a later one.",
         ),
         click.option(
             "--type",

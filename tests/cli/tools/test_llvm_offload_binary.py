@@ -1,4 +1,4 @@
-"""The stand-in against llvm-offload-binary 22: same bytes, same messages, same exit codes."""
+"""The stand-in against llvm-offload-binary 22 and 23: same bytes, same messages, same exit codes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,18 @@ from pathlib import Path
 
 import pytest
 from tests.laws.rooms import FIXTURES
-from tests.reference import run, tool
+from tests.reference import llvm_tool, run, tool
 
 from fatpack.cli import main
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.io.source import Piece
+
 NAME = "llvm-offload-binary"
+VERSIONS = ["22", "23"]
 FOUR = FIXTURES / "offload_binary" / "llvm-22-four.bin"
 
 #: Keys that collide in LLVM's hash map or share tails, the ones clang uses, and odd ones.
@@ -66,57 +73,65 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def random_image(source: random.Random) -> str:
+def random_image(source: random.Random, version: str = "22") -> str:
+    """Return an option with random keys. LLVM 23 stores freed memory for a key that comes twice: it gets none."""
     parts = [f"file={source.choice(FILES)}"]
-    for _ in range(source.randrange(9)):
-        key = source.choice(KEYS)
+    keys = [source.choice(KEYS) for _ in range(source.randrange(9))]
+    for key in keys if version == "22" else dict.fromkeys(keys):
         parts.append(source.choice([f"{key}={source.choice(VALUES)}", f"{key}={source.choice(VALUES)}", key]))
     source.shuffle(parts)
     return "--image=" + ",".join(parts)
 
 
-def _same_bytes(count: int, seed: int, inputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _same_bytes(count: int, seed: int, inputs: Path, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
     monkeypatch.chdir(inputs)
-    source, real = random.Random(seed), tool(NAME)
+    source, real = random.Random(seed), llvm_tool(NAME, version)
     for number in range(count):
-        options = [random_image(source) for _ in range(source.randrange(1, 4))]
+        options = [random_image(source, version) for _ in range(source.randrange(1, 4))]
         subprocess.run([real, "-o", "theirs.bin", *options], check=True)
-        assert main(["tool", NAME, "-o", "ours.bin", *options]) == 0
+        assert main(["tool", f"--as={version}", NAME, "-o", "ours.bin", *options]) == 0
         assert Path("ours.bin").read_bytes() == Path("theirs.bin").read_bytes(), (number, options)
 
 
 @pytest.mark.reference
-def test_packing_gives_the_same_bytes_as_llvm(inputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _same_bytes(150, 20, inputs, monkeypatch)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_packing_gives_the_same_bytes_as_llvm(inputs: Path, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    _same_bytes(150, 20, inputs, monkeypatch, version)
 
 
 @pytest.mark.reference
 @pytest.mark.slow
+@pytest.mark.parametrize("version", VERSIONS)
 def test_packing_gives_the_same_bytes_over_thousands_of_command_lines(
-    inputs: Path, monkeypatch: pytest.MonkeyPatch
+    inputs: Path, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
-    _same_bytes(3000, 21, inputs, monkeypatch)
+    _same_bytes(3000, 21, inputs, monkeypatch, version)
 
 
 @pytest.mark.reference
+@pytest.mark.parametrize(("version", "container"), [("22", "1"), ("23", "2")])
 def test_fatpack_pack_with_the_same_arguments_gives_the_same_bytes(
-    inputs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    inputs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], version: str, container: str
 ) -> None:
     monkeypatch.chdir(inputs)
-    source = random.Random(22)
+    source, real = random.Random(22), llvm_tool(NAME, version)
     for _ in range(100):
-        options = [random_image(source) for _ in range(source.randrange(1, 4))]
-        run(NAME, "-o", "theirs.bin", *options)
-        assert main(["pack", "-f", "-q", "-o", "ours.bin", *options]) == 0
+        options = [random_image(source, version) for _ in range(source.randrange(1, 4))]
+        subprocess.run([real, "-o", "theirs.bin", *options], check=True)
+        arguments = ["pack", f"--container-version={container}", "-f", "-q", "-o", "ours.bin", *options]
+        assert main(arguments) == 0
         assert Path("ours.bin").read_bytes() == Path("theirs.bin").read_bytes(), options
 
 
 @pytest.mark.reference
-def test_sixty_keys_in_one_image_grow_the_table_alike(inputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("version", VERSIONS)
+def test_sixty_keys_in_one_image_grow_the_table_alike(
+    inputs: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
     monkeypatch.chdir(inputs)
     option = "--image=file=a.o," + ",".join(f"key{number}=value{number}" for number in range(60))
-    run(NAME, "-o", "theirs.bin", option)
-    assert main(["tool", NAME, "-o", "ours.bin", option]) == 0
+    subprocess.run([llvm_tool(NAME, version), "-o", "theirs.bin", option], check=True)
+    assert main(["tool", f"--as={version}", NAME, "-o", "ours.bin", option]) == 0
     assert Path("ours.bin").read_bytes() == Path("theirs.bin").read_bytes()
 
 
@@ -177,6 +192,26 @@ BEHAVIOURS = [
     ["zeros.bin", "--image="],
     ["rubbish.bin", "--image="],
     ["dotted.name.bin", "--image=arch=sm_70"],
+    ["pkg.bin", "--image=member=pkg.bin,arch=sm_80"],
+    ["./long-directory-name/pkg.bin", "--image=member=pkg.bin,arch=sm_80"],
+    ["pkg.bin", "--image=member="],
+    ["lib.a"],
+    ["lib.a", "--image="],
+    ["lib.a", "--image=member=two.o"],
+    ["lib.a", "--image=member=lib.a"],
+    ["lib.a", "--image=member=two.o,file=out"],
+    ["lib.a", "--archive"],
+    ["lib.a", "--archive", "--image=kind=cuda"],
+    ["lib.a", "--archive", "--image=kind=nothing"],
+    ["lib.a", "--archive", "--image=file=out.a"],
+    ["lib.a", "--archive", "--image=file=out.a,member=two.o"],
+    ["./long-directory-name/../lib.a", "--archive", "--image=file=out.a,kind=cuda"],
+    ["outer.a", "--archive", "--image=file=out.a"],
+    ["nested.bin"],
+    ["nested.bin", "--image=triple=outer"],
+    ["nested.bin", "--image=triple=outer,file=out"],
+    ["nested.bin", "--archive", "--image=file=out.a"],
+    ["bad-nested.bin"],
 ]
 
 
@@ -190,8 +225,30 @@ def _folder(path: Path, inputs: Path) -> Path:
     (path / "cut.bin").write_bytes(packed[:-8])
     (path / "zeros.bin").write_bytes(packed + bytes(8))
     (path / "rubbish.bin").write_bytes(packed + b"rubbish!" * 10)
+    from fatpack.hosts import archive
+    from fatpack.io.sources.memory import BytesSource
+
+    hip = FIXTURES / "elf" / "clang-22-openmp-gfx90a.o"
+    members = [(b"one.o", packed), (b"two.o", hip.read_bytes()), (b"no-code.o", b"text"), (b"odd name", packed)]
+    inner = b"".join(_bytes(archive.build([(name, BytesSource(data).view()) for name, data in members])))
+    (path / "lib.a").write_bytes(inner)
+    outer = archive.build([(b"lib.a", BytesSource(inner).view()), (b"one.o", BytesSource(packed).view())])
+    (path / "outer.a").write_bytes(b"".join(_bytes(outer)))
+    _nest(path / "nested.bin", path / "pkg.bin")
+    _nest(path / "bad-nested.bin", path / "cut.bin")
     (path / "response").write_text("-o \"x y\" --image='file=a.o',triple=t\n")
     return path
+
+
+def _bytes(pieces: Sequence[Piece]) -> Iterator[bytes]:
+    for piece in pieces:
+        yield piece if isinstance(piece, bytes) else bytes(piece) if isinstance(piece, bytearray) else piece.tobytes()
+
+
+def _nest(output: Path, inner: Path) -> None:
+    """Write an offload binary of version 1 whose first image is one itself."""
+    images = [f"--image=file={inner},triple=outer,kind=openmp", f"--image=file={inner.parent / 'a.o'},triple=t"]
+    assert main(["tool", NAME, "-o", str(output), *images]) == 0
 
 
 def _files(folder: Path) -> dict[str, bytes]:
@@ -199,8 +256,10 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.reference
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("arguments", BEHAVIOURS, ids=lambda arguments: " ".join(arguments) or "nothing")
 def test_the_whole_behaviour_is_that_of_llvm(
+    version: str,
     arguments: list[str],
     inputs: Path,
     tmp_path: Path,
@@ -208,10 +267,10 @@ def test_the_whole_behaviour_is_that_of_llvm(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     theirs, ours = _folder(tmp_path / "theirs", inputs), _folder(tmp_path / "ours", inputs)
-    real = tool(NAME)
+    real = llvm_tool(NAME, version)
     done = subprocess.run([real, *arguments], cwd=theirs, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     monkeypatch.chdir(ours)
-    code = main(["tool", real, *arguments])
+    code = main(["tool", f"--as={version}", real, *arguments])
     streams = capfd.readouterr()
     assert (code, streams.err, streams.out) == (done.returncode, done.stderr, done.stdout)
     assert _files(ours) == _files(theirs)
@@ -229,34 +288,44 @@ def test_the_old_name_warns_and_works(
 
 
 @pytest.mark.reference
+@pytest.mark.parametrize(("version", "packed"), [("22", FOUR), ("23", FOUR), ("23", FOUR.with_name("fatpack-v2.bin"))])
 def test_every_truncation_gets_llvms_verdict(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], version: str, packed: Path
 ) -> None:
     """Of a cut file LLVM reads what it checks; where both see the damage they use the same words."""
     monkeypatch.chdir(tmp_path)
-    real, data = tool(NAME), FOUR.read_bytes()
+    real, data = llvm_tool(NAME, version), packed.read_bytes()
     for size in range(0, len(data), 5):
         Path("cut.bin").write_bytes(data[:size])
         done = subprocess.run([real, "cut.bin", "--image=arch=none"], capture_output=True, text=True)
-        code = main(["tool", real, "cut.bin", "--image=arch=none"])
+        code = main(["tool", f"--as={version}", real, "cut.bin", "--image=arch=none"])
         assert (code, capfd.readouterr().err) == (done.returncode, done.stderr), size
 
 
 @pytest.mark.reference
+@pytest.mark.parametrize(
+    ("version", "name", "newer"),
+    [("22", "llvm-22-one", (2, 3)), ("23", "llvm-22-one", (2, 3)), ("23", "fatpack-v2", (1, 3))],
+)
 def test_damaged_headers_get_llvms_verdict_where_it_survives(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    version: str,
+    name: str,
+    newer: tuple[int, int],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    real, data = tool(NAME), (FIXTURES / "offload_binary" / "llvm-22-one.bin").read_bytes()
+    real, data = llvm_tool(NAME, version), (FIXTURES / "offload_binary" / f"{name}.bin").read_bytes()
     checked = 0
-    for at in range(0x20):
+    for at in range(0x20 if name == "llvm-22-one" else 0x48):
         for value in (0, 1, 0x7F, 0xFF):
             damaged = data[:at] + bytes([value]) + data[at + 1 :]
             Path("bad.bin").write_bytes(damaged)
             done = subprocess.run([real, "bad.bin", "--image=arch=none"], capture_output=True, text=True)
-            if done.returncode < 0 or damaged[4:8] in (b"\2\0\0\0", b"\3\0\0\0"):
-                continue  # LLVM crashed, or does not know versions 2 and 3
-            code = main(["tool", real, "bad.bin", "--image=arch=none"])
+            if done.returncode < 0 or int.from_bytes(damaged[4:8], "little") in newer:
+                continue  # LLVM crashed, or the version is another one, which has other fields or is unknown to it
+            code = main(["tool", f"--as={version}", real, "bad.bin", "--image=arch=none"])
             error = capfd.readouterr().err
             if done.returncode:
                 assert (code, error) == (done.returncode, done.stderr), (hex(at), value)

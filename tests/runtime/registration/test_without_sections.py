@@ -12,7 +12,7 @@ from tests.runtime.registration.test_cuda import FATBIN, record
 from tests.runtime.registration.test_hip import bundle
 from tests.runtime.registration.test_hip import record as hip_record
 
-from fatpack.cli.tools.llvm_offload_binary import llvm_images
+from fatpack.cli.tools.llvm_offload_binary.extracting import llvm_images
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 from fatpack.scanner import Found, scan
@@ -167,4 +167,4 @@ def test_many_records_and_segments_are_bounded(monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_stand_in_for_llvms_extractor_finds_nothing_as_llvm_does() -> None:
     data = program(Segment(FATBIN), Segment(record(at(0)), WRITE))
-    assert list(llvm_images(BytesSource(data).view())) == []
+    assert list(llvm_images(BytesSource(data).view(), "x", "22")) == []

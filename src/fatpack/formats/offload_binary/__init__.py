@@ -11,10 +11,10 @@
 
 Version 1 holds one image, so several binaries follow each other; 2 and 3 hold any number.
 
-How we know: version 1 is byte-compared with llvm-offload-binary 22 and yaml2obj 22 in the reference tests. Versions 2
-and 3 follow LLVM main's ``OffloadBinary.h`` and ``OffloadBinary.cpp`` of 2026 (llvm#169425, llvm#222774).
-llvm-offload-binary of LLVM 23.1 writes version 2: compared by hand, layout, string table and offsets are ours, the
-order of keys in an entry is not (a newer hash), and a file named .spv gets image kind 6. It refuses version 3.
+How we know: version 1 is byte-compared with llvm-offload-binary 22 and yaml2obj 22 in the reference tests, version 2
+with llvm-offload-binary 23.1, which refuses version 3. That follows LLVM main's ``OffloadBinary.h`` and
+``OffloadBinary.cpp`` of 2026 (llvm#169425, llvm#222774). The order of keys in an entry and the image kind of ``.spv``
+files differ between LLVM 22 and 23: they follow the version that is written.
 
 QUIRK(LLVM docs): ``ClangOffloadPackager.rst`` still lists HIP = 3 and SYCL = 4; the code says 4 and 8 since LLVM 21.
 """
@@ -71,10 +71,9 @@ DOC = Doc(
         "Rewriting gives the canonical order of parts: a binary whose parts lie elsewhere, share strings differently "
         "or leave gaps is equal in content afterwards, not in bytes.",
         "Unknown bytes survive a rewrite behind the header and at the end; elsewhere they are reported and lost.",
-        "Version 2 has the layout, string table and offsets of llvm-offload-binary 23.1 (compared by hand, not in the "
-        "tests). The order of keys in an entry is that of LLVM 22; 23.1 has a newer hash. A file named .spv gets image "
-        "kind 0 as with LLVM 22; 23.1 gives it kind 6.",
-        "Version 3, compressed or not, follows LLVM's source of 2026; llvm-offload-binary 23.1 refuses it.",
+        "Version 1 is what LLVM 22 writes and version 2 what LLVM 23.1 does, each with its order of keys; a file named "
+        ".spv has image kind 0 in version 1 and 6 (SPIR-V) in those after it. Version 3, compressed or not, follows "
+        "LLVM's source of 2026; llvm-offload-binary 23.1 refuses it.",
         "A compressed binary is inflated to list it, so inspecting it costs its inflated size in memory.",
     ),
 )

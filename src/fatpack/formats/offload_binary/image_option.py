@@ -1,12 +1,12 @@
-"""The ``--image=key=value,…`` of llvm-offload-binary 22: how it is taken apart, and which entry it makes."""
+"""The ``--image=key=value,…`` of llvm-offload-binary: how it is taken apart, and which entry it makes."""
 
 from __future__ import annotations
 
 from fatpack import magics
 from fatpack.errors import UsageError
 from fatpack.formats.offload_binary.key_order import llvm_order
-from fatpack.formats.offload_binary.layout import BITCODE, FORMS, KIND_BY_EXTENSION, OFFLOAD_KINDS
-from fatpack.formats.offload_binary.stored import Entry
+from fatpack.formats.offload_binary.layout import BITCODE, FORMS, OFFLOAD_KINDS, kinds_by_extension
+from fatpack.formats.offload_binary.stored import Entry, NewEntry
 from fatpack.model import Image, Target
 from fatpack.record import Record
 
@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
 
-#: Offload models by the word after ``kind=``; llvm-offload-binary 22 stores 0 for any other word.
+#: Offload models by the word after ``kind=``; llvm-offload-binary stores 0 for any other word.
 OFFLOAD_WORDS = {name: kind for kind, name in OFFLOAD_KINDS.items() if kind}
 
 _BITCODE_MAGICS = (magics.BITCODE, magics.WRAPPED_BITCODE)
@@ -42,7 +42,7 @@ class ImageOption(Record):
 
 
 def parse_image_option(text: str) -> ImageOption:
-    """Return ``file=F,triple=T[,arch=A][,kind=K][,key=value…]`` taken apart as llvm-offload-binary 22 does.
+    """Return ``file=F,triple=T[,arch=A][,kind=K][,key=value…]`` taken apart as llvm-offload-binary does.
 
     Parts are split at every comma and each at its first ``=``; a repeated key joins its values with commas, a key
     without ``=`` has an empty value.
@@ -55,12 +55,22 @@ def parse_image_option(text: str) -> ImageOption:
     return ImageOption(tuple(values.get("file", ())), pairs, text)
 
 
-def image_kind(name: str, head: bytes) -> int:
-    """Return the image kind llvm-offload-binary stores: bitcode by its magic, all else by the file's extension."""
-    if head.startswith(_BITCODE_MAGICS):
+def image_kind(name: str, is_bitcode: bool, version: int) -> int:
+    """Return the image kind that LLVM stores in that container version: bitcode is known by its magic, which
+    ``is_bitcode`` says, and all else by the file's extension.
+    """
+    if is_bitcode:
         return BITCODE
     base = name.rpartition("/")[2]
-    return KIND_BY_EXTENSION.get(base.rpartition(".")[2] if "." in base else "", 0)
+    return kinds_by_extension(version).get(base.rpartition(".")[2] if "." in base else "", 0)
+
+
+def laid_out(new: NewEntry, version: int) -> Entry:
+    """Return an entry as the LLVM that writes that container version stores it."""
+    pairs = dict(new.pairs)
+    order = llvm_order(list(pairs), version)
+    strings = tuple((key, pairs[key]) for key in order if key not in (b"file", b"kind"))
+    return Entry(image_kind(new.name, new.is_bitcode, version), new.offload_kind, 0, strings)
 
 
 def _stored(text: str) -> bytes:
@@ -71,23 +81,14 @@ def _stored(text: str) -> bytes:
 
 
 def image_from(option: ImageOption, name: str, data: View) -> Image:
-    """Return the image that one file of an option makes, its strings in the order LLVM stores them.
+    """Return the image that one file of an option makes; its entry is laid out when it is written.
 
     Raises UsageError for text that no file can hold.
     """
-    pairs = {_stored(key): value for key, value in option.pairs}
-    strings = tuple((key, _stored(pairs[key])) for key in llvm_order(list(pairs)) if key not in (b"file", b"kind"))
-    kind = image_kind(name, data.head(0, 4))
+    pairs = tuple((_stored(key), _stored(value)) for key, value in option.pairs)
     offload = OFFLOAD_WORDS.get(option.get("kind") or "", 0)
+    new = NewEntry(name, data.head(0, 4).startswith(_BITCODE_MAGICS), offload, pairs)
     target = Target(option.get("triple") or "", option.get("arch") or "", OFFLOAD_KINDS[offload])
     attrs = {key: value for key, value in option.pairs if key not in ("file", "kind", "triple", "arch")}
-    return Image(
-        target,
-        FORMS.get(kind, ""),
-        data,
-        len(data),
-        len(data),
-        data.span(),
-        attrs=attrs,
-        record=Entry(kind, offload, 0, strings),
-    )
+    form = FORMS.get(image_kind(name, new.is_bitcode, version=1), "")
+    return Image(target, form, data, len(data), len(data), data.span(), attrs=attrs, record=new)

@@ -22,8 +22,9 @@ VERSIONS = (1, 2, 3)
 FLAG_METADATA_ONLY = 1
 
 
-#: LLVM's ImageKind: what the bytes of an image are (llvm/include/llvm/Object/OffloadBinary.h).
-IMAGE_KINDS = {0: "none", 1: "object", 2: "bitcode", 3: "cubin", 4: "fatbin", 5: "ptx", 6: "spirv"}
+#: LLVM's ImageKind: what the bytes of an image are (llvm/include/llvm/Object/OffloadBinary.h). 7 is DPC++'s; builds of
+#: it from before LLVM took 6 for SPIR-V write 6 for SYCLBIN.
+IMAGE_KINDS = {0: "none", 1: "object", 2: "bitcode", 3: "cubin", 4: "fatbin", 5: "ptx", 6: "spirv", 7: "syclbin"}
 
 #: LLVM's OffloadKind since LLVM 21, where it became a bit mask without a new container version.
 OFFLOAD_KINDS = {0: "none", 1: "openmp", 2: "cuda", 4: "hip", 8: "sycl"}
@@ -31,12 +32,18 @@ OFFLOAD_KINDS = {0: "none", 1: "openmp", 2: "cuda", 4: "hip", 8: "sycl"}
 #: image kind → our word for the form of the image; 0 says nothing
 FORMS = {number: name for number, name in IMAGE_KINDS.items() if number}
 
-#: text after the last dot of a file name → image kind, as llvm-offload-binary decides it (case-sensitive)
+#: text after the last dot of a file name → image kind, as llvm-offload-binary 22 decides it (case-sensitive)
 KIND_BY_EXTENSION = {"o": 1, "bc": 2, "cubin": 3, "fatbin": 4, "s": 5}
-BITCODE = 2
+BITCODE, SPIRV = 2, 6
+
+
+def kinds_by_extension(version: int) -> dict[str, int]:
+    """Return image kinds by extension as the LLVM that writes that container version has them: 23 knows SPIR-V."""
+    return KIND_BY_EXTENSION if version == 1 else {**KIND_BY_EXTENSION, "spv": SPIRV}
+
 
 #: image kind → extension that llvm-offload-binary gives to extracted files; "" for all others
-EXTENSIONS = {kind: extension for extension, kind in KIND_BY_EXTENSION.items()} | {6: "spv"}
+EXTENSIONS = {kind: extension for extension, kind in KIND_BY_EXTENSION.items()} | {SPIRV: "spv"}
 
 #: QUIRK(LLVM 15-20): HIP was 3 before the kinds became bits (llvm#135809).
 LEGACY_HIP = 3

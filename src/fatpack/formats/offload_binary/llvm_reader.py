@@ -1,7 +1,8 @@
-"""The order of checks and the messages of LLVM 22's reader, for the stand-in tools.
+"""The order of checks and the messages of LLVM's reader, for the stand-in tools.
 
-Source: ``OffloadBinary::create`` and ``extractOffloadFiles`` in llvm/lib/Object/OffloadBinary.cpp, LLVM 22.1. What
-LLVM does not check (it reads outside the buffer then) is refused by our own parser, in its own words.
+Source: ``OffloadBinary::create`` and ``extractOffloadFiles`` in llvm/lib/Object/OffloadBinary.cpp, LLVM 22.1, and those
+of main in 2026 compared with LLVM 23.1. What LLVM does not check (it reads outside the buffer then) is refused by our
+own parser, in its own words.
 """
 
 from __future__ import annotations
@@ -19,37 +20,45 @@ END = "The end of the file was unexpectedly encountered"
 
 
 class LlvmError(Exception):
-    """What LLVM 22 says about a damaged buffer: INVALID or END."""
+    """What LLVM says about a damaged buffer: INVALID or END."""
 
 
-def read_all(view: View) -> list[Image]:
+def read_all(view: View, llvm: str) -> list[Image]:
     """Return the images of all binaries in a buffer, back to back and nothing else. Raises LlvmError, FormatError."""
     images: list[Image] = []
     at = 0
     while at < len(view):
         rest = view.slice(at, len(view) - at)
-        _check(rest)
+        _check(rest, llvm)
         container = parse(rest)
         images += container.images
-        # A compressed binary (v3, newer than LLVM 22) is padded to 8 bytes that its size does not count.
+        # A compressed binary (v3, newer than both) is padded to 8 bytes that its size does not count.
         at += container.span.size + (-container.span.size % 8 if container.version == 3 else 0)
     return images
 
 
-def _check(rest: View) -> None:
+def _check(rest: View, llvm: str) -> None:
+    """Raise LlvmError for what LLVM refuses; versions that are newer than it are left to our own parser."""
     tables = layouts()
     header, entry = tables.header[1], tables.entry
     if len(rest) < header.size + entry.size or rest.head(0, 4) != MAGIC:
         raise LlvmError(INVALID)
-    _, version, size, entry_offset, entry_size = header.read(rest, 0)
+    _, version, size, entry_offset, last = header.read(rest, 0)
     if version not in VERSIONS:
         raise LlvmError(INVALID)
     if size > len(rest) or size < entry.size or size < header.size:
         raise LlvmError(END)
-    if version != 1:
+    if version == 1:
+        count, entries_size = 1, last if llvm == "22" else entry.size
+    elif version == 2 and llvm == "23":
+        count, entries_size = last, last * entry.size
+    else:
         return
-    if entry_offset > size - entry.size or entry_size > size - header.size:
+    # LLVM 22 compares the entry's stored size with the buffer and its true one with the offset.
+    if entry_offset > size - entry.size * count or entries_size > size - header.size:
         raise LlvmError(END)
-    _, _, _, string_offset, _, image_offset, _ = entry.read(rest, entry_offset)
-    if image_offset > size or string_offset > size:
-        raise LlvmError(END)
+    for number in range(count):
+        _, _, _, string_offset, string_count, image_offset, _ = entry.read(rest, entry_offset + number * entry.size)
+        strings_end = string_offset + (string_count * tables.strings[version].size if llvm == "23" else 0)
+        if image_offset > size or strings_end > size:
+            raise LlvmError(END)

@@ -38,3 +38,16 @@ class Entry(Record):
     strings: tuple[tuple[bytes, bytes], ...]
     string_offset: int = 0
     image_offset: int = 0
+
+
+class NewEntry(Record):
+    """An entry that was asked for and not laid out yet: image kind and order of strings follow the version written.
+
+    ``name`` is the file's name and ``is_bitcode`` says what its first bytes are. ``pairs`` are all keys of the option
+    with their values in order of first appearance; ``file`` and ``kind`` take part in the order and are not stored.
+    """
+
+    name: str
+    is_bitcode: bool
+    offload_kind: int
+    pairs: tuple[tuple[bytes, bytes], ...]

@@ -2,7 +2,7 @@
 
 Order of the parts: header, entries, string entries, string table, zeros to a multiple of 8, images back to back (v1
 has one), zeros to a multiple of 8. Sources: llvm/lib/Object/OffloadBinary.cpp (``OffloadBinary::write``), LLVM 22 for
-v1 and LLVM main of 2026 for v2 and v3.
+v1, LLVM 23 for v2 and LLVM main of 2026 for v3.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from fatpack.errors import Unsupported, UsageError
 from fatpack.formats.offload_binary import string_table
 from fatpack.formats.offload_binary.layout import FORMS, MAGIC, OFFLOAD_KINDS, layouts
-from fatpack.formats.offload_binary.stored import Entry, Header
+from fatpack.formats.offload_binary.stored import Entry, Header, NewEntry
 from fatpack.model import Container, Image
 
 TYPE_CHECKING = False
@@ -26,13 +26,20 @@ def _padding(size: int) -> bytes:
     return bytes(-size % _ALIGN)
 
 
-def entry_of(image: Image) -> Entry:
-    """Return what to store for an image: as it was stored if it comes from an offload binary, else from its target.
+def entry_of(image: Image, version: int) -> Entry:
+    """Return what to store for an image in that container version.
+
+    What comes from an offload binary stays as it was stored, an ``--image`` option is laid out as LLVM does it, and for
+    any other image the target tells.
 
     Raises UsageError for an offload model or a key that the format cannot express.
     """
     if isinstance(image.record, Entry):
         return image.record
+    if isinstance(image.record, NewEntry):
+        from fatpack.formats.offload_binary.image_option import laid_out
+
+        return laid_out(image.record, version)
     kinds = {form: kind for kind, form in FORMS.items()}
     offloads = {name: kind for kind, name in OFFLOAD_KINDS.items()}
     offload = image.target.offload
@@ -87,7 +94,7 @@ def _lay_out(container: Container, stored: Header | None) -> tuple[list[Piece], 
             chain=stored.body.chain,
         )
     header, string_layout = tables.header[version], tables.strings[version]
-    entries = [entry_of(image) for image in images]
+    entries = [entry_of(image, version) for image in images]
     extension: Sequence[Piece] = [stored.extension] if stored and stored.extension is not None else []
     tail: Sequence[Piece] = [stored.tail] if stored and stored.tail is not None else []
 

@@ -6,7 +6,8 @@ import hashlib
 
 import pytest
 
-from fatpack.formats.clang_bundle.plain.hash_order import listed, llvm_order, xxh3
+from fatpack.formats.clang_bundle.plain.hash_order import listed, llvm_order
+from fatpack.formats.xxh3 import xxh3
 
 
 @pytest.mark.parametrize(

@@ -1,151 +1,46 @@
-"""The order in which clang-offload-bundler 19 to 22 lists and hands out the entries of a binary bundle.
+"""The order in which clang-offload-bundler lists and hands out the entries of a binary bundle.
 
 The tool keeps entries in an LLVM ``StringMap`` keyed by ID: later duplicates overwrite earlier ones, and everything
 it does goes through the map's buckets instead of the file. Byte and message identity with it need the map's hash
 (XXH3 of 64 bits, no seed, the low half) and its probing. Only the stand-in for that tool uses this order.
 
-Facts: llvm/lib/Support/xxhash.cpp and StringMap.cpp of LLVM 19 to 22, the XXH3 specification of xxHash 0.8. The hash is
-compared with the ``xxhash`` package for every length to 2100, the order with the tool.
+Facts: llvm/lib/Support/StringMap.cpp of LLVM 19 to 22, and 23.1, whose map looks for a free bucket in steps of one; the
+orders are compared with the tools.
 """
 
 from __future__ import annotations
+
+from fatpack.formats.xxh3 import xxh3
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_MASK = (1 << 64) - 1
-_PRIME32 = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D)
-_PRIME64 = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
-_RRMXMX = 0x9FB21C651E98DF25
-_AVALANCHE = 0x165667919E3779F9
 
-#: The default secret of XXH3: 192 bytes.
-_SECRET = bytes.fromhex(
-    "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671fcb79e64eccc0e578825ad07dccff7221"
-    "b8084674f743248ee03590e6813a264c3c2852bb91c300cb88d0658b1b532ea371644897a20df94e3819ef46a9deacd8"
-    "a8fa763fe39c343ff9dcbbc7c70b4f1d8a51e04bcdb45931c89f7ec9d9787364eac5ac8334d3ebc3c581a0fffa1363eb"
-    "170ddd51b7f0da49d316552629d4689e2b16be587d47a1fc8ff8b8d17ad031ce45cb3a8f95160428afd7fbcabb4b407e"
-)
-
-
-def _u32(data: bytes, at: int) -> int:
-    return int.from_bytes(data[at : at + 4], "little")
-
-
-def _u64(data: bytes, at: int) -> int:
-    return int.from_bytes(data[at : at + 8], "little")
-
-
-def _rotate(value: int, count: int) -> int:
-    return (value << count | value >> (64 - count)) & _MASK
-
-
-def _fold(first: int, second: int) -> int:
-    """Return the two halves of a 128-bit product, combined."""
-    product = first * second
-    return (product ^ product >> 64) & _MASK
-
-
-def _swapped(value: int) -> int:
-    return int.from_bytes(value.to_bytes(8, "little"), "big")
-
-
-def _avalanche(value: int) -> int:
-    value &= _MASK
-    value = (value ^ value >> 37) * _AVALANCHE & _MASK
-    return value ^ value >> 32
-
-
-def _avalanche_64(value: int) -> int:
-    value = (value ^ value >> 33) * _PRIME64[1] & _MASK
-    value = (value ^ value >> 29) * _PRIME64[2] & _MASK
-    return value ^ value >> 32
-
-
-def _mix(data: bytes, at: int, secret_at: int) -> int:
-    return _fold(_u64(data, at) ^ _u64(_SECRET, secret_at), _u64(data, at + 8) ^ _u64(_SECRET, secret_at + 8))
-
-
-def xxh3(data: bytes) -> int:
-    """Return the 64-bit XXH3 hash of some bytes, without a seed."""
-    size = len(data)
-    if size <= 16:
-        return _short(data, size)
-    total = size * _PRIME64[0]
-    if size <= 128:
-        for step in reversed(range((size - 1) // 32 + 1)):
-            total += _mix(data, 16 * step, 32 * step) + _mix(data, size - 16 * (step + 1), 32 * step + 16)
-        return _avalanche(total)
-    if size <= 240:
-        total = _avalanche(total + sum(_mix(data, 16 * step, 16 * step) for step in range(8)))
-        total += sum(_mix(data, 16 * step, 16 * step - 125) for step in range(8, size // 16))
-        return _avalanche(total + _mix(data, size - 16, 119))
-    return _long(data, size)
-
-
-def _short(data: bytes, size: int) -> int:
-    if size > 8:
-        low = _u64(data, 0) ^ _u64(_SECRET, 24) ^ _u64(_SECRET, 32)
-        high = _u64(data, size - 8) ^ _u64(_SECRET, 40) ^ _u64(_SECRET, 48)
-        return _avalanche(size + _swapped(low) + high + _fold(low, high))
-    if size >= 4:
-        keyed = (_u32(data, size - 4) + (_u32(data, 0) << 32)) ^ _u64(_SECRET, 8) ^ _u64(_SECRET, 16)
-        keyed ^= _rotate(keyed, 49) ^ _rotate(keyed, 24)
-        keyed = keyed * _RRMXMX & _MASK
-        keyed = (keyed ^ (keyed >> 35) + size) * _RRMXMX & _MASK
-        return keyed ^ keyed >> 28
-    if size:
-        combined = data[0] << 16 | data[size // 2] << 24 | data[-1] | size << 8
-        return _avalanche_64(combined ^ _u32(_SECRET, 0) ^ _u32(_SECRET, 4))
-    return _avalanche_64(_u64(_SECRET, 56) ^ _u64(_SECRET, 64))
-
-
-def _long(data: bytes, size: int) -> int:
-    lanes = [_PRIME32[2], *_PRIME64[:4], _PRIME32[1], _PRIME64[4], _PRIME32[0]]
-    whole_blocks = (size - 1) // 1024 * 1024
-    for at in range(0, (size - 1) // 64 * 64, 64):
-        _accumulate(lanes, data, at, at % 1024 // 8)
-        if at % 1024 == 960 and at < whole_blocks:
-            for lane, value in enumerate(lanes):
-                lanes[lane] = (value ^ value >> 47 ^ _u64(_SECRET, 128 + 8 * lane)) * _PRIME32[0] & _MASK
-    _accumulate(lanes, data, size - 64, 121)
-    total = size * _PRIME64[0]
-    for lane in range(0, 8, 2):
-        total += _fold(lanes[lane] ^ _u64(_SECRET, 11 + 8 * lane), lanes[lane + 1] ^ _u64(_SECRET, 19 + 8 * lane))
-    return _avalanche(total)
-
-
-def _accumulate(lanes: list[int], data: bytes, at: int, secret_at: int) -> None:
-    for lane in range(8):
-        value = _u64(data, at + 8 * lane)
-        keyed = value ^ _u64(_SECRET, secret_at + 8 * lane)
-        lanes[lane ^ 1] = (lanes[lane ^ 1] + value) & _MASK
-        lanes[lane] = (lanes[lane] + (keyed & 0xFFFFFFFF) * (keyed >> 32)) & _MASK
-
-
-def llvm_order(ids: Iterable[bytes]) -> list[bytes]:
-    """Return IDs, duplicates once, in the order in which LLVM 19 to 22 walks them."""
+def llvm_order(ids: Iterable[bytes], llvm: str = "22") -> list[bytes]:
+    """Return IDs, duplicates once, in the order in which that version of LLVM walks them."""
+    growth = 0 if llvm == "23" else 1
     buckets: list[bytes | None] = [None] * 16
     for count, key in enumerate(dict.fromkeys(ids), 1):
-        _place(buckets, key)
+        _place(buckets, key, growth)
         if 4 * count > 3 * len(buckets):
             old, buckets = buckets, [None] * (2 * len(buckets))
             for kept in old:
                 if kept is not None:
-                    _place(buckets, kept)
+                    _place(buckets, kept, growth)
     return [key for key in buckets if key is not None]
 
 
-def _place(buckets: list[bytes | None], key: bytes) -> None:
+def _place(buckets: list[bytes | None], key: bytes, growth: int) -> None:
+    """Put a key into the first free bucket from that of its hash on; every step is longer by ``growth``."""
     at, step = xxh3(key) % len(buckets), 1
     while buckets[at] is not None:
         at = (at + step) % len(buckets)
-        step += 1
+        step += growth
     buckets[at] = key
 
 
-def listed(ids: Sequence[bytes]) -> list[int]:
-    """Return the positions of a bundle's entries as clang-offload-bundler 22 lists them: of equal IDs the last one."""
+def listed(ids: Sequence[bytes], llvm: str = "22") -> list[int]:
+    """Return the positions of a bundle's entries as clang-offload-bundler lists them: of equal IDs the last one."""
     last = {key: position for position, key in enumerate(ids)}
-    return [last[key] for key in llvm_order(ids)]
+    return [last[key] for key in llvm_order(ids, llvm)]
