@@ -83,7 +83,7 @@ def test_a_container_does_not_lose_all_its_images(fatpack: Fatpack, folder: Path
     before = (folder / "both.bin").read_bytes()
     ran = fatpack("remove", "both.bin", "--in-place")
     assert (ran.code, ran.out) == (2, "")
-    assert "both.bin: all images are meant, and nothing would be left of the file" in ran.err
+    assert "both.bin: all images are selected, and nothing would be left of the container" in ran.err
     assert (folder / "both.bin").read_bytes() == before
 
 
@@ -177,6 +177,17 @@ def test_replace_keeps_the_format_that_code_refers_to(fatpack: Fatpack, folder: 
     assert ran.code == 4
     assert "holds llvm-offload-binary, the new content is one image, of the form ptx; pack a container" in ran.err
     assert not (folder / "x.o").exists()
+
+
+@pytest.mark.parametrize(
+    ("host", "advice"), [("clang_win.dll", "PE images are not edited"), ("libtwo.so", "edit the object and link again")]
+)
+def test_replace_says_first_that_a_linked_file_is_not_edited(fatpack: Fatpack, host: str, advice: str) -> None:
+    assert fatpack("pack", A, "-o", "one.bin", "-q").code == 0
+    ran = fatpack("replace", FIXTURES / "cuda_fatbin" / "hosts" / host, "one.bin", "-o", "x")
+    assert ran.code == 4
+    assert advice in ran.err
+    assert "--force" not in ran.err
 
 
 def test_sections_of_one_name_are_told_apart_by_number(fatpack: Fatpack, folder: Path) -> None:

@@ -55,14 +55,22 @@ def replace(
         return write_edited(into.view(), place.around(pieces), output, force=force, inputs=[content.view()])
 
 
-def remove(host: Input, output: Output, selector: Selector | None = None, *, force: bool = False) -> int:
+def remove(
+    host: Input,
+    output: Output,
+    selector: Selector | None = None,
+    *,
+    allow_empty: bool = False,
+    force: bool = False,
+) -> int:
     """Write a copy of an object or archive without device code, or without the selected images; return its size.
 
+    ``allow_empty`` leaves an empty container where all images go, in a file of its own and where code refers to it.
     Raises UsageError when nothing is selected, FormatError when something there is damaged.
     """
     from fatpack.ops.choose.select import Selector
     from fatpack.ops.edit.removal import remove
 
     with open_source(host) as source:
-        removal = remove(source.view(), selector or Selector())
+        removal = remove(source.view(), selector or Selector(), allow_empty=allow_empty)
         return write_edited(source.view(), removal.pieces, output, force=force)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fatpack import formats
+from fatpack.errors import UsageError
 from fatpack.io.sources.streamed import StreamedSource
 from fatpack.parallel import Tasks
 
@@ -47,6 +48,18 @@ def apart(images: Iterable[Image]) -> tuple[Image, ...]:
         else:
             found.append(image)
     return tuple(found)
+
+
+def emptied(found: Found) -> list[Piece]:
+    """Return the bytes of a container without any image. Raises UsageError if its format needs one."""
+    hint = "select fewer images"
+    try:
+        pieces = write_all([found.container.replace(images=())])[0]
+    except UsageError as error:
+        raise UsageError(error.problem, hint=hint, chain=error.chain) from error
+    if not any(map(len, pieces)):
+        raise UsageError(f"a {found.container.format} of this kind holds nothing but its images", hint=hint)
+    return pieces
 
 
 def without(found: Sequence[Found], meant: Collection[int]) -> list[Sequence[Piece] | None]:

@@ -36,8 +36,8 @@ def contents(whole: View) -> list[tuple[str, bytes]]:
     ]
 
 
-def edited(whole: View, selector: Selector) -> tuple[View, Removal]:
-    removal = remove(whole, selector)
+def edited(whole: View, selector: Selector, *, allow_empty: bool = False) -> tuple[View, Removal]:
+    removal = remove(whole, selector, allow_empty=allow_empty)
     after = view(joined(removal.pieces))
     verify(whole, after)
     return after, removal
@@ -68,7 +68,7 @@ def test_every_image_but_the_last_can_go(path: str) -> None:
         del left[at]
         assert contents(after) == left
         assert not [item for item in scan(after) if isinstance(item, Finding) and item.code == "FP1003"]
-    with pytest.raises(UsageError, match="nothing would be left of the file; select fewer, or delete it"):
+    with pytest.raises(UsageError, match="nothing would be left of the container; select fewer, or leave an empty"):
         remove(whole, Selector())
 
 
@@ -121,8 +121,54 @@ def test_members_of_archives_that_are_containers_are_edited() -> None:
     after, removal = edited(whole, Selector(arch="gfx90*"))
     assert [text.split(": ")[0] for text in removal.removed] == ["a.bc", "a.bc", "b.bc"]
     assert [arch for arch, _ in contents(after)] == ["", "sm_70", "sm_80", ""]
-    with pytest.raises(UsageError, match=r"lib\.a\(b\.bc\): all images are meant"):
+    with pytest.raises(UsageError, match=r"lib\.a\(b\.bc\): all images are selected"):
         remove(whole, Selector(container=None, offload=("cuda", "openmp", "hip", "sycl")))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "clang_bundle/llvm-22-hip.bundle",
+        "clang_bundle/llvm-22-v3-zstd.bundle",
+        "clang_bundle/fatpack-v1-zlib.bundle",
+        "offload_binary/fatpack-v2.bin",
+        "offload_binary/fatpack-v3-zlib.bin",
+        "cuda_fatbin/v130_size.fatbin",
+    ],
+)
+def test_an_empty_container_stays_on_request(path: str) -> None:
+    whole = view((FIXTURES / path).read_bytes(), path)
+    after, _ = edited(whole, Selector(), allow_empty=True)
+    (before, *_), (left,) = containers(whole), containers(after)
+    assert (left.container.format, left.container.version) == (before.container.format, before.container.version)
+    assert left.container.images == ()
+    assert not [item for item in scan(after) if isinstance(item, Finding)]
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("offload_binary/llvm-22-four.bin", "an offload binary of version 1 holds one image"),
+        ("clang_bundle/text/llvm-22.s", "holds nothing but its images"),
+        ("cir/samples/container_attr_2026.cir", "no host module for a CIR container"),
+    ],
+)
+def test_what_cannot_be_empty_says_so(path: str, problem: str) -> None:
+    with pytest.raises(UsageError, match=f"what would be left cannot be written: .*{problem}.*select fewer images"):
+        remove(view((FIXTURES / path).read_bytes(), path), Selector(), allow_empty=True)
+
+
+def test_members_may_become_empty_containers() -> None:
+    fatbin = (FIXTURES / "cuda_fatbin" / "v130_size.fatbin").read_bytes()
+    whole = view(joined(archive.build([(b"a.hipfb", view(HIP)), (b"b.fatbin", view(fatbin))])), "lib.a")
+    after, _ = edited(whole, Selector(offload=("hip", "host")), allow_empty=True)
+    assert [(found.member, len(found.images)) for found in containers(after)] == [("a.hipfb", 0), ("b.fatbin", 2)]
+
+
+def test_an_empty_file_is_no_sound_edit_of_a_container() -> None:
+    for rest in (b"", bytes(64)):
+        with pytest.raises(HostError, match="no container is left"):
+            verify(view(HIP), view(rest))
 
 
 def test_a_host_that_stays_alone_is_told_of() -> None:

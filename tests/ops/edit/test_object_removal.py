@@ -122,9 +122,23 @@ def test_a_fat_binary_that_code_refers_to_must_keep_an_image() -> None:
     elf = build.Elf()
     elf.add(".nv_fatbin", fatbin, flags=build.ALLOC, align=8)
     whole = BytesSource(elf.build(), "c.o").view()
-    with pytest.raises(HostError, match="leave an image in it: select fewer, with --arch or --form"):
+    advice = "leave an image in it: select fewer, with --arch or --form, or leave an empty container with --allow-empty"
+    with pytest.raises(HostError, match=advice):
         remove(whole, Selector(arch="sm_80"))
+    after = BytesSource(joined(remove(whole, Selector(), allow_empty=True).pieces), "c.o").view()
+    verify(whole, after)
+    (left,) = (item for item in scan(after) if isinstance(item, Found))
+    assert (left.section, left.container.images) == (".nv_fatbin", ())
     assert without(whole, Selector(form="ptx"))[1] is not None
+
+
+@pytest.mark.parametrize("selector", [Selector(), Selector(arch="sm_80"), Selector(form="ptx")])
+def test_no_selection_makes_a_pe_image_editable_and_none_is_advised(selector: Selector) -> None:
+    path = FIXTURES / "cuda_fatbin" / "hosts" / "clang_win.dll"
+    whole = BytesSource(path.read_bytes(), "w.dll").view()
+    for allow_empty in (False, True):
+        with pytest.raises(HostError, match=r"PE images are not edited: .*; edit the objects \(.obj\) or libraries"):
+            remove(whole, selector, allow_empty=allow_empty)
 
 
 def test_a_linked_program_keeps_its_own_advice() -> None:

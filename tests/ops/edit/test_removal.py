@@ -95,7 +95,7 @@ def test_nothing_selected_says_what_is_there() -> None:
     ("name", "data", "words"),
     [
         (b"m.bc", (FIXTURES / "bitcode" / "clang-22.bc").read_bytes(), r"libx.a\(m.bc\): bitcode is not edited"),
-        (b"m.bin", FOUR, r"libx.a\(m.bin\): all images are meant, and nothing would be left"),
+        (b"m.bin", FOUR, r"libx.a\(m.bin\): all images are selected, and nothing would be left"),
         (b"m.dll", (FIXTURES / "pe" / "lld-22-x86_64.dll").read_bytes(), r"libx.a\(m.dll\): PE images are not edited"),
     ],
 )

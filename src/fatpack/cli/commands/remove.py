@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 @click.argument("host")
 @selector_options
 @output_options
-@click.option("--dry-run", is_flag=True, help="Only say what would go, and how large the result would be.")
+@click.option("--allow-empty", is_flag=True, help="Leave an empty container where all images go.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be removed, and the size of the result.")
 @quiet_option
 def command(
     host: str,
@@ -32,14 +33,15 @@ def command(
     in_place: bool,
     break_links: bool,
     force: bool,
+    allow_empty: bool,
     dry_run: bool,
     quiet: bool,
     **selectors: Any,
 ) -> int:
-    """Take all device code, or the selected images, out of a copy of HOST.
+    """Remove all device code, or the selected images, from a copy of HOST.
 
     HOST is an object, an archive (all its members), a member of one (libx.a(m.o)), or a container that is a file of its
-    own: that is written again with the other images, and must keep one.
+    own. Such a container must keep an image, and so must one that code registers, unless --allow-empty is given.
     """
     to = Destination(output, in_place, break_links, force)
     if not dry_run:
@@ -48,7 +50,7 @@ def command(
     with open_source(address.path) as source:
         place = find(source.view(), address)
         try:
-            removal = remove(place.view, selector(selectors))
+            removal = remove(place.view, selector(selectors), allow_empty=allow_empty)
         except NothingSelected as error:
             say(f"fatpack: {error}", quiet=quiet)
             return FINDINGS

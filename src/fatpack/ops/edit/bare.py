@@ -31,8 +31,8 @@ def without(view: View, inside: Sequence[Found], kept: Sequence[Sequence[Piece] 
     """
     if not any(content is not None for content in kept):
         raise UsageError(
-            "all images are meant, and nothing would be left of the file",
-            hint="select fewer, or delete it",
+            "all images are selected, and nothing would be left of the container",
+            hint="select fewer, or leave an empty container with --allow-empty",
             chain=view.chain,
         )
     pieces: list[Piece] = []
@@ -72,28 +72,34 @@ def _padding(at: int, start: int, gap: int, largest: int) -> int:
 def verify(before: View, after: View) -> None:
     """Raise HostError unless every image of the container afterwards is one from before, in the same order.
 
-    A file without any must be as it was. Content is compared too, but for modules of CIR containers, whose text is put
-    together anew.
+    A file without any must be as it was, or hold an empty container. Content is compared too, but for modules of CIR
+    containers, whose text is put together anew.
     """
-    kept = _images(before)
+    kept = (pair for found in _containers(before) for pair in _images(before, found))
     is_empty = True
-    for image, view in _images(after):
+    for found in _containers(after):
         is_empty = False
-        if not any(_is_same(image, view, *other) for other in kept):
-            what = image.target.spelling or image.target.canonical or "without a target"
-            raise HostError(f"the image {what} is not what it was in the container before", chain=after.chain)
+        for image, view in _images(after, found):
+            if not any(_is_same(image, view, *other) for other in kept):
+                what = image.target.spelling or image.target.canonical or "without a target"
+                raise HostError(f"the image {what} is not what it was in the container before", chain=after.chain)
     if is_empty and not is_same(before, after):
-        raise HostError("no image is left", chain=after.chain)
+        raise HostError("no container is left", chain=after.chain)
 
 
-def _images(whole: View) -> Iterator[tuple[Image, View | None]]:
-    """Yield the images of a file with their bytes, None for text. Raises HostError for damage."""
+def _containers(whole: View) -> Iterator[Found]:
+    """Yield the containers of a file. Raises HostError for damage."""
     for item in scan(whole):
         if not isinstance(item, Finding):
-            is_text = item.container.format == "cir-offload-container"
-            yield from ((image, None if is_text else _bytes(whole, image)) for image in item.container.images)
+            yield item
         elif item.severity == "error":
             raise HostError(f"the container cannot be read: {item.message}", chain=whole.chain)
+
+
+def _images(whole: View, found: Found) -> Iterator[tuple[Image, View | None]]:
+    """Yield the images of a container with their bytes, None for text."""
+    is_text = found.container.format == "cir-offload-container"
+    return ((image, None if is_text else _bytes(whole, image)) for image in found.container.images)
 
 
 def _bytes(whole: View, image: Image) -> View:

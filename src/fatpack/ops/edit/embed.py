@@ -71,6 +71,9 @@ def replace(host: View, content: View, *, section: str | None = None, force: boo
         wanted = f"{len(chosen)} sections {section!r}" if section else f"{len(chosen)} sections of device code"
         raise HostError(f"{wanted}, exactly one is needed", hint=f"present, for --section: {present}", chain=host.chain)
     (site,) = chosen
+    assert site.index is not None
+    # A host that is not edited says so first: no other content, and no --force, would help there.
+    pieces = room.replace(host, site.index, [content])
     old, new = (formats.sniff(view.head(0, 24)) for view in (site.data, content))
     if old != new and not force:
         form = images.recognise(content).form if new is None else ""
@@ -85,5 +88,4 @@ def replace(host: View, content: View, *, section: str | None = None, force: boo
             hint="only a container of the same format is put in its place; --force does it all the same",
             chain=host.chain,
         )
-    assert site.index is not None
-    return room.replace(host, site.index, [content])
+    return pieces

@@ -10,7 +10,7 @@ from fatpack.formats.clang_bundle.stored import SectionEntry
 from fatpack.model import Finding
 from fatpack.ops import writing
 from fatpack.ops.edit.editor import editor
-from fatpack.scanner import Found
+from fatpack.scanner import Found, host_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,10 +29,13 @@ _SIZES, _SYMBOLS = "__CLANG_OFFLOAD_BUNDLE_SIZE__", ".tgtsym"
 _REGISTERED = ("clang-offload-bundle", "cuda-fatbin")
 
 
-def without(view: View, found: Sequence[Found], meant: Collection[int]) -> Iterable[Piece]:
+def without(
+    view: View, found: Sequence[Found], meant: Collection[int], *, allow_empty: bool = False
+) -> Iterable[Piece]:
     """Return an object without some of its images; ``meant`` are the ``id()`` of those, as they were found.
 
-    Of a fat object the sizes and symbols that are noted about images go with them. Raises HostError, with advice.
+    Of a fat object the sizes and symbols that are noted about images go with them. With ``allow_empty``
+    containers that code refers to stay when they lose all images, as empty ones. Raises HostError, with advice.
     """
     room = editor(view)
     sites = [site for site in room.locate(view) if not isinstance(site, Finding) and site.index is not None]
@@ -44,7 +47,7 @@ def without(view: View, found: Sequence[Found], meant: Collection[int]) -> Itera
     for site in sites:
         inside = by_section.get(site.index, [])
         if any(id(image) in meant for item in inside for image in item.images):
-            changes[site.index] = _section(site, inside, meant)  # type: ignore[index]  # it has a number
+            changes[site.index] = _section(site, inside, meant, allow_empty=allow_empty)  # type: ignore[index]  # it has a number
     for item in by_section.get(None, []):
         if item.container.attrs.get("flavour") == "object":
             changes |= _fat_object(view, item, sites, meant)
@@ -57,10 +60,12 @@ def without(view: View, found: Sequence[Found], meant: Collection[int]) -> Itera
         raise HostError(error.problem, hint=advice, chain=error.chain) from error
 
 
-def _refuse_others(view: View, found: Sequence[Found], known: Collection[int | None], meant: Collection[int]) -> None:
+def _refuse_others(
+    view: View, found: Sequence[Found], editable: Collection[int | None], meant: Collection[int]
+) -> None:
     """Raise HostError if an image lies among a program's own data, where only a record that registers it leads."""
     for item in found:
-        if item.index is None or item.index in known:
+        if item.index is None or item.index in editable:
             continue
         if any(id(image) in meant for image in item.images):
             place = f"{item.container.format} at {item.container.span.start:#x} in {item.section or 'a section'}"
@@ -71,12 +76,14 @@ def _refuse_others(view: View, found: Sequence[Found], known: Collection[int | N
             )
 
 
-def _section(site: Site, inside: Sequence[Found], meant: Collection[int]) -> list[Piece] | None:
+def _section(site: Site, inside: Sequence[Found], meant: Collection[int], *, allow_empty: bool) -> list[Piece] | None:
     """Return what stays of a section as pieces, None if nothing but padding does."""
     data, at = site.data, 0
     pieces: list[Piece] = []
     has_content = False
-    for found, content in zip(inside, writing.without(inside, meant), strict=True):
+    for found, left in zip(inside, writing.without(inside, meant), strict=True):
+        stays_empty = left is None and allow_empty and found.container.format in _REGISTERED
+        content = writing.emptied(found) if stays_empty else left
         start, end = found.view.start - data.start, found.view.end - data.start
         gap = data.slice(at, start - at)
         pieces += [gap, *(content or ())]
@@ -128,8 +135,8 @@ def _notes(
 def _advice(view: View, by_section: Mapping[int | None, Sequence[Found]], changes: Changes) -> str:
     """Return what to do instead of an edit that the host refused; "" where the host's own words say all."""
     elf = header(view, view.head(0, 64))
-    if elf is not None and elf.type != 1:
-        return ""
+    if (elf is not None and elf.type != 1) or host_of(view) == "pe":
+        return ""  # a linked file is not edited, whatever stays in it
     for number, content in changes.items():
         inside = [item for item in by_section.get(number, ()) if item.container.format in _REGISTERED]
         if len(inside) > 1:
@@ -143,6 +150,7 @@ def _advice(view: View, by_section: Mapping[int | None, Sequence[Found]], change
                 words = " ".join(f"--offload={offload}" for offload in sorted(offloads - {"host"}))
                 return f"code refers to it when the program starts; {words} leaves the container and its host entry"
             return (
-                "code refers to it when the program starts; leave an image in it: select fewer, with --arch or --form"
+                "code refers to it when the program starts; leave an image in it: select fewer, with --arch or --form, "
+                "or leave an empty container with --allow-empty"
             )
     return ""

@@ -30,9 +30,9 @@ _HASHED = ("clang-offload-bundle",)
 
 
 class Removal(Record):
-    """A plan to take images out: the pieces of the new host, and in words what goes and what is odd about the rest.
+    """A plan to take images out: the pieces of the new host, and in words what goes and what to know about the rest.
 
-    ``unseen`` are findings about what was not looked at, and stays as it is.
+    ``unseen`` are findings about what was not read, and stays as it is.
     """
 
     pieces: tuple[Piece, ...]
@@ -53,12 +53,13 @@ class _Part(Record):
     members: tuple[tuple[int, _Part], ...] = ()
 
 
-def remove(host: View, selector: Selector) -> Removal:
+def remove(host: View, selector: Selector, *, allow_empty: bool = False) -> Removal:
     """Return the host without the selected images (all by default); of an archive, without those of all its members.
 
     A section that loses everything in it goes. One that keeps something is written again: containers that lose some
     images are rewritten, all other bytes stay as they are, known or not. So it is with the host if it is a container
-    itself, and then some image must stay. A damaged container refuses the whole edit: what cannot be read cannot be
+    itself, and then some image must stay; with ``allow_empty`` an empty container stays, there and in the sections that
+    code refers to. A damaged container refuses the whole edit: what cannot be read cannot be
     kept safely. Raises NothingSelected, with what is there, and HostError when it cannot be removed.
     """
     name = host_of(host)
@@ -96,13 +97,14 @@ def remove(host: View, selector: Selector) -> Removal:
     titles = {id(item): f"{part.title}: " if part.title else "" for part in parts for item in part.items}
     removed = [titles[id(found)] + _words(where, image) for where, found, image in chosen if id(image) in meant]
     notes = [titles[id(found)] + text for found, text in _hosts_alone(chosen, meant)]
-    return Removal(tuple(_without_meant(whole, meant) or ()), tuple(removed), tuple(notes), tuple(unseen(items)))
+    left = _without_meant(whole, meant, allow_empty=allow_empty)
+    return Removal(tuple(left or ()), tuple(removed), tuple(notes), tuple(unseen(items)))
 
 
 def _words(position: str, image: FoundImage) -> str:
     """Return what goes, in words; of a fat object's host that is not the object, but a byte that stands for it."""
-    is_mark = stands_for_host(image.as_stored)
-    return f"{position} the mark of the host, which stays" if is_mark else describe(position, image)
+    is_marker = stands_for_host(image.as_stored)
+    return f"{position} the marker of the host, which stays" if is_marker else describe(position, image)
 
 
 def _hosts_alone(
@@ -143,10 +145,10 @@ def _parts(part: _Part) -> Iterator[_Part]:
         yield from _parts(member)
 
 
-def _without_meant(part: _Part, meant: Collection[int]) -> Iterable[Piece] | None:
+def _without_meant(part: _Part, meant: Collection[int], *, allow_empty: bool) -> Iterable[Piece] | None:
     """Return a file without the images that are meant; None if it has none of them. Raises HostError."""
     if part.members:
-        edited = {number: _without_meant(member, meant) for number, member in part.members}
+        edited = {number: _without_meant(member, meant, allow_empty=allow_empty) for number, member in part.members}
         changed = {number: list(pieces) for number, pieces in edited.items() if pieces is not None}
         return archive.rewrite(part.view, changed) if changed else None
     found = [item for item in part.items if isinstance(item, Found)]
@@ -155,11 +157,13 @@ def _without_meant(part: _Part, meant: Collection[int]) -> Iterable[Piece] | Non
     if host_of(part.view) == "raw":
         try:
             kept = writing.without(found, meant)
+            if allow_empty and all(content is None for content in kept):
+                kept[0] = writing.emptied(found[0])
         except (UsageError, Unsupported) as error:
             problem = f"what would be left cannot be written: {error.problem}"
             raise type(error)(problem, hint=error.hint, chain=error.chain or part.view.chain) from error
         return bare.without(part.view, found, kept)
-    return object_removal.without(part.view, found, meant)
+    return object_removal.without(part.view, found, meant, allow_empty=allow_empty)
 
 
 def _nothing(
