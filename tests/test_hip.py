@@ -117,5 +117,5 @@ def test_a_fat_object_is_packed_as_the_driver_packs_it(tmp_path: Path) -> None:
         (host,) = fatpack.extract(path, tmp_path, Selector(offload="host"))
         images.append(fatpack.ImageFile(host, id=next(file.images(Selector(offload="host"))).attrs["id"]))
     again = tmp_path / "again.o"
-    fatpack.pack(images, again, format="bundle", type="o")
+    fatpack.pack(images, again, format=fatpack.BundleOptions(type="o"))
     assert again.read_bytes() == path.read_bytes()

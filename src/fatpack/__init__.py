@@ -6,7 +6,8 @@ The public names, imported when first used::
     embed, replace, remove                                 what one does with hosts
     Image, Container, Target, Span, Finding, ImageFile     the model
     Selector                                               which images are meant
-    FatbinOptions                                          how CUDA fat binaries are made
+    OffloadBinaryOptions, BundleOptions, FatbinOptions, CirOptions     how containers are made
+    Format, Form, Compression, …                           the words that arguments take, as types
     FatpackError and its subclasses                        what goes wrong
 
 ``docs/library.md`` shows them at work.
@@ -33,9 +34,19 @@ if TYPE_CHECKING:
         Unsupported,
         UsageError,
     )
+    from fatpack.literals import (
+        BundleType,
+        CirForm,
+        Compression,
+        CompressMode,
+        Form,
+        Format,
+        Offload,
+        Producer,
+    )
     from fatpack.model import Container, Finding, Image, Span, Target
     from fatpack.ops.choose.select import Selector
-    from fatpack.ops.pack.fatbin import FatbinOptions
+    from fatpack.options import BundleOptions, CirOptions, FatbinOptions, OffloadBinaryOptions, Options
     from fatpack.scanner import Found, FoundImage
 
 #: public name → module that defines it
@@ -59,7 +70,10 @@ _HOMES = {
         "errors",
     ),
     **dict.fromkeys(("Container", "Finding", "Image", "Span", "Target"), "model"),
-    "FatbinOptions": "ops.pack.fatbin",
+    **dict.fromkeys(
+        ("BundleType", "CirForm", "CompressMode", "Compression", "Form", "Format", "Offload", "Producer"), "literals"
+    ),
+    **dict.fromkeys(("BundleOptions", "CirOptions", "FatbinOptions", "OffloadBinaryOptions", "Options"), "options"),
     "Selector": "ops.choose.select",
     **dict.fromkeys(("Found", "FoundImage"), "scanner"),
 }
@@ -67,11 +81,19 @@ _HOMES = {
 __all__ = [
     "BadMagic",
     "BadValue",
+    "BundleOptions",
+    "BundleType",
+    "CirForm",
+    "CirOptions",
+    "CompressMode",
+    "Compression",
     "Container",
     "FatbinOptions",
     "FatpackError",
     "File",
     "Finding",
+    "Form",
+    "Format",
     "FormatError",
     "Found",
     "FoundImage",
@@ -79,6 +101,10 @@ __all__ = [
     "Image",
     "ImageFile",
     "LimitExceeded",
+    "Offload",
+    "OffloadBinaryOptions",
+    "Options",
+    "Producer",
     "Selector",
     "Span",
     "Target",

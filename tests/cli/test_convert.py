@@ -111,7 +111,7 @@ def test_a_selection_is_converted_alone(bundle: Path, fatpack: Fatpack) -> None:
 
 def test_the_library_converts_as_the_command_does(bundle: Path) -> None:
     library.convert(bundle / "b.bundle", bundle / "o", format="offload-binary")
-    size = library.convert(bundle / "o", bundle / "again", format="bundle", align=64)
+    size = library.convert(bundle / "o", bundle / "again", format=library.BundleOptions(align=64))
     assert size == len((bundle / "b.bundle").read_bytes())
     assert (bundle / "again").read_bytes() == (bundle / "b.bundle").read_bytes()
 

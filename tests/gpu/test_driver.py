@@ -55,7 +55,7 @@ def as_library(request: pytest.FixtureRequest) -> bool:
 def packed(folder: Path, files: Mapping[Path, str], options: FatbinOptions) -> bytes:
     """Return a fat binary of the files, for the architectures that are given."""
     images = [ImageFile(path, arch=arch) for path, arch in files.items()]
-    fatpack.pack(images, folder / "packed.fatbin", format="fatbin", fatbin=options)
+    fatpack.pack(images, folder / "packed.fatbin", format=options)
     return (folder / "packed.fatbin").read_bytes()
 
 
@@ -111,7 +111,7 @@ def test_the_cubin_for_the_device_is_preferred_to_ptx(driver: Driver, tmp_path: 
 def test_what_is_compressed_anew_loads(driver: Driver, tmp_path: Path, name: str, mode: str, as_library: bool) -> None:
     path = tmp_path / "converted.fatbin"
     options = FatbinOptions(compress_mode=mode)
-    fatpack.convert(RECORDED / f"{name}.fatbin", path, format="fatbin", fatbin=options)
+    fatpack.convert(RECORDED / f"{name}.fatbin", path, format=options)
     check_adds_one(driver, path.read_bytes(), as_library=as_library)
 
 
@@ -121,7 +121,7 @@ def test_what_old_toolkits_made_loads_when_it_is_compressed_anew(
 ) -> None:
     path = tmp_path / "converted.fatbin"
     options = FatbinOptions(compress_mode="size")
-    fatpack.convert(RECORDED / f"{name}.fatbin", path, format="fatbin", fatbin=options)
+    fatpack.convert(RECORDED / f"{name}.fatbin", path, format=options)
     assert driver.run(path.read_bytes(), "bump", [5, 5], as_library=as_library).numbers == [6, 5]
 
 

@@ -63,7 +63,7 @@ def test_devices_that_may_never_end_are_refused() -> None:
 
 
 def test_what_is_no_input_is_a_usage_error() -> None:
-    with pytest.raises(UsageError, match="cannot read from int"):
+    with pytest.raises(TypeError, match="a path, bytes or a binary file, not int"):
         open_source(5)  # type: ignore[arg-type]
 
 

@@ -16,9 +16,9 @@ ROOT = Path(__file__).parents[2] / "src" / "fatpack"
 
 #: The order of the rooms, lowest first: a module imports only from its own room and from levels below it.
 LEVELS = [
-    {"interruption", "record"},
+    {"interruption", "literals", "record"},
     {"errors", "magics"},
-    {"doc", "parallel"},
+    {"doc", "options", "parallel"},
     {"io"},
     {"model"},
     {"findings"},

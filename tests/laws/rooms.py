@@ -18,6 +18,7 @@ from fatpack.formats.clang_bundle.ids.bundle_id import parse_id
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Container, Image, Span, Target
+from fatpack.options import FatbinOptions, Options
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 
@@ -175,28 +176,35 @@ def _fatbin_image(draw: st.DrawFn) -> Image:
 
 @st.composite
 def _cuda_fatbin(draw: st.DrawFn) -> Container:
-    attrs = {
-        "producer": draw(st.sampled_from(["12.8", "13.0", "13.5"])),
-        "compress_mode": draw(st.sampled_from(["default", "speed", "balance", "size", "none"])),
-        "compress_all": draw(st.sampled_from(["yes", "no"])),
-    }
-    return Container("cuda-fatbin", 1, tuple(draw(st.lists(_fatbin_image(), max_size=4))), Span(0, 0), attrs=attrs)
+    return Container("cuda-fatbin", 1, tuple(draw(st.lists(_fatbin_image(), max_size=4))), Span(0, 0))
+
+
+_FATBIN_OPTIONS = st.builds(
+    FatbinOptions,
+    producer=st.sampled_from(["12.8", "13.0", "13.5"]),
+    compress_mode=st.sampled_from(["default", "speed", "balance", "size", "none"]),
+    compress_all=st.booleans(),
+)
 
 
 @dataclass(frozen=True)
 class FormatCases:
-    """What the laws need of a format; ``is_whole_file`` for those of which a file holds one and nothing else."""
+    """What the laws need of a format; ``is_whole_file`` for those of which a file holds one and nothing else.
+
+    ``options`` are those with which models are written, None for how the models say they are laid out.
+    """
 
     models: st.SearchStrategy[Container]
     fixtures: Path
     is_whole_file: bool = False
+    options: st.SearchStrategy[Options | None] = st.none()  # noqa: RUF009  (a strategy never changes)
 
 
 FORMATS = {
     "llvm-offload-binary": FormatCases(_offload_binary(), FIXTURES / "offload_binary"),
     "clang-offload-bundle": FormatCases(_clang_bundle(), FIXTURES / "clang_bundle"),
     "cir-offload-container": FormatCases(_cir(), FIXTURES / "cir", is_whole_file=True),
-    "cuda-fatbin": FormatCases(_cuda_fatbin(), FIXTURES / "cuda_fatbin"),
+    "cuda-fatbin": FormatCases(_cuda_fatbin(), FIXTURES / "cuda_fatbin", options=_FATBIN_OPTIONS),
 }
 
 #: host room → folder of small real files of that kind

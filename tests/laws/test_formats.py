@@ -68,7 +68,7 @@ def test_the_card_is_honest_and_the_page_exists(name: str) -> None:
 def test_what_is_written_is_read_back(name: str, data: st.DataObject) -> None:
     room = formats.room(name)
     model = data.draw(cases(name).models)
-    stored = joined(room.write(model))
+    stored = joined(room.write(model, data.draw(cases(name).options)))
     found = walk(name, stored)
     assert found, "detect must recognise what write has written"
     again, lost = found[0], "parse must give back what write was given"
@@ -102,7 +102,7 @@ def _first_difference(one: bytes, other: bytes) -> str:
 @given(data=st.data())
 def test_labels_cover_every_byte_once(name: str, data: st.DataObject) -> None:
     room = formats.room(name)
-    view = view_of(joined(room.write(data.draw(cases(name).models))))
+    view = view_of(_drawn(name, data))
     container = room.parse(view)
     reached = 0
     for label in room.labels(view, container):
@@ -136,12 +136,16 @@ def test_bytes_that_belong_to_nothing_are_never_dropped_in_silence(name: str, pa
 @relaxed
 @given(data=st.data())
 def test_any_damage_gives_a_result_or_a_format_error(name: str, data: st.DataObject) -> None:
-    room = formats.room(name)
-    stored = bytearray(joined(room.write(data.draw(cases(name).models))))
+    stored = bytearray(_drawn(name, data))
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(stored) - 1))
         stored[at : at + 8] = data.draw(st.binary(min_size=1, max_size=8))
     _parse_or_refuse(name, bytes(stored))
+
+
+def _drawn(name: str, data: st.DataObject) -> bytes:
+    """Return a drawn container, written with drawn options."""
+    return joined(formats.room(name).write(data.draw(cases(name).models), data.draw(cases(name).options)))
 
 
 def _parse_or_refuse(name: str, data: bytes) -> None:

@@ -13,14 +13,17 @@ from tools.bench import inputs
 from tools.bench.bundle_inputs import Padding
 from tools.bench.measure import need
 
+from fatpack import formats
 from fatpack.io.sink import write_file
 from fatpack.io.sources.opening import open_source
 from fatpack.model import Container, Image, Span, Target
-from fatpack.ops.writing import write_all
+from fatpack.options import FatbinOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from fatpack.literals import CompressMode
 
 ARCHS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100")
 
@@ -59,10 +62,10 @@ def cubins(folder: Path, count: int, size: int) -> list[tuple[Path, str]]:
     return made
 
 
-def library(folder: Path, parts: Sequence[tuple[Path, str]], entries: int, count: int, method: str) -> Path:
+def library(folder: Path, parts: Sequence[tuple[Path, str]], entries: int, count: int, mode: CompressMode) -> Path:
     """Link a library with ``count`` fat binaries of ``entries`` images each, which are taken from ``parts`` in turn.
 
-    ``method`` is the mode of compression (``size``, ``speed``). The fat binaries are equal: reading them takes as long
+    ``mode`` is the mode of compression (``size``, ``speed``). The fat binaries are equal: reading them takes as long
     as if they were not, and building them does not.
     """
     fatbin, source, made = folder / "one.fatbin", folder / "library.s", folder / "library.o"
@@ -72,9 +75,9 @@ def library(folder: Path, parts: Sequence[tuple[Path, str]], entries: int, count
         view = open_source(path, resting=True).view()
         target = Target("nvptx64-nvidia-cuda", arch, "cuda")
         images.append(Image(target, "cubin", view, len(view), len(view), view.span()))
-    attrs = {"compress_mode": method, "compress_all": "yes"}
-    container = Container("cuda-fatbin", 1, tuple(images), Span(0, 0), attrs=attrs)
-    write_file(fatbin, [piece for pieces in write_all([container]) for piece in pieces], force=True)
+    options = FatbinOptions(compress_mode=mode, compress_all=True)
+    container = Container("cuda-fatbin", 1, tuple(images), Span(0, 0))
+    write_file(fatbin, formats.room("cuda-fatbin").write(container, options), force=True)
     source.write_text(
         f'.section .nv_fatbin,"a",@progbits\n.balign 8\n.rept {count}\n.incbin "{fatbin}"\n.balign 8\n.endr\n'
         '.section .note.GNU-stack,"",@progbits\n'

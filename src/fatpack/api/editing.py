@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fatpack import formats
+from fatpack.api.arguments import check_selector, open_input
 from fatpack.api.output import write_edited
-from fatpack.io.sources.opening import open_source
 from fatpack.ops.choose.address import Address, find
 from fatpack.ops.edit import embed as embedding
 
@@ -30,7 +30,7 @@ def embed(
     Of an archive, ``member`` is the object: ``a.o``, ``a.o:2`` (the second of that name), ``#3`` or ``inner.a(a.o)``.
     Only the tables that must change differ from the host. Raises HostError when the host cannot be edited safely.
     """
-    with open_source(host) as into, open_source(container) as content:
+    with open_input("host", host) as into, open_input("container", container) as content:
         place = find(into.view(), Address(into.name, member))
         pieces = embedding.embed(place.view, [content.view()], format=formats.sniff(content.view().head(0, 24)))
         return write_edited(into.view(), place.around(pieces), output, force=force, inputs=[content.view()])
@@ -49,7 +49,7 @@ def replace(
 
     ``member`` is the object in an archive, as in :func:`embed`.
     """
-    with open_source(host) as into, open_source(container) as content:
+    with open_input("host", host) as into, open_input("container", container) as content:
         place = find(into.view(), Address(into.name, member))
         pieces = embedding.replace(place.view, content.view(), section=section)
         return write_edited(into.view(), place.around(pieces), output, force=force, inputs=[content.view()])
@@ -68,9 +68,8 @@ def remove(
     ``allow_empty`` leaves an empty container where all images go, in a file of its own and where code refers to it.
     Raises UsageError when nothing is selected, FormatError when something there is damaged.
     """
-    from fatpack.ops.choose.select import Selector
     from fatpack.ops.edit.removal import remove
 
-    with open_source(host) as source:
-        removal = remove(source.view(), selector or Selector(), allow_empty=allow_empty)
+    with open_input("host", host) as source:
+        removal = remove(source.view(), check_selector(selector), allow_empty=allow_empty)
         return write_edited(source.view(), removal.pieces, output, force=force)

@@ -40,6 +40,8 @@ def write_edited(
 
 
 def _write_open(output: BinaryIO, pieces: Iterable[Piece]) -> int:
+    if not hasattr(output, "write"):
+        raise TypeError(f"output is a path or a binary file open for writing, not {type(output).__name__}")
     total = 0
     for piece in pieces:
         for part in [piece] if isinstance(piece, (bytes, bytearray, memoryview)) else piece.pieces():

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 
+from fatpack.api.arguments import check, check_selector, open_input
 from fatpack.api.output import write_edited, write_packed
 from fatpack.api.reading import open
 from fatpack.errors import UsageError
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, ImageOption
-from fatpack.io.sources.opening import open_source
 from fatpack.ops.edit.embed import embed
-from fatpack.ops.pack.formats import FORMATS, PackOptions, image_maker, pack_as
+from fatpack.ops.pack.formats import name_for, named, pack_as
+from fatpack.options import BundleOptions, Options
 from fatpack.record import Record
 
 __all__ = ["ImageFile", "convert", "pack"]
@@ -24,12 +25,9 @@ if TYPE_CHECKING:
     from fatpack.api.output import Output
     from fatpack.io.source import Source
     from fatpack.io.sources.opening import Input
+    from fatpack.literals import Format, Offload
     from fatpack.model import Image
     from fatpack.ops.choose.select import Selector
-    from fatpack.ops.pack.fatbin import FatbinOptions
-
-#: formats that hold an image for the host too, and store for every image an ID that can be given as it is
-_WITH_HOST = ("bundle", "cir")
 
 
 class ImageFile(Record):
@@ -45,7 +43,7 @@ class ImageFile(Record):
     file: str | os.PathLike[str] | Buffer
     triple: str = ""
     arch: str = ""
-    offload: str = "none"
+    offload: Offload = "none"
     attrs: Mapping[str, str] = {}
     name: str = ""
     id: str = ""
@@ -55,72 +53,85 @@ def pack(
     images: Iterable[ImageFile],
     output: Output,
     *,
-    format: str = "offload-binary",
+    format: Format | Options = "offload-binary",
     host: Input | None = None,
-    version: int | None = None,
-    compression: str | None = None,
-    level: int | None = None,
-    type: str | None = None,
-    align: int | None = None,
-    fatbin: FatbinOptions | None = None,
     force: bool = False,
 ) -> int:
     """Pack images into containers and return the number of bytes written.
 
-    ``format`` is one of
+    ``format`` is a name, or a record that states how the container is made, too:
 
-    * ``offload-binary``: ``version`` 1, the default, makes one per image; 2 or 3 one for all.
-    * ``bundle``, of a ``type`` as clang-offload-bundler has them (default ``bc``), with images at multiples of
-      ``align`` bytes.
-    * ``fatbin``, a CUDA fat binary, made as ``fatbin`` says; of its images nothing but the file has to be given.
-    * ``cir``, of a host module and device modules, all of them MLIR text.
+    * ``offload-binary``, :class:`OffloadBinaryOptions`: LLVM offload binaries, one for each image by default.
+    * ``bundle``, :class:`BundleOptions`: a clang offload bundle.
+    * ``fatbin``, :class:`FatbinOptions`: a CUDA fat binary; of its images nothing but the file has to be given.
+    * ``cir``, :class:`CirOptions`: a CIR container of a host module and device modules, all of them MLIR text.
 
-    ``compression`` is ``zlib`` or ``zstd``, for offload binaries of version 3 and for bundles, where ``version`` is
-    that of the compressed bundle. With ``host`` the container goes into a copy of that relocatable object, which is
-    verified before it gets its name; of a bundle of type ``o`` it becomes the host's image: a fat object.
+    With ``host`` the container goes into a copy of that relocatable object, which is verified before it gets its name;
+    of a bundle of type ``o`` it becomes the host's image: a fat object.
 
     ``output`` is a path, refused if it exists unless ``force``, or a binary file open for writing. The bytes equal
     those of llvm-offload-binary 22 and clang-offload-bundler 22, and of fatbinary 13.0 if PTX is minified. Raises
     UsageError, HostError, FormatError and ``OSError``.
     """
+    options = _options_for(format)
+    name = name_for(options)
     opened: list[Source] = []
     try:
-        stored = [_image(item, format, opened) for item in images]
+        stored = [_image(item, name, opened) for item in _check_images(images)]
         if not stored:
             raise UsageError("no image to pack")
-        if host is not None and format == "bundle" and type == "o":
+        if host is not None and isinstance(options, BundleOptions) and options.type == "o":
             from fatpack.ops.pack.fat_object import host_entry
 
-            opened.append(open_source(host))
+            opened.append(open_input("host", host))
             stored.append(host_entry(stored, opened[-1].view()))
             host = None
-        options = PackOptions(version, compression, level, type, align, fatbin=fatbin)
-        packed = pack_as(format, stored, options)
+        packed = pack_as(stored, options)
         views = [image.data for image in stored]
         if host is None:
             return write_packed(output, packed, force=force, inputs=views)
-        opened.append(open_source(host))
-        edited = embed(opened[-1].view(), packed.pieces, format=FORMATS[format])
+        opened.append(open_input("host", host))
+        edited = embed(opened[-1].view(), packed.pieces, format=named(name).json_name)
         return write_edited(opened[-1].view(), edited, output, force=force, inputs=views)
     finally:
         for source in opened:
             source.close()
 
 
+def _options_for(format: Format | Options) -> Options:
+    """Return the options that an argument means: its own, or the defaults of the format it names."""
+    if isinstance(format, Options):
+        return format
+    return named(check("format", format, str, "the name of a format, or its options")).options()
+
+
+def _check_images(images: Iterable[ImageFile]) -> list[ImageFile]:
+    """Return images that were given, as a list. Raises TypeError for anything but ``ImageFile``s."""
+    from collections.abc import Iterable
+
+    if isinstance(images, (ImageFile, str, bytes, os.PathLike)) or not isinstance(images, Iterable):
+        raise TypeError(f"images are several fatpack.ImageFile in a list, not {type(images).__name__}")
+    found = list(images)
+    for number, item in enumerate(found):
+        check(f"images[{number}]", item, ImageFile, "a fatpack.ImageFile")
+    return found
+
+
 def _image(item: ImageFile, format: str, opened: list[Source]) -> Image:
-    make = image_maker(format)
-    words = ["none", *OFFLOAD_WORDS, *(["host"] if format in _WITH_HOST else [])]
+    row = named(format)
+    words = ["none", *OFFLOAD_WORDS, *(["host"] if row.has_host else [])]
     if item.offload not in words:
         raise UsageError(f"offload model {item.offload!r}", hint=f"known are {', '.join(words)}")
-    source = open_source(item.file, name=item.name, resting=True)
+    source = open_input("file", item.file, name=item.name, resting=True)
     opened.append(source)
     if format == "fatbin" and item.offload not in ("none", "cuda"):
         raise UsageError(f"offload model {item.offload!r} in a fat binary", hint="it is for CUDA alone")
-    is_unsaid = format == "fatbin" or (format in _WITH_HOST and item.offload == "none")
+    is_unsaid = format == "fatbin" or (row.has_host and item.offload == "none")
     offload = "" if is_unsaid else item.offload
     given = {"file": source.name, "triple": item.triple, "arch": item.arch, "kind": offload, "id": item.id}
     pairs = tuple((key, value) for key, value in (given | {**item.attrs}).items() if value or key in item.attrs)
-    image = make(ImageOption((source.name,), pairs, ",".join(map("=".join, pairs))), source.name, source.view())
+    option = ImageOption((source.name,), pairs, ",".join(map("=".join, pairs)))
+    image = row.packer.image_from(option, source.name, source.view())
     source.rest()
     return image
 
@@ -129,29 +140,23 @@ def convert(
     data: Input,
     output: Output,
     *,
-    format: str,
+    format: Format | Options,
     selector: Selector | None = None,
     lossy: bool = False,
-    version: int | None = None,
-    compression: str | None = None,
-    level: int | None = None,
-    type: str | None = None,
-    align: int | None = None,
-    fatbin: FatbinOptions | None = None,
     force: bool = False,
 ) -> int:
     """Write the selected images (all by default) of a file as containers of another format; return the size in bytes.
 
-    The arguments are those of :func:`pack`. Entries of fat binaries are copied into others as they are stored, unless
-    ``fatbin`` says how to store them. What the format cannot say raises UsageError with the list of it, unless
-    ``lossy``. Raises FormatError if something in the file is damaged, HostError, ``OSError``.
+    ``format`` is a name or a record of options, as in :func:`pack`. Entries of fat binaries are copied into others as
+    they are stored, unless :class:`FatbinOptions` say how to store them. What the format cannot say raises UsageError
+    with the list of it, unless ``lossy``. Raises FormatError if something in the file is damaged, HostError,
+    ``OSError``.
     """
-    from fatpack.ops.choose.select import Selector
     from fatpack.ops.convert.convert import convert
 
+    options = _options_for(format)
     with open(data) as file:
-        options = PackOptions(version, compression, level, type, align, fatbin=fatbin)
-        conversion = convert(file.items, selector or Selector(), format, options)
+        conversion = convert(file.items, check_selector(selector), options)
         if conversion.losses and not lossy:
             raise UsageError(f"{len(conversion.losses)} things would be lost: {'; '.join(conversion.losses)}")
         return write_packed(output, conversion.packed, force=force, inputs=[file.view])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from fatpack.api.arguments import check_selector, open_input
 from fatpack.errors import UsageError
-from fatpack.io.sources.opening import open_source
 from fatpack.model import Finding
 from fatpack.scanner import Found, host_of
 from fatpack.scanner import scan as scan_view
@@ -73,10 +73,21 @@ class File:
 
     def images(self, selector: Selector | None = None) -> Iterator[FoundImage]:
         """Yield the images of all containers, or the selected ones; nested images follow the image around them."""
-        from fatpack.ops.choose.select import Selector, select
+        from fatpack.ops.choose.select import select
 
-        for _, _, image in select(self.items, selector or Selector()):
+        for _, _, image in select(self.items, check_selector(selector)):
             yield image
+
+    def __repr__(self) -> str:
+        return f"<fatpack.File {self.path!r} of {self.size} bytes: {self.host}, {self._summary()}>"
+
+    def _summary(self) -> str:
+        """Return what is in the file, as far as it was scanned; nothing is inflated for it."""
+        if self._items is None:
+            return "not scanned yet"
+        images = sum(len(found.images) for found in self.containers)
+        counts = ((len(self.containers), "container"), (images, "image"), (len(self.findings), "finding"))
+        return ", ".join(f"{count or 'no'} {word}{'s' if count != 1 else ''}" for count, word in counts)
 
     def close(self) -> None:
         """Close the file; image data cannot be read any more."""
@@ -92,23 +103,23 @@ class File:
 
 
 def scan(data: Input, *, deep: bool = False) -> Iterator[Found | Finding]:
-    """Yield the containers and findings of a file, buffer or binary file object as they are met.
+    """Yield the containers and findings of a path, bytes or a binary file as they are met.
 
     The file stays open while you iterate, and image data can be read as long.
     """
-    with open_source(data) as source:
+    with open_input("data", data) as source:
         yield from scan_view(source.view(), deep=deep)
 
 
 def open(data: Input, *, deep: bool = False, member: str = "") -> File:
-    """Open a file, buffer or binary file object, or a member of an archive, to look at the device code in it.
+    """Open a path, bytes or a binary file, or a member of an archive, to look at the device code in it.
 
     Nothing but headers is read, unless ``deep`` asks for containers outside the places known for them. ``member`` is
     ``a.o``, ``a.o:2`` (the second of that name), ``#3`` (the member of that number, from 0) or ``inner.a(a.o)``. Raises
     ``OSError`` for a file that cannot be read, UsageError for a member that is not there; damage is reported in
     :attr:`File.findings`.
     """
-    source = open_source(data)
+    source = open_input("data", data)
     if not member:
         return File(source, deep=deep)
     from fatpack.ops.choose.address import Address, find
@@ -131,10 +142,10 @@ def extract(
     bundle ID that no image serves. Raises UsageError, FormatError, ``OSError``.
     """
     from fatpack.ops.choose.by_id import missing, reason
-    from fatpack.ops.choose.select import Selector, choices, present_ids
+    from fatpack.ops.choose.select import choices, present_ids
     from fatpack.ops.extract import plan_images, write_plan
 
-    selector = selector or Selector()
+    selector = check_selector(selector)
     with open(data) as file:
         items = file.items
         lacking = missing(choices(items, selector), selector.ids) if selector.ids else []

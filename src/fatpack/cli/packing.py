@@ -1,4 +1,7 @@
-"""Options of the commands that make containers: the format, and how it is laid out and compressed."""
+"""Options of the commands that make containers: the format, and how it is laid out and compressed.
+
+Which option is for which format follows from the formats' records of options: it sets a field of theirs.
+"""
 
 from __future__ import annotations
 
@@ -6,53 +9,63 @@ import click
 
 from fatpack.errors import UsageError
 from fatpack.formats.cir.words import FORMS as CIR_FORMS
+from fatpack.formats.clang_bundle.layout import TYPES
 from fatpack.formats.cuda_fatbin.writing.styles import DEFAULT_PRODUCER, MODES, PRODUCERS
-from fatpack.ops.pack import bundle
-from fatpack.ops.pack.formats import FORMATS, PackOptions
+from fatpack.ops.pack.formats import FORMATS
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any, TypeVar
+
+    from fatpack.options import Options
 
     Command = TypeVar("Command", bound=Callable[..., Any])
 
-#: option → formats for which it means something
-_ONLY_FOR = {
-    "container_version": ("--container-version", ("offload-binary",)),
-    "type": ("--type", ("bundle",)),
-    "align": ("--bundle-align", ("bundle",)),
-    "ccob_version": ("--ccob-version", ("bundle",)),
-    "cir_form": ("--cir-form", ("cir",)),
-    "cir_ids": ("--cir-ids", ("cir",)),
-    "compress_mode": ("--compress-mode", ("fatbin",)),
-    "producer": ("--producer", ("fatbin",)),
-    "compress_all": ("--compress-all", ("fatbin",)),
-    "concat": ("--concat", ("fatbin",)),
-    "minify_ptx": ("--minify-ptx", ("fatbin",)),
-    "include_ptx": ("--include-ptx", ("fatbin",)),
+#: option that is not called what its field is → format and field; "container_version" is not "ccob_version"
+_FIELDS = {
+    "container_version": ("offload-binary", "version"),
+    "ccob_version": ("bundle", "version"),
+    "cir_form": ("cir", "form"),
+    "cir_ids": ("cir", "ids"),
 }
 
-#: what is said about fat binaries only
-_FATBIN = ("compress_mode", "producer", "compress_all", "concat", "minify_ptx", "include_ptx")
+#: option → how it is written, where that is not its name
+_SPELLINGS = {"align": "--bundle-align", "level": "--compression-level"}
 
+
+def _keys(name: str) -> dict[str, str]:
+    """Return the options that set the fields of a format's record, with the fields."""
+    renamed = {field: key for key, (format, field) in _FIELDS.items() if format == name}
+    return {renamed.get(field, field): field for field in FORMATS[name].options._fields}
+
+
+#: format → its options, with the fields that they set
+_KEYS = {name: _keys(name) for name in FORMATS}
 
 #: what a command that has other options too takes out of them for :func:`chosen_packing`
-PACKING_KEYS = ("format_name", "compress", "compression", "level", *_ONLY_FOR)
+PACKING_KEYS = ("format_name", "compress", *dict.fromkeys(key for keys in _KEYS.values() for key in keys))
+
+#: options that say how --compress does it
+_WITH_COMPRESS = ("compression", "level", "ccob_version")
 
 
 class Packing(Record):
     """What the options say: the format's name in ``--format`` and in JSON, and how its container is made."""
 
     name: str
-    format: str
-    options: PackOptions
+    options: Options
+
+    @property
+    def format(self) -> str:
+        """The format's JSON name."""
+        return FORMATS[self.name].json_name
 
     @property
     def extension(self) -> str:
         """The extension of an output that was not named."""
-        return {"offload-binary": "offload"}.get(self.name, self.name)
+        return FORMATS[self.name].extension
 
 
 def packing_options(command: Command) -> Command:
@@ -73,7 +86,7 @@ def packing_options(command: Command) -> Command:
         ),
         click.option(
             "--type",
-            type=click.Choice(list(bundle.TYPES)),
+            type=click.Choice(list(TYPES)),
             help="What the images of a bundle are (default bc): text gives a text bundle, o with a host object a fat "
             "object.",
         ),
@@ -136,30 +149,24 @@ def packing_options(command: Command) -> Command:
     return command
 
 
-def chosen_packing(packing: dict[str, Any]) -> Packing:
+def chosen_packing(packing: Mapping[str, Any]) -> Packing:
     """Return what the options say. Raises UsageError for an option that means nothing for the format."""
-    name = packing["format_name"]
-    if name == "cir" and packing["compress"]:
-        raise UsageError("CIR containers are text, and are not compressed", hint="leave out --compress")
-    for key, (option, formats) in _ONLY_FOR.items():
-        if packing[key] is not None and name not in formats:
+    name, compress = packing["format_name"], packing["compress"]
+    if compress and "compression" not in _KEYS[name]:
+        if name == "cir":
+            raise UsageError("CIR containers are text, and are not compressed", hint="leave out --compress")
+        raise UsageError(f"--compress is not for {name}", hint="use --compress-mode, --compress-all")
+    given = {key: packing[key] for key in PACKING_KEYS[2:] if packing[key] is not None}
+    for key in given:
+        formats = [format for format, keys in _KEYS.items() if key in keys]
+        if name not in formats and key not in _WITH_COMPRESS[:2]:
+            option = _SPELLINGS.get(key, f"--{key.replace('_', '-')}")
             raise UsageError(f"{option} is for --format={' or '.join(formats)}, not for {name}")
-    compress, compression, level = packing["compress"], packing["compression"], packing["level"]
-    if (compression or level is not None or packing["ccob_version"] is not None) and not compress:
+    if not compress and given.keys() & set(_WITH_COMPRESS):
         raise UsageError("--compression, --compression-level and --ccob-version need --compress")
-    options = PackOptions(compression=(compression or "zstd") if compress else None, level=level)
-    if name == "fatbin":
-        if compress:
-            raise UsageError("--compress is not for fatbin", hint="use --compress-mode, --compress-all")
-        from fatpack.ops.pack.fatbin import FatbinOptions
-
-        given = {key: packing[key] for key in _FATBIN if packing[key] is not None}
-        options = PackOptions(fatbin=FatbinOptions(**given))
-    elif name == "bundle":
-        options = options.replace(type=packing["type"], align=packing["align"], version=packing["ccob_version"])
-    elif name == "cir":
-        ids = packing["cir_ids"]
-        options = options.replace(form=packing["cir_form"], ids=None if ids is None else ids.split(","))
-    else:
-        options = options.replace(version=packing["container_version"])
-    return Packing(name, FORMATS[name], options)
+    if compress:
+        given.setdefault("compression", "zstd")
+    if "cir_ids" in given:
+        given["cir_ids"] = given["cir_ids"].split(",")
+    fields = _KEYS[name]
+    return Packing(name, FORMATS[name].options(**{fields[key]: value for key, value in given.items()}))

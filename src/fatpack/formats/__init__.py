@@ -6,7 +6,8 @@
 ``detect``     ``detect(view, at) -> bool``: cheap; reads a bounded number of bytes, never raises
 ``extent``     ``extent(view, at) -> int | None``: bytes the header claims, if they are there; never raises
 ``parse``      ``parse(view, at) -> Container``: bounds-checked; keeps what it does not understand
-``write``      ``write(container) -> Iterator[Piece]``: deterministic; never one joined string
+``write``      ``write(container, options=None) -> Iterator[Piece]``: deterministic; never one joined string. Without
+               options (:mod:`fatpack.options`) a container that was read is laid out as it was
 ``labels``     ``labels(view, container) -> Iterator[Label]``: every byte of the container, once
 ``describe``   ``describe(container) -> dict``: further facts for reports, as plain data
 ============  =======================================================================================
@@ -21,7 +22,7 @@ from fatpack import magics
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from typing import Protocol
+    from typing import Any, Protocol
 
     from fatpack.doc import Doc
     from fatpack.io.source import Piece, View
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
         def detect(self, view: View, at: int = 0) -> bool: ...  # noqa: D102
         def extent(self, view: View, at: int = 0) -> int | None: ...  # noqa: D102
         def parse(self, view: View, at: int = 0) -> Container: ...  # noqa: D102
-        def write(self, container: Container) -> Iterator[Piece]: ...  # noqa: D102
+        def write(self, container: Container, options: Any = None) -> Iterator[Piece]: ...  # noqa: D102
         def labels(self, view: View, container: Container) -> Iterator[Label]: ...  # noqa: D102
         def describe(self, container: Container) -> Mapping[str, object]: ...  # noqa: D102
 

@@ -17,6 +17,7 @@ from fatpack.formats.clang_bundle.ids.bundle_id import conflict_llvm22, stored_b
 from fatpack.formats.clang_bundle.layout import COMMENTS, WRAPPERS
 from fatpack.formats.clang_bundle.plain.hash_order import listed
 from fatpack.model import Container, Span
+from fatpack.options import BundleOptions
 
 pytestmark = pytest.mark.reference
 
@@ -158,9 +159,9 @@ def test_compressed_bundles_are_those_of_the_tool(
     targets = [HOST, "hipv4-amdgcn-amd-amdhsa--gfx906", "hipv4-amdgcn-amd-amdhsa--gfx90a"]
     options = ["-compress", "-bundle-align=4096"] + ([] if level is None else [f"-compression-level={level}"])
     theirs = bundled(tmp_path, targets, images, *options)
-    attrs = {} if level is None else {"compression_level": str(level)}
     ids = [stored_id(target) for target in targets]
-    ours = written(ids, images, version, align="4096", compression="zstd", **attrs)
+    chosen = BundleOptions(align=4096, compression="zstd", level=level)
+    ours = joined(clang_bundle.write(model(ids, images, version), chosen))
     if libzstd_of_the_tool() == zstandard.ZSTD_VERSION:
         assert ours == theirs
     layout = WRAPPERS[version]

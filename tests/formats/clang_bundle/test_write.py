@@ -11,6 +11,7 @@ from fatpack.formats.clang_bundle.write import entry_id, wrapper_header
 from fatpack.io.source import Source, View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Container, Image, Span, Target
+from fatpack.options import BundleOptions
 
 HIP = (FIXTURES / "clang_bundle" / "llvm-22-hip.bundle").read_bytes()
 DEVICE = image(b"device", attrs={"id": "hip-amdgcn-amd-amdhsa--gfx906"})
@@ -90,7 +91,6 @@ def test_a_wide_alignment_is_filled_in_pieces() -> None:
         ((DEVICE,), 0, {"compression": "zstd"}, "known are 1, 2 and 3"),
         ((DEVICE,), 4, {"compression": "zstd"}, "known are 1, 2 and 3"),
         ((DEVICE,), 3, {"compression": "lz4"}, "known are zlib, zstd"),
-        ((DEVICE,), 3, {"compression": "zlib", "compression_level": "10"}, "zlib levels"),
         ((DEVICE,), 3, {"compression": "zstd", "inside": "compressed"}, "known are binary and text"),
         ((image(b"", target=Target(offload="cuda")),), 0, {}, "cannot name the programming model 'cuda'"),
         ((image(b"", attrs={"id": "\ud800"}),), 0, {}, "cannot be stored as UTF-8"),
@@ -102,6 +102,12 @@ def test_what_the_format_cannot_hold_is_refused(
 ) -> None:
     with pytest.raises(UsageError, match=message):
         written(*images, version=version, **attrs)
+
+
+def test_levels_that_the_compressor_does_not_have_are_refused() -> None:
+    options = BundleOptions(compression="zlib", level=10)
+    with pytest.raises(UsageError, match="zlib levels"):
+        joined(clang_bundle.write(model(DEVICE, version=3), options))
 
 
 @pytest.mark.parametrize("version", [1, 2])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests import cuobjdump, reference
@@ -17,6 +18,7 @@ from fatpack.errors import UsageError
 from fatpack.formats.cuda_fatbin import parse, write
 from fatpack.formats.cuda_fatbin.writing.ptx_text import minified
 from fatpack.model import Container, Image, Span, Target
+from fatpack.options import FatbinOptions
 from fatpack.scanner import Found, scan
 
 pytestmark = pytest.mark.reference
@@ -53,8 +55,9 @@ def ltoir() -> Image:
     return image(data, form="ltoir", target=found.target, attrs=found.attrs)
 
 
-def written(images: Sequence[Image], **attrs: str) -> bytes:
-    return joined(write(Container("cuda-fatbin", 1, tuple(images), Span(0, 0), attrs=attrs)))
+def written(images: Sequence[Image], **options: Any) -> bytes:
+    chosen = FatbinOptions(**options) if options else None
+    return joined(write(Container("cuda-fatbin", 1, tuple(images), Span(0, 0)), chosen))
 
 
 def made(folder: Path, images: Sequence[Image], *options: str, bits: str = "-64") -> bytes:
@@ -78,15 +81,15 @@ SETS = {
 }
 MODES: dict[str, Mapping[str, str]] = {
     "": {},
-    "-compress-all": {"compress_all": "yes"},
+    "-compress-all": {"compress_all": True},
     "-compress=false": {"compress_mode": "none"},
-    "-compress-mode=none -compress-all": {"compress_mode": "none", "compress_all": "yes"},
+    "-compress-mode=none -compress-all": {"compress_mode": "none", "compress_all": True},
     "-compress-mode=default": {"compress_mode": "default"},
     "-compress-mode=speed": {"compress_mode": "speed"},
-    "-compress-mode=speed -compress-all": {"compress_mode": "speed", "compress_all": "yes"},
-    "-compress-mode=balance -compress-all": {"compress_mode": "balance", "compress_all": "yes"},
+    "-compress-mode=speed -compress-all": {"compress_mode": "speed", "compress_all": True},
+    "-compress-mode=balance -compress-all": {"compress_mode": "balance", "compress_all": True},
     "-compress-mode=size": {"compress_mode": "size"},
-    "-c": {"compress_all": "yes"},
+    "-c": {"compress_all": True},
     "-link": {},
 }
 LABELS: dict[str, Mapping[str, str]] = {
@@ -109,7 +112,7 @@ def test_what_is_written_equals_fatbinary_to_the_byte(name: str, mode: str, tmp_
     images, style = SETS[name](), producer()
     for options, labels in LABELS.items():
         expected = made(tmp_path, images, *mode.split(), *options.split())
-        found = written(_labelled(images, labels), producer=style, ptx="minified", **MODES[mode])
+        found = written(_labelled(images, labels), producer=style, minify_ptx=True, **MODES[mode])
         if style == "13.0" and MODES[mode].get("compress_mode") == "speed":
             # The mode speed of 13.0 is made by LZ4 1.10, which compresses differently; the content must be the same.
             assert _contents(found) == _contents(expected)
@@ -131,14 +134,14 @@ def test_groups_equal_those_of_fatbinary_to_the_byte(name: str, mode: str, tmp_p
     for options, labels in LABELS.items():
         expected = made(tmp_path, images, "-concat", *mode.split(), *options.split())
         labelled = _labelled(images, labels)
-        assert written(labelled, producer="13.5", ptx="minified", concat="yes", **MODES[mode]) == expected, options
+        assert written(labelled, producer="13.5", minify_ptx=True, concat=True, **MODES[mode]) == expected, options
 
 
 def test_lto_ir_and_32_bit_entries_equal_those_of_fatbinary(tmp_path: Path) -> None:
     assert written([ltoir()], compress_mode="none") == made(tmp_path, [ltoir()], "-compress=false")
     narrow = ptx("80").replace(target=Target("nvptx-nvidia-cuda", "sm_80", "cuda"))
-    attrs = {"ptx": "minified", "producer": producer()}
-    assert written([narrow], **attrs) == made(tmp_path, [narrow], bits="-32")
+    options = {"minify_ptx": True, "producer": producer()}
+    assert written([narrow], **options) == made(tmp_path, [narrow], bits="-32")
 
 
 def _random_text(seed: int) -> bytes:
@@ -152,14 +155,14 @@ def _random_text(seed: int) -> bytes:
 def test_random_texts_are_minified_as_fatbinary_does(tmp_path: Path) -> None:
     images = [ptx("80", _random_text(seed)) for seed in range(300)]
     expected = made(tmp_path, images, "-compress=false")
-    assert written(images, ptx="minified", compress_mode="none") == expected
+    assert written(images, minify_ptx=True, compress_mode="none") == expected
     assert sum(minified(item.data.tobytes()) != item.data.tobytes() for item in images) > 200
 
 
 def test_texts_that_end_in_a_nul_are_stored_as_fatbinary_stores_them(tmp_path: Path) -> None:
     text = ptx("80").data.tobytes()
     images = [ptx("80", text + bytes(count)) for count in (0, 1, 3)]
-    assert written(images, ptx="minified", compress_mode="none") == made(tmp_path, images, "-compress=false")
+    assert written(images, minify_ptx=True, compress_mode="none") == made(tmp_path, images, "-compress=false")
 
 
 @pytest.mark.parametrize(
@@ -184,12 +187,12 @@ def _agrees(folder: Path, data: bytes) -> None:
 @pytest.mark.parametrize("style", ["12.8", "13.0", "13.5"])
 def test_cuobjdump_reads_every_mode_of_every_producer(style: str, mode: str, tmp_path: Path) -> None:
     images = [*SETS["plain"](), *SETS["family"](), ltoir().replace(attrs={})]
-    _agrees(tmp_path, written(images, producer=style, compress_mode=mode, compress_all="yes"))
+    _agrees(tmp_path, written(images, producer=style, compress_mode=mode, compress_all=True))
 
 
 def test_cuobjdump_reads_groups_and_labels(tmp_path: Path) -> None:
     images = [*SETS["plain"](), *SETS["family"]()]
-    _agrees(tmp_path, written(images, producer="13.5", concat="yes"))
+    _agrees(tmp_path, written(images, producer="13.5", concat=True))
     labels = {"identifier": "a b/c.cu", "debug": "yes", "host": "windows", "options": "-O1 -v"}
     _agrees(tmp_path / "labels", written(_labelled(images, labels), producer="13.5"))
 

@@ -72,7 +72,7 @@ def command(file: str, output: str | None, lossy: bool, deep: bool, force: bool,
             say(f"fatpack: {file}: nothing was written; --lossy converts all the same")
             return MALFORMED
         try:
-            conversion = convert(items, selector(options), chosen.name, chosen.options)
+            conversion = convert(items, selector(options), chosen.options)
         except FatpackError as error:
             error.chain = error.chain or (file,)
             raise

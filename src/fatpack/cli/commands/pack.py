@@ -19,7 +19,8 @@ from fatpack.ops.choose.by_id import feature_problem
 from fatpack.ops.edit.editor import write_edited
 from fatpack.ops.edit.embed import embed, embedding_note
 from fatpack.ops.pack.fat_object import host_entry
-from fatpack.ops.pack.formats import image_maker, open_images, pack_as
+from fatpack.ops.pack.formats import open_images, pack_as
+from fatpack.options import BundleOptions
 from fatpack.report.text import count, size_words
 from fatpack.target import is_amdgpu, is_nvptx, nearest_names, parse_nvidia
 
@@ -79,13 +80,13 @@ def command(
     options = [parse_image_option(text) for text in images]
     opened: list[Source] = []
     try:
-        stored = list(open_images(options, opened, image_maker(chosen.name)))
-        if host is not None and chosen.options.type == "o":
+        stored = list(open_images(chosen.name, options, opened))
+        if host is not None and isinstance(chosen.options, BundleOptions) and chosen.options.type == "o":
             opened.append(open_source(host))
             stored.append(host_entry(stored, opened[-1].view()))
             host = None
         _tell_doubts(options if chosen.name == "offload-binary" else [], stored, quiet=quiet)
-        packed = pack_as(chosen.name, stored, chosen.options)
+        packed = pack_as(stored, chosen.options)
         images_words = count(len(stored) - packed.left_out, "image")
         warn(packed.findings, quiet=quiet)
         for note in packed.notes:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from fatpack.formats.cir.combine.combination import Combination
     from fatpack.io.source import Piece, View
     from fatpack.model import Container, Image, Label
+    from fatpack.options import CirOptions
 
 __all__ = [
     "DOC",
@@ -93,18 +94,18 @@ DOC = Doc(
 LAYOUTS = ()
 
 
-def write(container: Container) -> Iterator[Piece]:
+def write(container: Container, options: CirOptions | None = None) -> Iterator[Piece]:
     """Yield the pieces of a container; see :func:`fatpack.formats.cir.combine.write.write`."""
     from fatpack.formats.cir.combine import write
 
-    return write.write(container)
+    return write.write(container, options)
 
 
-def combine(container: Container, *, rename_records: bool = True) -> Combination:
+def combine(container: Container, options: CirOptions | None = None, *, rename_records: bool = True) -> Combination:
     """Return a container ready to be written, with a report; see :func:`fatpack.formats.cir.combine.write.combine`."""
     from fatpack.formats.cir.combine import write
 
-    return write.combine(container, rename_records=rename_records)
+    return write.combine(container, options, rename_records=rename_records)
 
 
 def split(image: Image) -> Iterator[Piece]:

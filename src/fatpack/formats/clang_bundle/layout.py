@@ -21,6 +21,12 @@ METHODS = {0: "zlib", 1: "zstd"}
 #: comment token → file types of clang-offload-bundler whose text bundles use it
 COMMENTS = {"//": ("i", "ii", "cui", "hipi"), "#": ("d", "s"), ";": ("ll",)}
 
+#: file type of clang-offload-bundler → comment token of its text bundles, "" for types that are not text
+TYPES = {
+    **dict.fromkeys(("bc", "o", "a", "gch", "ast"), ""),
+    **{type: comment for comment, types in COMMENTS.items() for type in types},
+}
+
 
 def _method(value: int) -> str:
     return f"{value} ({METHODS.get(value, 'unknown')})"

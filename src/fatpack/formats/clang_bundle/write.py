@@ -16,9 +16,11 @@ from fatpack.formats.clang_bundle.layout import (
     HEADER,
     MAGIC,
     METHODS,
+    TYPES,
     WRAPPERS,
 )
 from fatpack.io import limits
+from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,18 +28,19 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Piece
     from fatpack.model import Container, Image
+    from fatpack.options import BundleOptions
 
 #: LLVM's levels for bundles (clang/lib/Driver/OffloadBundler.cpp); 0 means the same to zstd.
 _ZSTD_LEVEL, _ZLIB_LEVEL = 3, 6
 
 
-def write(container: Container) -> Iterator[Piece]:
+def write(container: Container, options: BundleOptions | None = None) -> Iterator[Piece]:
     """Yield the pieces of a bundle; images are passed on as they are, without reading them unless they are compressed.
 
-    ``attrs`` decide what is written: ``flavour`` (``binary``, ``compressed``, ``text``), ``align`` (what every image's
-    offset is a multiple of, default 1), ``comment`` of a text bundle (``//``, ``#``, ``;``). A compressed one takes
-    ``compression`` (``zstd``, ``zlib``), ``compression_level`` and ``inside`` (``binary``, ``text``), and
-    ``container.version`` 1, 2 or 3, which is 0 for the others.
+    ``options`` state what is made of the images. Without them it is what the ``attrs`` say the container is:
+    ``flavour`` (``binary``, ``compressed``, ``text``), ``align`` (what every image's offset is a multiple of, default
+    1), ``comment`` of a text bundle (``//``, ``#``, ``;``), ``compression`` of a compressed one (``zstd``, ``zlib``)
+    and ``inside`` (``binary``, ``text``). ``container.version`` of a compressed one is 1, 2 or 3, of others 0.
 
     A container that was parsed and not changed comes out as it was stored; one of which only the version was changed
     keeps its compressed data. Raises UsageError for what the format cannot hold, Unsupported for images that lie on top
@@ -47,7 +50,7 @@ def write(container: Container) -> Iterator[Piece]:
 
     kinds = (Bundle, Text, Wrapper, FatObject, Linked)
     record = container.record if isinstance(container.record, kinds) else None
-    if record and container.images == record.images and dict(container.attrs) == dict(record.attrs):
+    if record and options is None and container.images == record.images and dict(container.attrs) == dict(record.attrs):
         if isinstance(record, Wrapper) and container.version != record.version:
             inflated_size = record.inside.stored.source.size
             yield wrapper_header(container.version, record.method, len(record.stream), inflated_size, record.hash)
@@ -59,17 +62,32 @@ def write(container: Container) -> Iterator[Piece]:
         from fatpack.io.sharing import refuse_shared
 
         refuse_shared(image.data for image in container.images)
-    yield from _new(container)
+    yield from _laid_out(container, _style_of(container) if options is None else _style_for(options))
 
 
-def _new(container: Container) -> Iterator[Piece]:
+class _Style(Record):
+    """What is written: text with ``comment`` tokens, or where that is None, images at multiples of ``align`` bytes.
+
+    ``method`` and ``level`` are those of the compressor; None for a bundle that is not compressed, and for the level
+    that LLVM takes.
+    """
+
+    comment: str | None
+    align: int = 1
+    method: str | None = None
+    level: int | None = None
+
+
+def _style_for(options: BundleOptions) -> _Style:
+    if options.type not in TYPES:
+        raise UsageError(f"bundle type {options.type!r}", hint=f"known are {' '.join(TYPES)}")
+    return _Style(TYPES[options.type] or None, options.align, options.compression, options.level)
+
+
+def _style_of(container: Container) -> _Style:
+    """Return how a container was laid out, as its attributes have it. Raises UsageError for what is not written."""
     attrs = container.attrs
     flavour = attrs.get("flavour", "compressed" if "compression" in attrs else "binary")
-    if flavour == "compressed":
-        yield from _compressed(container)
-        return
-    if container.version:
-        raise UsageError(f"bundle version {container.version}", hint="only compressed bundles have versions")
     if flavour == "object":
         raise UsageError(
             "a fat object is a host object with sections added, which no format writes",
@@ -80,9 +98,31 @@ def _new(container: Container) -> Iterator[Piece]:
             "linked images are part of a program, which no format writes",
             hint="extract them, and pack them as a bundle",
         )
-    if flavour not in _WRITERS:
-        raise UsageError(f"bundle flavour {flavour!r}", hint="known are binary, compressed and text")
-    yield from _WRITERS[flavour](container)
+    method = attrs.get("compression", "zstd") if flavour == "compressed" else None
+    inside = attrs.get("inside", "binary") if method else flavour
+    if inside not in ("binary", "text"):
+        if method:
+            raise UsageError(f"bundle flavour {inside!r} inside a compressed one", hint="known are binary and text")
+        raise UsageError(f"bundle flavour {inside!r}", hint="known are binary, compressed and text")
+    if inside == "text":
+        return _Style(attrs.get("comment", ""), method=method)
+    align = attrs.get("align", "1")
+    if not align.isdecimal():
+        raise UsageError(f"align {align!r} is no whole number")
+    return _Style(None, int(align), method)
+
+
+def _laid_out(container: Container, style: _Style) -> Iterator[Piece]:
+    if style.method is None:
+        if container.version:
+            raise UsageError(f"bundle version {container.version}", hint="only compressed bundles have versions")
+        yield from _plain(container.images, style)
+    else:
+        yield from _compressed(container, style, style.method)
+
+
+def _plain(images: Sequence[Image], style: _Style) -> Iterator[Piece]:
+    return _binary(images, style.align) if style.comment is None else _text(images, style.comment)
 
 
 def entry_id(image: Image) -> bytes:
@@ -121,9 +161,8 @@ def _entry_ids(images: Sequence[Image]) -> list[bytes]:
     return ids
 
 
-def _binary(container: Container) -> Iterator[Piece]:
-    images, ids = container.images, _entry_ids(container.images)
-    align = _number(container, "align", 1)
+def _binary(images: Sequence[Image], align: int) -> Iterator[Piece]:
+    ids = _entry_ids(images)
     if not 0 < align < 1 << 32:
         raise UsageError(f"bundle alignment {align}", hint="it must be at least 1 and fit into 32 bits")
     at = HEADER.size + sum(DESCRIPTOR.size + len(stored) for stored in ids)
@@ -150,13 +189,12 @@ def _zeros(count: int) -> Iterator[bytes]:
         count -= limits.CHUNK
 
 
-def _text(container: Container) -> Iterator[Piece]:
+def _text(images: Sequence[Image], comment: str) -> Iterator[Piece]:
     from fatpack.formats.clang_bundle.plain.text import END, START
 
-    comment = container.attrs.get("comment", "")
     if comment not in COMMENTS:
         raise UsageError(f"comment token {comment!r} of a text bundle", hint=f"known are {' '.join(COMMENTS)}")
-    for image, stored in zip(container.images, _entry_ids(container.images), strict=True):
+    for image, stored in zip(images, _entry_ids(images), strict=True):
         if b"\n" in stored or stored.endswith(b"\r"):
             raise UsageError(f"bundle ID {image.attrs.get('id')!r} has a line end, which a text bundle cannot store")
         prefix = b"\n%s %s" % (comment.encode(), MAGIC)
@@ -165,19 +203,13 @@ def _text(container: Container) -> Iterator[Piece]:
         yield prefix + END + stored + b"\n"
 
 
-_WRITERS = {"binary": _binary, "text": _text}
-
-
-def _compressed(container: Container) -> Iterator[Piece]:
-    method, version = container.attrs.get("compression", "zstd"), container.version
+def _compressed(container: Container, style: _Style, method: str) -> Iterator[Piece]:
+    version = container.version
     if method not in METHODS.values():
         raise UsageError(f"compression {method!r}", hint=f"known are {', '.join(METHODS.values())}")
     if version not in WRAPPERS:
         raise UsageError(f"compressed bundle version {version}", hint="known are 1, 2 and 3")
-    inside = container.attrs.get("inside", "binary")
-    if inside not in _WRITERS:
-        raise UsageError(f"bundle flavour {inside!r} inside a compressed one", hint="known are binary and text")
-    pieces = list(_WRITERS[inside](container))
+    pieces = list(_plain(container.images, style))
     from fatpack.codec.compress import compress
     from fatpack.formats.clang_bundle.compressed.digest import HASH_SIZE, new_digest
 
@@ -190,7 +222,7 @@ def _compressed(container: Container) -> Iterator[Piece]:
                 digest.update(part)
                 yield part
 
-    level = _number(container, "compression_level", _ZSTD_LEVEL if method == "zstd" else _ZLIB_LEVEL)
+    level = (_ZSTD_LEVEL if method == "zstd" else _ZLIB_LEVEL) if style.level is None else style.level
     if method == "zstd":
         level = min(level, 22) or _ZSTD_LEVEL
     stream = compress(parts(), method, size, level, long_distance=True)
@@ -210,11 +242,3 @@ def wrapper_header(version: int, method: str, stream_size: int, inflated_size: i
         raise UsageError(f"the {what} exceeds what version {version} can say", hint="use container version 3")
     sizes = [inflated_size] if version == 1 else [size, inflated_size]
     return layout.pack(COMPRESSED_MAGIC, version, number, *sizes, content_hash)
-
-
-def _number(container: Container, name: str, default: int) -> int:
-    value = container.attrs.get(name, "")
-    try:
-        return int(value) if value else default
-    except ValueError:
-        raise UsageError(f"{name} {value!r} is no whole number") from None

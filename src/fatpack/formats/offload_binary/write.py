@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fatpack.io.source import Piece
+    from fatpack.options import OffloadBinaryOptions
 
 _ALIGN = 8
 
@@ -59,22 +60,23 @@ def _stored(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def write(container: Container) -> Iterator[Piece]:
+def write(container: Container, options: OffloadBinaryOptions | None = None) -> Iterator[Piece]:
     """Yield the pieces of one binary; images are passed on as they are, without reading them.
 
     ``container.version`` 1 takes exactly one image. The byte order, a longer header and unknown bytes at the end
-    come back from ``container.record`` if it was parsed; ``attrs["compression"]`` (v3) is ``zlib`` or ``zstd``, and
-    ``attrs["compression_level"]`` its level. Raises UsageError for what the version cannot hold.
+    come back from ``container.record`` if it was parsed. ``options`` state how a binary of version 3 is compressed;
+    without them it is as ``attrs["compression"]`` has it. Raises UsageError for what the version cannot hold.
     """
     stored = container.record if isinstance(container.record, Header) else None
-    method = container.attrs.get("compression")
+    method = options.compression if options else container.attrs.get("compression")
+    level = options.level if options else None
     if method and container.version != 3:
         raise UsageError(f"version {container.version} cannot be compressed", hint="use container version 3")
     pieces, size = _lay_out(container, stored)
     if not method:
         yield from pieces
         return
-    yield from _compressed(pieces, size, container, stored, method)
+    yield from _compressed(pieces, size, stored, method, level)
 
 
 def _lay_out(container: Container, stored: Header | None) -> tuple[list[Piece], int]:
@@ -132,18 +134,17 @@ def _lay_out(container: Container, stored: Header | None) -> tuple[list[Piece], 
 
 
 def _compressed(
-    pieces: Sequence[Piece], size: int, container: Container, stored: Header | None, method: str
+    pieces: Sequence[Piece], size: int, stored: Header | None, method: str, level: int | None
 ) -> Iterator[Piece]:
     """Yield a compressed v3 binary: the header, everything else as one stream, padding that ``size`` does not count."""
     from fatpack.codec.compress import compress
 
     header = layouts(stored.order if stored else "little").header[3]
     fields = header.struct.unpack(bytes(pieces[0]))  # type: ignore[arg-type]  # the header is bytes
-    level = container.attrs.get("compression_level")
     if len(fields) != len(header.fields) or fields[3] != header.size:
         raise UsageError("a longer header cannot be compressed", hint="write it uncompressed")
     body = (part for piece in pieces[1:] for part in _parts(piece))
-    data = compress(body, method, size - header.size, int(level) if level else None)
+    data = compress(body, method, size - header.size, level)
     yield header.pack(MAGIC, 3, header.size + len(data), header.size, fields[4], size)
     yield data
     yield _padding(header.size + len(data))

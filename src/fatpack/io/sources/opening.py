@@ -27,7 +27,8 @@ def open_source(data: Input, *, name: str = "", resting: bool = False) -> Source
 
     A path must be a readable file; a pipe or terminal is spooled to an unnamed temporary file first. A file object
     stays the caller's to close; its position is ignored if it is a regular file. ``resting`` files given by path are
-    closed between uses. Raises ``OSError`` as the system does, ``IsADirectoryError`` for a directory.
+    closed between uses. Raises ``OSError`` as the system does, ``IsADirectoryError`` for a directory, and TypeError,
+    with the words for what is needed, for anything else.
     """
     if isinstance(data, (bytes, bytearray, memoryview)):
         return _in_memory(data, name)
@@ -45,16 +46,16 @@ def open_source(data: Input, *, name: str = "", resting: bool = False) -> Source
         except (OSError, AttributeError):  # a file object in memory
             return _in_memory(data.read(), name)
         return _from_descriptor(fd, name or str(getattr(data, "name", "")), owned=False)
-    try:
-        return _in_memory(data, name)
-    except TypeError:
-        raise UsageError(f"cannot read from {type(data).__name__}: give a path, bytes or a binary file") from None
+    return _in_memory(data, name)
 
 
 def _in_memory(data: Buffer, name: str) -> Source:
     from fatpack.io.sources.memory import BytesSource
 
-    return BytesSource(data, name)
+    try:
+        return BytesSource(data, name)
+    except TypeError:
+        raise TypeError(f"a path, bytes or a binary file, not {type(data).__name__}") from None
 
 
 def _from_descriptor(fd: int, name: str, *, owned: bool, path: str | None = None) -> Source:

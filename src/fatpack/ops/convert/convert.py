@@ -29,6 +29,7 @@ from fatpack.ops.extract import pieces_of
 from fatpack.ops.pack.formats import pack_as
 from fatpack.ops.pack.packed import Packed
 from fatpack.ops.writing import apart
+from fatpack.options import BundleOptions, CirOptions, FatbinOptions
 from fatpack.parallel import Tasks
 from fatpack.record import Record
 from fatpack.scanner import Found
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Piece
     from fatpack.ops.choose.select import Selector
-    from fatpack.ops.pack.formats import PackOptions
+    from fatpack.options import Options
     from fatpack.scanner import FoundImage
 
     Made = TypeVar("Made")
@@ -57,8 +58,8 @@ class Conversion(Record):
     losses: tuple[str, ...] = ()
 
 
-def convert(items: Sequence[Found | Finding], selector: Selector, format: str, options: PackOptions) -> Conversion:
-    """Return the selected images as containers of a format (a key of ``fatpack.ops.pack.FORMATS``).
+def convert(items: Sequence[Found | Finding], selector: Selector, options: Options) -> Conversion:
+    """Return the selected images as containers of the format that the options are for.
 
     Offload binaries are made one by one. Of bundles there is one for each bundle the images come from and one for those
     of all other containers; where an ID would occur twice another one begins, as those of object files follow each
@@ -69,17 +70,21 @@ def convert(items: Sequence[Found | Finding], selector: Selector, format: str, o
     together, UsageError for options that mean nothing, FormatError for damage.
     """
     chosen, losses = _chosen(items, selector)
-    if format == "cir":
+    if isinstance(options, CirOptions):
         modules = [_made(item, _for_cir) for item in chosen]
-        return Conversion(pack_as(format, modules, options), len(modules), tuple(losses))
-    if format == "fatbin":
+        return Conversion(pack_as(modules, options), len(modules), tuple(losses))
+    if isinstance(options, FatbinOptions):
         return _fatbins(chosen, losses, options)
-    if format != "bundle":
-        images = [_made(item, lambda item: _for_offload_binary(item, losses)) for item in chosen]
-        return Conversion(_packed(format, images, options), len(images), tuple(losses))
+    if isinstance(options, BundleOptions):
+        return _as_bundles(chosen, losses, options)
+    images = [_made(item, lambda item: _for_offload_binary(item, losses)) for item in chosen]
+    return Conversion(_packed(images, options), len(images), tuple(losses))
+
+
+def _as_bundles(chosen: Sequence[_Chosen], losses: list[str], options: BundleOptions) -> Conversion:
     groups = _bundles(chosen, losses)
     # Only compressing is worth threads; everything else is packed without reading the images.
-    tasks = [_bundle(format, group.values(), options) for group in groups]
+    tasks = [_bundle(group.values(), options) for group in groups]
     with Tasks(tasks, threads=None if options.compression else 1) as running:
         packed = list(running)
     if len(packed) == 1:
@@ -89,15 +94,15 @@ def convert(items: Sequence[Found | Finding], selector: Selector, format: str, o
             f"the images make {len(packed)} bundles, and only binary ones can follow each other in a file",
             hint="select those of one bundle with --container",
         )
-    pieces = tuple(piece for part in packed for piece in _aligned(part, options.align or 1))
+    pieces = tuple(piece for part in packed for piece in _aligned(part, options.align))
     findings = tuple(item for part in packed for item in part.findings)
     return Conversion(Packed(pieces, findings), len(chosen), tuple(losses))
 
 
-def _fatbins(chosen: Sequence[_Chosen], losses: list[str], options: PackOptions) -> Conversion:
+def _fatbins(chosen: Sequence[_Chosen], losses: list[str], options: FatbinOptions) -> Conversion:
     rows = [(item.position, item.container, item.found, item.data) for item in chosen]
     groups = _made(chosen[0], lambda _: fatbins(rows, losses))
-    parts = [pack_as("fatbin", group, options) for group in groups]
+    parts = [pack_as(group, options) for group in groups]
     pieces = tuple(piece for part in parts for piece in part.pieces)
     findings = tuple(item for part in parts for item in part.findings)
     notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
@@ -116,17 +121,17 @@ def _made(item: _Chosen, make: Callable[[_Chosen], Made]) -> Made:
         raise Unsupported(problem, hint=hint, chain=item.container.view.chain) from error
 
 
-def _bundle(format: str, images: Iterable[Image], options: PackOptions) -> Callable[[], Packed]:
-    return lambda: _packed(format, list(apart(images)), options)
+def _bundle(images: Iterable[Image], options: BundleOptions) -> Callable[[], Packed]:
+    return lambda: _packed(list(apart(images)), options)
 
 
-def _packed(format: str, images: Sequence[Image], options: PackOptions) -> Packed:
+def _packed(images: Sequence[Image], options: Options) -> Packed:
     """Return images as containers. Raises Unsupported where they exclude each other, or one cannot be named there."""
     try:
-        return pack_as(format, images, options)
+        return pack_as(images, options)
     except UsageError as error:
         # With options that mean nothing, no images at all fail as well: that is the caller's fault.
-        pack_as(format, (), options)
+        pack_as((), options)
         hint = error.hint or "select the others, with --arch or --offload"
         raise Unsupported(error.problem, hint=hint, chain=error.chain) from error
 

@@ -56,8 +56,7 @@ def _bundled(images: Sequence[Image]) -> Sequence[Piece]:
     host = host_object(images)
     if host is not None:
         return fat_object(images, host).pieces
-    attrs = {"flavour": "binary"}
-    return tuple(formats.room(FORMAT).write(Container(FORMAT, 0, tuple(images), Span(0, 0), attrs=attrs)))
+    return tuple(formats.room(FORMAT).write(Container(FORMAT, 0, tuple(images), Span(0, 0))))
 
 
 def _members(image: Image) -> Iterable[tuple[bytes, View]]:

@@ -11,7 +11,7 @@ from fatpack import formats, images
 from fatpack.errors import UsageError
 from fatpack.findings import finding
 from fatpack.formats.clang_bundle.ids.bundle_id import id_for, parse_id, stored_id
-from fatpack.formats.clang_bundle.layout import COMMENTS, FORMAT
+from fatpack.formats.clang_bundle.layout import FORMAT, TYPES
 from fatpack.images.agreement import disagreements
 from fatpack.model import Container, Span
 from fatpack.ops.pack.fat_object import check_ids, fat_object, host_object
@@ -25,12 +25,7 @@ if TYPE_CHECKING:
     from fatpack.formats.offload_binary.image_option import ImageOption
     from fatpack.io.source import View
     from fatpack.model import Finding, Image
-
-#: type → comment token of a text bundle, "" for types that are not text
-TYPES = {
-    **dict.fromkeys(("bc", "o", "a", "gch", "ast"), ""),
-    **{type: comment for comment, types in COMMENTS.items() for type in types},
-}
+    from fatpack.options import BundleOptions
 
 #: ``kind=`` → programming model, for images without a bundle ID of their own
 KINDS = {"host": "host", "hip": "hip", "hipv4": "hip", "openmp": "openmp", "sycl": "sycl"}
@@ -48,22 +43,13 @@ def image_from(option: ImageOption, _name: str, data: View) -> Image:
     return image_with_id(spelling, parse_id(spelling).target, data)
 
 
-def bundle(
-    stored: Sequence[Image],
-    *,
-    type: str = "bc",
-    align: int = 1,
-    compression: str | None = None,
-    version: int | None = None,
-    level: int | None = None,
-) -> Packed:
+def pack(stored: Sequence[Image], options: BundleOptions) -> Packed:
     """Return one bundle of the images, in their order.
 
-    ``type`` is a key of :data:`TYPES`; every image's offset is a multiple of ``align`` bytes (binary bundles).
-    ``compression`` is ``zstd`` or ``zlib``, then ``version`` is that of the compressed bundle (default 3, 2 for readers
-    of LLVM 19). Images are passed on unread unless they are compressed. Raises UsageError for IDs that exclude each
-    other, and for options that have no meaning for the type; HostError for a host object that cannot be edited.
+    Images are passed on unread unless they are compressed. Raises UsageError for IDs that exclude each other, and for
+    options that have no meaning for the type; HostError for a host object that cannot be edited.
     """
+    type, align, compression, version = options.type, options.align, options.compression, options.version
     if type not in TYPES:
         raise UsageError(f"bundle type {type!r}", hint=f"known are {' '.join(TYPES)}")
     if align < 1:
@@ -87,19 +73,12 @@ def bundle(
                     hint="its images are sections of the host object; --type=bc makes a bundle of its own",
                 )
         return fat_object(stored, host, findings)
-    attrs = {"flavour": "binary", "align": str(align)}
-    if TYPES[type]:
-        if align > 1:
-            raise UsageError("a text bundle has no alignment", hint="leave out --bundle-align")
-        attrs = {"flavour": "text", "comment": TYPES[type]}
-    if compression:
-        attrs |= {"inside": attrs["flavour"], "flavour": "compressed", "compression": compression}
-        if level is not None:
-            attrs["compression_level"] = str(level)
+    if TYPES[type] and align > 1:
+        raise UsageError("a text bundle has no alignment", hint="leave out --bundle-align")
     number = (_DEFAULT_VERSION if version is None else version) if compression else 0
-    container = Container(FORMAT, number, tuple(stored), Span(0, 0), attrs=attrs)
-    is_text = attrs["flavour"] == "text"
-    return Packed(tuple(formats.room(FORMAT).write(container)), tuple(findings), is_text)
+    container = Container(FORMAT, number, tuple(stored), Span(0, 0))
+    is_text = bool(TYPES[type]) and not compression
+    return Packed(tuple(formats.room(FORMAT).write(container, options)), tuple(findings), is_text)
 
 
 def _doubts(stored: Sequence[Image]) -> list[Finding]:

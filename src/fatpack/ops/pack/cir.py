@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fatpack.formats.cir.combine.combination import Combination
     from fatpack.formats.offload_binary.image_option import ImageOption
     from fatpack.io.source import View
+    from fatpack.options import CirOptions
 
 
 def image_from(option: ImageOption, _name: str, data: View) -> Image:
@@ -28,22 +29,21 @@ def image_from(option: ImageOption, _name: str, data: View) -> Image:
     return image_with_id(spelling, parse_id(spelling).target, data, form="cir")
 
 
-def pack_cir(stored: Sequence[Image], *, form: str | None = None, ids: Sequence[str] | None = None) -> Packed:
-    """Return the container of the modules, host first, devices in their order; ``form`` as ``fatpack.formats.cir`` has.
+def pack(stored: Sequence[Image], options: CirOptions) -> Packed:
+    """Return the container of the modules, host first, devices in their order.
 
-    ``ids`` are bundle IDs for the modules, in the order of ``stored``, in the place of those that they have.
     Raises UsageError where the modules make no container, or are for CUDA and for HIP; FormatError for one that is no
     valid text, Unsupported for bytecode; all of that before the first byte is written.
     """
-    if ids is not None:
-        stored = _renamed(stored, ids)
+    if options.ids is not None:
+        stored = _renamed(stored, options.ids)
     models = {image.target.offload for image in stored}
     if {"cuda", "hip"} <= models:
         raise UsageError(
             "device modules for CUDA and for HIP in one container",
             hint="one compilation is for one of them, and a host registers the code of one; make a container for each",
         )
-    combination = combine(stored, form=form)
+    combination = cir.combine(Container(FORMAT, 0, tuple(stored), Span(0, 0)), options)
     return Packed(tuple(combination.pieces()), notes=tuple(report_lines(combination)))
 
 
@@ -58,12 +58,6 @@ def _renamed(stored: Sequence[Image], ids: Sequence[str]) -> list[Image]:
         image.replace(target=parse_id(spelling).target, attrs={**image.attrs, "id": spelling})
         for image, spelling in zip(stored, ids, strict=True)
     ]
-
-
-def combine(stored: Sequence[Image], *, form: str | None = None) -> Combination:
-    """Return the combination of the modules, whose report says what has to be renamed."""
-    attrs = {"form": form} if form else {}
-    return cir.combine(Container(FORMAT, 0, tuple(stored), Span(0, 0), attrs=attrs))
 
 
 def report_lines(combination: Combination) -> Iterator[str]:

@@ -15,7 +15,6 @@ from fatpack.model import Container, Image, Span, Target
 from fatpack.ops.pack.image_keys import refuse_keys
 from fatpack.ops.pack.packed import Packed
 from fatpack.ops.pack.uniform import HINT, differences
-from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from fatpack.images import Recognised
     from fatpack.io.source import View
     from fatpack.model import Finding
+    from fatpack.options import FatbinOptions
 
 #: ``kind=`` → form; other kinds that an entry can have say nothing about their bytes
 KINDS = {"elf": "cubin", "cubin": "cubin", "ptx": "ptx", "nvvm": "ltoir", "ltoir": "ltoir", "tileir": "tileir"}
@@ -38,41 +38,6 @@ _PREFIXES = ("sm_", "compute_", "lto_")
 _PTX_WORDS = ("all", "none", "newest", "oldest")
 
 _DEFAULT_TRIPLE = "nvptx64-nvidia-cuda"
-
-
-class FatbinOptions(Record):
-    """How a CUDA fat binary is made; the defaults are those of fatbinary 13.0, but for PTX, which stays as it is.
-
-    ``producer`` is the version of CUDA (12.8, 13.0, 13.5) whose way of compression is used, ``compress_mode`` is
-    default, size, speed, balance or none. ``compress_all`` compresses cubins too, ``concat`` several images as one
-    (13.5). ``minify_ptx`` takes comments and blanks out of PTX. ``include_ptx`` is all, none, newest, oldest, or
-    architectures: ``sm_80,sm_90``.
-    """
-
-    producer: str | None = None
-    compress_mode: str | None = None
-    compress_all: bool = False
-    concat: bool = False
-    minify_ptx: bool = False
-    include_ptx: str | None = None
-
-    @property
-    def chosen(self) -> dict[str, str | bool]:
-        """What differs from the defaults, by name."""
-        options = {
-            "producer": self.producer,
-            "compress_mode": self.compress_mode,
-            "compress_all": self.compress_all,
-            "concat": self.concat,
-            "minify_ptx": self.minify_ptx,
-            "include_ptx": self.include_ptx,
-        }
-        return {name: value for name, value in options.items() if value}
-
-    @property
-    def wants_recompression(self) -> bool:
-        """Whether they say how images are stored: then all are stored that way, entries of other fat binaries too."""
-        return bool(self.chosen.keys() - {"include_ptx"})
 
 
 def image_from(option: ImageOption, name: str, data: View) -> Image:
@@ -148,27 +113,15 @@ def _with_own(name: str, target: Target, recognised: Recognised, *, is_checked: 
     return target
 
 
-def pack_fatbin(stored: Sequence[Image], options: FatbinOptions) -> Packed:
+def pack(stored: Sequence[Image], options: FatbinOptions) -> Packed:
     """Return one fat binary of the images, in their order, as fatbinary writes it.
 
     Entries of other fat binaries are copied as they are stored if the options do not say how to store images; if they
     do, they are stored as new ones, unless they are obfuscated. Raises UsageError for what the format cannot say.
     """
     chosen = with_ptx(stored, options.include_ptx or "all")
-    attrs = {
-        key: value
-        for key, value in (
-            ("producer", options.producer),
-            ("compress_mode", options.compress_mode),
-            ("compress_all", "yes" if options.compress_all else ""),
-            ("concat", "yes" if options.concat else ""),
-            ("ptx", "minified" if options.minify_ptx else ""),
-            ("recompress", "yes" if options.wants_recompression else ""),
-        )
-        if value
-    }
-    container = Container(FORMAT, 1, tuple(chosen), Span(0, 0), attrs=attrs)
-    pieces = tuple(formats.room(FORMAT).write(container))
+    container = Container(FORMAT, 1, tuple(chosen), Span(0, 0))
+    pieces = tuple(formats.room(FORMAT).write(container, options))
     kept = set(map(id, chosen))
     left_out = [image for image in stored if id(image) not in kept]
     archs = ", ".join(dict.fromkeys(image.target.arch for image in left_out))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fatpack import formats, images
 from fatpack.errors import UsageError
+from fatpack.formats.offload_binary.image_option import image_from
 from fatpack.formats.offload_binary.layout import FORMAT
 from fatpack.images.agreement import disagreements
 from fatpack.model import Container, Span
@@ -15,30 +16,27 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Piece
     from fatpack.model import Finding, Image
+    from fatpack.options import OffloadBinaryOptions
+
+__all__ = ["image_from", "pack"]
 
 
-def pack_offload_binary(
-    stored: Sequence[Image], *, version: int = 1, compression: str | None = None, level: int | None = None
-) -> Packed:
+def pack(stored: Sequence[Image], options: OffloadBinaryOptions) -> Packed:
     """Return offload binaries that hold the images: one each for version 1, one for all of them for 2 and 3.
 
-    ``compression`` (version 3 only) is ``zlib`` or ``zstd``. Images whose bytes contradict what is said about them
-    give findings; nothing is read of them but headers.
+    Images whose bytes contradict what is stated about them give findings; nothing is read of them but headers.
     """
+    version = options.version
     if version not in (1, 2, 3):
         raise UsageError(f"container version {version}", hint="offload binaries have versions 1, 2 and 3")
-    if compression and version != 3:
+    if options.compression and version != 3:
         raise UsageError("only container version 3 can be compressed", hint="add --container-version=3")
-    attrs = {"compression": compression} if compression else {}
-    if compression and level is not None:
-        attrs["compression_level"] = str(level)
     groups = [(image,) for image in stored] if version == 1 else [tuple(stored)] if stored else []
     pieces: list[Piece] = []
     for group in groups:
-        pieces += formats.room(FORMAT).write(Container(FORMAT, version, group, Span(0, 0), attrs=attrs))
+        pieces += formats.room(FORMAT).write(Container(FORMAT, version, group, Span(0, 0)), options)
     findings: list[Finding] = []
     for image in stored:
-        view = image.data
-        findings += disagreements(image, images.recognise(view))
-        view.source.rest()
+        findings += disagreements(image, images.recognise(image.data))
+        image.data.source.rest()
     return Packed(tuple(pieces), tuple(findings))

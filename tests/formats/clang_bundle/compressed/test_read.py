@@ -22,6 +22,7 @@ from fatpack.formats.clang_bundle.stored import Wrapper
 from fatpack.io import limits
 from fatpack.io.sources.inflated import InflatedSource
 from fatpack.model import Container, Finding, Span
+from fatpack.options import BundleOptions
 from fatpack.scanner import Found, scan
 
 FOLDER = FIXTURES / "clang_bundle"
@@ -94,8 +95,8 @@ def test_bytes_that_were_read_are_compressed_again_only_when_something_changed()
     again = clang_bundle.parse(view_of(joined(clang_bundle.write(fewer))), strict=True)
     assert [item.attrs["id"] for item in again.images] == [item.attrs["id"] for item in fewer.images]
     assert again.attrs == container.attrs
-    harder = container.replace(attrs={**container.attrs, "compression_level": "19"})
-    assert images_of(joined(clang_bundle.write(harder))) == images_of(V3)
+    harder = BundleOptions(compression="zstd", level=19)
+    assert images_of(joined(clang_bundle.write(container, harder))) == images_of(V3)
 
 
 @pytest.mark.parametrize("version", [0, 4, 5, 0xFFFF])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -14,6 +15,7 @@ from fatpack.errors import FormatError, Unsupported, UsageError
 from fatpack.formats.cuda_fatbin import Entry, parse, write
 from fatpack.formats.cuda_fatbin.writing.ptx_text import minified, version_of
 from fatpack.model import Container, Image, Span, Target
+from fatpack.options import FatbinOptions
 
 RECORDED = Path(__file__).parents[3] / "fixtures" / "cuda_fatbin"
 ENTRIES = entry(cubin(80)), entry(ptx() + b"\0", PTX, options=b"-O1", identifier=b"k.cu", code=(0, 9))
@@ -27,8 +29,9 @@ def new(data: bytes, form: str = "cubin", arch: str = "sm_80", **attrs: str) -> 
     return image(data, form=form, target=target(arch), attrs=attrs)
 
 
-def written(images: Sequence[Image], **attrs: str) -> bytes:
-    return joined(write(Container("cuda-fatbin", 1, tuple(images), Span(0, 0), attrs=attrs)))
+def written(images: Sequence[Image], **options: Any) -> bytes:
+    chosen = FatbinOptions(**options) if options else None
+    return joined(write(Container("cuda-fatbin", 1, tuple(images), Span(0, 0)), chosen))
 
 
 def read(data: bytes) -> Container:
@@ -46,7 +49,7 @@ def test_all_that_was_recorded_is_copied_entry_by_entry_without_a_change() -> No
             continue
         data = path.read_bytes()
         images = read(data).images
-        assert written(images, compress_mode="size", producer="12.8") == data, path.name
+        assert written(images) == data, path.name
 
 
 def test_images_of_several_fat_binaries_keep_their_bytes_in_another() -> None:
@@ -76,7 +79,7 @@ def test_a_new_label_keeps_the_compressed_bytes() -> None:
 def test_an_obfuscated_image_keeps_bytes_and_key_under_a_new_label() -> None:
     (old,) = read((RECORDED / "v130_ltoir.fatbin").read_bytes()).images
     changed = old.replace(attrs={**old.attrs, "identifier": "k.cu"})
-    (again,) = read(written([changed], recompress="yes")).images
+    (again,) = read(written([changed], producer="13.0")).images
     assert isinstance(old.record, Entry)
     assert isinstance(again.record, Entry)
     assert again.record.packed.tobytes() == old.record.packed.tobytes()
@@ -88,12 +91,12 @@ def test_an_obfuscated_image_keeps_bytes_and_key_under_a_new_label() -> None:
 def test_recompressing_keeps_all_but_the_compression() -> None:
     data = (RECORDED / "v112_all_ident.fatbin").read_bytes()
     images = read(data).images
-    again = read(written(images, recompress="yes", compress_all="yes")).images
+    again = read(written(images, compress_all=True)).images
     assert {item.compression for item in images} == {"lz4"}
     assert {item.compression for item in again} == {"zstd"}
     for before, after in zip(images, again, strict=True):
         assert (after.target, after.attrs, after.data.tobytes()) == (before.target, before.attrs, before.data.tobytes())
-    assert {item.compression for item in read(written(again, recompress="yes", compress_mode="none")).images} == {None}
+    assert {item.compression for item in read(written(again, compress_mode="none")).images} == {None}
 
 
 def test_nuls_at_the_end_of_ptx_are_not_stored() -> None:
@@ -101,14 +104,14 @@ def test_nuls_at_the_end_of_ptx_are_not_stored() -> None:
     assert written([new(text + b"\0\0", "ptx")]) == written([new(text, "ptx")])
     more = fatbin(entry(zstandard.compress(text + b"\0\0"), PTX, flags=0x8011, inflated=len(text) + 2, options=b""))
     (before,) = read(more).images
-    (after,) = read(written([before], recompress="yes", compress_mode="none")).images
+    (after,) = read(written([before], compress_mode="none")).images
     assert (before.data.tobytes(), after.data.tobytes()) == (text + b"\0", text)
 
 
 def test_recompressing_copies_what_cannot_be_inflated() -> None:
     data = fatbin(entry(b"no frame", flags=0x8011, inflated=99), *ENTRIES)
     images = read(data).images
-    again = read(written(images, recompress="yes"))
+    again = read(written(images, producer="13.0"))
     assert [finding.code for finding in again.findings] == ["FP1403"]
     assert again.images[0].record.stored.tobytes() == entry(b"no frame", flags=0x8011, inflated=99)  # type: ignore[attr-defined]
 
@@ -152,13 +155,13 @@ def test_a_whole_group_is_copied_and_a_part_of_it_becomes_entries() -> None:
 def test_what_is_left_of_a_group_stays_compressed() -> None:
     _, code = read(fatbin(GROUP)).images
     assert [item.compression for item in read(written([code])).images] == ["zstd"]
-    assert [item.compression for item in read(written([code], recompress="yes")).images] == [None]
+    assert [item.compression for item in read(written([code], producer="13.0")).images] == [None]
 
 
 def test_members_of_a_damaged_group_are_copied_with_it_or_refused() -> None:
     damaged = group(b"no frame", 99, [member(0, 8, PTX), member(8, 8)])
     images = read(fatbin(damaged)).images
-    assert written(images, compress_all="yes") == fatbin(damaged)
+    assert written(images) == fatbin(damaged)
     with pytest.raises(FormatError):
         written(images[:1])
 
@@ -189,9 +192,9 @@ REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
     "obfuscated": (lambda: written([new(ptx(), "ptx", obfuscated="yes")]), "obfuscate"),
     "producer": (lambda: written([], producer="9.0"), "producer '9.0'"),
     "mode": (lambda: written([], compress_mode="best"), "compress_mode 'best'"),
-    "groups of old": (lambda: written([], concat="yes"), "since CUDA 13.4"),
+    "groups of old": (lambda: written([], concat=True), "since CUDA 13.4"),
     "groups as they are": (
-        lambda: written([], concat="yes", producer="13.5", compress_mode="none"),
+        lambda: written([], concat=True, producer="13.5", compress_mode="none"),
         "a group is always compressed",
     ),
 }

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from fatpack.cli.tools.clang_offload_bundler.settings import Settings
     from fatpack.io.source import Piece, Source, View
+    from fatpack.literals import BundleType
+    from fatpack.options import BundleOptions
 
 #: zstd takes higher levels for its highest, and lower ones for its lowest.
 _LEVELS = (-131072, 22)
@@ -36,17 +38,18 @@ def bundle(settings: Settings) -> None:
     with Batch() as batch:
         try:
             views = [_opened(name, sources) for name in settings.inputs]
-            if not is_known(settings.type):
-                raise Refusal(f"'{settings.type}': invalid file type specified")
+            type = settings.type
+            if not is_known(type):
+                raise Refusal(f"'{type}': invalid file type specified")
             host = _host_number(settings)
-            carrier = objects.carrier(views[host]) if host is not None and settings.type in OBJECT else ""
+            carrier = objects.carrier(views[host]) if host is not None and type in OBJECT else ""
             if host is not None and carrier:
                 pieces = _fat_object(settings, ids, views, host, carrier)
                 # llvm-objcopy gives the output the permissions of the host, and -### does not run it.
                 mode = None if settings.prints_commands else file_mode(views[host])
                 batch.add(settings.outputs[0], pieces, mode=mode)
             else:
-                batch.add(settings.outputs[0], _container(settings, ids, views))
+                batch.add(settings.outputs[0], _container(settings, type, ids, views))
             batch.publish()
         finally:
             for source in sources:
@@ -71,46 +74,44 @@ def _host_number(settings: Settings) -> int | None:
     return next(number for number, target in enumerate(settings.targets) if is_host(target))
 
 
-def _container(settings: Settings, ids: Sequence[str], views: Sequence[View]) -> Iterable[Piece]:
+def _container(settings: Settings, type: BundleType, ids: Sequence[str], views: Sequence[View]) -> Iterable[Piece]:
     images = tuple(
         Image(Target(spelling=spelling), "", view, len(view), len(view), view.span(), attrs={"id": spelling})
         for spelling, view in zip(ids, views, strict=True)
     )
-    if settings.type in TEXT:
-        attrs = {"flavour": "text", "comment": TEXT[settings.type]}
-    else:
-        if not settings.align:
-            # The original divides by it.
-            raise Refusal("for the --bundle-align option: '0' value invalid for uint argument!")
-        attrs = {"flavour": "binary", "align": str(settings.align)}
-    container = Container(FORMAT, 0, images, Span(0, 0), attrs)
+    if type not in TEXT and not settings.align:
+        # The original divides by it.
+        raise Refusal("for the --bundle-align option: '0' value invalid for uint argument!")
     if settings.is_compressed:
-        return _compressed(settings, container)
-    return _written(container)
+        return _compressed(settings, type, images)
+    return _written(images, 0, _options(settings, type))
 
 
-def _written(container: Container) -> list[Piece]:
-    try:
-        return list(write(container))
-    except UsageError as error:
-        raise Refusal(str(error)) from error
+def _options(settings: Settings, type: BundleType) -> BundleOptions:
+    from fatpack.options import BundleOptions
 
-
-def _compressed(settings: Settings, container: Container) -> list[Piece]:
-    from time import perf_counter
-
+    if not settings.is_compressed:
+        return BundleOptions(type, settings.align)
     level = min(max(settings.level, _LEVELS[0]), _LEVELS[1])
-    inside = container.attrs["flavour"]
-    attrs = {**container.attrs, "flavour": "compressed", "inside": inside, "compression": "zstd"}
-    start = perf_counter()
-    container = container.replace(version=settings.version, attrs={**attrs, "compression_level": str(level)})
+    return BundleOptions(type, settings.align, "zstd", settings.version, level)
+
+
+def _written(images: Sequence[Image], version: int, options: BundleOptions) -> list[Piece]:
     try:
-        pieces = list(write(container))
+        return list(write(Container(FORMAT, version, tuple(images), Span(0, 0)), options))
     except UsageError as error:
-        if settings.version == 2 and "exceeds" in error.problem:
+        if version == 2 and "exceeds" in error.problem:
             what = "Uncompressed" if "uncompressed" in error.problem else "Total file"
             raise Refusal(f"{what} size exceeds version 2 limit") from error
         raise Refusal(str(error)) from error
+
+
+def _compressed(settings: Settings, type: BundleType, images: Sequence[Image]) -> list[Piece]:
+    from time import perf_counter
+
+    options = _options(settings, type)
+    start = perf_counter()
+    pieces = _written(images, settings.version, options)
     if settings.is_verbose:
         _say(settings, pieces, perf_counter() - start)
     return pieces
@@ -132,7 +133,7 @@ def _fat_object(
     talk: list[Piece] = []
     if settings.is_compressed and (settings.is_verbose or settings.prints_commands):
         # QUIRK(LLVM 19-22): a fat object is not compressed; an empty bundle is, and then written over.
-        talk = _compressed(settings, Container(FORMAT, 0, (), Span(0, 0), {"flavour": "text", "comment": "//"}))
+        talk = _compressed(settings, "i", ())
     if settings.prints_commands:
         _print_command(settings, ids, host)
         return talk

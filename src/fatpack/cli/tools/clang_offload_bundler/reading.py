@@ -16,8 +16,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from typing_extensions import TypeIs
+
     from fatpack.cli.tools.clang_offload_bundler.settings import Settings
     from fatpack.io.source import View
+    from fatpack.literals import BundleType
     from fatpack.model import Finding
 
 #: type → comment token of its text bundles
@@ -56,7 +59,7 @@ class Entries(Record):
         return max([1, *(entry.merged_count for entry in self.entries)])
 
 
-def is_known(type: str) -> bool:
+def is_known(type: str) -> TypeIs[BundleType]:
     """Return whether the original knows a type."""
     return type in TEXT or type in BINARY or type in OBJECT
 

@@ -17,8 +17,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from typing_extensions import TypeIs
+
     from fatpack.cli.tools.nvidia_command_line import Given
     from fatpack.io.source import Piece, Source
+    from fatpack.literals import CompressMode
 
 _MODES = ("default", "size", "speed", "balance", "none")
 _HOSTS = ("linux", "mac", "windows")
@@ -79,11 +82,16 @@ def _run(name: str, given: Given) -> int:
     return 1
 
 
+def _is_mode(word: str) -> TypeIs[CompressMode]:
+    return word in _MODES
+
+
 def _pack(given: Given, opened: list[Source]) -> list[Piece]:
     from fatpack.cli.tools.fatbinary.images import Fatal, Refusal, images_of
     from fatpack.errors import FatpackError
     from fatpack.formats import cuda_fatbin
     from fatpack.model import Container, Span
+    from fatpack.options import FatbinOptions
 
     for option in REFUSED:
         if option in given.values:
@@ -93,18 +101,19 @@ def _pack(given: Given, opened: list[Source]) -> list[Piece]:
         raise Fatal(_CONTRADICTION)
     host = given.last("host") if "host" in given.values else "linux"
     is_contradictory = any(given.last(one) and given.last(other) for one, other in (("32", "64"), ("cuda", "opencl")))
-    if is_contradictory or mode not in _MODES or host not in _HOSTS:
+    if is_contradictory or not _is_mode(mode) or host not in _HOSTS:
         raise Refusal("unknown option")
-    if given.last("compress") == "false":
-        mode = "none"
-    attrs = {"compress_mode": mode, "ptx": "minified"}
-    if given.last("compress-all") or given.last("device-c"):
-        attrs["compress_all"] = "yes"
-    if _is_later(given):
-        attrs |= {"producer": "13.5", "concat": "yes" if given.last("concat") else "no"}
+    is_later = _is_later(given)
+    options = FatbinOptions(
+        producer="13.5" if is_later else None,
+        compress_mode="none" if given.last("compress") == "false" else mode,
+        compress_all=bool(given.last("compress-all") or given.last("device-c")),
+        concat=is_later and bool(given.last("concat")),
+        minify_ptx=True,
+    )
     images = tuple(images_of(given, opened))
     try:
-        return list(cuda_fatbin.write(Container(cuda_fatbin.DOC.name, 1, images, Span(0, 0), attrs=attrs)))
+        return list(cuda_fatbin.write(Container(cuda_fatbin.DOC.name, 1, images, Span(0, 0)), options))
     except OSError as error:
         raise Fatal(f"Could not read file '{error.filename or ''}'") from error
     except FatpackError as error:

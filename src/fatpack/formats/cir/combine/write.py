@@ -21,30 +21,31 @@ if TYPE_CHECKING:
     from fatpack.formats.cir.text.header import Attr
     from fatpack.io.source import Piece
     from fatpack.model import Container, Image
+    from fatpack.options import CirOptions
 
 _TO_TEXT = "convert it to text first: cir-opt in.cirbc -o in.cir"
 
 
-def write(container: Container) -> Iterator[Piece]:
+def write(container: Container, options: CirOptions | None = None) -> Iterator[Piece]:
     """Yield the pieces of a container.
 
-    ``attrs["form"]`` is the form to write, one of ``words.FORMS``; ``attribute`` by default. The ID of an image is
-    ``attrs["id"]``, else that of its target. Raises UsageError for what cannot be a container, FormatError for modules
-    that are no valid text, Unsupported for bytecode.
+    The form is that of the options, else ``attrs["form"]``, one of ``words.FORMS``; ``attribute`` by default. The ID of
+    an image is ``attrs["id"]``, else that of its target. Raises UsageError for what cannot be a container, FormatError
+    for modules that are no valid text, Unsupported for bytecode.
     """
     record = container.record
-    if isinstance(record, (Stored, Bytecode)) and _is_unchanged(container, record):
+    if isinstance(record, (Stored, Bytecode)) and options is None and _is_unchanged(container, record):
         yield record.stored
         return
-    yield from combine(container).pieces()
+    yield from combine(container, options).pieces()
 
 
-def combine(container: Container, *, rename_records: bool = True) -> Combination:
+def combine(container: Container, options: CirOptions | None = None, *, rename_records: bool = True) -> Combination:
     """Return what :func:`write` would write for a changed or new container, with a report of what was renamed.
 
     With ``rename_records`` false, records that modules define differently are refused instead of renamed.
     """
-    form = container.attrs.get("form", CURRENT)
+    form = (options and options.form) or container.attrs.get("form", CURRENT)
     if form == "offload-module":
         raise UsageError(
             "AMD's representation, offload-module, is not written",

@@ -11,9 +11,7 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fatpack.model import Container
+    from fatpack.options import FatbinOptions
 
 #: method and level; LZ4's levels are those of its high-compression form
 _ZSTD, _SMALLEST = ("zstd", 5), ("zstd", 19)
@@ -49,29 +47,27 @@ class Style(Record):
         return self.method is not None and (self.compresses_all or is_debug or kind in WITH_OPTIONS)
 
 
-def style_of(container: Container) -> Style:
-    """Return what the attributes of a container ask for. Raises UsageError for what no producer does."""
-    attrs = container.attrs
-    producer = _choice(attrs, "producer", PRODUCERS, DEFAULT_PRODUCER)
-    mode = _choice(attrs, "compress_mode", MODES, "default")
-    groups = _choice(attrs, "concat", ("yes", "no"), "no") == "yes"
-    if groups and producer != "13.5":
+def style_of(options: FatbinOptions) -> Style:
+    """Return how new entries are written. Raises UsageError for what no producer does."""
+    producer = options.producer or DEFAULT_PRODUCER
+    mode = options.compress_mode or "default"
+    _check("producer", producer, PRODUCERS)
+    _check("compress_mode", mode, MODES)
+    if options.concat and producer != "13.5":
         raise UsageError("groups of entries are written since CUDA 13.4", hint="choose producer 13.5")
-    if groups and mode == "none":
+    if options.concat and mode == "none":
         raise UsageError("a group is always compressed", hint="leave out compress_mode none, or concat")
     method, level = _MODES[producer].get(mode, (None, 0))
     return Style(
         method,
         level,
-        mode == "size" or _choice(attrs, "compress_all", ("yes", "no"), "no") == "yes",
-        groups,
-        _choice(attrs, "ptx", ("verbatim", "minified"), "verbatim") == "minified",
-        _choice(attrs, "recompress", ("yes", "no"), "no") == "yes",
+        compresses_all=mode == "size" or options.compress_all,
+        groups=options.concat,
+        minifies=options.minify_ptx,
+        recompresses=options.wants_recompression,
     )
 
 
-def _choice(attrs: Mapping[str, str], name: str, known: tuple[str, ...], default: str) -> str:
-    value = attrs.get(name, default)
+def _check(name: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
         raise UsageError(f"{name} {value!r} of a fat binary", hint=f"known are {', '.join(known)}")
-    return value

@@ -21,15 +21,14 @@ if TYPE_CHECKING:
     from fatpack.formats.cuda_fatbin.writing.styles import Style
     from fatpack.io.source import Piece
     from fatpack.model import Container, Image
+    from fatpack.options import FatbinOptions
 
 
-def write(container: Container) -> Iterator[Piece]:
+def write(container: Container, options: FatbinOptions | None = None) -> Iterator[Piece]:
     """Yield the pieces of a fat binary; images that are not compressed are passed on without reading them whole.
 
-    ``attrs`` decide how new images are written: ``producer`` (``12.8``, ``13.0``, ``13.5``), ``compress_mode``
-    (``default``, ``speed``, ``balance``, ``size``, ``none``), ``compress_all`` (``yes``: cubins too), ``concat``
-    (``yes``: in groups, producer 13.5), ``ptx`` (``verbatim``, ``minified`` as fatbinary does) and ``recompress``
-    (``yes``: images of other fat binaries count as new).
+    ``options`` decide how new images are written, and whether images of other fat binaries count as new; but for
+    ``include_ptx``, by which images are chosen before.
 
     The attrs of an image are ``identifier``, ``options`` (not of cubins), ``debug`` (``yes``), ``host`` (``linux``,
     ``windows``, ``mac``, ``none``) and ``kind`` (a word or number, where the form does not tell it). A container that
@@ -37,7 +36,7 @@ def write(container: Container) -> Iterator[Piece]:
     Unsupported for another version.
     """
     record = container.record if isinstance(container.record, Fatbin) else None
-    if record and container.images == record.images and dict(container.attrs) == dict(record.attrs):
+    if record and options is None and container.images == record.images and dict(container.attrs) == dict(record.attrs):
         yield record.stored
         return
     if container.version != VERSION:
@@ -47,8 +46,9 @@ def write(container: Container) -> Iterator[Piece]:
             chain=container.span.source,
         )
     from fatpack.formats.cuda_fatbin.writing.styles import style_of
+    from fatpack.options import FatbinOptions
 
-    parts = _parts(container.images, style_of(container))
+    parts = _parts(container.images, style_of(options or FatbinOptions()))
     size = sum(sum(map(len, part)) for part in parts)
     yield HEADER.pack(MAGIC, VERSION, HEADER.size, size)
     for part in parts:

@@ -1,0 +1,54 @@
+"""The words that arguments of the library take, as types for checkers and for ``help``.
+
+Each is held against the table that decides at run time by ``tests/api/test_literals.py``. Nothing here is imported when
+fatpack runs: ``typing`` alone takes as long as a whole command without click.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+Format: TypeAlias = Literal["offload-binary", "bundle", "cir", "fatbin"]
+"""What ``pack`` and ``convert`` make: the word after ``--format=``."""
+
+Form: TypeAlias = Literal[
+    "cubin",
+    "ptx",
+    "code-object",
+    "object",
+    "bitcode",
+    "spirv",
+    "fatbin",
+    "bundle",
+    "offload-binary",
+    "cir",
+    "ltoir",
+    "tileir",
+    "llvm-ir",
+    "assembly",
+    "preprocessed",
+    "archive",
+    "aocx",
+    "aocr",
+    "empty",
+    "",
+]
+"""What the bytes of an image are; "" where that is unknown."""
+
+Compression: TypeAlias = Literal["zlib", "zstd"]
+"""How an offload binary of version 3, or a bundle, is compressed."""
+
+Offload: TypeAlias = Literal["none", "openmp", "cuda", "hip", "sycl", "host"]
+"""The programming model of an image; ``host`` is for bundles and CIR containers."""
+
+BundleType: TypeAlias = Literal["bc", "o", "a", "gch", "ast", "i", "ii", "cui", "hipi", "d", "s", "ll"]
+"""What clang-offload-bundler calls the type of the files in a bundle."""
+
+CirForm: TypeAlias = Literal["attribute", "attribute-draft", "nested", "op", "op-string", "prototype"]
+"""How the container of a CIR file is spelled."""
+
+Producer: TypeAlias = Literal["12.8", "13.0", "13.5"]
+"""A version of CUDA whose way of compression is known."""
+
+CompressMode: TypeAlias = Literal["default", "speed", "balance", "size", "none"]
+"""How fatbinary compresses: the words of ``--compress-mode``."""

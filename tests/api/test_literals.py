@@ -1,0 +1,37 @@
+"""The words that arguments take, as types: each list is that of the table that decides at run time."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+import fatpack
+from fatpack.formats.cir.words import FORMS as CIR_FORMS
+from fatpack.formats.clang_bundle.layout import METHODS, TYPES
+from fatpack.formats.cuda_fatbin.writing.styles import MODES, PRODUCERS
+from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS
+from fatpack.images import EXTENSIONS
+from fatpack.ops.pack.formats import FORMATS
+
+TABLES = {
+    "BundleType": TYPES,
+    "CirForm": CIR_FORMS,
+    "CompressMode": MODES,
+    "Compression": METHODS.values(),
+    "Form": EXTENSIONS,
+    "Format": FORMATS,
+    "Offload": ["none", *OFFLOAD_WORDS, "host"],
+    "Producer": PRODUCERS,
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_type_lists_the_words_of_its_table(name: str) -> None:
+    assert set(get_args(getattr(fatpack, name))) == set(TABLES[name])
+
+
+def test_every_type_is_public_and_every_format_has_its_options() -> None:
+    assert set(TABLES) <= set(fatpack.__all__)
+    assert {row.options.__name__ for row in FORMATS.values()} <= set(fatpack.__all__)
+    assert all(row.json_name in fatpack.formats.ROOMS for row in FORMATS.values())
