@@ -61,9 +61,15 @@ class Tasks(Generic[T]):
         from threading import Condition, Thread
 
         self._changed = Condition()
-        self._threads = [Thread(target=self._work, daemon=True) for _ in range(count)]
-        for thread in self._threads:
-            thread.start()
+        self._threads: list[Thread] = []
+        for _ in range(count):
+            thread = Thread(target=self._work, daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # the system has no more of them, or no memory for one: those that run do the work
+                break
+            self._threads.append(thread)
+        self._is_inline = not self._threads
 
     def _work(self) -> None:
         while True:
@@ -144,7 +150,11 @@ def read_ahead(items: Iterator[T], count: int) -> Iterator[T]:
                 changed.notify()
 
     thread = Thread(target=work, daemon=True)
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError:  # the system has no more of them, or no memory for one
+        yield from items
+        return
     try:
         while True:
             with changed:

@@ -73,7 +73,7 @@ EXIT_CODES = [
     ["2", "usage: a wrong option, an output that exists already"],
     ["3", "malformed input: what is intact was handled all the same"],
     ["4", "unsupported: the bytes may be right, this version cannot do it"],
-    ["5", "input or output error: missing file, no permission, disk full"],
+    ["5", "input or output error: missing file, no permission, disk full, not enough memory"],
     ["129, 130, 143", "stopped by SIGHUP, Ctrl-C or SIGTERM; no unfinished file is left"],
     ["141", "the reader of a pipe went away"],
 ]

@@ -44,10 +44,13 @@ def _run(arguments: list[str]) -> int:
 
 
 def _open_closed_streams() -> None:
-    """Point closed standard streams at nothing: the next file opened would take their numbers, and be written to."""
+    """Point closed standard streams at nothing: the next file opened would take their numbers, and be written to.
+
+    Writing to a closed stdout fails as it would without that: what somebody asked for must not vanish.
+    """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
-            fd = os.open(os.devnull, os.O_RDWR)
+            fd = os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)
             if fd != number:
                 os.dup2(fd, number)
                 os.close(fd)
@@ -67,23 +70,46 @@ def _version() -> int:
 
 
 def guarded(command: Callable[[], int]) -> int:
-    """Run a command; turn what it raises on purpose into one line on stderr and an exit code."""
+    """Run a command; turn what it raises on purpose, and what the system refuses, into one line and an exit code."""
     from fatpack.errors import FatpackError
 
     try:
         code = command()
-        sys.stdout.flush()
+        _flush()
     except BrokenPipeError:
-        # The reader is gone (``| head``): say nothing, and keep the interpreter from flushing into the closed pipe.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _give_up_stdout()  # the reader is gone (``| head``): say nothing
         return 141
     except (FatpackError, OSError) as error:
         from fatpack.report.problems import exit_code, message
 
-        try:
-            sys.stderr.write(f"fatpack: error: {message(error)}\n")
-            sys.stderr.flush()
-        except OSError:
-            pass  # nobody listens; the exit code still tells
-        return exit_code(error)
+        return _failed(message(error), exit_code(error))
+    except MemoryError:
+        return _failed("not enough memory", 5)
+    except ImportError as error:
+        return _failed(f"a part of the program cannot be loaded: {error}", 5)
+    return code
+
+
+def _flush() -> None:
+    """Write out what is left for stdout; a full disk behind it is no reason for a success."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _give_up_stdout()
+        raise type(error)(error.errno, error.strerror, "standard output") from error
+
+
+def _give_up_stdout() -> None:
+    """Keep the interpreter from writing, when it ends, what could not be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _failed(text: str, code: int) -> int:
+    try:
+        sys.stderr.write(f"fatpack: error: {text}\n")
+        sys.stderr.flush()
+    except OSError:
+        pass  # nobody listens; the exit code still tells
     return code

@@ -70,7 +70,7 @@ def _zstd_at_once(data: View, expected: int) -> bytes | None:
             return None  # also because so much would be allocated
         whole = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompress(packed, allow_extra_data=False)
     except zstandard.ZstdError:
-        return None
+        return None  # the stream says what is wrong, and where
     return whole if len(whole) == expected else None
 
 
@@ -129,6 +129,18 @@ def _out_of_proportion(data: View, size: str, most: int, format: str) -> LimitEx
 
 class _StreamError(Exception):
     """A codec's own complaint, in words; the original is the cause."""
+
+
+def _complaint(error: Exception) -> _StreamError:
+    """Return what a codec says about a stream. Raises MemoryError where it has no memory: the stream may be fine."""
+    if is_no_memory(error):
+        raise MemoryError(str(error)) from error
+    return _StreamError(str(error).rpartition(": ")[2])
+
+
+def is_no_memory(error: Exception) -> bool:
+    """Return whether a codec's error says that it got no memory (``ZSTD_error_memory_allocation`` and LZ4's)."""
+    return "Allocation error" in str(error) or "allocation_failed" in str(error)
 
 
 def _steps(data: View) -> Iterator[memoryview]:
@@ -190,7 +202,7 @@ def _front_zstd(data: View, size: int) -> bytes:
         while len(found) < size and (more := stream.read(size - len(found))):
             found += more
     except error as damage:
-        raise _StreamError(str(damage).rpartition(": ")[2]) from damage
+        raise _complaint(damage) from damage
     return found
 
 
@@ -237,7 +249,7 @@ def _inflate_zstd(data: View, _: int) -> Iterator[bytes]:
             yield piece
             size += len(piece)
     except error as damage:
-        raise _StreamError(str(damage).rpartition(": ")[2]) from damage
+        raise _complaint(damage) from damage
 
 
 def _inflate_lz4(data: View, size: int) -> Iterator[bytes]:
@@ -264,7 +276,7 @@ def _inflate_lz4_frame(data: View, _: int) -> Iterator[bytes]:
             if stream.eof:
                 break
     except RuntimeError as error:
-        raise _StreamError(str(error).rpartition(": ")[2]) from error
+        raise _complaint(error) from error
     if not stream.eof:
         raise _StreamError("it ends early")
 

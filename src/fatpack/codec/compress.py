@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.codec import LZ4_BLOCK
+from fatpack.codec import LZ4_BLOCK, is_no_memory
 from fatpack.errors import UsageError
 
 TYPE_CHECKING = False
@@ -57,15 +57,20 @@ def _zstd(pieces: Pieces, size: int, level: int, *, long_distance: bool, one_sho
 
     if not -131072 <= level <= 22:
         raise UsageError(f"zstd level {level}", hint="zstd levels are -131072 to 22")
-    if long_distance:
-        parameters = zstandard.ZstdCompressionParameters(compression_level=level, enable_ldm=1)
-        compressor = zstandard.ZstdCompressor(compression_params=parameters)
-    else:
-        compressor = zstandard.ZstdCompressor(level=level)
-    if one_shot or (long_distance and size <= _WHOLE):
-        return compressor.compress(_joined(pieces))
-    packer = compressor.compressobj(size=size)
-    return b"".join([*(packer.compress(piece) for piece in pieces), packer.flush()])
+    try:
+        if long_distance:
+            parameters = zstandard.ZstdCompressionParameters(compression_level=level, enable_ldm=1)
+            compressor = zstandard.ZstdCompressor(compression_params=parameters)
+        else:
+            compressor = zstandard.ZstdCompressor(level=level)
+        if one_shot or (long_distance and size <= _WHOLE):
+            return compressor.compress(_joined(pieces))
+        packer = compressor.compressobj(size=size)
+        return b"".join([*(packer.compress(piece) for piece in pieces), packer.flush()])
+    except zstandard.ZstdError as error:
+        if is_no_memory(error):
+            raise MemoryError(str(error)) from error
+        raise
 
 
 def _lz4(pieces: Pieces, size: int, level: int) -> bytes:

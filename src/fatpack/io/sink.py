@@ -37,7 +37,17 @@ _PAGE = 4096
 #: What temporary files are called: the first, something that no other run has, and the second.
 TEMPORARY = (".fatpack.", ".part")
 
-_CANNOT_COPY = {errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF, errno.EPERM, errno.ETXTBSY}
+#: What a copy inside the kernel fails with where reading and writing may work, or say which of the two does not.
+_CANNOT_COPY = {
+    errno.EBADF,
+    errno.EINVAL,
+    errno.EIO,
+    errno.ENOSYS,
+    errno.EOPNOTSUPP,
+    errno.EPERM,
+    errno.ETXTBSY,
+    errno.EXDEV,
+}
 
 
 def write_pieces(fd: int, pieces: Iterable[Piece], progress: Progress | None = None) -> int:

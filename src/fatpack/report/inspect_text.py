@@ -50,7 +50,7 @@ def render(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
         facts = [" ".join(word for word in (image["form"], image["arch"]) if word)]
         facts += [image["detail"]] if image["detail"] else []
     elif not containers and not kind:
-        facts.append("no file we know")
+        facts.append("no file we know" if record["size"] else "the file is empty")
     yield f"{path}: {', '.join([*facts, size_words(record['size'])])}"
     if image:
         yield from _kernel_lines(image, "  ", verbose)

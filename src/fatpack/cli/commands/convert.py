@@ -23,7 +23,7 @@ from fatpack.errors import FatpackError
 from fatpack.io.names import stem
 from fatpack.io.sink import write_file, write_pieces
 from fatpack.io.sources.opening import open_source
-from fatpack.ops.choose.presence import unseen
+from fatpack.ops.choose.presence import refuse_empty, unseen
 from fatpack.ops.convert.convert import convert
 from fatpack.ops.verify import content_findings
 from fatpack.report.problems import FINDINGS, FINE, MALFORMED
@@ -63,6 +63,7 @@ def command(file: str, output: str | None, lossy: bool, deep: bool, force: bool,
     packing = {key: options.pop(key) for key in PACKING_KEYS}
     chosen = chosen_packing(packing)
     with open_source(file) as source:
+        refuse_empty(source.view())
         items = list(scan(source.view(), deep=deep))
         warn(unseen(items), quiet=quiet)
         wrong = content_findings([item for item in items if isinstance(item, Found)])

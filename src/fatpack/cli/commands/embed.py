@@ -10,6 +10,7 @@ from fatpack.cli.options import quiet_option, say
 from fatpack.errors import UsageError
 from fatpack.io.sources.opening import open_source
 from fatpack.ops.choose.address import find, parse_address
+from fatpack.ops.choose.presence import refuse_empty
 from fatpack.ops.edit.embed import embed, embedding_note
 from fatpack.ops.edit.in_place import can_grow
 
@@ -37,6 +38,8 @@ def command(
     check_output(host, to)
     address = parse_address(host)
     with open_source(address.path) as into, open_source(container) as content:
+        for source in (into, content):
+            refuse_empty(source.view())
         place = find(into.view(), address)
         found = formats.sniff(content.view().head(0, 24))
         if found is None and not force:

@@ -13,6 +13,7 @@ from fatpack.cli.options import (
 )
 from fatpack.io.sources.opening import open_source
 from fatpack.ops.choose.address import find, named_bytes, parse_address
+from fatpack.ops.choose.presence import refuse_empty
 from fatpack.ops.verify import Verification
 from fatpack.scanner import scan
 
@@ -46,6 +47,8 @@ def command(**options: Any) -> int:
         place = find(source.view(), address)
         if address.offset is not None:
             return extract_range(request, named_bytes(place.view, address))
+        if not request.allow_missing:
+            refuse_empty(source.view())
         items = tuple(scan(place.view, deep=request.deep))
         report_problems(request, items)
         # Checking everything takes all cores: it starts before the plan, which looks at one image after the other.

@@ -16,6 +16,7 @@ from fatpack.io.names import stem
 from fatpack.io.sink import write_file, write_pieces
 from fatpack.io.sources.opening import open_source
 from fatpack.ops.choose.by_id import feature_problem
+from fatpack.ops.choose.presence import EMPTY
 from fatpack.ops.edit.editor import write_edited
 from fatpack.ops.edit.embed import embed, embedding_note
 from fatpack.ops.pack.fat_object import host_entry
@@ -147,6 +148,8 @@ def doubts(option: ImageOption) -> Iterator[str]:
 
 def _tell_doubts(options: Sequence[ImageOption], stored: Sequence[Image], *, quiet: bool) -> None:
     found = [doubt for option in options for doubt in doubts(option)]
+    empty = [image.data.chain[0] for image in stored if not len(image.data) and image.target.offload != "host"]
+    found += [f"{file}: {EMPTY}, and is packed all the same" for file in empty]
     for doubt in dict.fromkeys([*found, *(feature_problem(image.target) for image in stored)]):
         if doubt:
             say(f"fatpack: warning: {doubt}", quiet=quiet)

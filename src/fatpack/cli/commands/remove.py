@@ -9,7 +9,7 @@ from fatpack.cli.options import quiet_option, say, selector, selector_options, w
 from fatpack.io.sources.opening import open_source
 from fatpack.io.sources.pieces import PiecesSource
 from fatpack.ops.choose.address import find, parse_address
-from fatpack.ops.choose.presence import NothingSelected
+from fatpack.ops.choose.presence import NothingSelected, refuse_empty
 from fatpack.ops.edit.editor import verify
 from fatpack.ops.edit.removal import remove
 from fatpack.report.problems import FINDINGS, FINE
@@ -50,6 +50,7 @@ def command(
     with open_source(address.path) as source:
         place = find(source.view(), address)
         try:
+            refuse_empty(source.view())
             removal = remove(place.view, selector(selectors), allow_empty=allow_empty)
         except NothingSelected as error:
             say(f"fatpack: {error}", quiet=quiet)

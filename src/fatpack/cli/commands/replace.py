@@ -8,6 +8,7 @@ from fatpack.cli.editing import Destination, check_output, output_options, write
 from fatpack.cli.options import quiet_option
 from fatpack.io.sources.opening import open_source
 from fatpack.ops.choose.address import find, parse_address
+from fatpack.ops.choose.presence import refuse_empty
 from fatpack.ops.edit.embed import replace
 
 
@@ -35,6 +36,8 @@ def command(
     check_output(host, to)
     address = parse_address(host)
     with open_source(address.path) as into, open_source(container) as content:
+        for source in (into, content):
+            refuse_empty(source.view())
         place = find(into.view(), address)
         pieces = place.around(replace(place.view, content.view(), section=section, force=force))
         return write_result(

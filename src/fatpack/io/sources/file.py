@@ -72,13 +72,20 @@ class FileSource(Source):
 
     def _pread(self, offset: int, size: int) -> bytes:
         fd = self.fileno()
-        data = os.pread(fd, size, offset)
-        while len(data) < size:
-            more = os.pread(fd, size - len(data), offset + len(data))
-            if not more:
-                raise self._changed(size, len(data), offset)
-            data += more
+        try:
+            data = os.pread(fd, size, offset)
+            while len(data) < size:
+                more = os.pread(fd, size - len(data), offset + len(data))
+                if not more:
+                    raise self._changed(size, len(data), offset)
+                data += more
+        except OSError as error:
+            raise self._failed(error) from error
         return data
+
+    def _failed(self, error: OSError) -> OSError:
+        """Return the error with the name of the file: a bad disk says only that something cannot be read."""
+        return type(error)(error.errno, error.strerror, self.name)
 
     def _changed(self, needed: int, left: int, offset: int) -> Truncated:
         return Truncated(
@@ -90,7 +97,10 @@ class FileSource(Source):
         buffer = memoryview(bytearray(min(size, limits.CHUNK)))
         while size:
             part = buffer[: min(size, len(buffer))]
-            count = os.preadv(self.fileno(), [part], offset)
+            try:
+                count = os.preadv(self.fileno(), [part], offset)
+            except OSError as error:
+                raise self._failed(error) from error
             if not count:
                 raise self._changed(size, 0, offset)
             yield part[:count]

@@ -22,13 +22,17 @@ if TYPE_CHECKING:
     """What every public function accepts as input: a path ("-" is standard input), bytes, or a binary file."""
 
 
+#: What files of /sys give as their size
+_PAGE = 4096
+
+
 def open_source(data: Input, *, name: str = "", resting: bool = False) -> Source:
     """Return a source for a path, ``"-"`` (standard input), a buffer or a binary file object.
 
-    A path must be a readable file; a pipe or terminal is spooled to an unnamed temporary file first. A file object
-    stays the caller's to close; its position is ignored if it is a regular file. ``resting`` files given by path are
-    closed between uses. Raises ``OSError`` as the system does, ``IsADirectoryError`` for a directory, and TypeError,
-    with the words for what is needed, for anything else.
+    A path must be a readable file; a pipe, a terminal or a file of /proc is spooled to an unnamed temporary file first.
+    A file object stays the caller's to close; its position is ignored if it is a regular file. ``resting`` files given
+    by path are closed between uses. Raises ``OSError`` as the system does, ``IsADirectoryError`` for a directory, and
+    TypeError, with the words for what is needed, for anything else.
     """
     if isinstance(data, (bytes, bytearray, memoryview)):
         return _in_memory(data, name)
@@ -59,8 +63,9 @@ def _in_memory(data: Buffer, name: str) -> Source:
 
 
 def _from_descriptor(fd: int, name: str, *, owned: bool, path: str | None = None) -> Source:
-    mode = os.fstat(fd).st_mode
-    if stat.S_ISREG(mode):
+    status = os.fstat(fd)
+    mode = status.st_mode
+    if stat.S_ISREG(mode) and not _is_made_when_read(fd, status, name):
         return FileSource(fd, name, owned=owned, path=path)
     try:
         if stat.S_ISDIR(mode):
@@ -74,6 +79,16 @@ def _from_descriptor(fd: int, name: str, *, owned: bool, path: str | None = None
     finally:
         if owned:
             os.close(fd)
+
+
+def _is_made_when_read(fd: int, status: os.stat_result, name: str) -> bool:
+    """Return whether a file has other bytes than its size says, as those of /proc (none) and /sys (a page) have."""
+    if status.st_blocks or status.st_size > _PAGE:
+        return False
+    try:
+        return len(os.pread(fd, status.st_size + 1, 0)) != status.st_size
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, name) from error
 
 
 def _spool(fd: int) -> int:

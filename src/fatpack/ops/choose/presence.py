@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from fatpack.io.source import View
     from fatpack.scanner import Found, FoundImage
 
 #: values that are listed; the rest is counted
@@ -41,6 +42,16 @@ class NothingSelected(UsageError):
     """The file is fine, but no image of it was meant; the message says what is there."""
 
     exit_code = 1
+
+
+#: What every command says of a file without bytes, beside what it needs one for.
+EMPTY = "the file is empty"
+
+
+def refuse_empty(file: View) -> None:
+    """Raise NothingSelected for a file without bytes."""
+    if not len(file):
+        raise NothingSelected(EMPTY, chain=file.chain)
 
 
 def unseen(items: Iterable[Found | Finding]) -> list[Finding]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack import images
-from fatpack.errors import FormatError, Unsupported, UsageError, shortened
+from fatpack.errors import FormatError, Unsupported, shortened
 from fatpack.record import Record
 from fatpack.scanner import Found
 
@@ -81,17 +81,14 @@ class Selector(Record):
         return self.kernel is None or self._has_kernel(found)
 
     def _has_kernel(self, found: FoundImage) -> bool:
-        import re
+        from fatpack.ops.choose.kernel_pattern import KernelPattern
 
-        try:
-            expression = re.compile(self.kernel or "")
-        except re.error as error:
-            raise UsageError(f"--kernel {self.kernel!r} is no regular expression: {error}") from error
+        pattern = KernelPattern(self.kernel or "")
         try:
             names = images.kernels(found.data, found.form)
         except (FormatError, Unsupported):  # a damaged symbol table: `inspect` reports it
             return False
-        return any(expression.search(name) for name in names)
+        return pattern.finds(names)
 
 
 def _also(arch: str, form: str) -> Iterator[str]:
