@@ -61,8 +61,9 @@ DOC = Doc(
     title="CIR offload container",
     description=(
         "The MLIR file in which ClangIR keeps the host module and one module per GPU architecture together, so that "
-        "passes can look across the boundary; written by cir-offload-merge, and by hand. The format is young, and "
-        "files in the forms of its drafts are still around: the container as an operation, kinds as strings, no IDs."
+        "passes can look across the boundary. cir-offload-merge writes it, and people do by hand. The format is young: "
+        "files in the forms of its drafts are still around, with the container as an operation, kinds as strings, no "
+        "IDs."
     ),
     references=(
         "llvm/llvm-project#206576: the container as a module attribute, and its verifier",
@@ -77,16 +78,16 @@ DOC = Doc(
     ),
     writes="text in the forms attribute, attribute-draft, nested, op, op-string and prototype",
     limitations=(
-        "Nothing is optimised: cir-offload-merge runs passes over what it combines, so its output equals ours only for "
-        "modules in which those passes change nothing.",
-        "Operations are counted without knowing their dialects: of several on one line, only the first is noticed "
-        "unless they are in generic form.",
-        "Bytecode is split, never combined: its tables would have to be renumbered, even where only a dialect can.",
+        "fatpack optimises nothing. cir-offload-merge runs passes over what it combines, so its output equals ours "
+        "only for modules in which those passes change nothing.",
+        "fatpack counts operations without knowing their dialects. If several stand on one line, it sees only the "
+        "first, unless they are in generic form.",
+        "Bytecode is split, never combined: its tables would have to be renumbered, also where only a dialect can.",
         "A module that is split off bytecode keeps the tables of the whole file, the host's strings among them.",
         "Symbols of registered operations in bytecode of versions 5 and 6 cannot be read.",
-        "A GPU binary in a lowered module in bytecode of ClangIR is in an encoding of its own, and is not found.",
-        "Blanks and comments between modules, and unused aliases, are lost when a container is written anew.",
-        "A container that starts behind more than 64 MiB of alias definitions is not noticed by itself.",
+        "A GPU binary in a lowered module in bytecode of ClangIR has an encoding of its own, and is not found.",
+        "Writing a container anew loses blanks and comments between modules, and unused aliases.",
+        "A container that starts behind more than 64 MiB of alias definitions is not found.",
         "Resources of dialects other than builtin are not renamed: modules that use one key differently are refused.",
     ),
 )

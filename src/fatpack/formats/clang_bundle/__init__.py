@@ -57,19 +57,18 @@ DOC = Doc(
     ),
     writes="binary and text bundles, and compressed ones of versions 1, 2 and 3",
     limitations=(
-        "A bundle of which images were added, removed or exchanged is laid out anew: what lay between the images is "
+        "A bundle in which images were added, removed or exchanged is laid out anew. Bytes between the images are "
         "lost, and images that shared bytes no longer do.",
-        "Compressed bytes equal those of clang-offload-bundler only where both use the same version of zstd.",
-        "Of a compressed bundle over 64 kB the table is inflated when it is read, the rest when its images are; its "
-        "hash is checked by `fatpack extract`, `convert` and `remove`, by `inspect --verify` and by `File.verify()`. A "
-        "stream that does not say its size is inflated at once.",
-        "Of a linked SYCL program's compressed images no more than the beginning is inflated to list them; archives of "
-        "device binaries among them are not looked into.",
-        "Where images of a linked program end is a guess when its table (.tgtimg) and its records are gone.",
-        "Two images under one ID are refused when writing, though LLVM accepts them (and then mixes them up).",
-        "A text bundle is taken to reach to the end of its file, and text that holds the END line of its own entry is "
-        "cut there when it is read.",
-        "Architecture names of ARM beyond the common ones are not told apart as LLVM does in normalised IDs.",
+        "Compressed bytes equal those of clang-offload-bundler only if both use the same version of zstd.",
+        "Listing a compressed bundle over 64 kB inflates its table only; reading its images inflates the rest. "
+        "`fatpack extract`, `convert`, `remove`, `inspect --verify` and `File.verify()` check its hash. A stream that "
+        "does not state its size is inflated at once.",
+        "Listing a linked SYCL program inflates only the beginning of its compressed images. Archives of device "
+        "binaries among them are not opened.",
+        "If a linked program has neither its table (.tgtimg) nor its records, where its images end is a guess.",
+        "Writing two images under one ID is refused. LLVM accepts them, and then mixes them up.",
+        "A text bundle reaches to the end of its file. Text that holds the END line of its own entry is cut there.",
+        "In normalised IDs, rare architecture names of ARM are not told apart as LLVM tells them.",
     ),
 )
 

@@ -62,8 +62,8 @@ DOC = Doc(
     title="CUDA fat binary",
     description=(
         "The container in which NVIDIA's compilers keep device code for several GPUs: cubins, PTX, LTO-IR and Tile IR. "
-        "Written by fatbinary (of nvcc and clang) and by the library nvFatbin; in programs it lies in sections named "
-        ".nv_fatbin and __nv_relfatbin, and wherever else the records in .nvFatBinSegment lead."
+        "nvcc and clang call fatbinary to write it; the library nvFatbin writes it too. In programs it lies in "
+        "sections named .nv_fatbin and __nv_relfatbin, and wherever else the records in .nvFatBinSegment point."
     ),
     references=(
         "fatbinary --help and cuobjdump --help, CUDA 13.0",
@@ -73,17 +73,17 @@ DOC = Doc(
     reads="what CUDA 8 to 13.5 write: every kind of entry and of compression, and groups of entries",
     writes="what fatbinary 12.8, 13.0 and 13.5 write, groups (-concat) included",
     limitations=(
-        "Obfuscated LTO-IR is named and copied, and not decoded: extracting it is refused. LTO-IR that is packed here "
-        "is stored as the file is, or as a plain zstd stream, which NVIDIA's linker reads too.",
-        "Compressed bytes equal those of fatbinary only where both use the same version of zstd or LZ4: zstd 1.5.7 for "
-        "CUDA 13; LZ4 1.9 for CUDA 12.8 and older and for the mode speed of 13.5, LZ4 1.10 for speed of 13.0.",
-        "The size of LTO-IR, Tile IR and images of unknown kinds that are not compressed, and of cubins in groups, is "
-        "only stored with its padding: up to 7 zero bytes belong to the image.",
-        "Of a compressed text that ends in several NULs, as fatbinary makes it of a file with a NUL of its own, only "
-        "the last is taken off; cuobjdump takes off all.",
-        "A fat binary of which images were added, removed or exchanged loses bytes that belonged to no entry. Members "
-        "of a group that is no longer whole become entries of their own, each compressed.",
-        "There is no checksum: a changed byte of code is not noticed.",
+        "Obfuscated LTO-IR is listed and copied, but not decoded: extracting it is refused. fatpack packs LTO-IR as it "
+        "is in the file, or as a plain zstd stream; NVIDIA's linker reads both.",
+        "Compressed bytes equal those of fatbinary only if both use the same version of the compressor: zstd 1.5.7 for "
+        "CUDA 13; LZ4 1.9 for CUDA 12.8 and older and for the mode speed of 13.5; LZ4 1.10 for speed of 13.0.",
+        "An image that is not compressed and is LTO-IR, Tile IR or of an unknown kind has no exact size, and a cubin "
+        "in a group has none either: up to 7 zero bytes of padding count as part of it.",
+        "fatbinary adds a NUL to a text, also to one that has its own. If such a text is compressed, fatpack takes off "
+        "the last NUL and cuobjdump all of them.",
+        "A fat binary in which images were added, removed or exchanged loses the bytes that belonged to no entry. "
+        "Members of a group that is no longer whole become entries of their own, each compressed.",
+        "The format has no checksum: a changed byte of code goes unnoticed.",
         "No CUDA driver has loaded what is written here yet: it is compared with fatbinary, read by cuobjdump and "
         "linked by nvlink. `make test-gpu` runs it on a machine with a device.",
     ),

@@ -59,12 +59,12 @@ DOC = Doc(
     reads="GNU, BSD, Darwin and Microsoft archives, 32- and 64-bit symbol tables, thin archives",
     writes="the same but thin ones, with other member contents; GNU archives of any files (library: ``build``)",
     limitations=(
-        "Thin archives are read, not written; the files they name are opened only below the archive's own directory.",
-        "AIX big archives are recognised and left alone.",
+        "Thin archives are read, not written. The files they name are opened only below the archive's own directory.",
+        "AIX big archives are recognised, but not read.",
         "Archives with Microsoft's ARM64EC or XFG tables are read, not written.",
-        "Behind a damaged member header nothing is read: the next member cannot be told from data.",
-        "Built archives are GNU's; Mach-O, Wasm, XCOFF and GOFF members are refused: their symbols are not read.",
-        "Of bitcode without LLVM's table of symbols, those of inline assembly are not listed in built archives.",
+        "Behind a damaged member header nothing is read: the next header cannot be told from data.",
+        "New archives are GNU's. Mach-O, Wasm, XCOFF and GOFF members are refused, because their symbols are not read.",
+        "New archives do not list the symbols that inline assembly defines in bitcode without LLVM's symbol table.",
     ),
 )
 

@@ -51,10 +51,10 @@ DOC = Doc(
     reads="raw and wrapped bitcode of LLVM 3 and newer, with any number of modules",
     writes="nothing",
     limitations=(
-        "Bitcode is never edited: device code is embedded when it is compiled.",
+        "Bitcode is never edited: compilers embed device code when they write it.",
         "Textual LLVM IR (.ll) is not read.",
         "Device code is found by the section of a global, not by the metadata llvm.embedded.objects.",
-        "Images in bitcode have no place in the file as such, so they have no address for other tools.",
+        "The bits of an image in bitcode do not start at a byte of the file, so it has no address for other tools.",
     ),
 )
 

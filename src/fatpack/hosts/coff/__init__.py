@@ -47,8 +47,8 @@ DOC = Doc(
     title="COFF object",
     description=(
         "The object files of compilers for Windows and UEFI. Written by cl, clang, clang-cl, MinGW and rustc; big "
-        "objects (/bigobj) hold more than 65279 sections. The records by which CUDA and HIP code registers its "
-        "containers are followed, and held against what is there."
+        "objects (/bigobj) hold more than 65279 sections. CUDA and HIP code registers its containers with records; "
+        "these records are compared with the containers found."
     ),
     references=(
         "Microsoft PE and COFF specification",
@@ -62,17 +62,17 @@ DOC = Doc(
         "llvm-objcopy 22 writes it"
     ),
     limitations=(
-        "Objects that hold the compiler's intermediate code (/GL) are recognised and left alone.",
-        "Objects with COFF line numbers, with bytes behind the string table, or laid out in another order than every "
-        "compiler uses, are not edited.",
-        "Removing leaves the section's header and its name in the string table, as an empty section; where that would "
-        "be an empty image of a fat object, it is called .removed.",
-        "Only sections that the linker drops can be removed; contents can only be exchanged where nothing refers to "
-        "their inside.",
-        "A classic object with 65279 sections cannot take another; it is not turned into a big one.",
+        "Objects that hold the compiler's intermediate code (/GL) are recognised, but not read.",
+        "Objects with COFF line numbers, with bytes behind the string table, or in another order than compilers write, "
+        "are not edited.",
+        "Removing leaves an empty section and its name behind. If that would be an empty image of a fat object, the "
+        "section is renamed to .removed.",
+        "Only sections that the linker drops can be removed. Contents can be exchanged only if nothing refers to a "
+        "place inside them.",
+        "A classic object with 65279 sections cannot take another: it is not turned into a big one.",
         "Making an object fat or slim again writes it as llvm-objcopy does: a big object becomes a classic one if it "
-        "can, uninitialised data becomes zeros, and what that tool refuses or would damage is refused.",
-        "Microsoft's linker was not there to check the results.",
+        "can, and uninitialised data becomes zeros. What that tool refuses or would damage is refused.",
+        "No result was checked with Microsoft's linker.",
     ),
 )
 

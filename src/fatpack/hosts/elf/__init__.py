@@ -51,7 +51,7 @@ DOC = Doc(
     description=(
         "The object and program files of Linux, the BSDs and most embedded systems. Compilers put containers of device "
         "code into sections of objects; a link with device code turns them into loaded sections of programs. "
-        "The records by which CUDA and HIP code registers its containers are followed to them, and held against them."
+        "CUDA and HIP code registers its containers with records; these records are compared with the containers found."
     ),
     references=(
         "System V ABI, generic part (gABI), https://gabi.xinuos.com, read in 2026",
@@ -65,18 +65,18 @@ DOC = Doc(
         "the whole file anew as llvm-objcopy 22 writes it"
     ),
     limitations=(
-        "A section added to a linked file is not loaded at run time: it is a label for tools. Linking is how device "
-        "code reaches a program.",
-        "Sections that are loaded at run time are neither removed nor, in linked files, replaced.",
-        "Where the section table is gone or damaged, only device code is found that records of CUDA and HIP lead to, "
-        "unless all of the file is searched; such files are not edited.",
-        "Core files and files with data behind the ELF image (signatures, AppImages) are not edited; adding can be "
-        "forced for the latter.",
+        "A section added to a linked file is not loaded at run time: tools see it, the program does not. Device code "
+        "reaches a program by linking.",
+        "Sections that are loaded at run time are not removed. In linked files they are not replaced either.",
+        "If the section table is gone or damaged, only the device code is found that records of CUDA and HIP point to; "
+        "`inspect --deep` searches all of the file. Such files are not edited.",
+        "Core files are not edited. Files with data behind the ELF image (signatures, AppImages) are not edited "
+        "either; from Python, `fatpack.hosts.elf.embed` adds to them with `keep_trailing=True`.",
         "Removing leaves an empty section header and the section's name behind, so that no section index changes.",
         "Added to in place, a host of 16 MB or more is not copied, and keeps its old section table as dead bytes.",
-        "Relocations of objects in CREL encoding are not read; replacing and removing refuse when one could matter.",
+        "Relocations in CREL encoding are not read. If one could matter, replacing and removing are refused.",
         "Making an object fat or slim again writes it as llvm-objcopy does: bytes outside of sections and segments are "
-        "lost, and what that tool refuses or would damage is refused.",
+        "lost. What that tool refuses or would damage is refused.",
     ),
 )
 

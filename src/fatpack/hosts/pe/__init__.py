@@ -55,11 +55,11 @@ DOC = Doc(
     reads="32- and 64-bit images of any machine",
     writes="nothing",
     limitations=(
-        "Images are never edited: no tool reads device code that was added to one, and addresses, checksums and "
+        "Images are never edited. No tool reads device code that was added to one, and addresses, checksums and "
         "signatures depend on what is there.",
-        "Device code is looked for in sections that linkers name after it, containers only from the first magic on, "
-        "and where the records of .nvFatBi lead. Images of SYCL are listed where DPC++ puts them; those that LLVM puts "
-        "into .llvm.offloading are not.",
+        "Device code is searched for in the sections that linkers name after it, from the first magic on, and where "
+        "the records of .nvFatBi point. SYCL images are listed where DPC++ puts them, not where LLVM does "
+        "(.llvm.offloading).",
         "LLVM's own tools find nothing in linked images.",
     ),
 )
