@@ -13,6 +13,7 @@ from fatpack.formats.cir.bytecode.functions import functions
 from fatpack.formats.cir.gpu_binary.embedded import device_binaries
 from fatpack.formats.cir.modules.outline import Outliner
 from fatpack.formats.cir.modules.stored import BytecodeModule, Nested, Stub
+from fatpack.formats.cir.modules.symbols import functions as defined
 from fatpack.formats.cir.modules.symbols import symbols
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Container
@@ -213,8 +214,8 @@ def test_bytecode_says_the_same_as_the_text_it_was_made_from(pair: tuple[str, st
     assert [image.target for image in text.images] == [image.target for image in bytecode.images]
     assert [dict(image.attrs) for image in text.images] == [dict(image.attrs) for image in bytecode.images]
     assert cir.describe(text)["modules"] == cir.describe(bytecode)["modules"]
-    assert [symbols(image.record.module) for image in text.images if isinstance(image.record, Nested)] == [
-        functions(image.record.file, image.record.node).symbols
+    assert [defined(image.record.module) for image in text.images if isinstance(image.record, Nested)] == [
+        functions(image.record.file, image.record.node).defined
         for image in bytecode.images
         if isinstance(image.record, BytecodeModule)
     ]

@@ -117,18 +117,17 @@ def split(image: Image) -> Iterator[Piece]:
 
 
 def labels(view: View, container: Container) -> Iterator[Label]:
-    """Yield a label for every byte of a parsed container."""
+    """Yield a label for every byte of a parsed container. Raises UsageError for one that was not read from a file."""
     from fatpack.formats.cir.container import byte_map
 
-    record = container.record
-    if isinstance(record, Bytecode):
-        return byte_map.bytecode_labels(record, container.images)
-    assert isinstance(record, Stored)
-    return byte_map.text_labels(record)
+    return byte_map.labels(container)
 
 
 def describe(container: Container) -> Mapping[str, object]:
-    """Return what is in the modules: their names and roles, operations, kernels, and what launches them."""
+    """Return what is in the modules: their names and roles, operations, kernels, and what launches them.
+
+    Raises UsageError for a container with a module that was not read from a file.
+    """
     from fatpack.formats.cir.container.describe import facts
 
     return facts(container)

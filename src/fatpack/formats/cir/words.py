@@ -9,7 +9,7 @@ form                 what marks the container                              what 
 ``op-string``        the same                                              ``"host"``, or only the names of modules
 ``nested``           ``attribute`` or its draft, inside another module     as above
 ``prototype``        ``cir.gpu.bundle = {device = @device, host = @host}``  ``cir.gpu.kind = "host"``
-``offload-module``   operations ``cir.offload.module`` in a host module     ``target = "gfx90a"``; no container at all
+``offload-module``   operations ``cir.offload.module`` or ``gpu.module``    ``target = "gfx90a"``; no container at all
 ==================  ====================================================  =========================================
 
 Sources: ``attribute`` is what was merged upstream (llvm-project#206576) and what cir-offload-merge writes in 2026;
@@ -41,8 +41,11 @@ ROLES = ("host", "device")
 DEVICE_BINARY = b"cir.cu.device_binary"
 BINARIES = ("__cuda_fatbin_str", "__hip_fatbin_str")
 
-#: AMD's other representation: device modules as operations inside the host module.
+#: AMD's other representation: device modules as operations inside the host module. Those of the gpu dialect have many
+#: uses; these are known by their name, which ends in the architecture.
 OFFLOAD_MODULE = b"cir.offload.module"
+GPU_MODULE = b"gpu.module"
+OFFLOAD_SYMBOL = "offload_device_module"
 
 
 class Form(Record):

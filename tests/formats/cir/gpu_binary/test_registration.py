@@ -39,11 +39,11 @@ MODULES = {
 
 #: The same in the syntax that mlir-opt takes.
 GENERIC = {
-    STUB: '"cir.func"() {sym_name = "s", cu.kernel_name = #cir.cu.kernel_name<"_Z1kv">} : () -> ()\n',
+    STUB: '"cir.func"() ({\n^bb0:\n}) {sym_name = "s", cu.kernel_name = #cir.cu.kernel_name<"_Z1kv">} : () -> ()\n',
     BINARY: '"cir.global"() {sym_name = "__cuda_fatbin_str", initial_value = #cir.const_array<"abcd" : '
     "!cir.array<!cir.int<u, 8> x 4>>} : () -> ()\n",
-    CONSTRUCTOR: '"cir.func"() <{sym_name = "__cuda_module_ctor"}> : () -> ()\n',
-    TABLE: '"cir.func"() {sym_name = "__cuda_register_globals"} : () -> ()\n',
+    CONSTRUCTOR: '"cir.func"() <{sym_name = "__cuda_module_ctor"}> ({\n^bb0:\n}) : () -> ()\n',
+    TABLE: '"cir.func"() ({\n^bb0:\n}) {sym_name = "__cuda_register_globals"} : () -> ()\n',
 }
 
 

@@ -112,15 +112,18 @@ def test_comments_are_told_from_slashes_in_any_order(extra: int, end: str, monke
 MANNERS = [
     "cir.func @K%d() cc(ptx_kernel) {\n  }",
     'cir.func dso_local @K%d(%%a: i1 {llvm.noundef}) cc(amdgpu_kernel) attributes {a, b = "{"} {\n  } loc(unknown)',
-    "cir.func private @K%d(i1) cc(spir_kernel)",
+    "cir.func private @d%d(i1) cc(spir_kernel)",
+    "cir.func private @d%d(i1 {}) cc(spir_kernel) attributes {}",
+    "cir.func @K%d(i1 {}) cc(spir_kernel) attributes {} {}",
     'cir.func @"K%d"() cc(ptx_kernel) {\n  }',
     "cir.func @K%d(\n  ) cc(ptx_kernel) {\n  }",
     'cir.func @K%d() attributes {calling_conv = #cir.cc<ptx_kernel>} {\n  } loc("a(b"(unknown))\n  // and\n',
     'cir.func @f%d() attributes {a = "cc(ptx_kernel"} {\n    "cir.y"() {cc = "cc(ptx_kernel)"} : () -> ()\n  }',
     "cir.func @f%d() // cc(ptx_kernel)\n  {\n  } // cc(ptx_kernel)",
     "cir.global @kernel%d = 1 : i1",
-    '"cir.func"() <{sym_name = "K%d"}> ({\n  }) {calling_conv = 1 : ptx_kernel} : () -> ()',
-    '"cir.func"() <{sym_name = "f%d"}> ({\n  }) {a} : () -> ()',
+    '"cir.func"() <{sym_name = "K%d"}> ({\n  ^bb0:\n  }) {calling_conv = 1 : ptx_kernel} : () -> ()',
+    '"cir.func"() <{sym_name = "d%d"}> ({\n  }) {calling_conv = 1 : ptx_kernel} : () -> ()',
+    '"cir.func"() <{sym_name = "f%d"}> ({\n  ^bb0:\n  }) {a} : () -> ()',
 ]
 
 

@@ -25,16 +25,18 @@ _KERNEL_NAME = re.compile(rb'#cir\.cu\.kernel_name<(?:"((?:[^"\\]|\\.)*)"|([^>"]
 
 
 class Functions(Record):
-    """The symbols of a module in order, its kernels, and the kernels it launches, each with the stub that does.
+    """The functions of a module with a body, in order, its kernels, and what launches one: the stub with the kernel.
 
-    The symbol of a stub is None where it cannot be read; ``has_all`` is false where that of any function cannot.
-    ``binaries`` are the globals that hold a GPU binary as text: symbol, and number of the attribute.
+    The symbol of a stub is None where it cannot be read; ``has_all`` is false where that of any function with a body
+    cannot. ``held`` are the globals that hold a GPU binary, ``binaries`` those where it is text: symbol, and number of
+    the attribute.
     """
 
-    symbols: tuple[str, ...]
+    defined: tuple[str, ...]
     kernels: tuple[str, ...]
     launches: tuple[tuple[str | None, str], ...]
     has_all: bool
+    held: frozenset[str]
     binaries: tuple[tuple[str, int], ...]
 
 
@@ -50,10 +52,12 @@ class _Words(Record):
 def functions(file: File, node: Node) -> Functions:
     """Return the functions of a module; those whose attributes are damaged count as ones that cannot be read."""
     reader = _Reader(file)
-    symbols: list[str] = []
+    defined: list[str] = []
     kernels: list[str] = []
     launches: list[tuple[str | None, str]] = []
+    held: set[str] = set()
     binaries: list[tuple[str, int]] = []
+    bodies = frozenset(node.bodies)
     has_all = True
     for start in node.attributed:
         head = node.head(file, start)
@@ -61,18 +65,21 @@ def functions(file: File, node: Node) -> Functions:
             found, is_whole = reader.words(head)
         except FormatError:
             found, is_whole = _Words(None, is_kernel=False, launches=None), False
-        is_function = b"func" in file.names[head.name]
-        # QUIRK(MLIR): writing version 4 or older drops the properties of unregistered operations, symbols among them.
-        has_all = has_all and (not is_function or (is_whole and found.symbol is not None))
-        if found.symbol is not None:
-            symbols.append(found.symbol)
-            if found.array is not None and found.symbol in BINARIES:
+        if found.symbol in BINARIES:
+            held.add(found.symbol)
+            if found.array is not None:
                 binaries.append((found.symbol, found.array))
-        if is_function and found.launches is not None:
+        if start not in bodies:
+            continue
+        # QUIRK(MLIR): writing version 4 or older drops the properties of unregistered operations, symbols among them.
+        has_all = has_all and is_whole and found.symbol is not None
+        if found.symbol is not None:
+            defined.append(found.symbol)
+        if found.launches is not None:
             launches.append((found.symbol, found.launches))
-        elif is_function and found.is_kernel and found.symbol is not None:
+        elif found.is_kernel and found.symbol is not None:
             kernels.append(found.symbol)
-    return Functions(tuple(symbols), tuple(kernels), tuple(launches), has_all, tuple(binaries))
+    return Functions(tuple(defined), tuple(kernels), tuple(launches), has_all, frozenset(held), tuple(binaries))
 
 
 class _Reader:

@@ -35,7 +35,8 @@ class Node:
 
     ``counts`` has the operations in it at any depth by number of their name. ``modules``, ``first`` and ``stray`` are
     those directly in it, as in :class:`~fatpack.formats.cir.modules.stored.Module`; ``attributed`` is where the
-    operations directly in it start that have attributes or properties, or should, being functions.
+    operations directly in it start that have attributes or properties, or should, being functions; ``bodies`` are
+    those of functions with a body, which declarations do not have.
     """
 
     def __init__(self, name: bytes, start: int, depth: int) -> None:
@@ -51,6 +52,7 @@ class Node:
         self.stray: int | None = None
         self.has_aligned = False
         self.attributed = array("Q")
+        self.bodies = array("Q")
 
     @property
     def is_op(self) -> bool:
@@ -98,6 +100,7 @@ class Walker:
         self.root = Node(b"", section.data, 0)
         self.damage: FormatError | None = None
         self._depth = 0
+        self._function = -1  # where the function starts that is the latest operation directly in the innermost node
 
     def walk(self) -> Node:
         """Return the file as a node that holds its operations."""
@@ -135,6 +138,10 @@ class Walker:
         stream = self._stream
         blocks = stream.count("blocks")
         if blocks:
+            node = self._open[-1]
+            if self._function >= 0 and self._depth == node.depth + 1:
+                node.bodies.append(self._function)
+                self._function = -1
             stream.varint()
             stack.append(("blocks", blocks))
 
@@ -224,7 +231,9 @@ class Walker:
                 outer.first = start
             if not is_listed and outer.stray is None:
                 outer.stray = start
-            if attributes is not None or properties is not None or number in self._functions:
+            is_function = number in self._functions
+            self._function = start if is_function else -1
+            if attributes is not None or properties is not None or is_function:
                 outer.attributed.append(start)
         self._depth += 1
         if not is_listed or not is_direct or len(self._open) > _LEVELS:

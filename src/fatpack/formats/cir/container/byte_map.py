@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fatpack.errors import UsageError
 from fatpack.formats.cir.modules.stored import Bytecode, Nested, Stored
 from fatpack.model import Label
 
@@ -10,14 +11,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fatpack.io.source import View
-    from fatpack.model import Image
+    from fatpack.model import Container, Image
 
 _ALIASES = "aliases: names for types, attributes and locations, which modules share"
 _METADATA = "file metadata: resources that modules use by key"
 _TEXT = "the container itself, blanks and comments"
 
 
-def text_labels(record: Stored) -> Iterator[Label]:
+def labels(container: Container) -> Iterator[Label]:
+    """Return the labels of a container. Raises UsageError for one that was not read from a file."""
+    record = container.record
+    if isinstance(record, Stored):
+        return _text_labels(record)
+    if isinstance(record, Bytecode):
+        return _bytecode_labels(record, container.images)
+    raise UsageError("this container was not read from a file", hint="write it, and parse what was written")
+
+
+def _text_labels(record: Stored) -> Iterator[Label]:
     """Yield the labels of a text."""
     outline = record.outline
     parts = [(start, end, "aliases", _ALIASES, "field") for start, end in outline.definitions]
@@ -33,7 +44,7 @@ def text_labels(record: Stored) -> Iterator[Label]:
     yield from _filled(outline.text, parts, "text", _TEXT)
 
 
-def bytecode_labels(record: Bytecode, images: Sequence[Image]) -> Iterator[Label]:
+def _bytecode_labels(record: Bytecode, images: Sequence[Image]) -> Iterator[Label]:
     """Yield the labels of bytecode: its header, its sections, and the modules in the IR section."""
     view, file = record.stored, record.file
     parts = [(0, file.header.end, "header", "magic, version and producer", "field")]

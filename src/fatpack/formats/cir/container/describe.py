@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from fatpack.errors import FormatError
+from fatpack.errors import FormatError, UsageError
+from fatpack.formats.cir.modules.kernels import bytecode_kernels, kernels
 from fatpack.formats.cir.modules.stored import BytecodeModule, Nested, OffloadModule, Stored
-from fatpack.formats.cir.modules.symbols import symbols
 from fatpack.formats.cir.text.strings import escaped
 from fatpack.formats.cir.words import DEVICE_BINARY, TRIPLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from fatpack.formats.cir.bytecode.functions import Functions
     from fatpack.formats.cir.modules.stored import Module
-    from fatpack.model import Container, Image
+    from fatpack.model import Container
 
 #: Attributes of modules that tell how they were made.
 _SHOWN = (
@@ -31,76 +30,52 @@ _LONGEST = 1000
 
 
 def facts(container: Container) -> Mapping[str, object]:
-    """Return the facts of a container."""
-    launched: list[str] = []
-    read: dict[int, Functions] = {}
-    for number, image in enumerate(container.images):
-        record = image.record
-        if isinstance(record, Nested):
-            launched += (stub.kernel for stub in record.module.contents.stubs)
-        elif isinstance(record, BytecodeModule):
-            from fatpack.formats.cir.bytecode.functions import functions
-
-            read[number] = functions(record.file, record.node)
-            launched += (kernel for _, kernel in read[number].launches)
-    modules = [_module(image, launched, read.get(number)) for number, image in enumerate(container.images)]
-    found: dict[str, object] = {"modules": modules}
+    """Return the facts of a container. Raises UsageError for one with a module that was not read from a file."""
+    found: dict[str, object] = {"modules": [_module(image.record) for image in container.images]}
     if isinstance(container.record, Stored):
         found["definition_runs"] = len(container.record.outline.definitions)
     return found
 
 
-def _module(image: Image, launched: Sequence[str], read: Functions | None) -> dict[str, object]:
-    record = image.record
+def _module(record: object) -> dict[str, object]:
+    if isinstance(record, Nested):
+        return _text_module(record)
+    if isinstance(record, BytecodeModule):
+        return _bytecode_module(record)
     if isinstance(record, OffloadModule):
         return {"name": record.symbol, "role": "device", "target": record.target}
-    if isinstance(record, BytecodeModule):
-        assert read is not None
-        return _bytecode_module(record, launched, read)
-    assert isinstance(record, Nested)
-    module, contents = record.module, record.module.contents
+    raise UsageError("a module of this container was not read from a file", hint="write it, and parse what was written")
+
+
+def _text_module(record: Nested) -> dict[str, object]:
+    contents = record.module.contents
     return {
-        "name": _name(module.name),
+        "name": _name(record.module.name),
         "role": record.role,
-        "attributes": _attributes(module),
+        "attributes": _attributes(record.module),
         "op_counts": dict(contents.op_counts),
-        "kernels": _kernels(record, launched),
+        "kernels": list(kernels(record) or ()),
         "stubs": [{"symbol": stub.symbol, "kernel": stub.kernel} for stub in contents.stubs],
     }
 
 
-def _bytecode_module(record: BytecodeModule, launched: Sequence[str], read: Functions) -> dict[str, object]:
-    kernels: list[str] | None = None
-    if read.has_all:
-        defined = set(read.symbols) if record.role != "host" else set()
-        kernels = list(dict.fromkeys((*read.kernels, *(name for name in launched if name in defined))))
+def _bytecode_module(record: BytecodeModule) -> dict[str, object]:
+    from fatpack.formats.cir.bytecode.functions import functions
+
+    read = functions(record.file, record.node)
+    named = bytecode_kernels(record, read)
     return {
         "name": _name(record.name),
         "role": record.role,
         "attributes": _bytecode_attributes(record),
         "op_counts": dict(record.op_counts),
-        # Where functions are registered operations only their dialect could tell: that is None and not "no kernels".
-        "kernels": kernels,
+        "kernels": None if named is None else list(named),
         "stubs": [{"symbol": symbol, "kernel": kernel} for symbol, kernel in read.launches],
     }
 
 
 def _name(name: bytes | None) -> str | None:
     return None if name is None else name.decode("utf-8", "backslashreplace")
-
-
-def _kernels(record: Nested, launched: Sequence[str]) -> list[str]:
-    """Return the kernels of a module: those with a kernel's calling convention, and those that a stub launches.
-
-    Files of 2025 and hand-written ones do not always give the calling convention.
-    """
-    kernels = list(record.module.contents.kernels)
-    known = set(kernels)
-    missing = [name for name in launched if name not in known]
-    if record.role != "host" and missing:
-        defined = set(symbols(record.module))
-        kernels += dict.fromkeys(name for name in missing if name in defined)
-    return kernels
 
 
 def _attributes(module: Module) -> dict[str, str]:

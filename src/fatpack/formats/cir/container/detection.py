@@ -1,30 +1,27 @@
-"""Is there a container in these bytes? A bounded look, with the lexer and not for a substring."""
+"""Is there a container in these bytes? Asked of the lexer, not of a search, and mostly answered by the first bytes."""
 
 from __future__ import annotations
 
 import re
 
 from fatpack.formats.cir.modules.outline import Outliner
-from fatpack.formats.cir.words import CONTAINER
+from fatpack.formats.cir.text.window import MARGIN
+from fatpack.formats.cir.words import CONTAINER, OFFLOAD_MODULE, OFFLOAD_SYMBOL, PROTOTYPE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
 
-#: LIMIT: how much is looked at: the first operation, as far as its marker is expected; and no more than the last number
-#: where a file begins with many alias definitions (the locations of arguments come first).
+#: How much is looked at first. All is only gone through where that may be MLIR and a word of containers is somewhere.
 _WINDOW = 64 << 10
-_REACH = 32 << 10
-_DEFINITIONS = 64 << 20
 
-#: LIMIT: how often the marker is looked at in a text that has it, and where it means nothing.
-_MARKERS = 1000
-_BEHIND_REGION = re.compile(rb'\}[ \t\r\n]*\)[ \t\r\n]*\{(?:[^{}"/]|"[^"\\\n]*")*\Z')
+#: What every container, or AMD's other representation of one, has somewhere.
+_WORDS = (CONTAINER, PROTOTYPE, OFFLOAD_MODULE, OFFLOAD_SYMBOL.encode())
 
 _DEFINITION = re.compile(rb"[#!][\w$.-]+[ \t]*=(?!=)|\{-#")
 
 #: What textual MLIR can start with, behind blanks and comments.
-_STARTS = frozenset(b'#!"{%') | frozenset(range(65, 91)) | frozenset(range(97, 123)) | {95}
+_STARTS = frozenset(b'#!"{%/') | frozenset(range(65, 91)) | frozenset(range(97, 123)) | {95}
 
 
 class _Marked(Exception):
@@ -38,45 +35,40 @@ class _Detector(Outliner):
 
 def is_container(view: View) -> bool:
     """Return whether a text is a container, or AMD's other representation of one."""
-    if not _may_be_mlir(view.head(0, _WINDOW)):
+    head = view.head(0, _WINDOW)
+    if not _may_be_mlir(head):
         return False
-    size = _WINDOW
-    while True:
-        detector = _Detector(view.slice(0, min(size, len(view))))
-        try:
-            damage = detector.outline().damage
-        except _Marked:
-            return True
-        if size >= len(view):
-            # Damage before the first operation hides what follows: the parser is to say so.
-            hides = damage is not None and detector.first_operation is None and _begins(view.head(0, _WINDOW))
-            return hides and view.find(CONTAINER) >= 0
-        if detector.has_generic_module:
-            # The attributes of a module in generic form stand behind it, which may be far.
-            return _has_marker_behind_region(view)
-        first = detector.first_operation
-        if (first is not None and first + _REACH <= size) or size >= _DEFINITIONS:
-            return False
-        size *= 8
+    if len(view) <= _WINDOW:
+        return _is_marked(view)
+    detector = _Detector(view.slice(0, _WINDOW))
+    try:
+        damage = detector.outline().damage
+    except _Marked:
+        return True
+    # Behind the end of the window anything may follow; damage that is not there is damage, whatever does.
+    is_cut = damage is None or damage.offset is None or damage.offset - view.offset(0) > _WINDOW - MARGIN
+    if not is_cut and not _begins(head):
+        return False
+    return any(view.find(word) >= 0 for word in _WORDS) and _is_marked(view)
 
 
-def _has_marker_behind_region(view: View) -> bool:
-    """Return whether the marker stands in a dictionary behind a region; whether it counts is for the parser to say."""
-    at = view.find(CONTAINER)
-    for _ in range(_MARKERS):
-        if at < 0:
-            return False
-        if _BEHIND_REGION.search(view.read(max(at - 4096, 0), min(at, 4096))):
-            return True
-        at = view.find(CONTAINER, at + 1)
-    return False
+def _is_marked(view: View) -> bool:
+    """Return whether all of a text has a container where one counts."""
+    detector = _Detector(view)
+    try:
+        damage = detector.outline().damage
+    except _Marked:
+        return True
+    # Damage before the first operation hides what follows: the parser is to say so.
+    hides = damage is not None and detector.first_operation is None and _begins(view.head(0, _WINDOW))
+    return hides and view.find(CONTAINER) >= 0
 
 
 def _may_be_mlir(head: bytes) -> bool:
     if b"\0" in head[:256]:
         return False
     text = _behind_comments(head)
-    return bool(text) and text[0] in _STARTS
+    return text[:1] != b"/" and text[0] in _STARTS if text else head.lstrip(b" \t\r\n").startswith(b"//")
 
 
 def _begins(head: bytes) -> bool:

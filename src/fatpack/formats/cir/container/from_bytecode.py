@@ -12,7 +12,7 @@ from fatpack.formats.cir.bytecode.stream import damaged
 from fatpack.formats.cir.bytecode.tables import DIALECTS, NEWEST, STRINGS, File, read_header, read_sections
 from fatpack.formats.cir.modules.contents import op_counts
 from fatpack.formats.cir.modules.roles import parse_kind
-from fatpack.formats.cir.modules.stored import Bytecode, BytecodeModule
+from fatpack.formats.cir.modules.stored import Bytecode, BytecodeModule, Launched
 from fatpack.formats.cir.rules.misplaced_bytecode import misplaced
 from fatpack.formats.cir.rules.verify import Facts, ModuleFacts, breaches
 from fatpack.formats.cir.words import (
@@ -90,7 +90,8 @@ def parse_bytecode(view: View, *, strict: bool) -> Container:
     modules = [inner for inner in node.modules if not inner.is_op]
     if walker.damage and not modules:
         raise walker.damage
-    images = tuple(_image(file, inner, known) for inner, known in zip(modules, facts.modules, strict=True))
+    launched = Launched(lambda: _launched(file, modules))
+    images = tuple(_image(file, inner, known, launched) for inner, known in zip(modules, facts.modules, strict=True))
     notes = _notes(view, file, walker, found)
     for breach in chain(breaches(facts), misplaced(file, root), _lost(file, modules, facts)):
         if strict and breach.is_fatal:
@@ -118,6 +119,14 @@ def _lost(file: File, modules: Sequence[Node], facts: Facts) -> Iterator[Breach]
             shown = host_facts(file, node) if known.kind == ROLES[0] else None
             if shown:
                 yield from check_registration(shown)
+
+
+def _launched(file: File, modules: Sequence[Node]) -> Iterator[str]:
+    """Yield the kernels that stubs launch."""
+    from fatpack.formats.cir.bytecode.functions import functions
+
+    for node in modules:
+        yield from (kernel for _, kernel in functions(file, node).launches)
 
 
 def _containers(file: File, root: Node) -> list[tuple[Node, str]]:
@@ -167,7 +176,7 @@ def _facts(file: File, node: Node) -> ModuleFacts:
     return ModuleFacts(node.start, symbol, role.kind, role.style, _string(file, attrs, BUNDLE_ID))
 
 
-def _image(file: File, node: Node, facts: ModuleFacts) -> Image:
+def _image(file: File, node: Node, facts: ModuleFacts, launched: Launched) -> Image:
     spelling = facts.id
     if spelling is not None:
         target = parse_id(spelling).target
@@ -177,7 +186,7 @@ def _image(file: File, node: Node, facts: ModuleFacts) -> Image:
     data = file.view.slice(node.start, node.end - node.start)
     attrs = {} if spelling is None else {"id": spelling}
     counts = {file.names[number]: count for number, count in node.counts.items()}
-    record = BytecodeModule(file, node, facts.name, facts.kind, op_counts(counts))
+    record = BytecodeModule(file, node, facts.name, facts.kind, op_counts(counts), launched)
     return Image(target, "cir", data, len(data), len(data), data.span(), attrs=attrs, record=record)
 
 

@@ -10,7 +10,7 @@ from fatpack.formats.cir.bundle_id import parse_id
 from fatpack.formats.cir.gpu_binary.registration import unregistered
 from fatpack.formats.cir.modules.outline import Outliner
 from fatpack.formats.cir.modules.roles import bundle_id, containers, role, triple
-from fatpack.formats.cir.modules.stored import Nested, Stored
+from fatpack.formats.cir.modules.stored import Launched, Nested, Stored
 from fatpack.formats.cir.rules.misplaced import misplaced
 from fatpack.formats.cir.rules.verify import Facts, ModuleFacts, breaches
 from fatpack.formats.cir.text.faults import Lines, damage, fault
@@ -45,7 +45,10 @@ def parse_text(view: View, *, strict: bool) -> Container:
     modules = _modules(container)
     if outline.damage and not modules:
         raise outline.damage
-    images = tuple(_image(outline, module, known) for module, known in zip(modules, facts.modules, strict=True))
+    launched = Launched(lambda: (stub.kernel for module in modules for stub in module.contents.stubs))
+    images = tuple(
+        _image(outline, module, known, launched) for module, known in zip(modules, facts.modules, strict=True)
+    )
     if strict:
         _refuse(view, outline, found, facts)
     notes = _notes(view, outline, found, facts)
@@ -68,7 +71,7 @@ def _facts(outline: Outline, container: Module, form: str) -> Facts:
     return Facts(container.start, container.is_op, form, wrong, container.first, container.stray, tuple(modules))
 
 
-def _image(outline: Outline, module: Module, facts: ModuleFacts) -> Image:
+def _image(outline: Outline, module: Module, facts: ModuleFacts, launched: Launched) -> Image:
     spelling = facts.id
     if spelling is not None:
         target = parse_id(spelling).target
@@ -77,7 +80,7 @@ def _image(outline: Outline, module: Module, facts: ModuleFacts) -> Image:
         target = Target(triple(module, outline), "", offload)
     data = module.text.slice(module.start, module.end - module.start)
     attrs = {} if spelling is None else {"id": spelling}
-    record = Nested(outline, module, facts.kind)
+    record = Nested(outline, module, facts.kind, launched)
     return Image(target, "cir", data, len(data), len(data), data.span(), attrs=attrs, record=record)
 
 

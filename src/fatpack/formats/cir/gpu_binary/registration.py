@@ -8,7 +8,7 @@ hands over. Without it the compilation succeeds, and the program launches nothin
 
 from __future__ import annotations
 
-from fatpack.formats.cir.modules.symbols import symbols
+from fatpack.formats.cir.modules.symbols import functions
 from fatpack.formats.cir.rules.verify import Breach
 from fatpack.formats.cir.text.faults import place
 from fatpack.formats.cir.words import DEVICE_BINARY
@@ -27,8 +27,8 @@ _HINT = "the program would launch nothing: compile the host once more with -foff
 
 
 class HostFacts(Record):
-    """What a host module shows: where it starts, the globals that hold a GPU binary, the symbols it defines, how many
-    stubs launch kernels, and whether an attribute names a GPU binary."""
+    """What a host module shows: where it starts, the globals that hold a GPU binary, its functions with a body, how
+    many stubs launch kernels, and whether an attribute names a GPU binary."""
 
     start: int
     held: frozenset[str]
@@ -43,7 +43,7 @@ def unregistered(module: Module) -> Iterator[Breach]:
     held = frozenset(symbol for symbol, _, _ in contents.binaries)
     if held or contents.may_register:
         yield from check_registration(
-            HostFacts(module.start, held, frozenset(symbols(module)), len(contents.stubs), _knows(module))
+            HostFacts(module.start, held, frozenset(functions(module)), len(contents.stubs), _knows(module))
         )
 
 

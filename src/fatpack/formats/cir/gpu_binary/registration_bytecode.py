@@ -6,7 +6,6 @@ from itertools import chain
 
 from fatpack.formats.cir.bytecode.functions import functions
 from fatpack.formats.cir.gpu_binary.registration import KNOWING, HostFacts, check_registration, without_binary
-from fatpack.formats.cir.words import BINARIES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +37,6 @@ def host_facts(file: File, node: Node) -> HostFacts | None:
     found = functions(file, node)
     if not found.has_all:
         return None
-    defined = frozenset(found.symbols)
+    defined = frozenset(found.defined)
     knows = any(key in node.attrs(file) for key in KNOWING)
-    return HostFacts(node.start, defined.intersection(BINARIES), defined, len(found.launches), knows)
+    return HostFacts(node.start, found.held, defined, len(found.launches), knows)

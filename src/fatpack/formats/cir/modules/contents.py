@@ -11,16 +11,16 @@ import re
 
 from fatpack.formats.cir.modules.stored import Contents, OffloadModule, Stub
 from fatpack.formats.cir.text import patterns
+from fatpack.formats.cir.text.body import region_end
 from fatpack.formats.cir.text.patterns import ALL, FUNCTION_MATTERS, FUNCTIONS, GLOBAL_MATTERS, MODULES, NOTHING
 from fatpack.formats.cir.text.strings import unescaped
-from fatpack.formats.cir.text.window import MARGIN
-from fatpack.formats.cir.words import BINARIES, OFFLOAD_MODULE
+from fatpack.formats.cir.text.window import MARGIN, Text
+from fatpack.formats.cir.words import BINARIES, GPU_MODULE, OFFLOAD_MODULE, OFFLOAD_SYMBOL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from re import Match
 
-    from fatpack.formats.cir.text.window import Text
 
 #: LIMIT: bytes before and behind the region of a function in which its symbol and conventions are looked for.
 _REACH = 1 << 16
@@ -32,7 +32,10 @@ _SYM_NAME = re.compile(rb'\bsym_name = "((?:[^"\\\n]|\\.)*)"')
 _KERNEL = re.compile(rb"cc\((?<!\wcc\()\w*kernel\)")
 _OLD_KERNEL = re.compile(rb"\bcalling_conv = [^,}\n]*kernel")
 _STUB = re.compile(rb'cu(?<!\wcu)\.kernel_name = #cir\.cu\.kernel_name<(?:"((?:[^"\\\n]|\\.)*)"|([^>"\n]*))>')
-_TARGET = re.compile(rb'\btarget = "((?:[^"\\\n]|\\.)*)"')
+_TARGET = re.compile(rb'\b(?:target|chip) = "((?:[^"\\\n]|\\.)*)"')
+#: A function of the gpu dialect, or of AMD's other representation, that is a kernel: a word behind its arguments.
+_WORD_KERNEL = re.compile(rb"(?:gpu|cir\.offload)\.func\b[^{}]*\)[^{}]*?\skernel\b")
+_UNIT_KERNEL = re.compile(rb"[{,]\s*(?:gpu\.)?kernel\s*[,}]")
 
 #: The start of a line before a function.
 _FUNCTION = re.compile(rb"\n[ \t]*+(?=[\w$.]*+(?<=func)[ \t])")
@@ -54,6 +57,7 @@ class Tracker:
         self.text = text
         self._wants_symbols = symbols
         self._symbols: list[str] = []
+        self._functions: list[str] = []
         self._kernels: list[str] = []
         self._stubs: list[Stub] = []
         self._offload_modules: list[OffloadModule] = []
@@ -87,11 +91,13 @@ class Tracker:
         match = patterns.functions(is_next=self._wants_symbols).match
         while found := match(window, start, end):
             start = found.end()
-            head, symbol = found.groups()
+            head, symbol, body = found.groups()
             if self._wants_symbols:
                 self._symbols.append(symbol.decode())
+                if body:
+                    self._functions.append(symbol.decode())
                 continue
-            if b"kernel" not in head:
+            if b"kernel" not in head or not body:
                 continue
             stub = _STUB.search(head) if b"kernel_name" in head else None
             if stub:
@@ -103,7 +109,7 @@ class Tracker:
     def child(self, name: bytes, start: int, name_end: int) -> int | None:
         """Note an operation directly in the module."""
         self.finish(start)
-        if self._wants_symbols or name == OFFLOAD_MODULE or self._may_begin(name, name_end):
+        if self._wants_symbols or name in (OFFLOAD_MODULE, GPU_MODULE) or self._may_begin(name, name_end):
             self._name, self._start, self._opened, self._closed = name, start, -1, -1
         return None
 
@@ -144,30 +150,40 @@ class Tracker:
         if not name or not (self._wants_symbols or self._may_matter(name, end)):
             return
         head_end = end if self._opened < 0 else self._opened
-        head = self._part(self._start, min(head_end - self._start, _REACH))
-        if b"//" in head:
-            head = _COMMENT.sub(rb"\1", head)
+        head = _plain(self._part(self._start, min(head_end - self._start, _REACH)))
         tail_at = self._closed if self._opened >= 0 and self._closed >= 0 else end
-        tail = self._part(tail_at, min(end - tail_at, _REACH))
+        tail = _plain(self._part(tail_at, min(end - tail_at, _REACH)))
         symbol = _symbol(head, tail)
         if symbol is None:
             return
+        has_body = self._opened >= 0
         if self._wants_symbols:
             self._symbols.append(symbol)
-        if name == OFFLOAD_MODULE:
-            target = _TARGET.search(head) or _TARGET.search(tail)
-            trimmed = self.text.trimmed(end, self._start)
-            spelled = _decoded(unescaped(target[1])) if target else ""
-            self._offload_modules.append(OffloadModule(self._start, trimmed, symbol, spelled))
+            if has_body and b"func" in name:
+                self._functions.append(symbol)
+        if name in (OFFLOAD_MODULE, GPU_MODULE):
+            if name == OFFLOAD_MODULE or symbol.startswith(OFFLOAD_SYMBOL):
+                self._offload_modules.append(self._offload_module(symbol, end, _TARGET.search(head + tail)))
         elif b"global" in name:
             if symbol in BINARIES:
                 self._binaries.append((symbol, self._start, end))
-        else:
+        elif has_body:
             stub = _STUB.search(head) or _STUB.search(tail)
             if stub:
                 self._stubs.append(Stub(symbol, _kernel(stub)))
             elif _is_kernel(head) or _is_kernel(tail):
                 self._kernels.append(symbol)
+
+    def _offload_module(self, symbol: str, end: int, target: Match[bytes] | None) -> OffloadModule:
+        named = symbol.removeprefix(OFFLOAD_SYMBOL).removeprefix("_") if symbol.startswith(OFFLOAD_SYMBOL) else ""
+        spelled = _decoded(unescaped(target[1])) if target else named
+        kernels: tuple[str, ...] = ()
+        if self._opened >= 0:
+            text = Text(self.text.view)
+            inside = Tracker(text)
+            inside.finish(region_end(text, self._opened + 1, inside))
+            kernels = inside.contents().kernels
+        return OffloadModule(self._start, self.text.trimmed(end, self._start), symbol, spelled, kernels)
 
     def _part(self, start: int, size: int) -> bytes:
         """Return a part of the text, from the window if that shows it."""
@@ -180,7 +196,7 @@ class Tracker:
         """Return whether the words of a kernel, a stub or a GPU binary stand where they would."""
         word = b"kernel" if b"func" in name else b"fatbin_str" if b"global" in name else b""
         if not word:
-            return name == OFFLOAD_MODULE
+            return name in (OFFLOAD_MODULE, GPU_MODULE)
         window, base = self.text.window, self.text.base
         start, stop = self._start - base, end - base
         if start < 0 or stop > len(window):
@@ -198,6 +214,7 @@ class Tracker:
             tuple(self._kernels),
             tuple(self._stubs),
             tuple(self._symbols),
+            tuple(self._functions),
             tuple(self._offload_modules),
             tuple(self._binaries),
             self._may_register,
@@ -220,6 +237,11 @@ def op_counts(counts: dict[bytes, int]) -> dict[str, int]:
     return dict(sorted(full.items()))
 
 
+def _plain(part: bytes) -> bytes:
+    """Return a part of the text without comments."""
+    return _COMMENT.sub(rb"\1", part) if b"//" in part else part
+
+
 def _symbol(head: bytes, tail: bytes) -> str | None:
     if head.startswith(b'"'):
         found = _SYM_NAME.search(head) or _SYM_NAME.search(tail)
@@ -232,7 +254,9 @@ def _symbol(head: bytes, tail: bytes) -> str | None:
 
 def _is_kernel(head: bytes) -> bool:
     """Return whether a part of a function gives it the calling convention of a kernel."""
-    return bool(_KERNEL.search(head) or (b"calling_conv" in head and _OLD_KERNEL.search(head)))
+    if _KERNEL.search(head) or (b"calling_conv" in head and _OLD_KERNEL.search(head)):
+        return True
+    return bool(_WORD_KERNEL.match(head) or (b"gpu.func" in head[:32] and _UNIT_KERNEL.search(head)))
 
 
 def _kernel(stub: Match[bytes]) -> str:

@@ -17,7 +17,7 @@ from fatpack.formats.cir.text.faults import fault
 from fatpack.formats.cir.text.header import Header, custom_header, generic_header, generic_trailer, location
 from fatpack.formats.cir.text.patterns import ALL, NOTHING, OPERATION
 from fatpack.formats.cir.text.window import Text
-from fatpack.formats.cir.words import CONTAINER, FORMAT, MODULE_NAMES, OFFLOAD_MODULE, PROTOTYPE
+from fatpack.formats.cir.words import CONTAINER, FORMAT, MODULE_NAMES, PROTOTYPE
 from fatpack.io import limits
 
 TYPE_CHECKING = False
@@ -243,13 +243,17 @@ class _Scope(Tracker):
             return start
         return super().functions(window, base, start, end)
 
+    def finish(self, end: int) -> None:
+        """Look at the latest operation, which may be a device module in AMD's other representation."""
+        super().finish(end)
+        if self._offload_modules:
+            self._outliner.marked()
+
     def child(self, name: bytes, start: int, name_end: int) -> int | None:
         """Take note of an operation; read it if it is a module or a container on a level that is listed."""
         if self.first is None:
             self.first = start
         is_listed = name in MODULE_NAMES or name == CONTAINER
-        if name == OFFLOAD_MODULE:
-            self._outliner.marked()
         if not is_listed and self.stray is None:
             self.stray = start
         if not is_listed or self._level >= _LEVELS:

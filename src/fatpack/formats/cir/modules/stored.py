@@ -9,7 +9,7 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from fatpack.errors import FormatError
     from fatpack.formats.cir.bytecode.operations import Node
@@ -27,26 +27,29 @@ class Stub(Record):
 
 
 class OffloadModule(Record):
-    """A device module in AMD's other representation: where it stands, its symbol and the target it names."""
+    """A device module in AMD's other representation: where it stands, its symbol, the target it names, its kernels."""
 
     start: int
     end: int
     symbol: str
     target: str
+    kernels: tuple[str, ...] = ()
 
 
 class Contents(Record):
     """What is in a module: how often each operation occurs, at any depth, and the functions that matter to offloading.
 
-    ``symbols`` are those that the module itself defines, in order; () where nobody asked for them. ``binaries`` are the
-    globals that hold a GPU binary: symbol, start and end. ``may_register`` is true where the name of the constructor
-    that registers one stands somewhere.
+    ``kernels`` and ``stubs`` have a body; a declaration is neither. ``symbols`` are those that the module itself
+    defines or declares, in order, ``functions`` those of its functions with a body; () where nobody asked for them.
+    ``binaries`` are the globals that hold a GPU binary: symbol, start and end. ``may_register`` is true where the name
+    of the constructor that registers one stands somewhere.
     """
 
     op_counts: Mapping[str, int]
     kernels: tuple[str, ...] = ()
     stubs: tuple[Stub, ...] = ()
     symbols: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
     offload_modules: tuple[OffloadModule, ...] = ()
     binaries: tuple[tuple[str, int, int], ...] = ()
     may_register: bool = False
@@ -114,22 +117,43 @@ class Stored(Record):
         return self.outline.text
 
 
+class Launched:
+    """The kernels that the stubs of a file launch, looked for when somebody asks for the first time."""
+
+    def __init__(self, find: Callable[[], Iterable[str]]) -> None:
+        self._find = find
+        self._names: frozenset[str] | None = None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The symbols of the kernels."""
+        if self._names is None:
+            self._names = frozenset(self._find())
+        return self._names
+
+
 class Nested(Record):
-    """A module of a container: its role (host, device, or whatever it says), and the file that defines its aliases."""
+    """A module of a text: its role (host, device, or whatever it says), the file that defines its aliases, and the
+    kernels that are launched there.
+    """
 
     outline: Outline
     module: Module
     role: str
+    launched: Launched
 
 
 class BytecodeModule(Record):
-    """A module in MLIR bytecode: the file with its tables, where the operation stands, its name and role."""
+    """A module in MLIR bytecode: the file with its tables, where the operation stands, its name and role, and what is
+    launched in the file.
+    """
 
     file: File
     node: Node
     name: bytes | None
     role: str
     op_counts: Mapping[str, int]
+    launched: Launched
 
 
 class Bytecode(Record):

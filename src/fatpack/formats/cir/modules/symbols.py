@@ -8,12 +8,21 @@ from fatpack.formats.cir.text.window import Text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.formats.cir.modules.stored import Module
+    from fatpack.formats.cir.modules.stored import Contents, Module
 
 
 def symbols(module: Module) -> tuple[str, ...]:
     """Return the symbols of the operations directly in a module, in order."""
+    return _contents(module).symbols
+
+
+def functions(module: Module) -> tuple[str, ...]:
+    """Return the symbols of the functions with a body directly in a module, in order."""
+    return _contents(module).functions
+
+
+def _contents(module: Module) -> Contents:
     text = Text(module.text)
     tracker = Tracker(text, symbols=True)
     tracker.finish(region_end(text, module.body[0], tracker))
-    return tracker.contents().symbols
+    return tracker.contents()

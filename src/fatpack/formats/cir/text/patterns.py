@@ -51,7 +51,7 @@ def _slash(is_certain: bool) -> bytes:
 OPENERS = re.compile(rb'\{(?:[ \t\r]*\n[^{}"/\n=]*\{)+(?=[ \t\r]*\n)')
 CLOSERS = re.compile(rb"\}(?:[ \t\r\n]*\})*")
 
-_MODULE_NAMES = rb"builtin\.module|cir\.offload\.(?:container|module)"
+_MODULE_NAMES = rb"builtin\.module|gpu\.module|cir\.offload\.(?:container|module)"
 #: A word that starts no operation at the start of a line: it goes on with the head of one.
 _HEAD_WORD = rb"(?!(?:module|func|return)\b)[A-Za-z_]\w*+(?![\w$.])"
 
@@ -172,10 +172,12 @@ def _unless(expression: bytes) -> bytes:
     return expression[:first] + b"(?!" + expression[first:].replace(b"([", b"(?:[") + b")"
 
 
-#: What follows a brace: something that only dictionaries and types hold, or a lone word.
+#: What follows a brace: something that only dictionaries and types hold, or a lone word. Of empty braces, those that
+#: end an operation are its region.
 _DICTIONARY = (
-    rb"(?:\s++|//[^\r\n]*+)*+"
-    rb'(?:(?:"[^"\\\r\n]*+"|[A-Za-z_][\w$.]*+)\s*+[=,]|"[^"\\\r\n]*+"\s*+\}|[}!#(<\[0-9-])'
+    rb"(?:(?<=attributes \{)(?=\s*+\})|(?:\s++|//[^\r\n]*+)*+"
+    rb'(?:(?:"[^"\\\r\n]*+"|[A-Za-z_][\w$.]*+)\s*+[=,]|"[^"\\\r\n]*+"\s*+\}|[!#(<\[0-9-]'
+    rb"|\}(?![ \t]*+(?:loc\(|//|[\r\n}]|\Z))))"
 )
 _LONE_WORD = rb"[ \t]*+([A-Za-z_][\w$.]*+)[ \t]*+\}"
 _BRACE = re.compile(rb"\{(?:" + _DICTIONARY + rb"()|" + _LONE_WORD + rb")")
@@ -197,7 +199,7 @@ def functions(*, is_next: bool) -> Pattern[bytes]:
 
     Plain is one whose head stands in one line, with nothing but a location behind its region, if it has one, and
     another operation or the end of the region it is in in the next line. The groups are the head from the name of the
-    operation on, and the symbol. For text in which every ``//`` is a comment.
+    operation on, the symbol, and the brace of the body, if it has one. For text in which every ``//`` is a comment.
     """
     if is_next not in _functions:
         slash = _slash(True)
@@ -216,7 +218,7 @@ def functions(*, is_next: bool) -> Pattern[bytes]:
             + rb"\n[ \t]*+([A-Za-z_][\w$.]*+(?<=func)"
             + rb'[^\n"{}@/]*+@([A-Za-z_][\w$.]*+)'
             + _any(flat, dictionary)
-            + rb")(?:\{(?<!<\{)(?!"
+            + rb")(?:(\{)(?<!<\{)(?!"
             + is_dictionary
             + b")"
             + inner

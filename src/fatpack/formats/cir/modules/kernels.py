@@ -1,0 +1,37 @@
+"""The kernels of modules, by name: functions with a body and the calling convention of a kernel, and those that a stub
+of the same file launches. Files of 2025 and hand-written ones do not always give the convention.
+"""
+
+from __future__ import annotations
+
+from fatpack.formats.cir.modules.stored import BytecodeModule
+from fatpack.formats.cir.modules.symbols import functions as functions_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.formats.cir.bytecode.functions import Functions
+    from fatpack.formats.cir.modules.stored import Nested
+
+
+def kernels(record: Nested | BytecodeModule) -> tuple[str, ...] | None:
+    """Return the kernels of a module, each once; None where they cannot be decoded."""
+    if isinstance(record, BytecodeModule):
+        from fatpack.formats.cir.bytecode.functions import functions
+
+        return bytecode_kernels(record, functions(record.file, record.node))
+    named = record.module.contents.kernels
+    missing = () if record.role == "host" else record.launched.names.difference(named)
+    if not missing:
+        return named
+    return (*named, *(name for name in functions_of(record.module) if name in missing))
+
+
+def bytecode_kernels(record: BytecodeModule, read: Functions) -> tuple[str, ...] | None:
+    """Return what :func:`kernels` does for a module in bytecode whose functions were read.
+
+    Where functions are registered operations, only their dialect could tell: that is None and not "no kernels".
+    """
+    if not read.has_all:
+        return None
+    missing = () if record.role == "host" else record.launched.names.difference(read.kernels)
+    return (*read.kernels, *(name for name in read.defined if name in missing))
