@@ -36,7 +36,7 @@ MAGICS = {
     b"\x03\x02\x23\x07\0\0\1\0": ("spirv", ""),
     b"\x07\x23\x02\x03\0\1\0\0": ("spirv", ""),
     b"ML\xefR\x0d": ("cir", ""),
-    b"module attributes {cir.offload.container} {\n}\n": ("cir", "cir-offload-container"),
+    b"module attributes {cir.offload.container} {\n}\n": ("cir", ""),
     b"// a comment\n.version 8.5\n.target sm_80\n": ("ptx", ""),
     b"; ModuleID = 'k.hip'\n": ("llvm-ir", ""),
     b'\t.amdgcn_target "amdgcn-amd-amdhsa--gfx90a"\n': ("assembly", ""),

@@ -99,7 +99,7 @@ def _may_be_mlir(head: bytes) -> bool:
     text = head.lstrip(b" \t\r\n")
     while text.startswith(b"//"):
         text = text.partition(b"\n")[2].lstrip(b" \t\r\n")
-    if not text:  # nothing but comments so far: a licence
+    if text in (b"", b"/"):  # nothing but comments so far: a licence
         return head.lstrip(b" \t\r\n").startswith(b"//")
     return text.startswith(_MLIR) and (text[:1] not in b"#!" or b"=" in text[:256])
 

@@ -29,10 +29,6 @@ _CLOSERS = {b"//": b"\n", b"/*": b"*/"}
 #: A text bundle begins with an empty line and one of the three comment tokens, by the language of its entries.
 _BUNDLE = tuple(b"\n" + token + b" " + BUNDLE + b"__START__ " for token in (b"//", b"#", b";"))
 
-#: What marks a CIR container; whether it really is one is for the format to find out. Bytecode stores the names of
-#: operations without their dialect.
-_CIR_CONTAINER = (b"offload.container", b"cir.gpu.bundle")
-
 #: What LLVM prints before anything else; the first two are left out of modules without a name.
 _LLVM_IR = (b"; ModuleID = '", b'source_filename = "', b'target datalayout = "', b'target triple = "')
 #: What LLVM prints first into assembly for AMD, before ``triple--target ID"``.
@@ -85,8 +81,8 @@ def _word(text: bytes) -> str:
 
 
 def _mlir(window: bytes, kind: str) -> Recognised:
-    container = "cir-offload-container" if any(marker in window for marker in _CIR_CONTAINER) else ""
-    return Recognised("cir", detail=f"{'CIR' if b'cir' in window else 'MLIR'} {kind}", container=container)
+    """Return what MLIR is; whether it is a container as well only the format can tell."""
+    return Recognised("cir", detail=f"{'CIR' if b'cir' in window else 'MLIR'} {kind}")
 
 
 def _skip(window: bytes) -> int:

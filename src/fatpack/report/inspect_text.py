@@ -53,6 +53,7 @@ def render(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
         facts.append("no file we know" if record["size"] else "the file is empty")
     yield f"{path}: {', '.join([*facts, size_words(record['size'])])}"
     if image:
+        yield from _module_lines(image, "  ")
         yield from _kernel_lines(image, "  ", verbose)
     if containers:
         yield from _places(containers, "  ", record["path"], verbose)
@@ -65,6 +66,14 @@ def render(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
 
         unlisted = record.get("unlisted_findings", ())
         yield from finding_lines(record["findings"], "  ", unlisted=unlisted, verbose=verbose)
+
+
+def _module_lines(image: dict[str, Any], indent: str) -> Iterator[str]:
+    """Yield a line for each module of a CIR file: its name, role, target and bundle ID, as far as it states them."""
+    for module in image.get("stored", {}).get("modules", ()):
+        name = f"@{module['name']}" if module["name"] else "without a name"
+        stated = [module["role"], module["triple"], module["arch"], module["id"]]
+        yield printable(indent + ", ".join([f"module {name}", *filter(None, stated)]))
 
 
 def _member_lines(members: Sequence[dict[str, Any]], path: str, verbose: int) -> Iterator[str]:

@@ -15,6 +15,7 @@ from fatpack.model import Finding, Span
 from fatpack.record import Record
 from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
 from fatpack.scanner import FoundImage, LateImages, host_of, looked_at, scan
+from fatpack.scanner.found import kernel_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,8 +120,10 @@ class _Inspection:
         if recognised.form in ("", "object", "archive", "empty") or recognised.container:
             return None
         # A damaged file has its finding already.
-        kernels = self._no_kernels() if self._scanned else self._kernels(self.view, recognised.form)
-        return {**_claims(recognised), **kernels}
+        is_damaged = any(item.severity == "error" for item in self._scanned.kept)
+        kernels = self._no_kernels() if is_damaged else self._kernels(self.view, recognised.form)
+        modules = _modules(self.view) if recognised.form == "cir" else {}
+        return {**_claims(recognised), **modules, **kernels}
 
     def _member_images(self, searched: set[tuple[int, ...]]) -> list[dict[str, Any]]:
         """Return what members of an archive are that hold no container, if they are device images themselves.
@@ -216,29 +219,33 @@ class _Inspection:
             "attrs": dict(image.attrs),
             "claims": {"triple": found.recognised.triple, "arch": found.recognised.arch},
             "detail": found.recognised.detail,
-            **self._kernels(view, found.recognised.form),
+            **self._kernels(view, found.recognised.form, image.record),
             "containers": inside,
         }
 
     def _no_kernels(self) -> dict[str, Any]:
         return {"kernels": [], "kernel_facts": [], "made_by": []} if self._wants_facts else {"kernels": []}
 
-    def _kernels(self, view: View, form: str) -> dict[str, Any]:
+    def _kernels(self, view: View, form: str, stored: object = None) -> dict[str, Any]:
         """Return the kernels of an image, and the facts if they are wanted; what shares its bytes is read once."""
         place = (view.source, view.start, view.end)
         if place not in self._kernels_of:
             record = self._no_kernels()
             try:
-                record["kernels"] = list(images.kernels(view, form))
+                record["kernels"] = list(kernel_names(view, form, stored))
                 if self._wants_facts:
-                    record |= self._facts(view, form)
+                    record |= self._facts(view, form, record["kernels"])
             except FormatError as error:
                 span = view.span() if error.offset is None else Span(error.offset, view.end, error.chain)
                 self.findings.add(finding("FP1104", span, error.describe(), error.hint))
             self._kernels_of[place] = record
         return self._kernels_of[place]
 
-    def _facts(self, view: View, form: str) -> dict[str, Any]:
+    def _facts(self, view: View, form: str, names: Sequence[str]) -> dict[str, Any]:
+        if form == "cir":  # a module says of its kernels only their names
+            from fatpack.images.kernel import Kernel
+
+            return {"kernel_facts": [_kernel(Kernel(name)) for name in names]}
         facts = images.facts(view, form)
         self.findings.extend(finding("FP1106", view.span(), text) for text in facts.contradictions)
         return {"kernel_facts": [_kernel(kernel) for kernel in facts.kernels], "made_by": list(facts.made_by)}
@@ -250,6 +257,18 @@ class _Inspection:
 
 def _claims(recognised: Recognised) -> dict[str, Any]:
     return {field: getattr(recognised, field) for field in ("form", "triple", "arch", "detail")}
+
+
+def _modules(view: View) -> dict[str, Any]:
+    """Return the modules of a file that is no container, with the target of the first that names one."""
+    from fatpack.formats import cir
+
+    try:
+        stored: dict[str, Any] = dict(cir.describe_alone(view))
+    except FormatError:  # the scan has the finding
+        return {}
+    first = next((module for module in stored["modules"] if module["triple"] or module["arch"]), None)
+    return {**({"triple": first["triple"], "arch": first["arch"]} if first else {}), "stored": stored}
 
 
 def _kernel(kernel: Kernel) -> dict[str, Any]:

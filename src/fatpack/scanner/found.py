@@ -123,10 +123,31 @@ class FoundImage(Record):
 
         Reads the tables of the whole image. Raises FormatError when they are damaged.
         """
-        return images.kernel_facts(self.data, self.form)
+        if self.form != "cir":
+            return images.kernel_facts(self.data, self.form)
+        from fatpack.images.kernel import Kernel
+
+        return tuple(map(Kernel, self.kernel_names))
+
+    @property
+    def kernel_names(self) -> tuple[str, ...]:
+        """The names of the kernels; reads no more than that needs."""
+        return kernel_names(self.data, self.form, self.as_stored.record)
 
 
 _put_as_stored, _put_recognised, _put_inside = FoundImage._setters
+
+
+def kernel_names(view: View, form: str, record: object = None) -> tuple[str, ...]:
+    """Return the names of the kernels in an image of a form, with the ``record`` of the container it was read from.
+
+    () for forms that show none. Raises FormatError when what names them is damaged.
+    """
+    if form != "cir":
+        return images.kernels(view, form)
+    from fatpack.formats import cir
+
+    return cir.kernels(view, record)
 
 
 class LateImages:

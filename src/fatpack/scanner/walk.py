@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack import formats, hosts, images, magics
+from fatpack import formats, hosts, images
 from fatpack.errors import FormatError, HostError, Unsupported
 from fatpack.findings import finding
 from fatpack.model import Finding
@@ -146,22 +146,19 @@ def _raw(view: View, member: str | None, depth: int, deep: bool) -> Iterator[Fou
 
 #: What a host module of ClangIR holds somewhere if a finished GPU binary is in it, before and after lowering.
 _BINARY_MARKS = (b"cir.cu.device_binary", b"_fatbin_str")
-#: What tells that it needs one, or registers it.
-_LAUNCH_MARKS = (b"cu.kernel_name", b"_module_ctor")
-#: What begins like this is a module and nothing else, so that damage in it is worth telling.
-_MODULES = (magics.MLIR_BYTECODE, b"module", b"builtin.module")
 
 
 def in_module(view: View, member: str | None, depth: int, *, is_file: bool = False) -> Iterator[Found | Finding]:
     """Yield the containers that an MLIR module holds as strings, if the bytes are one.
 
-    Of a file that is nothing else, findings say too whether it is damaged, and registers what it launches.
+    Of a file that is nothing else, findings say too whether it is damaged, and whether it registers what it launches.
     """
     if images.recognise(view).form != "cir":
         return
-    is_certain = is_file and view.head(0, 64).lstrip().startswith(_MODULES)
-    marks = _BINARY_MARKS + _LAUNCH_MARKS if is_file else _BINARY_MARKS
-    if not is_certain and all(view.find(mark) < 0 for mark in marks):
+    if not is_file and depth > 0 and formats.sniff_text(view):
+        yield from file(view, member, depth - 1)
+        return
+    if not is_file and all(view.find(mark) < 0 for mark in _BINARY_MARKS):
         return
     from fatpack.formats.cir.gpu_binary.find import binaries_in
 

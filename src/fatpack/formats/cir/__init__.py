@@ -45,9 +45,11 @@ __all__ = [
     "Stored",
     "combine",
     "describe",
+    "describe_alone",
     "detect",
     "extent",
     "fits",
+    "kernels",
     "labels",
     "parse",
     "parse_id",
@@ -131,3 +133,20 @@ def describe(container: Container) -> Mapping[str, object]:
     from fatpack.formats.cir.container.describe import facts
 
     return facts(container)
+
+
+def describe_alone(view: View) -> Mapping[str, object]:
+    """Return the same for the modules of a file that is no container. Raises FormatError for damaged bytecode."""
+    from fatpack.formats.cir.container.describe import facts_alone
+
+    return facts_alone(view)
+
+
+def kernels(view: View, record: object = None) -> tuple[str, ...]:
+    """Return the names of the kernels of an image, or of a file, in order; () where they cannot be decoded.
+
+    ``record`` is the image's, if a container was read. Raises FormatError for damaged bytecode.
+    """
+    from fatpack.formats.cir.container.describe import kernel_names
+
+    return kernel_names(view, record)

@@ -27,6 +27,7 @@ CONTAINER = b"cir.offload.container"
 KIND = b"cir.offload.kind"
 BUNDLE_ID = b"cir.offload.bundle_id"
 TRIPLE = b"cir.triple"
+LANGUAGE_OPTIONS = b"cir.lowering_lang_options"
 RECORD_LAYOUTS = b"cir.record_layouts"
 
 #: The first prototype's marker, what came with it, and its kinds.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fatpack import images
 from fatpack.errors import FormatError, Unsupported, UsageError, shortened
 from fatpack.model import Finding
 from fatpack.ops.choose.select import Selector, positions, select
@@ -109,7 +108,7 @@ def _values(key: str, rows: Iterable[tuple[str, FoundImage]]) -> Iterator[str]:
 
 def _kernels(image: FoundImage) -> Iterator[str]:
     try:
-        yield from images.kernels(image.data, image.form)
+        yield from image.kernel_names
     except (FormatError, Unsupported):
         return
 

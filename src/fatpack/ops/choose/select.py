@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fatpack import images
 from fatpack.errors import FormatError, Unsupported, shortened
 from fatpack.record import Record
 from fatpack.scanner import Found
@@ -85,7 +84,7 @@ class Selector(Record):
 
         pattern = KernelPattern(self.kernel or "")
         try:
-            names = images.kernels(found.data, found.form)
+            names = found.kernel_names
         except (FormatError, Unsupported):  # a damaged symbol table: `inspect` reports it
             return False
         return pattern.finds(names)

@@ -8,6 +8,7 @@ from tests.builders.cir import HOST, SM_80, parsed
 from fatpack.errors import FormatError
 from fatpack.formats import cir
 from fatpack.formats.cir.container.from_text import MOST_FINDINGS
+from fatpack.formats.cir.modules.facts import ModuleFacts
 from fatpack.formats.cir.rules import verify
 from fatpack.io.sources.memory import BytesSource
 from fatpack.scanner import Found, scan
@@ -227,6 +228,7 @@ def test_the_facts_of_a_container() -> None:
 
 def test_every_style_of_kind_has_a_form_that_takes_it() -> None:
     for form, style in (("attribute", "enum"), ("attribute-draft", "draft"), ("op", "draft"), ("op-string", "string")):
-        modules = tuple(verify.ModuleFacts(at, None, kind, style, None) for at, kind in ((1, "host"), (2, "device")))
+        roles = ((1, "host"), (2, "device"))
+        modules = tuple(ModuleFacts(at, None, kind, style, None, "", {}) for at, kind in roles)
         facts = verify.Facts(0, form.startswith("op"), form, None, 1, None, modules)
         assert [breach.code for breach in verify.breaches(facts)] == ["FP1503"]

@@ -118,6 +118,7 @@ class Part:
             end = text.trimmed(end, start)
             if end > start:
                 yield from rewritten(view, start, end, self.renames)
+                yield view.read(end, 1).strip(b" \t\n\0}")  # of lines that end in CR LF the CR stays
             return
         for start, end in self.spans:
             yield b"\n"

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from fatpack.errors import FormatError, UsageError
+from fatpack.formats.cir.modules.alone import modules_alone
+from fatpack.formats.cir.modules.facts import target_of
 from fatpack.formats.cir.modules.kernels import bytecode_kernels, kernels
 from fatpack.formats.cir.modules.stored import BytecodeModule, Nested, OffloadModule, Stored
 from fatpack.formats.cir.text.strings import escaped
-from fatpack.formats.cir.words import DEVICE_BINARY, TRIPLE
+from fatpack.formats.cir.words import DEVICE_BINARY, LANGUAGE_OPTIONS, TRIPLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fatpack.formats.cir.modules.stored import Module
+    from fatpack.io.source import View
     from fatpack.model import Container
 
 #: Attributes of modules that tell how they were made.
@@ -20,7 +23,7 @@ _SHOWN = (
     TRIPLE,
     b"cir.lang",
     b"cir.opt_info",
-    b"cir.lowering_lang_options",
+    LANGUAGE_OPTIONS,
     b"cir.fp_contract_mode",
     b"cir.sdk_version",
     b"cir.cu.binary_handle",
@@ -37,13 +40,32 @@ def facts(container: Container) -> Mapping[str, object]:
     return found
 
 
+def facts_alone(view: View) -> Mapping[str, object]:
+    """Return the facts of the modules at file level, each with its bundle ID and its target."""
+    modules = []
+    for record, stated in modules_alone(view):
+        target = target_of(stated)
+        claims = {"id": stated.id, "offload": target.offload, "triple": target.triple, "arch": target.arch}
+        modules.append({**_module(record), **claims})
+    return {"modules": modules}
+
+
+def kernel_names(view: View, record: object) -> tuple[str, ...]:
+    """Return the kernels of an image, whose ``record`` it is if it was read from a container, else those of a file."""
+    if isinstance(record, OffloadModule):
+        return record.kernels
+    if isinstance(record, (Nested, BytecodeModule)):
+        return kernels(record) or ()
+    return tuple(name for module, _ in modules_alone(view) for name in kernels(module) or ())
+
+
 def _module(record: object) -> dict[str, object]:
     if isinstance(record, Nested):
         return _text_module(record)
     if isinstance(record, BytecodeModule):
         return _bytecode_module(record)
     if isinstance(record, OffloadModule):
-        return {"name": record.symbol, "role": "device", "target": record.target}
+        return {"name": record.symbol, "role": "device", "target": record.target, "kernels": list(record.kernels)}
     raise UsageError("a module of this container was not read from a file", hint="write it, and parse what was written")
 
 

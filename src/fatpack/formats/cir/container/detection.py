@@ -21,7 +21,10 @@ _WORDS = (CONTAINER, PROTOTYPE, OFFLOAD_MODULE, OFFLOAD_SYMBOL.encode())
 _DEFINITION = re.compile(rb"[#!][\w$.-]+[ \t]*=(?!=)|\{-#")
 
 #: What textual MLIR can start with, behind blanks and comments.
-_STARTS = frozenset(b'#!"{%/') | frozenset(range(65, 91)) | frozenset(range(97, 123)) | {95}
+_STARTS = frozenset(b'#!"{%') | frozenset(range(65, 91)) | frozenset(range(97, 123)) | {95}
+
+
+_COMMENTS = re.compile(rb"(?:[ \t\r\n]++|//[^\r\n]*+)*+")
 
 
 class _Marked(Exception):
@@ -68,7 +71,9 @@ def _may_be_mlir(head: bytes) -> bool:
     if b"\0" in head[:256]:
         return False
     text = _behind_comments(head)
-    return text[:1] != b"/" and text[0] in _STARTS if text else head.lstrip(b" \t\r\n").startswith(b"//")
+    if text in (b"", b"/"):  # nothing but comments so far
+        return head.lstrip(b" \t\r\n\0").startswith(b"//")
+    return text[0] in _STARTS
 
 
 def _begins(head: bytes) -> bool:
@@ -77,7 +82,5 @@ def _begins(head: bytes) -> bool:
 
 
 def _behind_comments(head: bytes) -> bytes:
-    text = head.lstrip(b" \t\r\n")
-    while text.startswith(b"//"):
-        text = text.partition(b"\n")[2].lstrip(b" \t\r\n")
-    return text
+    found = _COMMENTS.match(head)
+    return head[found.end() :] if found else head

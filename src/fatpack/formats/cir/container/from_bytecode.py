@@ -6,33 +6,31 @@ from itertools import chain
 
 from fatpack.errors import FormatError
 from fatpack.findings import finding
-from fatpack.formats.cir.bundle_id import parse_id
 from fatpack.formats.cir.bytecode.operations import Node, Walker
 from fatpack.formats.cir.bytecode.stream import damaged
 from fatpack.formats.cir.bytecode.tables import DIALECTS, NEWEST, STRINGS, File, read_header, read_sections
-from fatpack.formats.cir.modules.contents import op_counts
-from fatpack.formats.cir.modules.roles import parse_kind
-from fatpack.formats.cir.modules.stored import Bytecode, BytecodeModule, Launched
+from fatpack.formats.cir.modules.alone import bytecode_module
+from fatpack.formats.cir.modules.facts import bytecode_facts, target_of
+from fatpack.formats.cir.modules.kernels import launched_in
+from fatpack.formats.cir.modules.stored import Bytecode
 from fatpack.formats.cir.rules.misplaced_bytecode import misplaced
-from fatpack.formats.cir.rules.verify import Facts, ModuleFacts, breaches
+from fatpack.formats.cir.rules.verify import Facts, breaches
 from fatpack.formats.cir.words import (
-    BUNDLE_ID,
     CONTAINER,
     CURRENT,
     FORMAT,
-    KIND,
     PROTOTYPE,
-    PROTOTYPE_KIND,
     ROLES,
-    TRIPLE,
 )
 from fatpack.io import limits
-from fatpack.model import Container, Image, Target
+from fatpack.model import Container, Image
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from fatpack.formats.cir.modules.facts import ModuleFacts
+    from fatpack.formats.cir.modules.stored import Launched
     from fatpack.formats.cir.rules.verify import Breach
     from fatpack.io.source import View
     from fatpack.model import Finding
@@ -85,12 +83,12 @@ def parse_bytecode(view: View, *, strict: bool) -> Container:
         _wrong_marker(file, node),
         node.first,
         node.stray,
-        tuple(_facts(file, inner) for inner in node.modules if not inner.is_op),
+        tuple(bytecode_facts(file, inner) for inner in node.modules if not inner.is_op),
     )
     modules = [inner for inner in node.modules if not inner.is_op]
     if walker.damage and not modules:
         raise walker.damage
-    launched = Launched(lambda: _launched(file, modules))
+    launched = launched_in(file, modules)
     images = tuple(_image(file, inner, known, launched) for inner, known in zip(modules, facts.modules, strict=True))
     notes = _notes(view, file, walker, found)
     for breach in chain(breaches(facts), misplaced(file, root), _lost(file, modules, facts)):
@@ -121,14 +119,6 @@ def _lost(file: File, modules: Sequence[Node], facts: Facts) -> Iterator[Breach]
                 yield from check_registration(shown)
 
 
-def _launched(file: File, modules: Sequence[Node]) -> Iterator[str]:
-    """Yield the kernels that stubs launch."""
-    from fatpack.formats.cir.bytecode.functions import functions
-
-    for node in modules:
-        yield from (kernel for _, kernel in functions(file, node).launches)
-
-
 def _containers(file: File, root: Node) -> list[tuple[Node, str]]:
     """Return the containers: the file's module, or what lies directly in it."""
     found = []
@@ -143,7 +133,7 @@ def _containers(file: File, root: Node) -> list[tuple[Node, str]]:
 
 
 def _form(file: File, node: Node) -> str:
-    styles = {_facts(file, inner).style for inner in node.modules if not inner.is_op}
+    styles = {bytecode_facts(file, inner).style for inner in node.modules if not inner.is_op}
     if node.is_op:
         return "op" if styles & {"draft", "enum"} else "op-string"
     attrs = node.attrs(file)
@@ -157,37 +147,11 @@ def _wrong_marker(file: File, node: Node) -> int | None:
     return None if number is None or file.attribute(number).is_unit() else node.start
 
 
-def _string(file: File, attrs: dict[bytes, int], key: bytes) -> str | None:
-    value = file.attribute(attrs[key]).string() if key in attrs else None
-    return None if value is None else value.decode("utf-8", "surrogateescape")
-
-
-def _facts(file: File, node: Node) -> ModuleFacts:
-    attrs = node.attrs(file)
-    key = KIND if KIND in attrs else PROTOTYPE_KIND if PROTOTYPE_KIND in attrs else None
-    symbol = node.symbol(file)
-    if key is not None:
-        attribute = file.attribute(attrs[key])
-        text, plain = attribute.text(), attribute.string()
-        role = parse_kind(text if text is not None else b'"%s"' % plain if plain is not None else b"")
-    else:
-        spelled = (symbol or b"").decode("utf-8", "backslashreplace")
-        role = parse_kind(None, spelled)
-    return ModuleFacts(node.start, symbol, role.kind, role.style, _string(file, attrs, BUNDLE_ID))
-
-
 def _image(file: File, node: Node, facts: ModuleFacts, launched: Launched) -> Image:
-    spelling = facts.id
-    if spelling is not None:
-        target = parse_id(spelling).target
-    else:
-        triple = _string(file, node.attrs(file), TRIPLE) or ""
-        target = Target(triple, "", "host" if facts.kind == ROLES[0] else "none")
     data = file.view.slice(node.start, node.end - node.start)
-    attrs = {} if spelling is None else {"id": spelling}
-    counts = {file.names[number]: count for number, count in node.counts.items()}
-    record = BytecodeModule(file, node, facts.name, facts.kind, op_counts(counts), launched)
-    return Image(target, "cir", data, len(data), len(data), data.span(), attrs=attrs, record=record)
+    attrs = {} if facts.id is None else {"id": facts.id}
+    record = bytecode_module(file, node, facts, launched)
+    return Image(target_of(facts), "cir", data, len(data), len(data), data.span(), attrs=attrs, record=record)
 
 
 def _notes(view: View, file: File, walker: Walker, found: list[tuple[Node, str]]) -> list[Finding]:

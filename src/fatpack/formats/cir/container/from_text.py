@@ -6,13 +6,14 @@ from itertools import chain, islice
 
 from fatpack.errors import BadValue
 from fatpack.findings import finding
-from fatpack.formats.cir.bundle_id import parse_id
 from fatpack.formats.cir.gpu_binary.registration import unregistered
+from fatpack.formats.cir.modules.facts import module_facts, target_of
+from fatpack.formats.cir.modules.kernels import launched_by
 from fatpack.formats.cir.modules.outline import Outliner
-from fatpack.formats.cir.modules.roles import bundle_id, containers, role, triple
-from fatpack.formats.cir.modules.stored import Launched, Nested, Stored
+from fatpack.formats.cir.modules.roles import containers
+from fatpack.formats.cir.modules.stored import Nested, Stored
 from fatpack.formats.cir.rules.misplaced import misplaced
-from fatpack.formats.cir.rules.verify import Facts, ModuleFacts, breaches
+from fatpack.formats.cir.rules.verify import Facts, breaches
 from fatpack.formats.cir.text.faults import Lines, damage, fault
 from fatpack.formats.cir.words import CONTAINER, CURRENT, FORMAT
 from fatpack.model import Container, Image, Target
@@ -21,7 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.formats.cir.modules.stored import Module, Outline
+    from fatpack.formats.cir.modules.facts import ModuleFacts
+    from fatpack.formats.cir.modules.stored import Launched, Module, Outline
     from fatpack.io.source import View
     from fatpack.model import Finding
 
@@ -45,7 +47,7 @@ def parse_text(view: View, *, strict: bool) -> Container:
     modules = _modules(container)
     if outline.damage and not modules:
         raise outline.damage
-    launched = Launched(lambda: (stub.kernel for module in modules for stub in module.contents.stubs))
+    launched = launched_by(modules)
     images = tuple(
         _image(outline, module, known, launched) for module, known in zip(modules, facts.modules, strict=True)
     )
@@ -64,35 +66,15 @@ def _modules(container: Module) -> list[Module]:
 def _facts(outline: Outline, container: Module, form: str) -> Facts:
     marker = container.attr(CONTAINER)
     wrong = marker.key[0] if marker and marker.value is not None else None
-    modules = []
-    for module in _modules(container):
-        found = role(module, outline)
-        modules.append(ModuleFacts(module.start, module.name, found.kind, found.style, bundle_id(module, outline)))
-    return Facts(container.start, container.is_op, form, wrong, container.first, container.stray, tuple(modules))
+    modules = tuple(module_facts(module, outline) for module in _modules(container))
+    return Facts(container.start, container.is_op, form, wrong, container.first, container.stray, modules)
 
 
 def _image(outline: Outline, module: Module, facts: ModuleFacts, launched: Launched) -> Image:
-    spelling = facts.id
-    if spelling is not None:
-        target = parse_id(spelling).target
-    else:
-        offload = "host" if facts.kind == "host" else _offload(module)
-        target = Target(triple(module, outline), "", offload)
     data = module.text.slice(module.start, module.end - module.start)
-    attrs = {} if spelling is None else {"id": spelling}
+    attrs = {} if facts.id is None else {"id": facts.id}
     record = Nested(outline, module, facts.kind, launched)
-    return Image(target, "cir", data, len(data), len(data), data.span(), attrs=attrs, record=record)
-
-
-def _offload(module: Module) -> str:
-    """Return the programming model of a device module without a bundle ID, by the language options it was made with."""
-    options = module.attr(b"cir.lowering_lang_options")
-    if options and options.value:
-        text = module.text.read(options.value[0], min(options.value[1] - options.value[0], 4096))
-        for name in ("cuda", "hip", "openmp"):
-            if b" %s = true" % name.encode() in text or b"<%s = true" % name.encode() in text:
-                return name
-    return "none"
+    return Image(target_of(facts), "cir", data, len(data), len(data), data.span(), attrs=attrs, record=record)
 
 
 def _without_container(view: View, outline: Outline) -> Container:

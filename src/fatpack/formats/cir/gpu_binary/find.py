@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fatpack.findings import finding
 from fatpack.formats.cir.bytecode.stream import is_bytecode
+from fatpack.formats.cir.text.window import BLANKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def binaries_in(view: View) -> Iterator[DeviceBinary | Finding]:
-    """Yield the GPU binaries in a file, damage, and what is wrong with their registration.
+    """Yield the GPU binaries in a file, damage if it is MLIR, and what is wrong with their registration.
 
     Raises FormatError for a binary that is none, and for damaged bytecode.
     """
@@ -30,10 +31,16 @@ def _in_text(view: View) -> Iterator[DeviceBinary | Finding]:
 
     outline = Outliner(view).outline()
     yield from device_binaries(outline)
-    if outline.damage:
+    if outline.damage and (outline.modules or _is_certain(view)):
         yield damage(view, outline.damage)
     for breach in check_file(outline):
         yield finding(breach.code, view.span(breach.at, 0), breach.text, breach.hint)
+
+
+def _is_certain(view: View) -> bool:
+    """Return whether a text without a whole module is MLIR all the same, so that damage in it is worth a finding."""
+    head = view.head(0, 1 << 16)
+    return head.lstrip(BLANKS).startswith((b"module", b"builtin.module")) or b"!cir." in head
 
 
 def _in_bytecode(view: View) -> Iterator[DeviceBinary | Finding]:

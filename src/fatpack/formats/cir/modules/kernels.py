@@ -4,13 +4,34 @@ of the same file launches. Files of 2025 and hand-written ones do not always giv
 
 from __future__ import annotations
 
-from fatpack.formats.cir.modules.stored import BytecodeModule
+from fatpack.formats.cir.modules.stored import BytecodeModule, Launched
 from fatpack.formats.cir.modules.symbols import functions as functions_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from fatpack.formats.cir.bytecode.functions import Functions
-    from fatpack.formats.cir.modules.stored import Nested
+    from fatpack.formats.cir.bytecode.operations import Node
+    from fatpack.formats.cir.bytecode.tables import File
+    from fatpack.formats.cir.modules.stored import Module, Nested
+
+
+def launched_by(modules: Sequence[Module]) -> Launched:
+    """Return the kernels that modules of a text launch."""
+    return Launched(lambda: (stub.kernel for module in modules for stub in module.contents.stubs))
+
+
+def launched_in(file: File, nodes: Sequence[Node]) -> Launched:
+    """Return the kernels that modules in bytecode launch."""
+
+    def find() -> Iterator[str]:
+        from fatpack.formats.cir.bytecode.functions import functions
+
+        for node in nodes:
+            yield from (kernel for _, kernel in functions(file, node).launches)
+
+    return Launched(find)
 
 
 def kernels(record: Nested | BytecodeModule) -> tuple[str, ...] | None:

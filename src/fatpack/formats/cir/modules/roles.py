@@ -8,7 +8,7 @@ from fatpack.formats.cir.text.definitions import definitions
 from fatpack.formats.cir.text.header import LONGEST, read
 from fatpack.formats.cir.text.strings import unescaped
 from fatpack.formats.cir.text.window import SIGIL_ID, Text
-from fatpack.formats.cir.words import BUNDLE_ID, CONTAINER, KIND, PROTOTYPE, PROTOTYPE_KIND, ROLES, TRIPLE
+from fatpack.formats.cir.words import CONTAINER, KIND, PROTOTYPE, PROTOTYPE_KIND, ROLES
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -79,16 +79,6 @@ def string(module: Module, name: bytes, outline: Outline | None = None) -> str |
     if len(value) < 2 or len(value) == LONGEST or not value.startswith(b'"') or not value.endswith(b'"'):
         return None
     return unescaped(value[1:-1]).decode("utf-8", "surrogateescape")
-
-
-def bundle_id(module: Module, outline: Outline | None = None) -> str | None:
-    """Return the stored bundle ID of a module."""
-    return string(module, BUNDLE_ID, outline)
-
-
-def triple(module: Module, outline: Outline | None = None) -> str:
-    """Return the triple that a module names, "" if it names none."""
-    return string(module, TRIPLE, outline) or ""
 
 
 def resolved(module: Module, span: tuple[int, int] | None, outline: Outline | None) -> bytes:

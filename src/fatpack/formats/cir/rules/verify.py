@@ -15,18 +15,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from fatpack.formats.cir.modules.facts import ModuleFacts
+
 #: Codes of what makes a container unusable; the others are worth knowing.
 _FATAL = frozenset(("FP1502", "FP1504", "FP1506", "FP1515"))
-
-
-class ModuleFacts(Record):
-    """What the rules ask about a nested module: its role as spelled, and in which style (see ``locate``)."""
-
-    start: int
-    name: bytes | None
-    kind: str
-    style: str
-    id: str | None
 
 
 class Facts(Record):

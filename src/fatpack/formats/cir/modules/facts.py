@@ -1,0 +1,81 @@
+"""What modules state of themselves in their attributes, the same of text and of bytecode."""
+
+from __future__ import annotations
+
+import re
+
+from fatpack.formats.cir.bundle_id import parse_id
+from fatpack.formats.cir.modules.roles import parse_kind, resolved, role, string
+from fatpack.formats.cir.words import BUNDLE_ID, KIND, LANGUAGE_OPTIONS, PROTOTYPE_KIND, ROLES, TRIPLE
+from fatpack.model import Target
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fatpack.formats.cir.bytecode.operations import Node
+    from fatpack.formats.cir.bytecode.tables import File
+    from fatpack.formats.cir.modules.stored import Module, Outline
+
+_FLAG = re.compile(rb"\b(\w+) = (true|false)\b")
+
+
+class ModuleFacts(Record):
+    """A module: where it starts, its name, its role as spelled and in which style (see ``roles``), its bundle ID and
+    triple, and the flags of the language options that it was compiled with.
+    """
+
+    start: int
+    name: bytes | None
+    kind: str
+    style: str
+    id: str | None
+    triple: str
+    options: Mapping[str, bool]
+
+    @property
+    def model(self) -> str:
+        """The programming model that the language options name; "none" for none."""
+        return next((name for name in ("hip", "cuda", "openmp") if self.options.get(name)), "none")
+
+
+def module_facts(module: Module, outline: Outline) -> ModuleFacts:
+    """Return what a module of a text states of itself."""
+    found = role(module, outline)
+    attr = module.attr(LANGUAGE_OPTIONS)
+    options = resolved(module, attr.value, outline) if attr else b""
+    id, triple = string(module, BUNDLE_ID, outline), string(module, TRIPLE, outline)
+    return ModuleFacts(module.start, module.name, found.kind, found.style, id, triple or "", _flags(options))
+
+
+def bytecode_facts(file: File, node: Node) -> ModuleFacts:
+    """Return what a module in bytecode states of itself. Raises BadValue for damage."""
+    attrs = node.attrs(file)
+    key = KIND if KIND in attrs else PROTOTYPE_KIND if PROTOTYPE_KIND in attrs else None
+    symbol = node.symbol(file)
+    if key is not None:
+        attribute = file.attribute(attrs[key])
+        text, plain = attribute.text(), attribute.string()
+        found = parse_kind(text if text is not None else b'"%s"' % plain if plain is not None else b"")
+    else:
+        found = parse_kind(None, (symbol or b"").decode("utf-8", "backslashreplace"))
+    options = file.attribute(attrs[LANGUAGE_OPTIONS]).text() if LANGUAGE_OPTIONS in attrs else None
+    id, triple = _string(file, attrs, BUNDLE_ID), _string(file, attrs, TRIPLE)
+    return ModuleFacts(node.start, symbol, found.kind, found.style, id, triple or "", _flags(options or b""))
+
+
+def target_of(facts: ModuleFacts) -> Target:
+    """Return what a module was made for: its bundle ID says, else its triple and its language options."""
+    if facts.id is not None:
+        return parse_id(facts.id).target
+    return Target(facts.triple, "", "host" if facts.kind == ROLES[0] else facts.model)
+
+
+def _string(file: File, attrs: Mapping[bytes, int], key: bytes) -> str | None:
+    value = file.attribute(attrs[key]).string() if key in attrs else None
+    return None if value is None else value.decode("utf-8", "surrogateescape")
+
+
+def _flags(options: bytes) -> dict[str, bool]:
+    return {name.decode(): value == b"true" for name, value in _FLAG.findall(options)}
