@@ -79,15 +79,28 @@ EXIT_CODES = [
 ]
 
 
+COMPLETION = [
+    ["bash", '`eval "$(_FATPACK_COMPLETE=bash_source fatpack)"`'],
+    ["zsh", '`eval "$(_FATPACK_COMPLETE=zsh_source fatpack)"`'],
+    ["fish", "`_FATPACK_COMPLETE=fish_source fatpack \\| source`"],
+]
+
+
 def cli_page() -> str:
     """Return the command reference, from each command's own help."""
     lines = ["# Command line", "", GENERATED]
-    lines += ["Data goes to stdout and talk to stderr; `-` is stdin or stdout; `@FILE` holds more arguments.", ""]
+    lines += ["Results go to stdout, messages to stderr. `-` is stdin or stdout; `@FILE` holds more arguments.", ""]
     lines += ["## Exit codes", "", *table(["code", "meaning"], EXIT_CODES)]
     lines += [
         "`fatpack tool NAME` keeps the exit codes and messages of the tool it stands in for ([tools.md](tools.md)).",
         "",
     ]
+    lines += [
+        "## Completion",
+        "",
+        "Commands, options, file names and targets complete on TAB. Add one line to your shell's",
+    ]
+    lines += ["start-up file:", "", *table(["shell", "line"], COMPLETION)]
     context = click.Context(group, info_name="fatpack", max_content_width=100, terminal_width=100)
     for name in COMMANDS:
         command = group.get_command(context, name)

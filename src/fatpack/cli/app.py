@@ -15,16 +15,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: command → (module, one line for the overview)
+#: command, which is a module of ``fatpack.cli.commands`` → one line for the overview
 COMMANDS = {
     "pack": "Pack device images into a container, or straight into a host object.",
-    "extract": "Get images back out of anything, and print what was written.",
+    "extract": "Extract device images from any supported file.",
     "inspect": "Show hosts, containers, images and kernels, with sizes, offsets and findings.",
-    "convert": "Convert between container formats, with nothing lost.",
+    "convert": "Convert between container formats without losing anything.",
     "embed": "Put a finished container into a copy of an object.",
-    "remove": "Take device code, or the selected images, out of an object, archive or container.",
-    "replace": "Exchange the device code of an object.",
-    "targets": "Explain a triple, architecture or device name, or list what is known.",
+    "remove": "Remove device code, or the selected images, from an object, archive or container.",
+    "replace": "Replace the device code of an object.",
+    "targets": "Explain a triple, architecture or device name, or list all names.",
+    "tool": "Behave as another tool; without a name, list them.",
 }
 
 
@@ -52,19 +53,18 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the overview from the table, without importing any command."""
         with formatter.section("Commands"):
-            rows = [*COMMANDS.items(), ("tool", "Behave as another tool: `fatpack tool` lists them.")]
-            formatter.write_dl(rows)
+            formatter.write_dl(list(COMMANDS.items()))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, or say which ones come near."""
         name = args[0] if args else ""
-        if name and name not in COMMANDS and not name.startswith("-"):
+        if name and name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
             from difflib import get_close_matches
 
             near = get_close_matches(name, COMMANDS, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(COMMANDS)}, tool"
+            hint = f"did you mean {near[0]}?" if near else f"commands are {', '.join(COMMANDS)}"
             ctx.fail(f"no command {name!r}; {hint}")
         return super().resolve_command(ctx, args)
 
@@ -85,7 +85,7 @@ class PastClick(Exception):
 def group() -> None:
     """Pack, inspect, extract and edit the files in which GPU device code travels.
 
-    Data goes to stdout and talk to stderr; "-" is stdin or stdout; "@FILE" is a file with more arguments. Exit codes:
+    Results go to stdout, messages to stderr. "-" is stdin or stdout; "@FILE" is a file with more arguments. Exit codes:
     0 fine, 1 findings or nothing matched, 2 usage, 3 malformed input, 4 unsupported, 5 input/output error.
     """
 

@@ -6,6 +6,7 @@ import os
 
 import click
 
+from fatpack.cli.completion import FILE
 from fatpack.cli.options import Meter, check_name, force_option, say, tell_abandoned
 from fatpack.errors import UsageError
 from fatpack.io.sink import write_pieces
@@ -37,7 +38,7 @@ class Destination(Record):
 def output_options(command: Command) -> Command:
     """Add -o, --in-place, --break-links and --force."""
     options = (
-        click.option("-o", "--output", metavar="FILE", help='Where to write the edited object; "-" is stdout.'),
+        click.option("-o", "--output", type=FILE, help='Where to write the edited object; "-" is stdout.'),
         click.option("--in-place", is_flag=True, help="Change HOST itself, after the result was verified."),
         click.option(
             "--break-links",

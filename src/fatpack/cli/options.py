@@ -7,6 +7,7 @@ import time
 
 import click
 
+from fatpack.cli.completion import FORM, OFFLOAD, TARGET
 from fatpack.errors import UsageError
 from fatpack.ops.choose.select import Selector
 from fatpack.report.text import count, printable, size_words
@@ -36,6 +37,7 @@ def selector_options(command: Command) -> Command:
             "--arch",
             multiple=True,
             callback=_separated,
+            type=TARGET,
             metavar="PATTERN,…",
             help="Architecture: sm_90, sm_80,sm_90, 'sm_9*', or '!sm_90' for any other. Repeatable, as the next three.",
         ),
@@ -44,6 +46,7 @@ def selector_options(command: Command) -> Command:
             "--offload",
             multiple=True,
             callback=_separated,
+            type=OFFLOAD,
             metavar="PATTERN,…",
             help="Offload model: cuda, hip, openmp, sycl.",
         ),
@@ -51,6 +54,7 @@ def selector_options(command: Command) -> Command:
             "--form",
             multiple=True,
             callback=_separated,
+            type=FORM,
             metavar="PATTERN,…",
             help="What the image is: cubin, ptx, bitcode, …",
         ),

@@ -6,6 +6,7 @@ import os
 
 import click
 
+from fatpack.cli.completion import FILE
 from fatpack.cli.options import (
     Meter,
     check_name,
@@ -39,13 +40,13 @@ _SHOWN = 20
 
 
 @click.command()
-@click.argument("file")
+@click.argument("file", type=FILE)
 @selector_options
 @packing_options
 @click.option(
     "-o",
     "--output",
-    metavar="FILE",
+    type=FILE,
     help='Where to write; "-" is stdout. Default: STEM.offload, .bundle, .cir or .fatbin.',
 )
 @click.option("--lossy", is_flag=True, help="Convert even if something is lost; what it is, is still said.")

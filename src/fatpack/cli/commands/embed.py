@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from fatpack import formats
+from fatpack.cli.completion import FILE
 from fatpack.cli.editing import Destination, check_output, output_options, write_result
 from fatpack.cli.options import quiet_option, say
 from fatpack.errors import UsageError
@@ -16,8 +17,8 @@ from fatpack.ops.edit.in_place import can_grow
 
 
 @click.command()
-@click.argument("host")
-@click.argument("container")
+@click.argument("host", type=FILE)
+@click.argument("container", type=FILE)
 @output_options
 @quiet_option
 def command(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from fatpack.cli.completion import DIRECTORY, FILE
 from fatpack.cli.extracting import Request, extract_range, make_plan, report_problems, run
 from fatpack.cli.options import (
     deep_option,
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("file")
+@click.argument("file", type=FILE)
 @selector_options
-@click.option("-o", "--output", metavar="FILE", help='Write the one selected image here; "-" is stdout.')
-@click.option("-d", "--directory", metavar="DIR", help="Write the images here. Default: the current directory.")
+@click.option("-o", "--output", type=FILE, help='Write the one selected image here; "-" is stdout.')
+@click.option("-d", "--directory", type=DIRECTORY, help="Write the images here. Default: the current directory.")
 @click.option("--containers", is_flag=True, help="Write whole containers as stored, instead of their images.")
 @click.option("--archive", is_flag=True, help="Write one archive with all selected images; name it with -o.")
 @click.option("--allow-missing", is_flag=True, help="Succeed if nothing matches; with -o, write an empty file.")

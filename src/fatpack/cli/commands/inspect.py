@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from fatpack.cli.completion import FILE
 from fatpack.cli.options import deep_option
 from fatpack.cli.show import opened, show, show_sums, write_lines
 from fatpack.errors import FatpackError, UsageError
@@ -24,7 +25,7 @@ def _offset(context: click.Context, parameter: click.Parameter, value: str | Non
 
 
 @click.command()
-@click.argument("files", nargs=-1, metavar="FILE...")
+@click.argument("files", nargs=-1, type=FILE, metavar="FILE...")
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
 @click.option("--schema", is_flag=True, help="Print the JSON schema of this output (with --by: of the sums) and exit.")
 @click.option("--bytes", "as_bytes", is_flag=True, help="Print an annotated hexdump: what every byte is.")

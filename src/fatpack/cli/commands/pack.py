@@ -7,6 +7,7 @@ from difflib import get_close_matches
 
 import click
 
+from fatpack.cli.completion import FILE
 from fatpack.cli.options import Meter, check_name, force_option, quiet_option, say, tell_abandoned, warn
 from fatpack.cli.packing import chosen_packing, packing_options
 from fatpack.errors import UsageError
@@ -51,8 +52,14 @@ _KEYS = ("file", "triple", "arch", "kind", "feature")
     "In fat binaries nothing but file is needed, kind is elf, ptx, nvvm or tileir, and ident, cmdline, debug=yes and "
     "host are stored; check=no stores what contradicts the image.",
 )
-@click.option("-o", "--output", metavar="FILE", help='Where to write; "-" is stdout. Default: see below.')
-@click.option("--host", metavar="OBJECT", help="Put the container into a copy of this relocatable object.")
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    metavar="FILE",
+    help='Where to write; "-" is stdout. Default: see above.',
+)
+@click.option("--host", type=FILE, metavar="OBJECT", help="Put the container into a copy of this relocatable object.")
 @packing_options
 @click.option("--form", "short_form", type=click.Choice(list(CIR_FORMS)), help="The same as --cir-form.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be packed, and what is renamed in CIR modules.")

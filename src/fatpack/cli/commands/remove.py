@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from fatpack.cli.completion import FILE
 from fatpack.cli.editing import Destination, check_output, output_options, write_result
 from fatpack.cli.options import quiet_option, say, selector, selector_options, warn
 from fatpack.io.sources.opening import open_source
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("host")
+@click.argument("host", type=FILE)
 @selector_options
 @output_options
 @click.option("--allow-empty", is_flag=True, help="Leave an empty container where all images go.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from fatpack.cli.completion import FILE
 from fatpack.cli.editing import Destination, check_output, output_options, write_result
 from fatpack.cli.options import quiet_option
 from fatpack.io.sources.opening import open_source
@@ -13,8 +14,8 @@ from fatpack.ops.edit.embed import replace
 
 
 @click.command()
-@click.argument("host")
-@click.argument("container")
+@click.argument("host", type=FILE)
+@click.argument("container", type=FILE)
 @click.option("--section", metavar="NAME", help="Which section, by name or number, if HOST has several.")
 @output_options
 @quiet_option

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from fatpack.cli.completion import TARGET
 from fatpack.errors import UsageError
 
 TYPE_CHECKING = False
@@ -22,7 +23,7 @@ _VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
 
 
 @click.command("targets", short_help="List or explain the names of GPU targets.")
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("names", nargs=-1, type=TARGET, metavar="[NAME]...")
 @click.option("--runs-on", is_flag=True, help="Show for each NAME where images made for it run.")
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
 @click.option("--schema", is_flag=True, help="Print the JSON schema of this output and exit.")
