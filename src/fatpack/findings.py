@@ -103,11 +103,13 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "FP1401": (
         "error",
-        "An entry of a fat binary is damaged, so that its end is not known. Those before and behind it are listed.",
+        "An entry of a fat binary is damaged: one of its sizes is wrong. It is listed if the other numbers agree, "
+        "and so are the entries before and behind it.",
     ),
     "FP1402": (
         "error",
-        "The stored size of a fat binary is wrong: the file ends before it, or another fat binary starts inside.",
+        "The stored size of a fat binary or of its header is wrong: the file ends before it, another fat binary starts "
+        "inside, or more entries follow; all entries that are there are listed.",
     ),
     "FP1403": (
         "error",

@@ -22,12 +22,15 @@ class Faults:
         self._strict = strict
 
     def lost(self, code: str, error: FormatError, span: Span) -> None:
-        """Note that something cannot be read; raises the error if that is wanted."""
+        """Note that something cannot be read, at the field that says so; raises the error if that is wanted."""
         if self._strict:
             raise error
-        self.odd(code, span, error.describe(), error.hint)
+        at = error.offset
+        if at is not None and span.start < at < span.end:
+            span = span.replace(start=at)
+        self.odd(code, span, error.describe(), error.hint, error.field or "")
 
-    def odd(self, code: str, span: Span, message: str, hint: str = "") -> None:
+    def odd(self, code: str, span: Span, message: str, hint: str = "", field: str = "") -> None:
         """Note something that does not keep anything from being read."""
         if len(self.findings) < limits.FINDINGS:
-            self.findings.append(finding(code, span, message, hint))
+            self.findings.append(finding(code, span, message, hint, field=field))

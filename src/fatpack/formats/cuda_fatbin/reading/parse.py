@@ -1,29 +1,28 @@
 """Bytes → model for CUDA fat binaries: the header, then entry by entry.
 
 cuobjdump gives a whole file up for one wrong number. Here an entry that cannot be read is a finding, and reading goes
-on with the next one: by the sizes of the entry if they hold, else where the next entry shows itself.
+on with the next one: by the sizes of the entry if they hold, else where the next entry shows itself. A size that is
+wrong takes no image away that is whole: of the container's own, entries behind it still belong to it; of an entry, its
+image is as long as its other numbers and what follows it say (:mod:`.mending`).
 """
 
 from __future__ import annotations
 
-from fatpack.errors import BadMagic, LimitExceeded, Truncated
+from fatpack.errors import BadMagic, Truncated
 from fatpack.formats.cuda_fatbin.layout import (
-    ENTRY,
     FLAG_OBFUSCATED,
     FORMAT,
-    FORMS,
-    GROUP,
     HEADER,
-    KINDS,
     MAGIC,
     VERSION,
 )
-from fatpack.formats.cuda_fatbin.reading.entry import image_of, read_entry, target_of
+from fatpack.formats.cuda_fatbin.reading.entry import image_of
 from fatpack.formats.cuda_fatbin.reading.faults import Faults, fault
-from fatpack.formats.cuda_fatbin.reading.group import read_group
-from fatpack.formats.cuda_fatbin.reading.resume import Resumption, holds, problem_of_place, starts_fatbin
-from fatpack.formats.cuda_fatbin.stored import Entry, Fatbin, Group, Head
-from fatpack.io import limits
+from fatpack.formats.cuda_fatbin.reading.resume import (
+    is_entry,
+)
+from fatpack.formats.cuda_fatbin.reading.walk import Walk
+from fatpack.formats.cuda_fatbin.stored import Entry, Fatbin, Group
 from fatpack.model import Container
 
 TYPE_CHECKING = False
@@ -35,9 +34,11 @@ if TYPE_CHECKING:
 
 
 def detect(view: View, at: int = 0) -> bool:
-    """Return whether a fat binary starts at ``at``: its magic, and a header size of 16."""
+    """Return whether a fat binary starts at ``at``: its magic, and a header size of 16, or else an entry behind it."""
     head = view.head(at, HEADER.size)
-    return head.startswith(MAGIC) and len(head) == HEADER.size and head[6:8] == b"\x10\0"
+    if not head.startswith(MAGIC) or len(head) < HEADER.size:
+        return False
+    return head[6:8] == b"\x10\0" or is_entry(view, at + HEADER.size)
 
 
 def extent(view: View, at: int = 0) -> int | None:
@@ -77,7 +78,7 @@ def read_parts(view: View, at: int, faults: Faults) -> tuple[int, View, list[Ent
 
     This is what listing a library of thousands of fat binaries needs. Raises what :func:`parse` does.
     """
-    version, size = _read_header(view, at)
+    version, size = _read_header(view, at, faults)
     left = len(view) - at
     stored = view.slice(at, min(size, left))
     if version != VERSION:
@@ -88,12 +89,12 @@ def read_parts(view: View, at: int, faults: Faults) -> tuple[int, View, list[Ent
             needed=size, left=left, format=FORMAT, offset=stored.offset(0), field="entries_size", chain=view.chain
         )
         faults.lost("FP1402", error, stored.span())
-    walk = _Walk(stored, size, faults)
+    walk = Walk(view.slice(at, left), size, faults)
     walk.run()
-    return version, stored, walk.parts, walk.unknown
+    return version, walk.stored, walk.parts, walk.unknown
 
 
-def _read_header(view: View, at: int) -> tuple[int, int]:
+def _read_header(view: View, at: int, faults: Faults) -> tuple[int, int]:
     """Return version and size of the fat binary at a position; the size is as stored, with the header."""
     head = view.head(at, HEADER.size)
     if not head or not MAGIC.startswith(head[:4]):
@@ -110,7 +111,10 @@ def _read_header(view: View, at: int) -> tuple[int, int]:
     if header_size != HEADER.size:
         rest = view.slice(at, len(view) - at)
         where = HEADER.field_offset("header_size")
-        raise fault(rest, where, "header_size", f"it is {header_size}", expected=str(HEADER.size))
+        error = fault(rest, where, "header_size", f"it is {header_size}", expected=str(HEADER.size))
+        if not is_entry(rest, HEADER.size):
+            raise error
+        faults.lost("FP1402", error, rest.span(0, HEADER.size))
     return version, HEADER.size + size
 
 
@@ -120,94 +124,3 @@ def _note_obfuscated(entries: Sequence[Entry], faults: Faults) -> None:
         what = "an image is" if len(obfuscated) == 1 else f"{len(obfuscated)} images are"
         text = f"{what} obfuscated by NVIDIA's tools; such images are listed, and copied as they are"
         faults.odd("FP1408", obfuscated[0].stored.span(), text)
-
-
-def _lost(head: Head, room: int) -> str:
-    """Return what an image was that is not all there, "" if its header is wrong even for the ``room`` it once had."""
-    if not holds(head, room):
-        return ""
-    what = FORMS.get(head.kind, KINDS[head.kind])
-    return f"the {what} for {target_of(head).arch} is cut short" if head.sm else f"the {what} is cut short"
-
-
-class _Walk:
-    """The entries of a fat binary, from the first to the last; ``size`` are its bytes as its header has them."""
-
-    def __init__(self, stored: View, size: int, faults: Faults) -> None:
-        self.parts: list[Entry | Group] = []
-        self.unknown: list[Span] = []
-        self._stored = stored
-        self._size = size
-        self._faults = faults
-        self._resumption: Resumption | None = None
-
-    def run(self) -> None:
-        """Read all entries."""
-        stored, at = self._stored, HEADER.size
-        while at < len(stored):
-            if len(self.parts) >= limits.IMAGES:
-                self._faults.lost("FP1401", self._too_many(at), stored.span(at))
-                self.unknown.append(stored.span(at))
-                return
-            parts, following = self._parts_at(at)
-            if not parts:
-                self.unknown.append(stored.span(at, following - at))
-            self.parts += parts
-            at = following
-
-    def _parts_at(self, at: int) -> tuple[Sequence[Entry | Group], int]:
-        """Return the entry or group at a position, with its members, and where the next one is."""
-        stored, left = self._stored, len(self._stored) - at
-        numbers = stored.head(at, ENTRY.size)
-        if numbers.startswith(MAGIC) and starts_fatbin(stored, at):
-            self._swallows(at)
-            return (), len(stored)
-        if left < ENTRY.size or not any(numbers):
-            following = self._after(at)
-            gap = stored.slice(at, following - at)
-            if gap.is_zero():
-                self._faults.odd("FP1404", gap.span(), f"{len(gap)} zero bytes that belong to no entry")
-                return (), following
-        if left < ENTRY.size:
-            self._faults.lost("FP1401", self._cut_short(at), stored.span(at))
-            return (), len(stored)
-        head = Head(*ENTRY.struct.unpack(numbers))
-        problem = problem_of_place(head, left)
-        if problem is not None:
-            field, text = problem
-            following = self._after(at)
-            where, name = at + ENTRY.field_offset(field), f"entry[{len(self.parts)}].{field}"
-            error = fault(stored, where, name, text, hint=_lost(head, self._size - at))
-            self._faults.lost("FP1401", error, stored.span(at, following - at))
-            return (), following
-        entry = stored.slice(at, head.place + head.padded_size)
-        if head.kind == GROUP:
-            return read_group(entry, head, self._faults), at + len(entry)
-        return [read_entry(entry, head, self._faults)], at + len(entry)
-
-    def _after(self, at: int) -> int:
-        if self._resumption is None:
-            self._resumption = Resumption(self._stored)
-        return self._resumption.after(at + 8 & ~7)
-
-    def _swallows(self, at: int) -> None:
-        """Note that another fat binary starts inside of this one; the walk over the file goes on with it."""
-        stored = self._stored
-        error = fault(stored, HEADER.field_offset("entries_size"), "entries_size", "another fat binary starts inside")
-        self._faults.lost("FP1402", error, stored.span(at))
-
-    def _cut_short(self, at: int) -> Truncated:
-        stored, left = self._stored, len(self._stored) - at
-        return Truncated(
-            needed=ENTRY.size, left=left, format=FORMAT, offset=stored.offset(at), field="entry", chain=stored.chain
-        )
-
-    def _too_many(self, at: int) -> LimitExceeded:
-        return LimitExceeded(
-            f"more than {limits.IMAGES} entries",
-            format=FORMAT,
-            offset=self._stored.offset(at),
-            field="entries",
-            hint="raise fatpack.io.limits.IMAGES if you trust the file",
-            chain=self._stored.chain,
-        )

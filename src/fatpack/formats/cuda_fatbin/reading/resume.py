@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 #: kind and version, as the first bytes of an entry
-_STARTS = tuple((kind | ENTRY_VERSION << 16).to_bytes(4, "little") for kind in KINDS)
+STARTS = tuple((kind | ENTRY_VERSION << 16).to_bytes(4, "little") for kind in KINDS)
 
 _FATBIN = HEADER.pack(MAGIC, VERSION, HEADER.size, 0)[:8]
 
@@ -40,7 +40,7 @@ class Resumption:
 
     def __init__(self, stored: View) -> None:
         self._stored = stored
-        self._next = dict.fromkeys([_FATBIN, *_STARTS], -1)
+        self._next = dict.fromkeys([_FATBIN, *STARTS], -1)
         self._false_hits = 0
 
     def after(self, at: int) -> int:

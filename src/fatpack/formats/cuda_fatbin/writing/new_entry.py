@@ -26,7 +26,7 @@ from fatpack.formats.cuda_fatbin.layout import (
 from fatpack.formats.cuda_fatbin.reading.area import write_area
 from fatpack.formats.cuda_fatbin.reading.entry import image_of
 from fatpack.formats.cuda_fatbin.reading.inflate import is_refused
-from fatpack.formats.cuda_fatbin.stored import Area, Entry
+from fatpack.formats.cuda_fatbin.stored import Area, Entry, Head
 from fatpack.formats.cuda_fatbin.writing.contents import contents_of
 from fatpack.record import Record
 
@@ -94,7 +94,8 @@ def draft_of(image: Image, style: Style) -> Draft:
     """Return the entry for an image. Raises UsageError for what an entry cannot say."""
     old = image.record if isinstance(image.record, Entry) and image.record.data == image.data else None
     is_kept = old is not None and old.group is None and (not style.recompresses or is_refused(old.data))
-    if old is not None and is_kept and image == image_of(old):
+    # An entry whose sizes were mended gets a header that is right.
+    if old is not None and is_kept and image == image_of(old) and Head(*ENTRY.read(old.stored, 0)) == old.head:
         return Draft(copied=old.stored)
     kind = _kind(image)
     sm, variant = _architecture(image)
