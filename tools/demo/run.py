@@ -1,6 +1,6 @@
-"""The main job on real input: pack device images of several archs, embed, inspect, extract, compare.
+"""What fatpack does, on real input: pack images of several architectures, embed, inspect, extract, compare.
 
-Every step is a command a user would type, printed before its output. ``make demo`` runs it.
+Each step prints a command as a user types it, then its output. ``make demo`` runs it.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ def main() -> None:
         shutil.copy(original, name)
     shutil.copy(HOST, "host.o")
 
-    print("Real device images, made by nvcc from one tiny source, go into a host object made by gcc:\n")
+    print("nvcc made device images from one small source. Pack them into a host object that gcc made:\n")
     options = [
         f"--image=file={name},triple=nvptx64-nvidia-cuda,arch={arch},kind=cuda" for name, (_, arch) in IMAGES.items()
     ]
     run("pack", *options, "--host=host.o", "-o", "fat.o")
-    print("What is inside, without any vendor toolkit:\n")
+    print("List what is inside, without a vendor toolkit:\n")
     run("inspect", "fat.o")
-    print("What is the byte at 0x20 of the container?\n")
+    print("Write one container to a file, and ask what its byte at 0x20 is:\n")
     run("extract", "fat.o", "--containers", "--container", "0", "-o", "first.bin")
     run("inspect", "first.bin", "--at", "0x20")
-    print("And back out again:\n")
+    print("Extract all images:\n")
     written = run("extract", "fat.o", "-d", "images")
-    print("Which devices run that sm_100f image?\n")
+    print("Ask which devices run the sm_100f image:\n")
     run("targets", "sm_100f")
 
     paths = [line.split("  ")[0] for line in written.splitlines()]
@@ -67,7 +67,7 @@ def main() -> None:
         print(f"{path}: {'identical to' if same else 'DIFFERS FROM'} {name}")
         if not same:
             sys.exit(1)
-    print(f"\nAll of it is in {os.path.relpath(folder, ROOT)}/.")
+    print(f"\nAll these files are in {os.path.relpath(folder, ROOT)}/.")
 
 
 if __name__ == "__main__":

@@ -62,37 +62,38 @@ def host_page(name: str) -> str:
 
 def findings_page() -> str:
     """Return the list of finding codes."""
-    lines = ["# Findings", "", GENERATED, "What `inspect` may report. Codes are stable and never reused.", ""]
+    lines = ["# Findings", "", GENERATED]
+    lines += ["What `inspect` may report. A code is stable, and never used again for anything else.", ""]
     rows = [[code, severity, meaning] for code, (severity, meaning) in sorted(CODES.items())]
     return "\n".join([*lines, *table(["code", "severity", "meaning"], rows)])
 
 
 EXIT_CODES = [
-    ["0", "fine"],
-    ["1", "findings of severity warning, differences, or nothing matched"],
-    ["2", "usage: a wrong option, an output that exists already"],
-    ["3", "malformed input: what is intact was handled all the same"],
-    ["4", "unsupported: the bytes may be right, this version cannot do it"],
+    ["0", "success"],
+    ["1", "there are warnings, or nothing matched"],
+    ["2", "usage: a wrong option, or an output that exists already"],
+    ["3", "damaged input; what is intact was handled all the same"],
+    ["4", "unsupported: the bytes may be right, but this version cannot do it"],
     ["5", "input or output error: missing file, no permission, disk full, not enough memory"],
     ["129, 130, 143", "stopped by SIGHUP, Ctrl-C or SIGTERM; no unfinished file is left"],
-    ["141", "the reader of a pipe went away"],
+    ["141", "the reader of a pipe closed it"],
 ]
 
 
 COMPLETION = [
     ["bash", '`eval "$(_FATPACK_COMPLETE=bash_source fatpack)"`'],
     ["zsh", '`eval "$(_FATPACK_COMPLETE=zsh_source fatpack)"`'],
-    ["fish", "`_FATPACK_COMPLETE=fish_source fatpack \\| source`"],
+    ["fish", "`_FATPACK_COMPLETE=fish_source fatpack | source`"],
 ]
 
 
 def cli_page() -> str:
     """Return the command reference, from each command's own help."""
     lines = ["# Command line", "", GENERATED]
-    lines += ["Results go to stdout, messages to stderr. `-` is stdin or stdout; `@FILE` holds more arguments.", ""]
+    lines += ["Results go to stdout, messages to stderr. `-` is stdin or stdout. `@FILE` holds more arguments.", ""]
     lines += ["## Exit codes", "", *table(["code", "meaning"], EXIT_CODES)]
     lines += [
-        "`fatpack tool NAME` keeps the exit codes and messages of the tool it stands in for ([tools.md](tools.md)).",
+        "`fatpack tool NAME` has the exit codes and messages of the tool it stands in for ([tools.md](tools.md)).",
         "",
     ]
     lines += [
