@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
+from tests.builders.archive import GNU, member
 from tests.builders.elf import device_object
 from tests.cli.tools.bundler import GFX90A, GFX906, HOST, NAME, arguments_of, ran, written
-from tests.reference import run
+from tests.reference import llvm_tool, run
+
+from fatpack.cli import main
 
 
 @pytest.fixture
@@ -222,3 +226,80 @@ def test_hosts_that_are_no_objects_we_can_edit_are_refused(
     Path("m.o").write_bytes(b"\xcf\xfa\xed\xfe" + bytes(60))
     code, _, error = ran("-type=o -targets=HOST,GFX906 -input=m.o -input=a -output=x", capfdbinary)
     assert (code, "adds none to Mach-O files; use -type=bc" in error, Path("x").exists()) == (1, True, False)
+
+
+def _concatenated(folder: Path, *, junk: bytes, compress: bool) -> Path:
+    """Make two bundles, for gfx900 and for gfx906, one behind the other."""
+    files = []
+    for number, processor in ((1, "gfx900"), (2, "gfx906")):
+        for role in ("host", "device"):
+            (folder / f"{role}{number}").write_text(f"{role} {number}\n")
+        output = folder / f"bundle{number}"
+        arguments = [f"-targets=host-x86_64-unknown-linux-gnu,hip-amdgcn-amd-amdhsa--{processor}", "-type=bc"]
+        arguments += [f"-input={folder}/host{number}", f"-input={folder}/device{number}", f"-output={output}"]
+        assert main(["tool", NAME, *arguments, *(["-compress"] if compress else [])]) == 0
+        files.append(output.read_bytes())
+    both = folder / "both"
+    both.write_bytes(junk.join(files))
+    return both
+
+
+@pytest.mark.parametrize("version", ["22", "23"])
+@pytest.mark.parametrize("compress", [False, True])
+@pytest.mark.parametrize("junk", [b"", bytes(4096)], ids=["adjacent", "padded"])
+def test_bundles_that_follow_each_other_are_all_walked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], version: str, compress: bool, junk: bytes
+) -> None:
+    both = _concatenated(tmp_path, junk=junk, compress=compress)
+    tool = ["tool", f"--as={version}", NAME, "-type=bc", f"-input={both}"]
+    assert main([*tool, "-list"]) == 0
+    listed = capsys.readouterr().out.split()
+    host = "host-x86_64-unknown-linux-gnu-"
+    assert sorted(listed) == sorted([host, host, "hip-amdgcn-amd-amdhsa--gfx900", "hip-amdgcn-amd-amdhsa--gfx906"])
+    outputs = [tmp_path / "second", tmp_path / "first", tmp_path / "host"]
+    targets = "hip-amdgcn-amd-amdhsa--gfx906,hip-amdgcn-amd-amdhsa--gfx900,host-x86_64-unknown-linux-gnu"
+    assert main([*tool, "-unbundle", f"-targets={targets}", *(f"-output={output}" for output in outputs)]) == 0
+    assert [output.read_text() for output in outputs] == ["device 2\n", "device 1\n", "host 1\n"]
+    # What clang passes: a target of the second bundle alone is no missing one.
+    arguments = ["-unbundle", "-allow-missing-bundles", "-targets=hip-amdgcn-amd-amdhsa--gfx906"]
+    assert main([*tool, *arguments, f"-output={tmp_path / 'only'}"]) == 0
+    assert (tmp_path / "only").read_text() == "device 2\n"
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("compress", [False, True])
+@pytest.mark.parametrize("junk", [b"", bytes(4096), b"something else"], ids=["adjacent", "padded", "junk"])
+def test_bundles_that_follow_each_other_are_unbundled_as_llvm_23_does(
+    tmp_path: Path, compress: bool, junk: bytes
+) -> None:
+    both = _concatenated(tmp_path, junk=junk, compress=compress)
+    real = llvm_tool(NAME, "23")
+    targets = ["hip-amdgcn-amd-amdhsa--gfx906", "hip-amdgcn-amd-amdhsa--gfx900", "host-x86_64-unknown-linux-gnu"]
+    for target in targets:
+        arguments = ["-type=bc", f"-input={both}", "-unbundle", f"-targets={target}", "-allow-missing-bundles"]
+        theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+        done = subprocess.run([real, *arguments, f"-output={theirs}"], capture_output=True, check=False)
+        code = main(["tool", "--as=23", NAME, *arguments, f"-output={ours}"])
+        assert code == done.returncode
+        if not code:
+            assert ours.read_bytes() == theirs.read_bytes()
+
+
+@pytest.mark.parametrize("version", ["22", "23"])
+def test_a_processor_in_the_place_of_the_environment_is_no_target_of_an_archive(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("device").write_text("device\n")
+    targets = "-targets=hip-amdgcn-amd-amdhsa--gfx906"
+    assert main(["tool", NAME, "-type=bc", targets, "-input=device", "-output=one.bc"]) == 0
+    Path("lib.a").write_bytes(GNU + member(b"one.bc/", Path("one.bc").read_bytes()))
+    arguments = ["-type=a", "-unbundle", "-input=lib.a", "-output=x.a", "-hip-openmp-compatible"]
+    code = main(["tool", f"--as={version}", NAME, *arguments, "-targets=openmp-amdgcn-amd-amdhsa-gfx906"])
+    error = capsys.readouterr().err
+    assert code == 1
+    assert "error: no compatible code object found for the target 'openmp-amdgcn-amd-amdhsa--'" in error
+    assert not Path("x.a").exists()
+    # With the processor in its own place it is one.
+    assert main(["tool", f"--as={version}", NAME, *arguments, "-targets=openmp-amdgcn-amd-amdhsa--gfx906"]) == 0
+    assert Path("x.a").exists()

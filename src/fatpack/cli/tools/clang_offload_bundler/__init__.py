@@ -1,4 +1,4 @@
-"""``fatpack tool clang-offload-bundler``: bundles, unbundles and lists as clang-offload-bundler 22 does.
+"""``fatpack tool clang-offload-bundler``: bundles, unbundles and lists as clang-offload-bundler 22 or 23 does.
 
 ========================  ====================================================================
 ``options``                the table of options, the help
@@ -43,14 +43,14 @@ def main(program: str, arguments: Sequence[str], version: str) -> int:
         else:
             print_help(given.switch, program)
         return 0
-    return _run(program, given)
+    return _run(program, version, given)
 
 
-def _run(program: str, given: command_line.Parsed) -> int:
+def _run(program: str, version: str, given: command_line.Parsed) -> int:
     from fatpack.cli.tools.clang_offload_bundler.settings import Refusal, settings_of
 
     try:
-        settings = settings_of(given, program, os.environ)
+        settings = settings_of(given, program, version, os.environ)
         if settings.mode == "list":
             from fatpack.cli.tools.clang_offload_bundler.unbundling import list_ids as work
         elif settings.mode == "bundle":

@@ -9,7 +9,11 @@ from fatpack.cli.tools.clang_offload_bundler.settings import Refusal
 from fatpack.cli.tools.clang_offload_bundler.targets import Matcher, stored_ids
 from fatpack.cli.tools.clang_offload_bundler.unbundling import image
 from fatpack.errors import FatpackError
-from fatpack.formats.clang_bundle.ids.bundle_id import first_conflict_llvm22
+from fatpack.formats.clang_bundle.ids.bundle_id import (
+    first_conflict_llvm22,
+    has_processor_as_environment,
+    stored_by_llvm22,
+)
 from fatpack.formats.clang_bundle.ids.member_name import member_name
 from fatpack.io.sources.memory import BytesSource
 from fatpack.io.sources.opening import open_source
@@ -28,7 +32,11 @@ def unbundle_archive(settings: Settings) -> None:
     from fatpack.hosts import archive
     from fatpack.io.sink import Batch
 
-    ids = stored_ids(settings)
+    ids = [
+        # QUIRK(LLVM 22, 23): a processor in the place of the environment is no part of the ID, so nothing serves it.
+        stored_by_llvm22(target) if has_processor_as_environment(target) else stored
+        for target, stored in zip(settings.targets, stored_ids(settings), strict=True)
+    ]
     name = settings.inputs[0]
     with open_source(name) as source, Batch() as batch:
         view = source.view()
@@ -36,7 +44,7 @@ def unbundle_archive(settings: Settings) -> None:
             raise Refusal("file too small to be an archive")  # the original's words whatever the size
         if settings.checks_archive:
             for member in _members(view):
-                _refuse_conflicts(member, name)
+                _refuse_conflicts(settings, member)
         made: dict[str, list[tuple[bytes, View]]] = {target: [] for target in ids}
         for member in _members(view):
             for target, title, data in _entries(settings, member, ids):
@@ -69,19 +77,18 @@ def _members(view: View) -> Iterator[Site]:
         yield site
 
 
-def _refuse_conflicts(member: Site, archive: str) -> None:
+def _refuse_conflicts(settings: Settings, member: Site) -> None:
     """Raise Refusal where the IDs of one member contradict each other. Compressed members are not looked at."""
-    ids = [entry.id for entry in reading.read(member.data, "a").entries]
+    ids = [entry.id for entry in reading.entries(member.data, settings).entries]
     pair = first_conflict_llvm22(ids)
     if pair:
-        text = f"conflicting TargetIDs [{pair[0]}, {pair[1]}] found in {member.member} of {archive}"
+        text = f"conflicting TargetIDs [{pair[0]}, {pair[1]}] found in {member.member} of {settings.inputs[0]}"
         raise Refusal(text)
 
 
 def _entries(settings: Settings, member: Site, ids: list[str]) -> Iterator[tuple[str, bytes, View]]:
     """Yield target, name and bytes of the members that one member of the input gives."""
-    view = reading.inflated(member.data, settings, "code object")
-    found = reading.read(view, "a")
+    view, found = reading.read(member.data, settings, "code object")
     if found.damage:
         raise Refusal(f"{member.member}: {found.damage[0].text}")
     matcher = Matcher([entry.id for entry in found.entries], ids, hip_openmp=settings.treats_hip_as_openmp)

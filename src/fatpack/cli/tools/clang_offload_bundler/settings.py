@@ -22,10 +22,12 @@ class Refusal(Exception):
 class Settings(Record):
     """A command line that can be carried out; ``targets`` are as they were typed.
 
-    ``mode`` is ``list``, ``unbundle`` or ``bundle``; ``level`` and ``version`` are those of compressed bundles.
+    ``llvm`` is the version of the original, ``mode`` is ``list``, ``unbundle`` or ``bundle``; ``level`` and ``version``
+    are those of compressed bundles.
     """
 
     program: str
+    llvm: str
     mode: str
     type: str
     inputs: tuple[str, ...]
@@ -42,7 +44,7 @@ class Settings(Record):
     treats_hip_as_openmp: bool
 
 
-def settings_of(given: Parsed, program: str, environment: Mapping[str, str]) -> Settings:
+def settings_of(given: Parsed, program: str, llvm: str, environment: Mapping[str, str]) -> Settings:
     """Return the settings; warnings go to stderr as they come up. Raises Refusal."""
     is_compressed, is_verbose, level, version = _from_environment(environment)
     inputs = _files(given, program, "input")
@@ -50,6 +52,7 @@ def settings_of(given: Parsed, program: str, environment: Mapping[str, str]) -> 
     mode = "list" if given.last("list") else "unbundle" if given.last("unbundle") else "bundle"
     settings = Settings(
         program,
+        llvm,
         mode,
         given.last("type"),
         inputs,

@@ -25,8 +25,7 @@ def list_ids(settings: Settings) -> None:
     from fatpack.report.text import printable
 
     with open_source(settings.inputs[0]) as source:
-        view = reading.inflated(source.view(), settings, "input")
-        found = reading.read(view, settings.type)
+        _, found = reading.read(source.view(), settings, "input")
         sys.stdout.write("".join(f"{printable(entry.id)}\n" for entry in found.entries))
         if found.damage:
             sys.stdout.flush()
@@ -39,8 +38,7 @@ def unbundle(settings: Settings) -> None:
 
     ids = stored_ids(settings)
     with open_source(settings.inputs[0]) as source, Batch() as batch:
-        view = reading.inflated(source.view(), settings, "input")
-        found = reading.read(view, settings.type)
+        view, found = reading.read(source.view(), settings, "input")
         chosen, missing = _chosen(settings, found, ids)
         if missing and not settings.allows_missing:
             damage = f"; the bundle is damaged: {_words(found.damage)}" if found.damage else ""
@@ -58,10 +56,11 @@ def unbundle(settings: Settings) -> None:
             for output, entry in chosen:
                 batch.add(output, image(settings, found, entry, view))
         except FormatError as error:
-            raise Refusal(reading.not_inflated("input", error)) from error
+            raise Refusal(reading.not_inflated(settings, "input", error)) from error
         for target, output in missing.items():
-            # Where nothing was found at all the file is taken for the host's own.
-            batch.add(output, [view] if not chosen and is_host(target) else [])
+            # Where nothing was found at all the file is taken for the host's own; LLVM 22 inflates it first.
+            whole = view if settings.llvm == "22" else source.view()
+            batch.add(output, [whole] if not chosen and is_host(target) else [])
         batch.publish()
 
 
@@ -90,7 +89,7 @@ def _chosen(settings: Settings, found: Entries, ids: Sequence[str]) -> tuple[lis
         served = [target for target in waiting if matcher.serves(entry.id, target)]
         if served:
             if len(served) > 1:
-                order = order or _order(ids)
+                order = order or _order(ids, settings.llvm)
                 served.sort(key=order.__getitem__)
             target = served[0]
             chosen.append((waiting.pop(target), entry))
@@ -99,11 +98,11 @@ def _chosen(settings: Settings, found: Entries, ids: Sequence[str]) -> tuple[lis
     return chosen, waiting
 
 
-def _order(ids: Sequence[str]) -> dict[str, int]:
+def _order(ids: Sequence[str], llvm: str) -> dict[str, int]:
     """Return the place of each target in a hash map of them."""
     from fatpack.formats.clang_bundle.plain.hash_order import llvm_order
 
-    keys = llvm_order(spelling.encode("utf-8", "surrogateescape") for spelling in ids)
+    keys = llvm_order((spelling.encode("utf-8", "surrogateescape") for spelling in ids), llvm)
     return {key.decode("utf-8", "surrogateescape"): place for place, key in enumerate(keys)}
 
 

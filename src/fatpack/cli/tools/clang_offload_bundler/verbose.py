@@ -57,9 +57,9 @@ def inflated(measures: Measures, recalculated: bytes) -> None:
     )
 
 
-def not_compressed() -> None:
+def not_compressed(llvm: str) -> None:
     """Say that the input was no compressed bundle."""
-    _write(["Uncompressed bundle."])
+    _write(["Uncompressed bundle." if llvm == "22" else "Uncompressed bundle"])
 
 
 def _rates(measures: Measures, what: str) -> list[str]:

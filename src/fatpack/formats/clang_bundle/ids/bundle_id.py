@@ -179,6 +179,12 @@ def stored_id(spelling: str) -> str:
     return stored + "".join(parts[5:])
 
 
+def has_processor_as_environment(spelling: str) -> bool:
+    """Return whether a processor stands in the place of the environment: ``openmp-amdgcn-amd-amdhsa-gfx906``."""
+    parts = spelling.split("-")
+    return len(parts) == 5 and _looks_like_processor(parts[4])
+
+
 def kinds_agree(entry: str, request: str, hip_openmp: bool) -> bool:
     """Return whether an image of one kind may serve a request of another; ``hip_openmp`` as for :func:`compatible`."""
     if entry == request or {entry, request} == {"hip", "hipv4"}:
