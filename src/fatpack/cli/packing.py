@@ -87,8 +87,8 @@ def packing_options(command: Command) -> Command:
         click.option(
             "--type",
             type=click.Choice(list(TYPES)),
-            help="What the images of a bundle are (default bc): text gives a text bundle, o with a host object a fat "
-            "object.",
+            help="File type of the images of a bundle (default bc). A text type makes a text bundle, o with --host a "
+            "fat object.",
         ),
         click.option(
             "--bundle-align",
@@ -97,38 +97,42 @@ def packing_options(command: Command) -> Command:
             metavar="N",
             help="Alignment of images in a bundle, in bytes.",
         ),
-        click.option("--compress", is_flag=True, help="Compress the container (offload binary version 3, bundle)."),
-        click.option("--compression", type=click.Choice(["zlib", "zstd"]), help="How to compress. Default: zstd."),
+        click.option(
+            "--compress", is_flag=True, help="Compress the container: a bundle, or an offload binary of version 3."
+        ),
+        click.option(
+            "--compression", type=click.Choice(["zlib", "zstd"]), help="With --compress: the method. Default: zstd."
+        ),
         click.option(
             "--compression-level",
             "level",
             type=int,
-            help="Level of the compressor. Default: zstd 5 (bundles 3), zlib 6.",
+            help="With --compress: the level. Default: zstd 5 (bundles 3), zlib 6.",
         ),
         click.option(
             "--ccob-version",
             type=click.IntRange(1, 3),
-            help="Version of the compressed bundle (default 3; 2 for LLVM 19).",
+            help="Version of a compressed bundle. Default: 3; LLVM 19 reads 2.",
         ),
         click.option(
             "--compress-mode",
             type=click.Choice(MODES),
-            help="How images of a fat binary are compressed; none: not at all, size: cubins too.",
+            help="How to compress the images of a fat binary; none compresses nothing, size also cubins.",
         ),
         click.option(
             "--producer",
             type=click.Choice(PRODUCERS),
-            help=f"Version of CUDA whose way of compression a fat binary has. Default: {DEFAULT_PRODUCER}.",
+            help=f"Compress a fat binary as fatbinary of this CUDA version. Default: {DEFAULT_PRODUCER}.",
         ),
-        click.option("--compress-all", is_flag=True, default=None, help="Compress the cubins of a fat binary too."),
+        click.option("--compress-all", is_flag=True, default=None, help="Also compress the cubins of a fat binary."),
         click.option(
-            "--concat", is_flag=True, default=None, help="Compress images of a fat binary as one (producer 13.5)."
+            "--concat", is_flag=True, default=None, help="Compress the images of a fat binary as one (--producer=13.5)."
         ),
         click.option(
             "--minify-ptx",
             is_flag=True,
             default=None,
-            help="Take comments and blanks out of PTX, as fatbinary does. Default: the text as it is.",
+            help="Strip comments and blanks from PTX, as fatbinary does. Default: PTX unchanged.",
         ),
         click.option(
             "--include-ptx",

@@ -1,4 +1,4 @@
-"""``fatpack convert``: the images of one container format → another, with nothing lost, or not at all."""
+"""``fatpack convert``: the images of one container format → another, without a loss, or not at all."""
 
 from __future__ import annotations
 
@@ -49,16 +49,17 @@ _SHOWN = 20
     type=FILE,
     help='Where to write; "-" is stdout. Default: STEM.offload, .bundle, .cir or .fatbin.',
 )
-@click.option("--lossy", is_flag=True, help="Convert even if something is lost; what it is, is still said.")
+@click.option("--lossy", is_flag=True, help="Convert even if information is lost; the losses are listed.")
 @deep_option
 @force_option
 @quiet_option
 def command(file: str, output: str | None, lossy: bool, deep: bool, force: bool, quiet: bool, **options: Any) -> int:
     """Convert the images of FILE, or the selected ones, into another container.
 
-    FILE is a container, or any file with containers in it. What the other format cannot say is listed, and then
-    nothing is written and the exit code is 1, unless --lossy is given. How a container is laid out and compressed is
-    no content: say what you want with --bundle-align, --compress and so on.
+    FILE is a container, or any file with containers in it. If the other format cannot hold everything, the losses are
+    listed, nothing is written, and the exit code is 1; --lossy writes all the same.
+
+    Layout and compression are not carried over; set them with --bundle-align, --compress and so on.
     """
     check_name(output)
     packing = {key: options.pop(key) for key in PACKING_KEYS}

@@ -47,22 +47,24 @@ _KEYS = ("file", "triple", "arch", "kind", "feature")
     "images",
     multiple=True,
     metavar="file=F,triple=T[,arch=A][,kind=K][,key=value…]",
-    help="An image and what it is for; repeatable. kind is cuda, hip, openmp or sycl, in bundles also host; "
-    "in bundles id=BUNDLE-ID can stand for triple, arch and kind; other keys are stored in offload binaries. "
-    "In fat binaries nothing but file is needed, kind is elf, ptx, nvvm or tileir, and ident, cmdline, debug=yes and "
-    "host are stored; check=no stores what contradicts the image.",
+    help="An image and what it is for; repeatable. kind: cuda, hip, openmp or sycl; in bundles also host. Bundles and "
+    "CIR containers also take id=BUNDLE-ID instead of triple, arch and kind. Offload binaries store any other key. "
+    "Fat binaries need only file; there kind is elf, ptx, nvvm or tileir, they store ident, cmdline, debug=yes and "
+    "host, and check=no packs a file whose contents contradict the other keys.",
 )
 @click.option(
     "-o",
     "--output",
     type=FILE,
     metavar="FILE",
-    help='Where to write; "-" is stdout. Default: see above.',
+    help='Where to write; "-" is stdout. Default: named after the first image, or after the host.',
 )
 @click.option("--host", type=FILE, metavar="OBJECT", help="Put the container into a copy of this relocatable object.")
 @packing_options
 @click.option("--form", "short_form", type=click.Choice(list(CIR_FORMS)), help="The same as --cir-form.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be packed, and what is renamed in CIR modules.")
+@click.option(
+    "--dry-run", is_flag=True, help="Write nothing; print what would be packed, and what is renamed in CIR modules."
+)
 @force_option
 @quiet_option
 def command(
@@ -75,11 +77,13 @@ def command(
     quiet: bool,
     **packing: Any,
 ) -> int:
-    """Pack device images into a container, or with --host straight into a copy of an object.
+    """Pack device images into a container, or with --host into a copy of an object.
 
-    The bytes equal those of llvm-offload-binary 22 for the same --image arguments, and those of clang-offload-bundler
-    22 for --format=bundle with the same type and IDs. Without -o the output is named after the first image,
-    STEM.offload, STEM.bundle or STEM.cir, or after the host, STEM.offload.o, in the current directory.
+    For the same arguments the bytes are those of llvm-offload-binary 22 (23 with --container-version=2),
+    clang-offload-bundler 22 (--format=bundle) and fatbinary 13 (--format=fatbin).
+
+    Without -o the output goes into the current directory: STEM.offload, STEM.bundle, STEM.fatbin or STEM.cir, where
+    STEM is the name of the first image; with --host STEM.offload.o, where STEM is the name of the host.
     """
     if not images:
         hint = "name images with --image=file=PATH,triple=TRIPLE,arch=ARCH,kind=KIND"
