@@ -69,12 +69,22 @@ class FatpackError(Exception):
         self.hint = shortened(hint)
         self.chain = (*chain[:1], *map(shortened, chain[1:]))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # What raises it takes keywords, which exceptions are not pickled with by themselves.
+        return _unpickled, (type(self), self.args, vars(self))
+
     def _where(self) -> str:
         return " → ".join(self.chain)
 
     def __str__(self) -> str:
         text = ": ".join(part for part in (self._where(), self.problem) if part)
         return f"{text}; {self.hint}" if self.hint else text
+
+
+def _unpickled(kind: type[FatpackError], args: tuple[object, ...], facts: dict[str, object]) -> FatpackError:
+    error = kind.__new__(kind, *args)
+    vars(error).update(facts)
+    return error
 
 
 class FormatError(FatpackError):

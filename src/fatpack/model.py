@@ -121,6 +121,9 @@ class Image(Record):
         _put_attrs(self, attrs)
         _put_record(self, record)
 
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), _picklable(self._values())
+
 
 _put_target, _put_form, _put_data, _put_size, _put_stored_size, *_rest = Image._setters
 _put_span, _put_compression, _put_attrs, _put_record = _rest
@@ -142,6 +145,14 @@ class Container(Record):
     unknown: tuple[Span, ...] = ()
     findings: tuple[Finding, ...] = ()
     record: object = None
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), _picklable(self._values())
+
+
+def _picklable(values: tuple[object, ...]) -> tuple[object, ...]:
+    """Return values with a dictionary in the place of the read-only mapping, which no process can pickle."""
+    return tuple({} if value is _NOTHING else value for value in values)
 
 
 class Label(Record):

@@ -203,7 +203,7 @@ def test_a_file_that_is_replaced_is_read_as_it_was_opened(tmp_path: Path) -> Non
         assert source.view().read(0, 1) == b"y"
         source.rest()
         os.replace(other, path)
-        with pytest.raises(FormatError, match="file changed while reading"):
+        with pytest.raises(FormatError, match="the file changed since it was opened"):
             source.view().read(0, 1)
 
 

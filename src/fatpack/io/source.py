@@ -136,6 +136,10 @@ class Source:
         for source in kept or ():
             source.rest()
 
+    def __getstate__(self) -> dict[str, object]:
+        """Return what another process needs to read the same bytes: nothing that was inflated from here."""
+        return {name: value for name, value in vars(self).items() if name not in ("_inflated", "_inflated_size")}
+
     def close(self) -> None:
         """Give the file back; views of it cannot be read afterwards. No thread inflates from it then."""
         self.let_go()

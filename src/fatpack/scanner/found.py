@@ -160,6 +160,10 @@ class LateImages:
         self._depth = depth
         self._found: tuple[FoundImage, ...] | None = None
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # What recognises them stays in this process, so they are recognised here.
+        return tuple, (self._recognised(),)
+
     def __len__(self) -> int:
         return len(self._stored)
 

@@ -24,7 +24,7 @@ from fatpack.formats.offload_binary.layout import (
 from fatpack.formats.offload_binary.stored import Entry, Header
 from fatpack.io import limits
 from fatpack.io.source import Derived, View
-from fatpack.io.sources.inflated import InflatedSource
+from fatpack.io.sources.inflated import Call, InflatedSource
 from fatpack.model import Container, Finding, Image, Span, Target
 
 TYPE_CHECKING = False
@@ -150,17 +150,19 @@ def _inflate(header: Header, header_size: int, inflated_size: int) -> Header:
         raise _fault(stored, 32, "inflated_size", f"{inflated_size} is less than the header", f"at least {header_size}")
     data = stored.slice(header_size, len(stored) - header_size)
     method = "zstd" if data.head(0, 4) == magics.ZSTD else "zlib"
-
-    def inflate() -> bytes:
-        body = decompress(data, method, inflated_size - header_size, format=FORMAT)
-        return stored.read(0, header_size) + body
-
+    inflate = Call(_inflated, stored, method, header_size, inflated_size)
     name = Derived(f"inflated {method} at {hexadecimal(stored.start)}")
     present = min(len(data), data.source.present)
     # Whoever reads the bytes after so much else was inflated makes the stream inflate once more.
     source = InflatedSource(inflated_size, inflate, name, present=present, origin=data.source, data=inflate())
     body = View(source, 0, inflated_size, (*stored.chain, name))
     return header.replace(body=body, inflated_size=inflated_size, compression=method)
+
+
+def _inflated(stored: View, method: str, header_size: int, inflated_size: int) -> bytes:
+    """Return the binary that a compressed one stands for, under the header of that."""
+    data = stored.slice(header_size, len(stored) - header_size)
+    return stored.read(0, header_size) + decompress(data, method, inflated_size - header_size, format=FORMAT)
 
 
 def _read_entries(header: Header, tables: Layouts) -> list[tuple[int, ...]]:

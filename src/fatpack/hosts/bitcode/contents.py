@@ -6,7 +6,7 @@ from fatpack.bitstream import FORMAT, BitReader
 from fatpack.errors import BadValue
 from fatpack.io import limits
 from fatpack.io.source import Derived, Source, View
-from fatpack.io.sources.inflated import InflatedSource
+from fatpack.io.sources.inflated import Call, InflatedSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def contents(stream: View, run: Run, has_nul: bool, name: str) -> View:
         source = ShiftedSource(stream, run.at, size, label)
     else:
         present = min(size, stream.source.present)
-        source = InflatedSource(size, lambda: _decoded(stream, run, has_nul), label, present=present)
+        source = InflatedSource(size, Call(_decoded, stream, run, has_nul), label, present=present)
     return View(source, 0, size, (*stream.chain, Derived(label)))
 
 

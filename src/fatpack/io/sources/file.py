@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from fatpack.errors import Truncated
+from fatpack.errors import BadValue, Truncated
 from fatpack.io import limits
 from fatpack.io.source import READ_AHEAD, Source
 
@@ -23,20 +23,23 @@ _RUNS = 32
 class FileSource(Source):
     """A regular file, read with ``pread``: its size is taken once, when it is opened.
 
-    With ``path`` it can be closed between uses (:meth:`rest`), so that one command may read more files than a
-    process may have open.
+    With ``path`` it can be opened again, if it is the same file then and has not changed: in another process that a
+    view of it was pickled for, and here, if it ``rests`` (:meth:`rest`) between uses, so that one command may read more
+    files than a process may have open.
     """
 
     is_file = True
+    _fd = -1
 
-    def __init__(self, fd: int, name: str, *, owned: bool = True, path: str | None = None) -> None:
+    def __init__(self, fd: int, name: str, *, owned: bool = True, path: str | None = None, rests: bool = False) -> None:
         status = os.fstat(fd)
         self.name = name
         self.size = self.present = status.st_size
-        self._identity = (status.st_dev, status.st_ino, status.st_size)
+        self._identity = _identity(status)
         self._fd = fd
         self._owned = owned
         self._path = path
+        self._rests = rests
         #: number of a page → its bytes, which never change: threads may read at once
         self._pages: dict[int, bytes] = {}
         #: start of zeros → first byte behind them
@@ -45,7 +48,7 @@ class FileSource(Source):
     @property
     def is_concurrent(self) -> bool:  # type: ignore[override]  # resting closes the file for all
         """Whether several threads may read at once: not a file that is closed between uses."""
-        return self._path is None
+        return not self._rests
 
     def read(self, offset: int, size: int) -> bytes:
         """Return ``size`` bytes at ``offset``, from the pages read lately if they hold them."""
@@ -131,17 +134,19 @@ class FileSource(Source):
     def fileno(self) -> int:
         """Return the descriptor, opening the file again if it rests."""
         if self._fd < 0:
-            if self._path is None:
+            if self._path is None or not self._rests:
                 raise ValueError(f"{self.name} is closed")
-            self._fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-            status = os.fstat(self._fd)
-            if (status.st_dev, status.st_ino, status.st_size) != self._identity:
-                raise self._changed(self.size, status.st_size, 0)
+            fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            found = _identity(os.fstat(fd))
+            if found != self._identity:
+                os.close(fd)
+                raise _other_file(self.name, self._identity, found)
+            self._fd = fd
         return self._fd
 
     def rest(self) -> None:
         """Close the file if it can be opened again, and forget its pages: one command may have thousands of files."""
-        if self._path is not None and self._fd >= 0:
+        if self._rests and self._fd >= 0:
             self._pages.clear()
             os.close(self._fd)
             self._fd = -1
@@ -152,4 +157,35 @@ class FileSource(Source):
         if self._owned and self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
-        self._path = None
+        self._rests = False
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what opens the same file in another process; a descriptor means another file there."""
+        from pickle import PicklingError
+
+        path = None if self._path is None else os.path.abspath(self._path)
+        if path is None:
+            text = "it was given as a descriptor; open it by its path, or read it as bytes"
+            raise PicklingError(f"{self.name} cannot be opened by another process: {text}")
+        found = _identity(os.stat(path))
+        if found != self._identity:
+            raise _other_file(self.name, self._identity, found)
+        taken = {"_path": path, "_fd": -1, "_owned": True, "_rests": True, "_pages": {}, "_zeros": {}}
+        return super().__getstate__() | taken
+
+    def __del__(self) -> None:
+        # Of what was opened again in another process nobody else knows.
+        if self._fd >= 0 and self._owned:
+            os.close(self._fd)
+
+
+def _identity(status: os.stat_result) -> tuple[int, int, int, int]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _other_file(name: str, expected: tuple[int, ...], found: tuple[int, ...]) -> BadValue:
+    """Return the error that a file is not the one that was opened, with what differs."""
+    words = ("device", "inode", "size", "time of change")
+    differing = [word for word, one, other in zip(words, expected, found, strict=True) if one != other]
+    text = f"the file changed since it was opened: another {' and another '.join(differing)}"
+    return BadValue(text, hint="scan it again", chain=(name,))

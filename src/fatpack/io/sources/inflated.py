@@ -8,8 +8,26 @@ from fatpack.io.source import Source
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Any
 
     from typing_extensions import Buffer
+
+
+class Call:
+    """A function with its arguments, to be called later: unlike a function inside another one it can be pickled.
+
+    ``functools.partial`` is the same; its module takes as long to import as a small command runs.
+    """
+
+    __slots__ = ("_arguments", "_function")
+
+    def __init__(self, function: Callable[..., Any], *arguments: object) -> None:
+        self._function = function
+        self._arguments = arguments
+
+    def __call__(self) -> Any:
+        """Return what the function does."""
+        return self._function(*self._arguments)
 
 
 class InflatedSource(Source):
@@ -18,7 +36,7 @@ class InflatedSource(Source):
     They stay in memory until :meth:`rest`, or until so much else was inflated from the same ``origin`` (the source
     that holds the compressed bytes) that ``limits.INFLATED_KEPT`` is reached; the next read inflates them again.
     ``data`` are the bytes, if they are at hand already. ``stream`` yields them in pieces, which costs a reader that
-    needs them only once ``piece_size`` bytes of memory at a time.
+    needs them only once ``piece_size`` bytes of memory at a time. Views can be pickled if both are a :class:`Call`.
     """
 
     def __init__(
@@ -43,6 +61,10 @@ class InflatedSource(Source):
         self._data: memoryview | None = None
         if data is not None:
             self._take(data)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what inflates the bytes again; the bytes themselves stay behind."""
+        return super().__getstate__() | {"_data": None}
 
     def _checked(self, inflated: Buffer) -> memoryview:
         data = memoryview(inflated).cast("B")

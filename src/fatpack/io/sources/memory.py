@@ -22,6 +22,14 @@ class BytesSource(Source):
         self.size = len(self._data)
         self.present = self.size if present is None else present
 
+    def __getstate__(self) -> dict[str, object]:
+        """Return the bytes, too: a view of a buffer cannot be pickled."""
+        return super().__getstate__() | {"_data": self._data.tobytes()}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        vars(self).update(state)
+        self._data = memoryview(self._data)
+
     def read(self, offset: int, size: int) -> bytes:
         """Return a copy of ``size`` bytes at ``offset``."""
         return bytes(self._data[offset : offset + size])

@@ -43,13 +43,14 @@ def open_source(data: Input, *, name: str = "", resting: bool = False) -> Source
         if path == "-":
             return _from_descriptor(0, name or "<stdin>", owned=False)
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        return _from_descriptor(fd, name or path, owned=True, path=path if resting else None)
+        return _from_descriptor(fd, name or path, owned=True, path=path, rests=resting)
     if hasattr(data, "read") and hasattr(data, "fileno"):
         try:
             fd = data.fileno()
         except (OSError, AttributeError):  # a file object in memory
             return _in_memory(data.read(), name)
-        return _from_descriptor(fd, name or str(getattr(data, "name", "")), owned=False)
+        path = getattr(data, "name", "")  # that of a descriptor is its number
+        return _from_descriptor(fd, name or str(path), owned=False, path=path if isinstance(path, str) else None)
     return _in_memory(data, name)
 
 
@@ -62,11 +63,11 @@ def _in_memory(data: Buffer, name: str) -> Source:
         raise TypeError(f"a path, bytes or a binary file, not {type(data).__name__}") from None
 
 
-def _from_descriptor(fd: int, name: str, *, owned: bool, path: str | None = None) -> Source:
+def _from_descriptor(fd: int, name: str, *, owned: bool, path: str | None = None, rests: bool = False) -> Source:
     status = os.fstat(fd)
     mode = status.st_mode
     if stat.S_ISREG(mode) and not _is_made_when_read(fd, status, name):
-        return FileSource(fd, name, owned=owned, path=path)
+        return FileSource(fd, name, owned=owned, path=path, rests=rests)
     try:
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)

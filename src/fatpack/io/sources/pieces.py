@@ -27,6 +27,11 @@ class PiecesSource(Source):
         self.size = self._ends[-1] if self._ends else 0
         self.present = self.size
 
+    def __getstate__(self) -> dict[str, object]:
+        """Return the pieces; buffers as their bytes."""
+        pieces = [piece.tobytes() if isinstance(piece, memoryview) else piece for piece in self._pieces]
+        return super().__getstate__() | {"_pieces": pieces}
+
     def read(self, offset: int, size: int) -> bytes:
         """Return a copy of ``size`` bytes at ``offset``."""
         return b"".join(self.pieces(offset, size))

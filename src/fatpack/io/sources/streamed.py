@@ -10,7 +10,7 @@ from bisect import bisect_right
 
 from fatpack.errors import BadValue, FormatError
 from fatpack.io import limits
-from fatpack.io.sources.inflated import InflatedSource
+from fatpack.io.sources.inflated import Call, InflatedSource
 from fatpack.parallel import read_ahead, thread_count
 
 TYPE_CHECKING = False
@@ -30,6 +30,10 @@ _ALONE = 8 << 20
 
 #: Pieces that are inflated ahead: 8 MB of those that zstd comes in.
 _AHEAD = 64
+
+
+def _joined(stream: Callable[[], Iterator[bytes]]) -> bytes:
+    return b"".join(stream())
 
 
 class StreamedSource(InflatedSource):
@@ -52,11 +56,20 @@ class StreamedSource(InflatedSource):
         present: int,
         origin: Source | None = None,
     ) -> None:
-        super().__init__(size, lambda: b"".join(stream()), name, present=present, origin=origin)
+        super().__init__(size, Call(_joined, stream), name, present=present, origin=origin)
         self._stream = stream
         self._failure: FormatError | None = None
         self._sound = size
         self._returns = 0
+        self._forget()
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what starts the stream again; what is at hand of it stays behind."""
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in ("_left", "_pieces", "_starts", "_end")}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        vars(self).update(state)
         self._forget()
 
     def apart(self) -> StreamedSource:

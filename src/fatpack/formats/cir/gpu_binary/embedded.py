@@ -17,7 +17,7 @@ from fatpack.formats.cir.text.window import Text
 from fatpack.formats.cir.words import DEVICE_BINARY
 from fatpack.io import limits
 from fatpack.io.source import Derived, View
-from fatpack.io.sources.inflated import InflatedSource
+from fatpack.io.sources.inflated import Call, InflatedSource
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -58,6 +58,12 @@ def _in_module(module: Module) -> Iterator[DeviceBinary]:
         yield from _in_module(inner)
 
 
+def _bytes(inside: View, least: int) -> bytes:
+    """Return what a string stands for, with zeros up to a least size."""
+    data = unescaped_view(inside)
+    return data + bytes(max(least - len(data), 0))
+
+
 def literal(view: View, at: int, holder: str) -> DeviceBinary:
     """Return the GPU binary whose string starts at ``at``. Raises BadValue where its type or its size is wrong."""
     text = Text(view)
@@ -67,11 +73,6 @@ def literal(view: View, at: int, holder: str) -> DeviceBinary:
     if not found:
         raise fault(view, end, "a GPU binary without its type", expected="': !cir.array<!u8i x SIZE>'")
     size, has_zeros = int(found[1]), found[2] is not None
-
-    def bytes_of() -> bytes:
-        data = unescaped_view(inside)
-        return data + bytes(size - len(data)) if has_zeros and len(data) < size else data
-
     if size > len(inside) + (limits.INFLATED_FLOOR if has_zeros else 0):
         raise BadValue(
             f"a GPU binary of {size} bytes in {len(inside)} bytes of text",
@@ -80,5 +81,7 @@ def literal(view: View, at: int, holder: str) -> DeviceBinary:
             chain=view.chain,
         )
     name = Derived(holder)
-    source = InflatedSource(size, bytes_of, name, present=len(inside), origin=view.source)
+    source = InflatedSource(
+        size, Call(_bytes, inside, size if has_zeros else 0), name, present=len(inside), origin=view.source
+    )
     return DeviceBinary(holder, view.span(at, end - at), View(source, 0, size, (*view.chain, name)))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from fatpack.formats.cir.modules.stored import BytecodeModule, Launched
 from fatpack.formats.cir.modules.symbols import functions as functions_of
+from fatpack.io.sources.inflated import Call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,19 +20,23 @@ if TYPE_CHECKING:
 
 def launched_by(modules: Sequence[Module]) -> Launched:
     """Return the kernels that modules of a text launch."""
-    return Launched(lambda: (stub.kernel for module in modules for stub in module.contents.stubs))
+    return Launched(Call(_in_texts, modules))
+
+
+def _in_texts(modules: Sequence[Module]) -> Iterator[str]:
+    return (stub.kernel for module in modules for stub in module.contents.stubs)
 
 
 def launched_in(file: File, nodes: Sequence[Node]) -> Launched:
     """Return the kernels that modules in bytecode launch."""
+    return Launched(Call(_in_bytecode, file, nodes))
 
-    def find() -> Iterator[str]:
-        from fatpack.formats.cir.bytecode.functions import functions
 
-        for node in nodes:
-            yield from (kernel for _, kernel in functions(file, node).launches)
+def _in_bytecode(file: File, nodes: Sequence[Node]) -> Iterator[str]:
+    from fatpack.formats.cir.bytecode.functions import functions
 
-    return Launched(find)
+    for node in nodes:
+        yield from (kernel for _, kernel in functions(file, node).launches)
 
 
 def kernels(record: Nested | BytecodeModule) -> tuple[str, ...] | None:

@@ -9,7 +9,7 @@ from fatpack.codec import beginning, decompress
 from fatpack.errors import hexadecimal
 from fatpack.formats.clang_bundle.layout import FORMAT
 from fatpack.io.source import Derived
-from fatpack.io.sources.inflated import InflatedSource
+from fatpack.io.sources.inflated import Call, InflatedSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,11 +31,8 @@ class _FrameSource(InflatedSource):
     """The content of a frame; ``frame`` are its bytes as stored."""
 
     def __init__(self, frame: View, size: int, name: str, latest: Latest) -> None:
-        def inflate() -> bytes | bytearray:
-            return decompress(frame, "zstd", size, format=FORMAT)
-
         present = min(len(frame), frame.source.present)
-        super().__init__(size, inflate, name, present=present, origin=frame.source)
+        super().__init__(size, Call(_inflate, frame, size), name, present=present, origin=frame.source)
         self._frame = frame
         self._latest = latest
 
@@ -50,6 +47,10 @@ class _FrameSource(InflatedSource):
             if offset + size <= len(latest.data):
                 return latest.data[offset : offset + size]
         return super().read(offset, size)
+
+
+def _inflate(frame: View, size: int) -> bytes | bytearray:
+    return decompress(frame, "zstd", size, format=FORMAT)
 
 
 def inflated(frame: View, size: int, latest: Latest) -> View:

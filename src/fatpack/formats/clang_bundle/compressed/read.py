@@ -22,13 +22,15 @@ from fatpack.formats.clang_bundle.plain.text import find_comment, parse_text
 from fatpack.formats.clang_bundle.stored import Bundle, Text, Wrapper
 from fatpack.io import limits
 from fatpack.io.source import Derived
-from fatpack.io.sources.inflated import InflatedSource
+from fatpack.io.sources.inflated import Call, InflatedSource
 from fatpack.io.sources.streamed import StreamedSource
 from fatpack.model import Container
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fatpack.io.source import View
     from fatpack.model import Span
 
@@ -197,20 +199,26 @@ def _inflate(stream: View, method: str, size: int | None) -> View:
     present, origin = min(len(stream), stream.source.present), stream.source
     source: InflatedSource
     if size is not None and size > limits.INFLATED_AT_ONCE:
-        source = StreamedSource(
-            size, lambda: inflated(stream, method, size, format=FORMAT), name, present=present, origin=origin
-        )
+        source = StreamedSource(size, Call(_pieces, stream, method, size), name, present=present, origin=origin)
     else:
         data = decompress(stream, method, None, format=FORMAT)
         source = InflatedSource(
             len(data),
-            lambda: decompress(stream, method, None, format=FORMAT),
+            Call(_bytes, stream, method),
             name,
             present=present,
             origin=origin,
             data=data,
         )
     return source.view().replace(chain=(*stream.chain, name))
+
+
+def _pieces(stream: View, method: str, size: int) -> Iterator[bytes]:
+    return inflated(stream, method, size, format=FORMAT)
+
+
+def _bytes(stream: View, method: str) -> bytes | bytearray:
+    return decompress(stream, method, None, format=FORMAT)
 
 
 def _check(header: _Header, stored: View, body: View, faults: Faults) -> None:

@@ -22,10 +22,13 @@ from fatpack.formats.cuda_fatbin.reading.faults import fault
 from fatpack.formats.cuda_fatbin.reading.inflate import inflated, problem_of, refused, without_padding
 from fatpack.formats.cuda_fatbin.stored import Area, Entry, Group, Head
 from fatpack.io import limits
+from fatpack.io.sources.inflated import Call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from typing_extensions import Buffer
 
     from fatpack.formats.cuda_fatbin.reading.faults import Faults
     from fatpack.io.source import View
@@ -63,7 +66,7 @@ def read_group(stored: View, head: Head, faults: Faults) -> list[Entry | Group]:
 def _inflated(packed: View, head: Head) -> View:
     method = method_of(head.flags) or ""
     size = head.inflated_size
-    return inflated(packed, size, method, lambda: decompress(packed, method, size, format=FORMAT))
+    return inflated(packed, size, method, Call(_decompressed, packed, method, size))
 
 
 def _not_compressed(stored: View, head: Head) -> FormatError | None:
@@ -128,5 +131,9 @@ def _misplaced(row: View, member: Head, inside: View) -> FormatError | None:
     return fault(row, ENTRY.field_offset("padded_size"), "padded_size", text, f"at most {hexadecimal(len(inside))}")
 
 
+def _decompressed(packed: View, method: str, size: int) -> Buffer:
+    return decompress(packed, method, size, format=FORMAT)
+
+
 def _refused(packed: View, error: FormatError) -> View:
-    return refused(packed, 0, lambda: error.with_traceback(None))
+    return refused(packed, 0, Call(error.with_traceback, None))

@@ -14,7 +14,7 @@ from fatpack.formats.cuda_fatbin.layout import ALIGN, ENTRY, FLAG_OBFUSCATED, FO
 from fatpack.formats.cuda_fatbin.reading.faults import fault
 from fatpack.formats.cuda_fatbin.reading.frame import HEAD_SIZE, content_size, is_of
 from fatpack.io.source import Derived, Source, View
-from fatpack.io.sources.inflated import InflatedSource
+from fatpack.io.sources.inflated import Call, InflatedSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,20 +83,22 @@ def data_of(packed: View, head: Head) -> View:
     """Return the image of an entry: an inflated one is inflated when it is read. The entry has no problem."""
     method = method_of(head.flags)
     if head.flags & FLAG_OBFUSCATED:
-        return refused(packed, head.inflated_size if method else len(packed), lambda: _obfuscated(packed))
+        return refused(packed, head.inflated_size if method else len(packed), Call(_obfuscated, packed))
     if method is None:
         return without_padding(packed, head.kind)
     has_nul = head.kind in TEXTS and _ends_in_nul(packed, method)
-
-    def inflate() -> Buffer:
-        data = memoryview(decompress(packed, method, head.inflated_size, format=FORMAT))
-        if has_nul and data[-1]:
-            raise fault(packed, 0, "compressed data", "the text in it does not end in NUL")
-        return data[:-1] if has_nul else data
-
+    inflate = Call(_inflated, packed, method, head.inflated_size, has_nul)
     if has_nul:
         return inflated(packed, head.inflated_size - 1, method, inflate)
-    return inflated(packed, head.inflated_size, method, inflate, lambda: _pieces(packed, method, head.inflated_size))
+    return inflated(packed, head.inflated_size, method, inflate, Call(_pieces, packed, method, head.inflated_size))
+
+
+def _inflated(packed: View, method: str, size: int, has_nul: bool) -> Buffer:
+    """Return what an image inflates to, without the NUL of a text."""
+    data = memoryview(decompress(packed, method, size, format=FORMAT))
+    if has_nul and data[-1]:
+        raise fault(packed, 0, "compressed data", "the text in it does not end in NUL")
+    return data[:-1] if has_nul else data
 
 
 def _pieces(packed: View, method: str, size: int) -> Iterator[bytes | bytearray]:
