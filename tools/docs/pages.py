@@ -96,12 +96,8 @@ def cli_page() -> str:
         "`fatpack tool NAME` has the exit codes and messages of the tool it stands in for ([tools.md](tools.md)).",
         "",
     ]
-    lines += [
-        "## Completion",
-        "",
-        "Commands, options, file names and targets complete on TAB. Add one line to your shell's",
-    ]
-    lines += ["start-up file:", "", *table(["shell", "line"], COMPLETION)]
+    lines += ["## Completion", "", "For completion on TAB, add one line to the start-up file of your shell:", ""]
+    lines += table(["shell", "line"], COMPLETION)
     context = click.Context(group, info_name="fatpack", max_content_width=100, terminal_width=100)
     for name in COMMANDS:
         command = group.get_command(context, name)
