@@ -43,9 +43,6 @@ _WITHOUT_BYTES_CUDA = {*_WITHOUT_BYTES, 0x70000007, 0x70000009, 0x7000000A, 0x70
 #: Section headers and symbols are read this many at a time.
 _ROWS = 8192
 
-#: LIMIT: the largest string table that is read. The largest known device ELFs have a few MB of names.
-STRING_TABLE = 64 << 20
-
 
 class Shape:
     """The struct readers for one word size and byte order; both are chosen once, per file."""
@@ -202,14 +199,14 @@ class Symbols:
         self._inside("symbol table", self._at, self._size)
         names = self._header(elf, link)
         self._inside("symbol names", names[1], names[2])
-        if names[2] > STRING_TABLE:
+        if names[2] > limits.STRING_TABLE:
             raise LimitExceeded(
                 f"{names[2]} bytes of symbol names",
                 format="elf",
                 offset=view.offset(names[1]),
                 field="symbol names",
-                expected=f"at most {STRING_TABLE}",
-                hint="raise fatpack.elf.STRING_TABLE if you trust the file",
+                expected=f"at most {limits.STRING_TABLE}",
+                hint=limits.advice("STRING_TABLE"),
                 chain=view.chain,
             )
         self._names = view.read(names[1], names[2])
@@ -255,7 +252,7 @@ class Symbols:
                     format="elf",
                     offset=self.view.offset(self._at),
                     field="symbol names",
-                    hint="raise fatpack.io.limits.STRING_RATIO if you trust the file",
+                    hint=limits.advice("STRING_RATIO"),
                     chain=self.view.chain,
                 )
             found.append(names[at:end])

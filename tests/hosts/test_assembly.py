@@ -14,7 +14,8 @@ from tests.objcopy import joined
 
 from fatpack import hosts
 from fatpack.errors import HostError, Truncated
-from fatpack.hosts.assembly import MOST_FILLER, Assembly, check_filler
+from fatpack.hosts.assembly import Assembly, check_filler
+from fatpack.io import limits
 from fatpack.io.sources.memory import BytesSource
 
 OLD = bytes(range(1, 101)) + bytes(10) + bytes(range(1, 91))
@@ -66,21 +67,21 @@ def test_fillers_share_their_bytes() -> None:
 
 def test_far_more_filler_than_there_is_to_a_file_is_refused() -> None:
     file = Assembly(VIEW)
-    file.fill(MOST_FILLER)
+    file.fill(limits.FILLER)
     file.put([b"x"])
     for end in (file.at + 1, 1 << 60):
-        with pytest.raises(HostError, match=r"would be put into a file of 200 bytes; raise .*MOST_FILLER"):
+        with pytest.raises(HostError, match=r"would be put into a file of 200 bytes; .*--limit filler=N"):
             file.fill(end)
-    check_filler(2 * MOST_FILLER, BytesSource(mmap(-1, MOST_FILLER)).view())
+    check_filler(2 * limits.FILLER, BytesSource(mmap(-1, limits.FILLER)).view())
 
 
 def test_uninitialised_data_of_coff_objects_cannot_make_the_file_huge() -> None:
     data = coff.build([coff.Section(b".bss", b"0", 0xC0000080)])
-    for size, is_fine in ((MOST_FILLER, True), (0x7FFFFFFF, False)):
+    for size, is_fine in ((limits.FILLER, True), (0x7FFFFFFF, False)):
         data = data[:36] + struct.pack("<II", size, 0) + data[44:]
         view = BytesSource(data).view()
         if is_fine:
-            assert sum(map(len, hosts.objcopy("coff").add_sections(view, []))) > MOST_FILLER
+            assert sum(map(len, hosts.objcopy("coff").add_sections(view, []))) > limits.FILLER
             continue
         with pytest.raises(HostError, match="would be put into a file of"):
             hosts.objcopy("coff").add_sections(view, [])

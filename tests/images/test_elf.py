@@ -7,7 +7,7 @@ import struct
 import pytest
 from tests.builders.device_elf import NOBITS, device_elf, symbol
 
-from fatpack import elf, images
+from fatpack import images
 from fatpack.errors import BadValue, FormatError, LimitExceeded, Truncated
 from fatpack.io import limits
 from fatpack.io.sources.memory import BytesSource
@@ -156,7 +156,7 @@ def test_symbols_that_share_one_long_name_do_not_multiply_it():
 
 
 def test_a_string_table_beyond_the_limit_is_refused(monkeypatch):
-    monkeypatch.setattr(elf, "STRING_TABLE", 4)
+    monkeypatch.setattr(limits, "STRING_TABLE", 4)
     with pytest.raises(LimitExceeded, match="at most 4"):
         kernels(device_elf(224, symbols=KERNEL))
 

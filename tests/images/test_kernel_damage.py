@@ -10,8 +10,8 @@ from tests.builders.device_elf import NOTE, device_elf
 
 from fatpack import images
 from fatpack.errors import BadValue, FormatError, LimitExceeded
-from fatpack.images import elf_section, kernel
-from fatpack.images.nvidia import ptx_kernel
+from fatpack.images import kernel
+from fatpack.io import limits
 from fatpack.io.sources.memory import BytesSource
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -112,7 +112,7 @@ def test_zeros_behind_the_last_note_are_padding() -> None:
 
 
 def test_the_number_of_kernels_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel, "KERNELS", 3)
+    monkeypatch.setattr(limits, "KERNELS", 3)
     symbols = [(b"k%d" % number, 0x12, 0x10, 1) for number in range(4)]
     with pytest.raises(LimitExceeded, match="more than 3 kernels"):
         images.facts(BytesSource(cubin([(1, b"")], symbols=symbols)).view(), "cubin")
@@ -122,19 +122,19 @@ def test_the_number_of_kernels_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_size_of_a_section_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elf_section, "CONTENT", 100)
+    monkeypatch.setattr(limits, "IMAGE_SECTION_SIZE", 100)
     with pytest.raises(LimitExceeded, match="104 bytes, more than 100"):
         images.facts(BytesSource(cubin([(NOTE, bytes(104))])).view(), "cubin")
 
 
 def test_the_number_of_sections_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elf_section, "SECTIONS", 3)
+    monkeypatch.setattr(limits, "IMAGE_SECTIONS", 3)
     with pytest.raises(LimitExceeded, match="has 4 entries"):
         images.facts(BytesSource(cubin([(1, b"")] * 3)).view(), "cubin")
 
 
 def test_the_header_of_a_ptx_kernel_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ptx_kernel, "HEADER_SIZE", 200)
+    monkeypatch.setattr(limits, "PTX_HEADER", 200)
     text = b".version 8.0\n.target sm_80\n.entry k(" + b" " * 300
     with pytest.raises(LimitExceeded, match="does not end"):
         images.facts(BytesSource(text).view(), "ptx")

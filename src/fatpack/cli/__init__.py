@@ -20,14 +20,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     with Signals() as signals:
         try:
-            return guarded(lambda: _run(arguments))
+            return guarded(lambda: _limited(arguments))
         except KeyboardInterrupt:
             remove_unfinished()
             return signals.exit_code
 
 
-def _run(arguments: list[str]) -> int:
+def _limited(arguments: list[str]) -> int:
+    """Run one command with the limits of the environment: stand-ins take the options of their originals alone."""
     _open_closed_streams()
+    texts = os.environ.get("FATPACK_LIMITS", "").split()
+    if not texts:
+        return _run(arguments)
+    from fatpack.cli.limiting import Limits
+
+    with Limits(texts):
+        return _run(arguments)
+
+
+def _run(arguments: list[str]) -> int:
     if arguments == ["--version"]:
         return _version()
     if arguments[:1] == ["tool"]:

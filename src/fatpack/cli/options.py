@@ -79,7 +79,23 @@ def selector(selectors: dict[str, Any]) -> Selector:
     return Selector(**selectors)
 
 
+def _raise_limits(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> None:
+    """Raise limits until the command ends."""
+    if values and not context.resilient_parsing:
+        from fatpack.cli.limiting import Limits
+
+        context.with_resource(Limits(values))
+
+
 deep_option = click.option("--deep", is_flag=True, help="Search the whole file, outside the usual sections too.")
+limit_option = click.option(
+    "--limit",
+    multiple=True,
+    callback=_raise_limits,
+    expose_value=False,
+    metavar="NAME=NUMBER",
+    help="Allow more than usual, for a file that you trust. Errors name the limits; docs/cli.md lists them.",
+)
 #: An output that already exists is refused without this.
 force_option = click.option("--force", "-f", is_flag=True, help="Overwrite outputs that exist.")
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print only errors.")

@@ -122,7 +122,7 @@ def _out_of_proportion(data: View, size: str, most: int, format: str) -> LimitEx
         offset=data.offset(0),
         field="inflated size",
         expected=f"at most {most}",
-        hint="raise fatpack.io.limits.INFLATED_SIZE and INFLATED_RATIO if you trust the file",
+        hint=limits.advice("INFLATED_SIZE", "INFLATED_RATIO"),
         chain=data.chain,
     )
 

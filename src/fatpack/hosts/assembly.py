@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fatpack.errors import HostError
+from fatpack.io import limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,10 +14,7 @@ if TYPE_CHECKING:
 #: Gaps of zeros up to this size are looked at in the old file, so that what is on both sides can be copied as one.
 _LARGEST_GAP = 64
 
-#: LIMIT: bytes that laying a file out anew may make up, as padding and for uninitialised data: this many, or so many
-#: times those of the old file. Hosts of a few hundred bytes can ask for any number; llvm-objcopy then runs out of
-#: memory, or writes gigabytes.
-MOST_FILLER = 256 << 20
+#: … and what is in proportion to the old file is never too much.
 _MOST_TIMES = 4
 
 #: Fillers come in pieces of this size, which share their bytes.
@@ -26,10 +24,10 @@ _ZEROS = memoryview(bytes(_BLOCK))
 
 def check_filler(size: int, old: View) -> None:
     """Raise HostError if a file has far more bytes made up than were in the old one."""
-    if size > max(MOST_FILLER, _MOST_TIMES * len(old)):
+    if size > max(limits.FILLER, _MOST_TIMES * len(old)):
         raise HostError(
             f"{size} bytes of padding and uninitialised data would be put into a file of {len(old)} bytes",
-            hint="raise fatpack.hosts.assembly.MOST_FILLER if you trust the file",
+            hint=limits.advice("FILLER"),
             chain=old.chain,
         )
 

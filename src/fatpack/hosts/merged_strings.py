@@ -71,7 +71,7 @@ def strings_at(table: bytes, places: Iterable[int], view: View) -> dict[int, byt
                 offset=view.offset(0),
                 field="string table",
                 expected=f"at most {limits.STRING_RATIO} bytes of names per byte of the table",
-                hint="raise fatpack.io.limits.STRING_RATIO if you trust the file",
+                hint=limits.advice("STRING_RATIO"),
                 chain=view.chain,
             )
         result[place] = table[place:end]

@@ -6,7 +6,6 @@ of ``fatpack.elf``, which is read for every image. System V gABI, chapters 4 and
 
 from __future__ import annotations
 
-from fatpack import elf
 from fatpack.elf import NOBITS, NOTE, header, text
 from fatpack.errors import BadValue, LimitExceeded, Truncated
 from fatpack.io import limits
@@ -18,12 +17,6 @@ if TYPE_CHECKING:
 
     from fatpack.elf import Elf
     from fatpack.io.source import View
-
-#: LIMIT: the most bytes of one section that are read. Tables of attributes and notes have a few MB at most.
-CONTENT = 64 << 20
-
-#: LIMIT: sections of an image. A kernel has about six; a row of 64 bytes takes some hundred once it is read.
-SECTIONS = 1 << 18
 
 #: e_shstrndx: the number is in sh_link of section 0
 _XINDEX = 0xFFFF
@@ -66,9 +59,9 @@ class Sections:
             return self.view.slice(0, 0)
         field = section.name or "section"
         _inside(self.view, field, section.offset, section.size)
-        if section.size > CONTENT:
-            found = f"{section.size} bytes, more than {CONTENT}"
-            raise _too_much(self.view, field, section.offset, found, "images.elf_section.CONTENT")
+        if section.size > limits.IMAGE_SECTION_SIZE:
+            found = f"{section.size} bytes, more than {limits.IMAGE_SECTION_SIZE}"
+            raise _too_much(self.view, field, section.offset, found, "IMAGE_SECTION_SIZE")
         return self.view.slice(section.offset, section.size)
 
     def read(self, section: Section) -> bytes:
@@ -129,8 +122,8 @@ class Sections:
         if found.shentsize != row.size:
             raise _bad(view, "section table", f"has entries of {found.shentsize} bytes, not of {row.size}", found.shoff)
         _inside(view, "section table", found.shoff, count * row.size)
-        if count > SECTIONS:
-            raise _too_much(view, "section table", found.shoff, f"has {count} entries", "images.elf_section.SECTIONS")
+        if count > limits.IMAGE_SECTIONS:
+            raise _too_much(view, "section table", found.shoff, f"has {count} entries", "IMAGE_SECTIONS")
         table = list(row.iter_unpack(view.read(found.shoff, count * row.size)))
         names, at = self._names(found, table)
         # Sections may share one long name; without this bound n sections would give n copies of it.
@@ -142,7 +135,7 @@ class Sections:
                 raise _bad(view, "section name", problem, found.shoff + number * row.size)
             budget -= end - start
             if budget < 0:
-                raise _too_much(view, "section names", at, "far more than the image", "io.limits.STRING_RATIO")
+                raise _too_much(view, "section names", at, "far more than the image", "STRING_RATIO")
             yield Section(number, text(names[start:end]) if start else "", *values)
 
     def _names(self, found: Elf, table: list[tuple[int, ...]]) -> tuple[bytes, int]:
@@ -156,8 +149,8 @@ class Sections:
         if not index or table[index][1] == NOBITS:
             return b"", 0
         _inside(view, "section names", at, size)
-        if size > elf.STRING_TABLE:
-            raise _too_much(view, "section names", at, f"{size} bytes of them", "elf.STRING_TABLE")
+        if size > limits.STRING_TABLE:
+            raise _too_much(view, "section names", at, f"{size} bytes of them", "STRING_TABLE")
         return view.read(at, size), at
 
 
@@ -178,6 +171,6 @@ def _too_much(view: View, field: str, at: int, problem: str, limit: str) -> Limi
         format="elf",
         offset=view.offset(at),
         field=field,
-        hint=f"raise fatpack.{limit} if you trust the file",
+        hint=limits.advice(limit),
         chain=view.chain,
     )

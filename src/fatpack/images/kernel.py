@@ -29,6 +29,7 @@ Memory is in bytes: shared memory of a block (work-group), local memory of a thr
 from __future__ import annotations
 
 from fatpack.errors import LimitExceeded
+from fatpack.io import limits
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -36,10 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fatpack.io.source import View
-
-#: LIMIT: kernels, or functions, of one image that are described. The largest images of public libraries have some
-#: thousands; what takes 24 bytes in a table takes twenty times that when it is described.
-KERNELS = 100_000
 
 
 class Kernel(Record):
@@ -81,13 +78,13 @@ class Facts(Record):
 
 def check_count(view: View, count: int) -> None:
     """Raise LimitExceeded when an image has more kernels, or functions, than are described."""
-    if count > KERNELS:
+    if count > limits.KERNELS:
         raise LimitExceeded(
-            f"more than {KERNELS} kernels",
+            f"more than {limits.KERNELS} kernels",
             format="elf",
             offset=view.offset(0),
             field="symbol table",
-            hint="raise fatpack.images.kernel.KERNELS if you trust the file",
+            hint=limits.advice("KERNELS"),
             chain=view.chain,
         )
 

@@ -1,9 +1,18 @@
 """Bounds on work and memory that a hostile file could otherwise choose for us.
 
-Each is a module constant with its reason, so that an error can name it and a caller can raise it.
+Each is a module constant with its reason, so that an error can name it and a caller can raise it: a user with
+``--limit`` (:mod:`fatpack.cli.limiting`), a program by setting the constant.
 """
 
 from __future__ import annotations
+
+
+def advice(*names: str) -> str:
+    """Return what to do where a file that is trusted exceeds limits, which are constants of this module."""
+    options = " ".join(f"--limit {name.lower().replace('_', '-')}=N" for name in names)
+    constants = " and ".join(f"fatpack.io.limits.{name}" for name in names)
+    return f"if you trust the file, use {options} (from Python: set {constants})"
+
 
 #: LIMIT: the most bytes one compressed container or image may inflate to. The largest device image known to us is
 #: a few hundred MB; a 32 KiB zstd frame can claim 1 GiB and more.
@@ -46,3 +55,44 @@ STRING_FLOOR = 1 << 20
 
 #: How many bytes bulk loops move at a time: large enough for disk speed, small enough to stay in the cache.
 CHUNK = 1 << 20
+
+#: LIMIT: bytes from ``.entry`` to its body. A kernel may have some thousand parameters with names of some hundreds.
+PTX_HEADER = 4 << 20
+
+#: LIMIT: bytes from ``.entry`` to the end of the name. Mangled names reach some thousands.
+PTX_NAME = 64 << 10
+
+#: LIMIT: kernels, or functions, of one image that are described. The largest images of public libraries have some
+#: thousands; what takes 24 bytes in a table takes twenty times that when it is described.
+KERNELS = 100_000
+
+#: LIMIT: the largest string table that is read. The largest known device ELFs have a few MB of names.
+STRING_TABLE = 64 << 20
+
+#: LIMIT: bytes of one ID. The longest known to us has about 100; a damaged length must not swallow the images.
+BUNDLE_ID = 4096
+
+#: LIMIT: entries of one bundle. HIP bundles have up to 100; each costs a thousand bytes of memory for 24 in the file.
+BUNDLE_ENTRIES = 1 << 16
+
+#: LIMIT: attributes of one module. ClangIR writes about twenty; each costs some hundred bytes of memory.
+ATTRIBUTES = 10_000
+
+#: LIMIT: sections of one file. The largest objects we know of (whole kernels linked with ``ld -r`` from one section
+#: per function) have some hundred thousand; the editors hold one tuple per section in memory.
+SECTIONS = 1 << 20
+
+#: LIMIT: sections of an image. A kernel has about six; a row of 64 bytes takes some hundred once it is read.
+IMAGE_SECTIONS = 1 << 18
+
+#: LIMIT: the most bytes of one section that are read. Tables of attributes and notes have a few MB at most.
+IMAGE_SECTION_SIZE = 64 << 20
+
+#: LIMIT: bytes that laying a file out anew may make up, as padding and for uninitialised data: this many, or so many
+#: times those of the old file. Hosts of a few hundred bytes can ask for any number; llvm-objcopy then runs out of
+#: memory, or writes gigabytes.
+FILLER = 256 << 20
+
+#: LIMIT: how often the bytes of a file may be in sections. In objects of compilers they are in one; a hostile object
+#: could put all of them into each of thousands.
+COPIES = 4

@@ -42,7 +42,7 @@ def containers(view: View, host: str, sites: Sequence[Site], tables: Sequence[Si
         pieces, problem = ([part.data], None) if part.merged_count else _pieces(part, merged, sizes, order)
         if len(pieces) > 1 and len(parts) + len(pieces) > limits.IMAGES:
             text = f"with the images for {part.id!r} the object has more than {limits.IMAGES}"
-            hint = "listed as one image; raise fatpack.io.limits.IMAGES if you trust the file"
+            hint = f"listed as one image; {limits.advice('IMAGES')}"
             pieces, problem = [part.data], finding("FP1314", part.data.span(), text, hint)
         if problem is not None:
             yield problem

@@ -54,7 +54,7 @@ def scan(view: View, *, deep: bool = False) -> Iterator[Found | Finding]:
             containers -= 1
             if containers < 0:
                 text = f"more than {limits.CONTAINERS} containers; the rest is not listed"
-                yield finding("FP1005", item.container.span, text, "raise fatpack.io.limits.CONTAINERS")
+                yield finding("FP1005", item.container.span, text, limits.advice("CONTAINERS"))
                 return
             place = item.member or ""
             if item.container.attrs.get("flavour") == "object":

@@ -25,7 +25,7 @@ def bounded(view: View, names: Iterable[bytes]) -> Iterator[bytes]:
                 "the names of the symbols are far longer than the file",
                 offset=view.offset(0),
                 field="symbol names",
-                hint="raise fatpack.io.limits.STRING_RATIO if you trust the file",
+                hint=limits.advice("STRING_RATIO"),
                 chain=view.chain,
             )
         yield name

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from tests.builders import elf as build
 
-from fatpack.formats.clang_bundle.plain import table
+from fatpack.io import limits
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 from fatpack.scanner import Found, scan
@@ -38,7 +38,7 @@ def read(data: bytes) -> tuple[list[str], list[Finding]]:
 
 
 @pytest.mark.parametrize("write", [binary, text])
-@pytest.mark.parametrize("size", [table.LONGEST_ID + 1, 1 << 20])
+@pytest.mark.parametrize("size", [limits.BUNDLE_ID + 1, 1 << 20])
 def test_an_entry_with_a_long_id_is_left_out_alone(write: Callable[..., bytes], size: int) -> None:
     spellings = [f"{PREFIX}gfx906", "x" * size, f"{PREFIX}gfx90a"]
     ids, findings = read(write(*spellings))
@@ -46,13 +46,13 @@ def test_an_entry_with_a_long_id_is_left_out_alone(write: Callable[..., bytes], 
     # The table really is longer than what the HIP runtime looks at.
     (found,) = [item for item in findings if item.code != "FP1310"]
     assert found.code == "FP1317"
-    assert "(expected at most 4096 bytes); raise fatpack.formats.clang_bundle.table.LONGEST_ID" in found.text
+    assert "(expected at most 4096 bytes); if you trust the file, use --limit bundle-id=N" in found.text
     assert len(found.text) < 200
 
 
 @pytest.mark.parametrize("write", [binary, text])
 def test_the_longest_id_is_read(write: Callable[..., bytes]) -> None:
-    assert read(write("x" * table.LONGEST_ID)) == (["x" * table.LONGEST_ID], [])
+    assert read(write("x" * limits.BUNDLE_ID)) == (["x" * limits.BUNDLE_ID], [])
 
 
 def test_a_length_that_is_damaged_is_no_long_id() -> None:

@@ -12,6 +12,7 @@ from fatpack.cli.options import (
     check_name,
     deep_option,
     force_option,
+    limit_option,
     quiet_option,
     say,
     selector,
@@ -51,6 +52,7 @@ _SHOWN = 20
 )
 @click.option("--lossy", is_flag=True, help="Convert even if information is lost; the losses are listed.")
 @deep_option
+@limit_option
 @force_option
 @quiet_option
 def command(file: str, output: str | None, lossy: bool, deep: bool, force: bool, quiet: bool, **options: Any) -> int:

@@ -7,7 +7,7 @@ import click
 from fatpack import formats
 from fatpack.cli.completion import FILE
 from fatpack.cli.editing import Destination, check_output, output_options, write_result
-from fatpack.cli.options import quiet_option, say
+from fatpack.cli.options import limit_option, quiet_option, say
 from fatpack.errors import UsageError
 from fatpack.io.sources.opening import open_source
 from fatpack.ops.choose.address import find, parse_address
@@ -20,6 +20,7 @@ from fatpack.ops.edit.in_place import can_grow
 @click.argument("host", type=FILE)
 @click.argument("container", type=FILE)
 @output_options
+@limit_option
 @quiet_option
 def command(
     host: str,

@@ -9,6 +9,7 @@ from fatpack.cli.extracting import Request, extract_range, make_plan, report_pro
 from fatpack.cli.options import (
     deep_option,
     force_option,
+    limit_option,
     quiet_option,
     selector_options,
 )
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 @click.option("--allow-missing", is_flag=True, help="Succeed if nothing matches; with -o, write an empty file.")
 @click.option("--dry-run", is_flag=True, help="Only print what would be written; exit code 1 if nothing matches.")
 @deep_option
+@limit_option
 @force_option
 @quiet_option
 def command(**options: Any) -> int:

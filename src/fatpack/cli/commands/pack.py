@@ -8,7 +8,7 @@ from difflib import get_close_matches
 import click
 
 from fatpack.cli.completion import FILE
-from fatpack.cli.options import Meter, check_name, force_option, quiet_option, say, tell_abandoned, warn
+from fatpack.cli.options import Meter, check_name, force_option, limit_option, quiet_option, say, tell_abandoned, warn
 from fatpack.cli.packing import chosen_packing, packing_options
 from fatpack.errors import UsageError
 from fatpack.formats.cir.words import FORMS as CIR_FORMS
@@ -66,6 +66,7 @@ _KEYS = ("file", "triple", "arch", "kind", "feature")
     "--dry-run", is_flag=True, help="Write nothing; print what would be packed, and what is renamed in CIR modules."
 )
 @force_option
+@limit_option
 @quiet_option
 def command(
     images: tuple[str, ...],

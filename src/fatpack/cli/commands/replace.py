@@ -6,7 +6,7 @@ import click
 
 from fatpack.cli.completion import FILE
 from fatpack.cli.editing import Destination, check_output, output_options, write_result
-from fatpack.cli.options import quiet_option
+from fatpack.cli.options import limit_option, quiet_option
 from fatpack.io.sources.opening import open_source
 from fatpack.ops.choose.address import find, parse_address
 from fatpack.ops.choose.presence import refuse_empty
@@ -18,6 +18,7 @@ from fatpack.ops.edit.embed import replace
 @click.argument("container", type=FILE)
 @click.option("--section", metavar="NAME", help="Which section, by name or number, if HOST has several.")
 @output_options
+@limit_option
 @quiet_option
 def command(
     host: str,

@@ -144,17 +144,20 @@ def entry_id(image: Image) -> bytes:
 
 def _entry_ids(images: Sequence[Image]) -> list[bytes]:
     """Return the IDs of all entries. Two with one ID are refused unless they were read from a file that has them."""
-    from fatpack.formats.clang_bundle.plain.table import LONGEST_ID, MOST_ENTRIES
     from fatpack.formats.clang_bundle.stored import Entry
 
-    if len(images) > MOST_ENTRIES:
-        raise UsageError(f"{len(images)} images in one bundle", hint=f"{MOST_ENTRIES} are the most that we read back")
+    if len(images) > limits.BUNDLE_ENTRIES:
+        raise UsageError(
+            f"{len(images)} images in one bundle", hint=f"{limits.BUNDLE_ENTRIES} are the most that we read back"
+        )
     ids = [entry_id(image) for image in images]
     known: dict[bytes, Image] = {}
     for image, stored in zip(images, ids, strict=True):
         spelling = stored.decode("utf-8", "backslashreplace")
-        if len(stored) > LONGEST_ID:
-            raise UsageError(f"bundle ID {spelling[:80]}… has {len(stored)} bytes", hint=f"{LONGEST_ID} are the most")
+        if len(stored) > limits.BUNDLE_ID:
+            raise UsageError(
+                f"bundle ID {spelling[:80]}… has {len(stored)} bytes", hint=f"{limits.BUNDLE_ID} are the most"
+            )
         other = known.setdefault(stored, image)
         if other is not image and not (isinstance(other.record, Entry) and isinstance(image.record, Entry)):
             raise UsageError(f"two images have the bundle ID {spelling!r}", hint="readers would find only one of them")

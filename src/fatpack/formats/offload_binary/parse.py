@@ -174,7 +174,7 @@ def _read_entries(header: Header, tables: Layouts) -> list[tuple[int, ...]]:
             offset=body.offset(tables.header[header.version].field_offset("entry_offset")),
             field="entry table",
             expected=f"at most {limits.IMAGES}",
-            hint="raise fatpack.io.limits.IMAGES if you trust the file",
+            hint=limits.advice("IMAGES"),
             chain=body.chain,
         )
     end = header.entry_offset + header.entry_count * entry.size
@@ -287,7 +287,7 @@ class _Strings:
             format=FORMAT,
             offset=self.body.offset(at),
             field=name,
-            hint="raise fatpack.io.limits.STRING_RATIO if you trust the file",
+            hint=limits.advice("STRING_RATIO"),
             chain=self.body.chain,
         )
 

@@ -178,7 +178,7 @@ class _Reader:
                 format=FORMAT,
                 offset=self._view.offset(at),
                 field="member header: name",
-                hint="raise fatpack.io.limits.STRING_RATIO if you trust the file",
+                hint=limits.advice("STRING_RATIO"),
                 chain=self._view.chain,
             )
 

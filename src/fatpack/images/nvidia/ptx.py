@@ -17,6 +17,7 @@ from __future__ import annotations
 from fatpack.errors import LimitExceeded
 from fatpack.images.nvidia.ptx_code import code
 from fatpack.images.recognised import Recognised
+from fatpack.io import limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 
 _BLANKS = b" \t\r\n\v\f"
 _IDENTIFIER = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$%")
-
-#: LIMIT: bytes from ``.entry`` to the end of the name. Mangled names reach some thousands.
-NAME_SIZE = 64 << 10
 
 #: The three directives that say what the text is for stand among its first words.
 _WORDS = 12
@@ -60,14 +58,14 @@ def kernels(view: View) -> tuple[str, ...]:
     rest = b""
     for part in code(view.pieces()):
         rest = _entries(rest + part, names)
-        if len(rest) > NAME_SIZE:
+        if len(rest) > limits.PTX_NAME:
             raise LimitExceeded(
                 "the name of a kernel does not end",
                 format="ptx",
                 offset=view.offset(0),
                 field=".entry",
-                expected=f"at most {NAME_SIZE} bytes",
-                hint="raise fatpack.images.ptx.NAME_SIZE if you trust the file",
+                expected=f"at most {limits.PTX_NAME} bytes",
+                hint=limits.advice("PTX_NAME"),
                 chain=view.chain,
             )
     _entries(rest + b"\n", names)

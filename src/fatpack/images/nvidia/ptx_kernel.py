@@ -16,15 +16,13 @@ import re
 from fatpack.errors import LimitExceeded
 from fatpack.images.kernel import Facts, Kernel, check_count
 from fatpack.images.nvidia.ptx_code import code
+from fatpack.io import limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.io.source import View
-
-#: LIMIT: bytes from ``.entry`` to its body. A kernel may have some thousand parameters with names of some hundreds.
-HEADER_SIZE = 4 << 20
 
 #: bytes at the start where compilers leave their names
 _FRONT = 2048
@@ -75,14 +73,14 @@ def _headers(view: View) -> Iterator[tuple[str, bytes]]:
         rest = _take(rest + part, found)
         yield from found
         found.clear()
-        if len(rest) > HEADER_SIZE:
+        if len(rest) > limits.PTX_HEADER:
             raise LimitExceeded(
                 "the header of a kernel does not end",
                 format="ptx",
                 offset=view.offset(0),
                 field=".entry",
-                expected=f"at most {HEADER_SIZE} bytes",
-                hint="raise fatpack.images.ptx_kernel.HEADER_SIZE if you trust the file",
+                expected=f"at most {limits.PTX_HEADER} bytes",
+                hint=limits.advice("PTX_HEADER"),
                 chain=view.chain,
             )
     _take(rest + b"{", found)

@@ -126,7 +126,8 @@ def _part(view: View, title: str, depth: int) -> _Part:
     if host_of(view) != "archive":
         return _Part(view, title, tuple(scan(view)))
     if depth <= 0:
-        raise LimitExceeded("archives are nested too deeply", offset=view.offset(0), chain=view.chain)
+        hint = limits.advice("NESTING")
+        raise LimitExceeded("archives are nested too deeply", offset=view.offset(0), hint=hint, chain=view.chain)
     findings, members = [], []
     for site in archive.locate(view):
         if isinstance(site, Finding):

@@ -54,9 +54,7 @@ def read(reader: Program, tables: Sequence[Site]) -> ImageTable:
             findings.append(finding("FP3011", data.span(count * 2 * word, rest), text))
         if count > limits.IMAGES:
             text = f"{site.section} has {count} rows; only the first {limits.IMAGES} are read"
-            findings.append(
-                finding("FP3011", data.span(), text, "raise fatpack.io.limits.IMAGES if you trust the file")
-            )
+            findings.append(finding("FP3011", data.span(), text, limits.advice("IMAGES")))
             count = limits.IMAGES
         offsets = range(0, count * 2 * word, 2 * word)
         for number, (offset, pointer) in enumerate(zip(offsets, reader.pointers(site, offsets), strict=True)):

@@ -9,6 +9,7 @@ from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated
 from fatpack.hosts.elf import detect
 from fatpack.hosts.elf.reading import constants, read
 from fatpack.hosts.elf.reading.read import ElfFile
+from fatpack.io import limits
 
 
 def opened(data: bytes) -> ElfFile:
@@ -74,7 +75,7 @@ def test_a_file_without_a_section_table_has_no_sections(plain: bytes) -> None:
 
 
 def test_the_number_of_sections_is_limited_on_purpose(plain: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read, "SECTION_COUNT", 3)
+    monkeypatch.setattr(limits, "SECTIONS", 3)
     with pytest.raises(LimitExceeded, match="at most 3"):
         opened(plain)
 

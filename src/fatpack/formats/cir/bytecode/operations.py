@@ -244,7 +244,7 @@ class Walker:
                 f"more than {limits.IMAGES} modules in one file",
                 format=FORMAT,
                 offset=self.file.view.offset(start),
-                hint="raise fatpack.io.limits.IMAGES",
+                hint=limits.advice("IMAGES"),
                 chain=self.file.view.chain,
             )
         node = Node(name, start, self._depth)

@@ -164,7 +164,7 @@ class Outliner:
                 f"more than {limits.IMAGES} modules in one file",
                 format=FORMAT,
                 offset=text.view.offset(start),
-                hint="raise fatpack.io.limits.IMAGES",
+                hint=limits.advice("IMAGES"),
                 chain=text.view.chain,
             )
         is_generic = text.peek(name_end - 1) == b'"'

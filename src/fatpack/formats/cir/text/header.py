@@ -15,10 +15,9 @@ from fatpack.formats.cir.text.faults import fault
 from fatpack.formats.cir.text.strings import unescaped
 from fatpack.formats.cir.text.window import BARE_ID, BLANKS, Text
 from fatpack.formats.cir.words import FORMAT
+from fatpack.io import limits
 from fatpack.record import Record
 
-#: LIMIT: attributes of one module. ClangIR writes about twenty; each costs some hundred bytes of memory.
-MOST_ATTRIBUTES = 10_000
 #: LIMIT: bytes of a name, a key or a value that is looked at as a whole.
 LONGEST = 1 << 16
 
@@ -120,12 +119,12 @@ def dictionary(text: Text, at: int) -> tuple[tuple[Attr, ...], int]:
     while True:
         attr, at = _attribute(text, text.space_end(at))
         attrs.append(attr)
-        if len(attrs) > MOST_ATTRIBUTES:
+        if len(attrs) > limits.ATTRIBUTES:
             raise LimitExceeded(
-                f"more than {MOST_ATTRIBUTES} attributes in one dictionary",
+                f"more than {limits.ATTRIBUTES} attributes in one dictionary",
                 format=FORMAT,
                 offset=text.view.offset(opened),
-                hint="raise fatpack.formats.cir.text.header.MOST_ATTRIBUTES",
+                hint=limits.advice("ATTRIBUTES"),
                 chain=text.view.chain,
             )
         at = text.space_end(at)

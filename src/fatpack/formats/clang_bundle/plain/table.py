@@ -16,6 +16,7 @@ from fatpack.errors import LimitExceeded, Truncated, hexadecimal
 from fatpack.formats.clang_bundle.faults import Faults, fault
 from fatpack.formats.clang_bundle.layout import DESCRIPTOR, FORMAT, HEADER
 from fatpack.formats.clang_bundle.stored import Entry
+from fatpack.io import limits
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -23,14 +24,8 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.model import Span
 
-#: LIMIT: bytes of one ID. The longest known to us has about 100; a damaged length must not swallow the images.
-LONGEST_ID = 4096
-
 #: Most tables are within this much of a bundle, which is read at once.
 _FRONT = 1024
-
-#: LIMIT: entries of one bundle. HIP bundles have up to 100; each costs a thousand bytes of memory for 24 in the file.
-MOST_ENTRIES = 1 << 16
 
 
 class Row(Record):
@@ -64,8 +59,8 @@ def read_table(rest: View, faults: Faults) -> Table:
     at, total = HEADER.size, len(rest)
     lowest = total
     for number in range(count):
-        if number >= MOST_ENTRIES:
-            problem = f"{count} entries, {MOST_ENTRIES} are read"
+        if number >= limits.BUNDLE_ENTRIES:
+            problem = f"{count} entries, {limits.BUNDLE_ENTRIES} are read"
             faults.lost("FP1302", too_many(rest, 24, problem), rest.span(24, 8))
             break
         if at + DESCRIPTOR.size > total:
@@ -81,7 +76,7 @@ def read_table(rest: View, faults: Faults) -> Table:
         is_doubtful = is_outside or end > lowest
         if (
             lowest == total < end
-            and id_size <= LONGEST_ID
+            and id_size <= limits.BUNDLE_ID
             and _is_text(rest.read(at + DESCRIPTOR.size, total - at - DESCRIPTOR.size))
         ):
             _end_of_table(rest, at, number, f"the ID is past the end, {count} entries are stored", faults)
@@ -90,7 +85,7 @@ def read_table(rest: View, faults: Faults) -> Table:
         if _is_garbage(rest, at, offset, id_size, is_doubtful):
             _end_of_table(rest, at, number, f"no descriptor is here, {count} entries are stored", faults)
             break
-        if id_size > LONGEST_ID:
+        if id_size > limits.BUNDLE_ID:
             error = long_id(rest, at, f"entry[{number}]", f"the ID has {id_size} bytes")
             faults.lost("FP1317", error, _row_span(rest, at))
             at = end
@@ -134,8 +129,8 @@ def _is_garbage(rest: View, at: int, offset: int, id_size: int, is_doubtful: boo
     id_at = at + DESCRIPTOR.size
     if id_at + id_size > len(rest):
         return True
-    if id_size > LONGEST_ID:
-        return is_doubtful or not _is_text(rest.head(id_at, LONGEST_ID))
+    if id_size > limits.BUNDLE_ID:
+        return is_doubtful or not _is_text(rest.head(id_at, limits.BUNDLE_ID))
     if not id_size:
         return is_doubtful or not offset
     return is_doubtful and not _is_text(rest.head(id_at, id_size))
@@ -170,25 +165,25 @@ def _damaged(rest: View, entry: Entry, size: int, name: str, table_end: int, fau
 
 
 def long_id(view: View, at: int, field: str, problem: str) -> LimitExceeded:
-    """Return the error for an ID of more than :data:`LONGEST_ID` bytes."""
+    """Return the error for an ID of more than :data:`fatpack.io.limits.BUNDLE_ID` bytes."""
     return LimitExceeded(
         problem,
         format=FORMAT,
         offset=view.offset(at),
         field=field,
-        expected=f"at most {LONGEST_ID} bytes",
-        hint="raise fatpack.formats.clang_bundle.table.LONGEST_ID if you trust the file",
+        expected=f"at most {limits.BUNDLE_ID} bytes",
+        hint=limits.advice("BUNDLE_ID"),
         chain=view.chain,
     )
 
 
 def too_many(view: View, at: int, problem: str) -> LimitExceeded:
-    """Return the error for more entries than :data:`MOST_ENTRIES`."""
+    """Return the error for more entries than :data:`fatpack.io.limits.BUNDLE_ENTRIES`."""
     return LimitExceeded(
         problem,
         format=FORMAT,
         offset=view.offset(at),
         field="entry_count",
-        hint="raise fatpack.formats.clang_bundle.table.MOST_ENTRIES if you trust the file",
+        hint=limits.advice("BUNDLE_ENTRIES"),
         chain=view.chain,
     )

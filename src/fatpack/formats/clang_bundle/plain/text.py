@@ -17,8 +17,9 @@ from fatpack.errors import BadMagic
 from fatpack.formats.clang_bundle.faults import Faults, fault
 from fatpack.formats.clang_bundle.layout import COMMENTS, FORMAT, MAGIC
 from fatpack.formats.clang_bundle.plain.binary import image_of
-from fatpack.formats.clang_bundle.plain.table import LONGEST_ID, MOST_ENTRIES, long_id, too_many
+from fatpack.formats.clang_bundle.plain.table import long_id, too_many
 from fatpack.formats.clang_bundle.stored import Entry, Text
+from fatpack.io import limits
 from fatpack.model import Container
 from fatpack.record import Record
 
@@ -118,13 +119,13 @@ def _markers(stored: View, comment: str, faults: Faults) -> Iterator[_Marker]:
     while at >= 0 or is_first_line:
         is_first_line = False
         line_at = at + len(needle)
-        line = stored.head(line_at, len(START) + LONGEST_ID + 2)
+        line = stored.head(line_at, len(START) + limits.BUNDLE_ID + 2)
         size = line.find(b"\n")
         word = next((word for word in (START, END) if line.startswith(word)), b"")
         spelled = line[len(word) : size if size >= 0 else None]
         is_crlf = spelled.endswith(b"\r")
         is_whole = size >= 0 or line_at + len(line) == len(stored)
-        if word and is_whole and len(spelled) - is_crlf <= LONGEST_ID:
+        if word and is_whole and len(spelled) - is_crlf <= limits.BUNDLE_ID:
             place = max(at, reached)  # two marker lines in a row may share the newline between them
             if is_crlf and place > reached and stored.read(place - 1, 1) == b"\r":
                 place -= 1
@@ -152,8 +153,8 @@ def entries(stored: View, comment: str, faults: Faults) -> Iterator[tuple[Entry,
         if not start.is_start:
             continue
         count += 1
-        if count > MOST_ENTRIES:
-            problem = f"more than {MOST_ENTRIES} entries"
+        if count > limits.BUNDLE_ENTRIES:
+            problem = f"more than {limits.BUNDLE_ENTRIES} entries"
             faults.lost("FP1302", too_many(stored, start.at, problem), stored.span(start.at, start.end - start.at))
             return
         own = own_ends.get(start.id, [])

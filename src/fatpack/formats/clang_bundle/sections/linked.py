@@ -19,6 +19,7 @@ from fatpack.formats.clang_bundle.ids.bundle_id import parse_id
 from fatpack.formats.clang_bundle.layout import FORMAT
 from fatpack.formats.clang_bundle.stored import Linked, LinkedEntry
 from fatpack.formats.clang_bundle.target_symbols import Symbols
+from fatpack.io import limits
 from fatpack.model import Container, Image, Label, Target
 from fatpack.record import Record
 
@@ -84,7 +85,7 @@ class _Builder:
             return self._made(stored, stored, extent, None)
         if size > most_inflated(stored):
             text = f"the zstd frame claims to inflate from {end} bytes to {size}: listed as it is stored"
-            self.faults.odd("FP3014", stored.span(), text, "raise fatpack.io.limits.INFLATED_RATIO if you trust it")
+            self.faults.odd("FP3014", stored.span(), text, limits.advice("INFLATED_RATIO"))
             return self._made(stored, stored, extent, None)
         if extent.size not in (None, size, end):
             text = f"the image takes {extent.size} bytes by the table, {size} by its own header"

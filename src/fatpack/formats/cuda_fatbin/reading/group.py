@@ -89,7 +89,7 @@ def _out_of_proportion(stored: View, head: Head) -> FormatError | None:
         offset=stored.offset(ENTRY.field_offset("inflated_size")),
         field="inflated_size",
         expected=f"at most {most}",
-        hint="raise fatpack.io.limits.INFLATED_RATIO if you trust the file",
+        hint=limits.advice("INFLATED_RATIO"),
         chain=stored.chain,
     )
 

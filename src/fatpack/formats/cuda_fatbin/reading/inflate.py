@@ -13,6 +13,7 @@ from fatpack.errors import FatpackError, FormatError, LimitExceeded, Unsupported
 from fatpack.formats.cuda_fatbin.layout import ALIGN, ENTRY, FLAG_OBFUSCATED, FORMAT, TEXTS, method_of
 from fatpack.formats.cuda_fatbin.reading.faults import fault
 from fatpack.formats.cuda_fatbin.reading.frame import HEAD_SIZE, content_size, is_of
+from fatpack.io import limits
 from fatpack.io.source import Derived, Source, View
 from fatpack.io.sources.inflated import Call, InflatedSource
 
@@ -59,7 +60,7 @@ def _problem_of_sizes(entry: View, packed: View, head: Head) -> FormatError | No
             offset=entry.offset(_SIZE_AT),
             field="inflated_size",
             expected=f"at most {most}",
-            hint="raise fatpack.io.limits.INFLATED_SIZE and INFLATED_RATIO if you trust the file",
+            hint=limits.advice("INFLATED_SIZE", "INFLATED_RATIO"),
             chain=entry.chain,
         )
     return None

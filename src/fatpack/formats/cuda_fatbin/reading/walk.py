@@ -241,6 +241,6 @@ class Walk:
             format=FORMAT,
             offset=self.stored.offset(at),
             field="entries",
-            hint="raise fatpack.io.limits.IMAGES if you trust the file",
+            hint=limits.advice("IMAGES"),
             chain=self.stored.chain,
         )

@@ -6,6 +6,7 @@ from fatpack.errors import BadValue, LimitExceeded, Truncated
 from fatpack.hosts.coff.layout import FORMAT, RELOCATION, SECTION
 from fatpack.hosts.coff_records import OVERFLOWED_RELOCATIONS, name_offset
 from fatpack.hosts.merged_strings import strings_at
+from fatpack.io import limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,10 +17,6 @@ if TYPE_CHECKING:
 
 #: A count field with this value, and a flag, says that the first relocation holds the count.
 ESCAPED_COUNT = 0xFFFF
-
-#: LIMIT: how often the bytes of a file may be in sections. In objects of compilers they are in one; a hostile object
-#: could put all of them into each of thousands.
-_MOST_COPIES = 4
 
 
 class Part:
@@ -119,13 +116,13 @@ def read_parts(coff: CoffObject, strings: View | None, *, is_image: bool) -> lis
             raise _outside(coff, number, "relocations")
         total += part.stored_size + part.relocation_count * RELOCATION.size
         parts.append(part)
-    if total > _MOST_COPIES * end:
+    if total > limits.COPIES * end:
         raise LimitExceeded(
-            "the sections overlap, and apart they would take many times the bytes of the file",
+            "the sections overlap, and written separately they would take many times the bytes of the file",
             format=FORMAT,
             field="section table",
-            expected=f"at most {_MOST_COPIES} times as many",
-            hint="raise fatpack.hosts.coff.objcopy.sections._MOST_COPIES if you trust the file",
+            expected=f"at most {limits.COPIES} times as many",
+            hint=limits.advice("COPIES"),
             chain=coff.view.chain,
         )
     return parts

@@ -11,6 +11,7 @@ from fatpack.errors import HostError, LimitExceeded
 from fatpack.hosts.elf.reading import constants
 from fatpack.hosts.elf.reading.read import ElfFile
 from fatpack.hosts.merged_strings import strings_at
+from fatpack.io import limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,10 +31,6 @@ _RELOCATION_TYPES = (constants.REL, constants.RELA, constants.CREL)
 #: hash, dynamic, nobits, dynsym, gnu_hash: data, also with the flag of compressed sections
 _NEVER_COMPRESSED = (5, 6, constants.NOBITS, constants.DYNSYM, 0x6FFFFFF6)
 _GROUP_WORD = 4
-
-#: LIMIT: how often the bytes of a file may be in sections. In files of compilers and linkers they are in one; a
-#: hostile file could put all of them into each of a million.
-_MOST_COPIES = 4
 
 
 class Segment:
@@ -147,7 +144,7 @@ def read_parts(elf: ElfFile) -> list[Part]:
     rows = list(elf.rows())[1:]
     names = section_names(elf, [row[0] for row in rows])
     size = len(elf.view)
-    allowance = _MOST_COPIES * size
+    allowance = limits.COPIES * size
     parts = []
     for index, row in enumerate(rows, 1):
         part = Part(row, names[row[0]], kind_of(row[1], row[2]), index)
@@ -159,11 +156,11 @@ def read_parts(elf: ElfFile) -> list[Part]:
         parts.append(part)
     if allowance < 0:
         raise LimitExceeded(
-            "the sections overlap, and apart they would take many times the bytes of the file",
+            "the sections overlap, and written separately they would take many times the bytes of the file",
             format="elf",
             field="section table",
-            expected=f"at most {_MOST_COPIES} times as many",
-            hint="raise fatpack.hosts.elf.objcopy.parts._MOST_COPIES if you trust the file",
+            expected=f"at most {limits.COPIES} times as many",
+            hint=limits.advice("COPIES"),
             chain=elf.view.chain,
         )
     for kind, word in ((SYMBOLS, "SHT_SYMTAB"), (INDICES, "SHT_SYMTAB_SHNDX")):

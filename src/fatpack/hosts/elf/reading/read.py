@@ -16,6 +16,7 @@ import sys
 from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated
 from fatpack.hosts.elf.reading import constants
 from fatpack.hosts.elf.reading.layout import FORMAT, layouts
+from fatpack.io import limits
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -25,10 +26,6 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
     from fatpack.layout import Layout
-
-#: LIMIT: sections of one file. The largest objects we know of (whole kernels linked with ``ld -r`` from one section
-#: per function) have some hundred thousand; the editors hold one tuple per section in memory.
-SECTION_COUNT = 1 << 20
 
 #: LIMIT: bytes of a section name that are shown. Sections of one C++ function carry its mangled name, which may have
 #: some thousand characters; a hostile table could make every name as long as the file.
@@ -153,14 +150,14 @@ class ElfFile:
                 field="section table",
                 chain=self.view.chain,
             )
-        if count > SECTION_COUNT:
+        if count > limits.SECTIONS:
             raise LimitExceeded(
                 f"{count} sections",
                 format=FORMAT,
                 offset=self.view.offset(header.section_offset),
                 field="section_count",
-                expected=f"at most {SECTION_COUNT}",
-                hint="raise fatpack.hosts.elf.read.SECTION_COUNT if you trust the file",
+                expected=f"at most {limits.SECTIONS}",
+                hint=limits.advice("SECTIONS"),
                 chain=self.view.chain,
             )
         names = first.link if header.names_index == constants.ESCAPED else header.names_index

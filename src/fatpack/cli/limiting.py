@@ -1,0 +1,65 @@
+"""``--limit NAME=NUMBER`` and ``FATPACK_LIMITS``: for one command, more than usual for a file that is trusted."""
+
+from __future__ import annotations
+
+from fatpack.errors import UsageError
+from fatpack.io import limits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Self
+
+#: name of a limit on the command line → what it bounds; the numbers and their reasons are in ``fatpack.io.limits``
+LIMITS = {
+    "inflated-size": "bytes that one compressed container or image may inflate to",
+    "inflated-ratio": "times its stored size that something compressed may inflate to",
+    "nesting": "levels of containers inside images inside containers",
+    "containers": "containers of a file",
+    "images": "images of a container",
+    "string-ratio": "bytes of names and other strings, as a multiple of what holds them",
+    "string-table": "bytes of one table of symbol names",
+    "bundle-id": "bytes of one bundle ID",
+    "bundle-entries": "entries of one bundle",
+    "attributes": "attributes of one module of a CIR container",
+    "sections": "sections of an ELF file",
+    "image-sections": "sections of a device image",
+    "image-section-size": "bytes of one section of a device image that are read as a whole",
+    "kernels": "kernels, or functions, of an image that are described",
+    "ptx-header": "bytes from a kernel's name to its body in PTX",
+    "ptx-name": "bytes of a kernel's name in PTX",
+    "filler": "bytes of padding and uninitialised data in an object that is written anew",
+    "copies": "times that an object may grow because its sections overlap",
+}
+
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+class Limits:
+    """Limits that hold while a ``with`` block runs; those from before hold again after it."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        """Take texts of the form ``NAME=NUMBER``, where K, M and G are multiples of 1024. Raises UsageError."""
+        self._wanted = dict(map(_parsed, texts))
+        self._before: dict[str, int] = {}
+
+    def __enter__(self) -> Self:
+        for name, number in self._wanted.items():
+            self._before[name] = getattr(limits, name)
+            setattr(limits, name, number)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name, number in self._before.items():
+            setattr(limits, name, number)
+
+
+def _parsed(text: str) -> tuple[str, int]:
+    """Return the constant of ``fatpack.io.limits`` and the number that a text asks for."""
+    name, _, value = text.partition("=")
+    if name not in LIMITS:
+        raise UsageError(f"no limit {name!r}", hint=f"limits are {', '.join(LIMITS)}")
+    digits = value[:-1] if value[-1:] in _UNITS else value
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
+        raise UsageError(f"limit {name}: {value!r} is no number", hint=f"as in {name}=100000 or {name}=8G")
+    return name.upper().replace("-", "_"), int(digits) * _UNITS.get(value[-1:], 1)
