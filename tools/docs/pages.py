@@ -110,15 +110,14 @@ def cli_page() -> str:
         "## Limits",
         "",
         "A file that would take far more time or memory than its size explains is refused, and the message names the",
-        "limit. For a file that you trust, raise it for one command with `--limit NAME=NUMBER`, which is repeatable, or",
-        "for all commands and stand-ins with the environment variable `FATPACK_LIMITS` (several with blanks between).",
-        "`8G` is 8 × 2³⁰. From Python, set the constant of `fatpack.io.limits`.",
+        "limit. For a file that you trust, raise it for one command with `--limit NAME=NUMBER` (repeatable), or for all",
+        "commands and stand-ins with the environment variable `FATPACK_LIMITS` (several with blanks between). `8G` is",
+        "8 × 2³⁰. From Python, set the constant of `fatpack.io.limits`.",
         "",
     ]
     defaults = {name: getattr(limits, name.upper().replace("-", "_")) for name in LIMITS}
-    lines += table(
-        ["limit", "default", "the most"], [[f"`{name}`", f"{defaults[name]:,}", LIMITS[name]] for name in LIMITS]
-    )
+    rows = [[f"`{name}`", f"{defaults[name]:,}", what] for name, what in LIMITS.items()]
+    lines += table(["limit", "default", "the most"], rows)
     return "\n".join(lines)
 
 
