@@ -110,7 +110,7 @@ def cli_page() -> str:
         "## Limits",
         "",
         "A file that would take far more time or memory than its size explains is refused, and the message names the",
-        "limit. For a file that you trust, raise it for one command with `--limit NAME=NUMBER` (repeatable), or for all",
+        "limit. For a file that you trust, raise it with `--limit NAME=NUMBER` for one command, or for all",
         "commands and stand-ins with the environment variable `FATPACK_LIMITS` (several with blanks between). `8G` is",
         "8 × 2³⁰. From Python, set the constant of `fatpack.io.limits`.",
         "",
