@@ -26,11 +26,13 @@ from fatpack.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import Protocol
+    from typing import Literal, Protocol, TypeAlias
 
     from fatpack.doc import Doc
     from fatpack.io.source import Piece, View
     from fatpack.model import Finding, Label
+
+    Expects: TypeAlias = Literal["container", "mixed", "image", "images", "member", "table", "records"]
 
     class Host(Protocol):
         """The part of the door that every host room has."""
@@ -57,16 +59,28 @@ if TYPE_CHECKING:
         def remove_sections(self, view: View, prefix: str) -> list[Piece]: ...  # noqa: D102
 
 
+#: nothing but containers belongs here
+CONTAINER: Expects = "container"
+#: other data lies between the containers
+MIXED: Expects = "mixed"
+#: the section is one image of a fat object, for the target in the section's name
+IMAGE: Expects = "image"
+#: a linked program's images back to back, whose table is elsewhere
+IMAGES: Expects = "images"
+#: a file of its own, to be looked at from its first byte as a host or container
+MEMBER: Expects = "member"
+#: no device code: what is stated about it there
+TABLE: Expects = "table"
+#: a program's data, somewhere in which may be records that lead to containers
+RECORDS: Expects = "records"
+
+
 class Site(Record):
     """A place in a host where containers are, or may be.
 
     ``data`` are the bytes; ``section`` the section's name and ``index`` its number in the host's own table, or the
     member's in an archive (None where the carrier has neither). ``member`` is the archive member it is in, if any.
-    ``expects`` says how sure the host is: ``container`` (nothing but containers belongs here), ``mixed`` (other data
-    lies between them), ``image`` (the section is one image of a fat object, for the target in the section's name),
-    ``images`` (a linked program's images back to back, whose table is elsewhere), ``member`` (a file of its own, to be
-    looked at from its first byte as a host or container), ``table`` (no device code: what is said about it there), or
-    ``records`` (a program's data, somewhere in which may be records that lead to containers).
+    ``expects`` says what the host expects there: one of the seven names above this class.
     ``findings`` are oddities of the place itself.
     """
 
@@ -74,7 +88,7 @@ class Site(Record):
     section: str | None = None
     index: int | None = None
     member: str | None = None
-    expects: str = "container"
+    expects: Expects = CONTAINER
     findings: tuple[Finding, ...] = ()
 
 

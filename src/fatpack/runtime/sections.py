@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fatpack import hosts
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -17,19 +19,19 @@ def read(
     host: str,
     sites: Sequence[Site],
     starts: Mapping[str, Collection[int]],
-    known: Sequence[tuple[int, int]],
+    searched_ranges: Sequence[tuple[int, int]],
 ) -> Iterator[Assembled | Site | Finding]:
     """Yield the containers that sections of a host make together, and what is wrong with them.
 
     ``sites`` are all sections of images and tables, those with records somewhere, and such as may hold images without a
     container: those that hold none are yielded again, and so are places of containers that only records lead to.
-    ``starts`` are, by format, the absolute offsets at which containers start elsewhere in the host; ``known`` the
-    ranges of the view that were looked through.
+    ``starts`` are, by format, the absolute offsets at which containers start elsewhere in the host; ``searched_ranges``
+    those of the view that were searched already.
     """
-    parts = [site for site in sites if site.expects == "image"]
-    tables = [site for site in sites if site.expects == "table"]
-    records = [site for site in sites if site.expects == "records"]
-    others = [site for site in sites if site.expects not in ("image", "table", "records")]
+    parts = [site for site in sites if site.expects == hosts.IMAGE]
+    tables = [site for site in sites if site.expects == hosts.TABLE]
+    records = [site for site in sites if site.expects == hosts.RECORDS]
+    others = [site for site in sites if site.expects not in (hosts.IMAGE, hosts.TABLE, hosts.RECORDS)]
     if parts:
         from fatpack.runtime import fat_object
 
@@ -41,7 +43,7 @@ def read(
     if tables:
         from fatpack.runtime.registration import cuda, hip
 
-        yield from cuda.check(view, host, tables, starts.get("cuda-fatbin", ()), known)
+        yield from cuda.check(view, host, tables, starts.get("cuda-fatbin", ()), searched_ranges)
         yield from hip.check(view, host, tables, starts.get("clang-offload-bundle", ()))
     if records:
         from fatpack.runtime.registration import without_sections

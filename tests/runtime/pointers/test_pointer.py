@@ -14,7 +14,7 @@ from fatpack.hosts import Site
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.runtime.pointers.open import program
-from fatpack.runtime.pointers.pointer import NULL, UNKNOWN, Loaded, Pointer
+from fatpack.runtime.pointers.pointer import NULL_POINTER, UNKNOWN_POINTER, Loaded, Pointer
 
 #: (bits, order) → machine, and its types of relocation: base added, whole pointer to a symbol
 MACHINES = {(64, "little"): (62, 8, 1), (32, "little"): (3, 8, 1), (64, "big"): (22, 12, 22), (32, "big"): (20, 22, 1)}
@@ -56,9 +56,9 @@ def test_a_relocation_of_an_object_leads_into_another_section(kind: tuple[int, s
     inside, null, undefined, strange = followed(data, "elf", pointers, offsets)
     at = build.section_field(data, 1, "offset")
     assert inside == Pointer("inside", 16, at + 16, 24, 1)
-    assert null == NULL
+    assert null == NULL_POINTER
     assert undefined == Pointer("undefined", symbol="__hip_fatbin_1")
-    assert strange == UNKNOWN
+    assert strange == UNKNOWN_POINTER
 
 
 def test_a_relocation_past_the_end_of_a_section_leads_outside() -> None:
@@ -73,7 +73,7 @@ def test_a_relocation_past_the_end_of_a_section_leads_outside() -> None:
 def test_a_value_without_a_relocation_means_nothing_in_an_object() -> None:
     elf = build.Elf()
     pointers = elf.add(".pointers", struct.pack("<Q", 64))
-    assert followed(elf.build(), "elf", pointers, [0]) == [UNKNOWN]
+    assert followed(elf.build(), "elf", pointers, [0]) == [UNKNOWN_POINTER]
 
 
 @pytest.mark.parametrize("kind", MACHINES)
@@ -93,7 +93,7 @@ def test_a_library_has_addresses_in_place_or_as_relocations(kind: tuple[int, str
     assert followed(data, "elf", pointers, [number * word for number in range(4)]) == [
         Pointer("inside", 0x1010, at + 0x10, 0x30, 1),
         Pointer("inside", 0x1020, at + 0x20, 0x20, 1),
-        NULL,
+        NULL_POINTER,
         Pointer("outside", 0x5000),
     ]
 
@@ -175,7 +175,7 @@ def test_relocations_of_coff_objects_are_followed(machine: int, type: int, code:
     inside, undefined, null, strange = followed(data, "coff", 1, [0, word, 2 * word, 3 * word])
     assert (inside.kind, inside.address, inside.room, inside.section) == ("inside", 12, 8, 2)
     assert data[inside.position : inside.position + 8] == b"\1" * 8
-    assert (undefined, null, strange) == (Pointer("undefined", symbol="__hip_fatbin_1"), NULL, UNKNOWN)
+    assert (undefined, null, strange) == (Pointer("undefined", symbol="__hip_fatbin_1"), NULL_POINTER, UNKNOWN_POINTER)
 
 
 @pytest.mark.parametrize("bits", [32, 64])

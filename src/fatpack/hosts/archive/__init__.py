@@ -28,7 +28,7 @@ from __future__ import annotations
 from fatpack.doc import Doc
 from fatpack.errors import FormatError
 from fatpack.findings import finding
-from fatpack.hosts import Site
+from fatpack.hosts import MEMBER, Site
 from fatpack.hosts.archive.layout import BIG, FORMAT, HEADER, MAGIC_SIZE, REGULAR, THIN
 from fatpack.hosts.archive.members import members
 from fatpack.io.source import View
@@ -120,7 +120,7 @@ def locate(view: View) -> Iterator[Site | Finding]:
 def _site(archive: View, data: View, title: str, number: int, findings: tuple[Finding, ...]) -> Site:
     outside = archive.chain[-1] if archive.chain else ""
     chain = (*archive.chain[:-1], f"{outside}({title})")
-    return Site(View(data.source, data.start, data.end, chain), None, number, title, "member", findings)
+    return Site(View(data.source, data.start, data.end, chain), None, number, title, MEMBER, findings)
 
 
 def labels(view: View) -> Iterator[Label]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.errors import FormatError
 from fatpack.findings import finding
-from fatpack.hosts import Site, apart
+from fatpack.hosts import CONTAINER, IMAGE, IMAGES, TABLE, Site, apart
 from fatpack.hosts.coff.layout import (
     BUNDLE_PREFIX,
     HEADER,
@@ -55,7 +55,7 @@ def locate(view: View) -> Iterator[Site | Finding]:
     if ".tgtimg" in names and not any(name.startswith(f"{BUNDLE_PREFIX.decode()}host-") for name in names):
         # The wrapper's object, which a linker puts into a program: its sections hold several images, as in there.
         places = [
-            place.replace(expects="images") if isinstance(place, Site) and place.expects == "image" else place
+            place.replace(expects=IMAGES) if isinstance(place, Site) and place.expects == IMAGE else place
             for place in places
         ]
     yield from apart(places)
@@ -118,7 +118,7 @@ def _site(view: View, section: Section, name: str) -> Iterator[Site | Finding]:
         yield finding("FP2201", span, text, "the file looks cut short")
     elif section.raw_size or name.startswith(BUNDLE_PREFIX.decode()):
         # Without content it is what removing leaves behind, but for an image of a fat object, which may be empty.
-        expects = "image" if name.startswith(BUNDLE_PREFIX.decode()) else "container"
+        expects = IMAGE if name.startswith(BUNDLE_PREFIX.decode()) else CONTAINER
         if is_table_name(name.encode("utf-8", "backslashreplace")):
-            expects = "table"
+            expects = TABLE
         yield Site(view.slice(section.raw_offset, section.raw_size, name), name, section.number, expects=expects)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fatpack import magics
 from fatpack.errors import Truncated
 from fatpack.findings import finding
-from fatpack.hosts import Site, apart
+from fatpack.hosts import CONTAINER, IMAGE, IMAGES, MIXED, TABLE, Site, apart
 from fatpack.hosts.coff_records import REMOVED_BY_LINKER
 from fatpack.hosts.pe.read import UNINITIALIZED, Image
 from fatpack.io import limits
@@ -14,33 +14,34 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fatpack.hosts import Expects
     from fatpack.hosts.pe.read import Row
     from fatpack.io.source import View
     from fatpack.model import Finding
 
 #: What device code may be called: cut by a linker, or whole where the image has a string table (MinGW).
-_NAMES = {
-    b".llvm": "mixed",
-    b".llvm.of": "container",
-    b".llvm.offloading": "container",
-    b".hip_fat": "container",
-    b".hip_fatbin": "container",
-    b".nv_fatb": "container",
-    b".nv_fatbin": "container",
-    b"__nv_rel": "container",
-    b"__nv_relfatbin": "container",
-    b"__CLANG_": "images",
-    b"OFFLOAD_": "images",
-    b"OFFLOAD_DEVICE_CODE": "images",
-    b".hipFatB": "table",
-    b".hipFatBinSegment": "table",
-    b".nvFatBi": "table",
-    b".nvFatBinSegment": "table",
-    b".nvFatBinSegmentAlt": "table",
-    b"__nv_mod": "table",
-    b"__nv_module_id": "table",
-    b".tgtimg": "table",
-    b".tgtsym": "table",
+_NAMES: dict[bytes, Expects] = {
+    b".llvm": MIXED,
+    b".llvm.of": CONTAINER,
+    b".llvm.offloading": CONTAINER,
+    b".hip_fat": CONTAINER,
+    b".hip_fatbin": CONTAINER,
+    b".nv_fatb": CONTAINER,
+    b".nv_fatbin": CONTAINER,
+    b"__nv_rel": CONTAINER,
+    b"__nv_relfatbin": CONTAINER,
+    b"__CLANG_": IMAGES,
+    b"OFFLOAD_": IMAGES,
+    b"OFFLOAD_DEVICE_CODE": IMAGES,
+    b".hipFatB": TABLE,
+    b".hipFatBinSegment": TABLE,
+    b".nvFatBi": TABLE,
+    b".nvFatBinSegment": TABLE,
+    b".nvFatBinSegmentAlt": TABLE,
+    b"__nv_mod": TABLE,
+    b"__nv_module_id": TABLE,
+    b".tgtimg": TABLE,
+    b".tgtsym": TABLE,
 }
 
 #: Whole names of the sections of SYCL's images end in what the images are for.
@@ -71,13 +72,13 @@ def locate(view: View) -> Iterator[Site | Finding]:
             expects = _NAMES.get(name)
             if name.startswith(_IMAGES_PREFIX):
                 # No linker leaves sections that it is told to remove: llvm-objcopy made a fat object of the image.
-                expects = "image" if row[9] & REMOVED_BY_LINKER else "images"
+                expects = IMAGE if row[9] & REMOVED_BY_LINKER else IMAGES
             if expects:
                 places += _place(view, number, row, name, expects)
     except Truncated as error:
         places.append(finding("FP2303", view.span(min(image.table_offset, len(view))), error.describe(), error.hint))
     for place in apart(places):
-        if not isinstance(place, Site) or place.expects in ("image", "images", "table"):
+        if not isinstance(place, Site) or place.expects in (IMAGE, IMAGES, TABLE):
             yield place
         else:
             yield from _searched(place)
@@ -98,13 +99,13 @@ def sections(view: View) -> list[tuple[int, int, str, int]]:
     return rows
 
 
-def _place(view: View, number: int, row: Row, stored: bytes, expects: str) -> Iterator[Site | Finding]:
+def _place(view: View, number: int, row: Row, stored: bytes, expects: Expects) -> Iterator[Site | Finding]:
     """Yield where a section's bytes are; what is in them is not looked at."""
     _, virtual_size, _, raw_size, raw_offset, _, _, _, _, flags = row
     name = stored.decode("utf-8", "backslashreplace")
     # The file's size is rounded up to the file alignment; what is beyond the size in memory is padding.
     size = min(raw_size, virtual_size) if virtual_size else raw_size
-    if flags & UNINITIALIZED or not (size or expects == "image"):
+    if flags & UNINITIALIZED or not (size or expects == IMAGE):
         return
     if raw_offset + size > len(view):
         text = f"section {number} ({name}) ends at {raw_offset + size:#x}, the image at {len(view):#x}"
@@ -119,7 +120,7 @@ def _searched(site: Site) -> Iterator[Site | Finding]:
     at = _find_container(data)
     if at >= 0:
         yield site.replace(data=data.slice(at, len(data) - at))
-    elif site.expects == "container":
+    elif site.expects == CONTAINER:
         text = f"section {site.index} ({site.section}) holds no container that we know"
         yield finding("FP2302", data.span(), text)
 

@@ -6,7 +6,7 @@ What is edited inside an archive is carried out to the archive by ``ops.choose.a
 
 from __future__ import annotations
 
-from fatpack import formats, images
+from fatpack import formats, hosts, images
 from fatpack.errors import HostError
 from fatpack.model import Finding
 from fatpack.ops.edit.editor import editor
@@ -64,7 +64,7 @@ def replace(host: View, content: View, *, section: str | None = None, force: boo
     """
     room = editor(host)
     sites = [site for site in room.locate(host) if not isinstance(site, Finding) and site.index is not None]
-    sites = [site for site in sites if site.expects != "table"]
+    sites = [site for site in sites if site.expects != hosts.TABLE]
     chosen = [site for site in sites if section in (None, site.section, str(site.index))]
     if len(chosen) != 1:
         present = ", ".join(f"{site.index} {site.section}" for site in sites) or "none"

@@ -6,7 +6,7 @@ from fatpack.errors import FormatError
 from fatpack.hosts.coff.layout import RELOCATION
 from fatpack.hosts.coff.read import CoffObject
 from fatpack.hosts.coff_records import UNINITIALIZED
-from fatpack.runtime.pointers.pointer import NULL, UNKNOWN, Pointer
+from fatpack.runtime.pointers.pointer import INSIDE, NULL_POINTER, OUTSIDE, UNDEFINED, UNKNOWN_POINTER, Pointer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,14 +41,14 @@ class CoffObjectPointers:
                     if place in wanted:
                         found[place] = symbol if type == self._type else -1
             except FormatError:
-                return [UNKNOWN] * len(offsets)
+                return [UNKNOWN_POINTER] * len(offsets)
         results = []
         for offset in offsets:
             stored = int.from_bytes(table.data.read(offset, self.word), "little")
             if offset in found:
                 results.append(self._resolve(found[offset], stored, rows))
             else:
-                results.append(UNKNOWN if stored else NULL)
+                results.append(UNKNOWN_POINTER if stored else NULL_POINTER)
         return results
 
     def address(self, section: int) -> int:
@@ -57,11 +57,11 @@ class CoffObjectPointers:
 
     def at(self, address: int) -> Pointer:
         """Return nothing known, as for all addresses."""
-        return UNKNOWN
+        return UNKNOWN_POINTER
 
     def held(self, places: Sequence[int]) -> list[Pointer]:
         """Return nothing known, as for all addresses."""
-        return [UNKNOWN] * len(places)
+        return [UNKNOWN_POINTER] * len(places)
 
     def into(self, low: int, high: int) -> dict[int, int]:
         """Return none, as for all addresses."""
@@ -85,21 +85,21 @@ class CoffObjectPointers:
     def _resolve(self, symbol: int, stored: int, rows: Sequence[Row]) -> Pointer:
         coff, layout = self._coff, self._coff.symbol_layout
         if not 0 <= symbol < coff.symbol_count:
-            return UNKNOWN
+            return UNKNOWN_POINTER
         try:
             name, value, number, *_ = layout.read(self.view, coff.symbol_offset + symbol * layout.size)
         except FormatError:
-            return UNKNOWN
+            return UNKNOWN_POINTER
         if not number:
-            return Pointer("undefined", symbol=self._name(name))
+            return Pointer(UNDEFINED, symbol=self._name(name))
         if not 0 < number <= len(rows):
-            return UNKNOWN
+            return UNKNOWN_POINTER
         row = rows[number - 1]
         size, start, flags = row[3], row[4], row[9]
         at = value + stored & (1 << 8 * self.word) - 1
         if at >= size or start + size > len(self.view) or flags & UNINITIALIZED:
-            return Pointer("outside", at, section=number)
-        return Pointer("inside", at, start + at, size - at, number)
+            return Pointer(OUTSIDE, at, section=number)
+        return Pointer(INSIDE, at, start + at, size - at, number)
 
     def _name(self, stored: bytes) -> str:
         if stored[:4] != b"\0\0\0\0":

@@ -16,7 +16,16 @@ from fatpack.hosts.elf.reading import constants
 from fatpack.hosts.elf.reading.read import ElfFile
 from fatpack.io import limits
 from fatpack.record import Record
-from fatpack.runtime.pointers.pointer import NULL, UNKNOWN, Loaded, Pointer, words_between
+from fatpack.runtime.pointers.pointer import (
+    INSIDE,
+    NULL_POINTER,
+    OUTSIDE,
+    UNDEFINED,
+    UNKNOWN_POINTER,
+    Loaded,
+    Pointer,
+    words_between,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,7 +93,9 @@ class ElfProgram:
         if not self._elf.is_linked:
             found = self._relocations(table.index, set(offsets))
             return [
-                self._in_object(found[offset], value) if offset in found else (UNKNOWN if value else NULL)
+                self._in_object(found[offset], value)
+                if offset in found
+                else (UNKNOWN_POINTER if value else NULL_POINTER)
                 for offset, value in zip(offsets, stored, strict=True)
             ]
         return self._held([section.address + offset for offset in offsets], stored)
@@ -134,7 +145,7 @@ class ElfProgram:
 
     def at(self, address: int) -> Pointer:
         """Return what an address of a program leads to."""
-        return self._ranges().at(address) if address else NULL
+        return self._ranges().at(address) if address else NULL_POINTER
 
     def address_of(self, position: int) -> int:
         """Return the address at which a program has the byte at a position of the view, 0 if it is not loaded."""
@@ -170,29 +181,29 @@ class ElfProgram:
         if relocation.type == self._relative:
             return self.at(addend & self._elf.layouts.largest)
         if relocation.type != self._absolute:
-            return UNKNOWN
+            return UNKNOWN_POINTER
         symbol = self._symbol(relocation)
         if symbol is None:
-            return UNKNOWN
+            return UNKNOWN_POINTER
         name, section, value = symbol
         if section == _UNDEFINED:
-            return Pointer("undefined", symbol=name)
+            return Pointer(UNDEFINED, symbol=name)
         return self.at(value + addend & self._elf.layouts.largest)
 
     def _in_object(self, relocation: _Relocation, stored: int) -> Pointer:
         symbol = self._symbol(relocation) if relocation.type == self._absolute else None
         if symbol is None:
-            return UNKNOWN
+            return UNKNOWN_POINTER
         name, index, value = symbol
         if index == _UNDEFINED:
-            return Pointer("undefined", symbol=name)
+            return Pointer(UNDEFINED, symbol=name)
         if index >= self._elf.section_count:
-            return UNKNOWN
+            return UNKNOWN_POINTER
         section = self._elf.section(index)
         at = value + (stored if relocation.addend is None else relocation.addend) & self._elf.layouts.largest
         if at >= section.stored_size or section.end > len(self.view):
-            return Pointer("outside", at, section=index)
-        return Pointer("inside", at, section.offset + at, section.size - at, index)
+            return Pointer(OUTSIDE, at, section=index)
+        return Pointer(INSIDE, at, section.offset + at, section.size - at, index)
 
     def _symbol(self, relocation: _Relocation) -> tuple[str, int, int] | None:
         """Return name, section and value of a symbol; None if that cannot be told."""

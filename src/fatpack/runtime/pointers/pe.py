@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.errors import Truncated
 from fatpack.hosts.pe.read import Image
-from fatpack.runtime.pointers.pointer import NULL, Loaded, Pointer, words_between
+from fatpack.runtime.pointers.pointer import NULL_POINTER, Loaded, Pointer, words_between
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class PeProgram:
 
     def at(self, address: int) -> Pointer:
         """Return what an address leads to."""
-        return self._loaded.at(address) if address else NULL
+        return self._loaded.at(address) if address else NULL_POINTER
 
     def held(self, places: Sequence[int]) -> list[Pointer]:
         """Return what the pointers at some addresses lead to."""
@@ -55,7 +55,7 @@ class PeProgram:
         return [
             self.at(int.from_bytes(self.view.read(place.position, self.word), "little"))
             if place.room >= self.word
-            else NULL
+            else NULL_POINTER
             for place in found
         ]
 

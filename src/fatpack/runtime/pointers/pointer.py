@@ -11,10 +11,12 @@ from fatpack.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from typing import Protocol
+    from typing import Literal, Protocol, TypeAlias
 
     from fatpack.hosts import Site
     from fatpack.io.source import View
+
+    Kind: TypeAlias = Literal["inside", "outside", "null", "undefined", "unknown"]
 
     class Program(Protocol):
         """A file whose pointers can be followed: ``word`` bytes each, in one byte ``order``."""
@@ -33,16 +35,26 @@ if TYPE_CHECKING:
         def into(self, low: int, high: int) -> dict[int, int]: ...  # noqa: D102
 
 
+#: bytes of the file
+INSIDE: Kind = "inside"
+#: an address without bytes
+OUTSIDE: Kind = "outside"
+NULL: Kind = "null"
+#: a symbol that comes from another file
+UNDEFINED: Kind = "undefined"
+#: a relocation that is not understood
+UNKNOWN: Kind = "unknown"
+
+
 class Pointer(Record):
     """What one pointer leads to.
 
-    ``kind`` is ``inside`` (bytes of the file: ``position`` in its view, ``room`` bytes to the end of the ``section`` of
-    that number), ``null``, ``undefined`` (the ``symbol`` comes from another file), ``outside`` (an address without
-    bytes), or ``unknown`` (a relocation that is not understood). ``address`` is what the pointer holds at run time, or
-    the offset from the start of ``section`` in objects.
+    ``kind`` is one of the names above. Of what is inside, ``position`` is where in the file's view, with ``room`` bytes
+    to the end of the ``section`` of that number; ``symbol`` is the name of what is undefined. ``address`` is what the
+    pointer holds at run time, or the offset from the start of ``section`` in objects.
     """
 
-    kind: str
+    kind: Kind
     address: int = 0
     position: int = 0
     room: int = 0
@@ -50,8 +62,8 @@ class Pointer(Record):
     symbol: str = ""
 
 
-NULL = Pointer("null")
-UNKNOWN = Pointer("unknown")
+NULL_POINTER = Pointer(NULL)
+UNKNOWN_POINTER = Pointer(UNKNOWN)
 
 #: LIMIT: bytes of data that are searched for pointers, and pointers that are taken from there. Libraries have some tens
 #: of MB that are not code, and an image has four pointers to it at most.
@@ -103,5 +115,5 @@ class Loaded:
             start, size, position, section = self.rows[number]
             inside = address - start
             if inside < size:
-                return Pointer("inside", address, position + inside, size - inside, section)
-        return Pointer("outside", address)
+                return Pointer(INSIDE, address, position + inside, size - inside, section)
+        return Pointer(OUTSIDE, address)

@@ -27,6 +27,7 @@ from fatpack.errors import FormatError, LimitExceeded
 from fatpack.findings import finding
 from fatpack.hosts import Site
 from fatpack.runtime.pointers.open import program
+from fatpack.runtime.pointers.pointer import INSIDE, NULL, OUTSIDE, UNDEFINED, UNKNOWN
 from fatpack.runtime.registration import wrapper
 
 TYPE_CHECKING = False
@@ -119,13 +120,13 @@ class _Trail:
 
     def follow(self, pointer: Pointer, span: Span, title: str) -> Iterator[Finding]:
         """Take note of where a pointer leads, and yield what is wrong with it."""
-        self.registered += pointer.kind != "undefined"
-        self.unresolved += pointer.kind == "unknown"
-        if pointer.kind == "null":
+        self.registered += pointer.kind != UNDEFINED
+        self.unresolved += pointer.kind == UNKNOWN
+        if pointer.kind == NULL:
             yield finding("FP3033", span, f"{title} points nowhere")
-        elif pointer.kind == "outside":
+        elif pointer.kind == OUTSIDE:
             yield finding("FP3033", span, f"{title} points to {pointer.address:#x}, where the file has no bytes")
-        elif pointer.kind == "inside":
+        elif pointer.kind == INSIDE:
             start = self._view.start + pointer.position
             if start in self._fatbins:
                 self.lost.discard(start)
@@ -167,12 +168,12 @@ def _prelinked(
     places = [
         (start.address + at, record)
         for record, start in zip(linked, lists, strict=True)
-        if start.kind == "inside"
+        if start.kind == INSIDE
         for at in range(0, min(start.room // word, _PRELINKED) * word, word)
     ]
     ended: set[int] = set()
     for (_, record), pointer in zip(places, reader.held([place for place, _ in places]), strict=True):
-        if pointer.kind in ("null", "unknown"):
+        if pointer.kind in (NULL, UNKNOWN):
             ended.add(record.at)
         elif record.at not in ended:
             yield pointer, record

@@ -15,6 +15,7 @@ from fatpack import formats, magics
 from fatpack.errors import FormatError
 from fatpack.findings import finding
 from fatpack.runtime.pointers.open import program
+from fatpack.runtime.pointers.pointer import INSIDE, NULL, OUTSIDE, UNDEFINED, UNKNOWN
 from fatpack.runtime.registration import wrapper
 
 TYPE_CHECKING = False
@@ -62,13 +63,13 @@ def check(view: View, host: str, tables: Sequence[Site], bundles: Collection[int
             pointer = record.pointer
             if record.magic == _KPACK:
                 continue
-            registered += pointer.kind != "undefined"
-            unresolved += pointer.kind == "unknown"
+            registered += pointer.kind != UNDEFINED
+            unresolved += pointer.kind == UNKNOWN
             start = view.start + pointer.position
             problem = _problem(view, pointer, start, bundles)
             if problem:
                 yield finding("FP3003", record.span, f"{record.title} {problem}")
-            elif pointer.kind == "inside":
+            elif pointer.kind == INSIDE:
                 pointed.add(start)
     lost = set(bundles) - pointed
     if is_kpack or not lost or (unresolved and registered >= len(bundles)):
@@ -81,11 +82,11 @@ def check(view: View, host: str, tables: Sequence[Site], bundles: Collection[int
 
 def _problem(view: View, pointer: Pointer, start: int, bundles: Collection[int]) -> str:
     """Return what is wrong with where a record points, "" if nothing is."""
-    if pointer.kind == "null":
+    if pointer.kind == NULL:
         return "points nowhere"
-    if pointer.kind == "outside":
+    if pointer.kind == OUTSIDE:
         return f"points to {pointer.address:#x}, where the file has no bytes"
-    if pointer.kind != "inside" or start in bundles:
+    if pointer.kind != INSIDE or start in bundles:
         return ""
     head = view.head(pointer.position, 24)
     # A damaged bundle was told already. The runtime takes code objects as they are, too.

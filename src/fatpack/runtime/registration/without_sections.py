@@ -13,6 +13,7 @@ from fatpack import formats
 from fatpack.errors import FormatError, Unsupported
 from fatpack.hosts import Site
 from fatpack.runtime.pointers.elf import ElfProgram
+from fatpack.runtime.pointers.pointer import INSIDE
 from fatpack.runtime.registration import cuda, hip
 
 TYPE_CHECKING = False
@@ -41,7 +42,7 @@ def containers(view: View, sites: Sequence[Site]) -> Iterator[Site]:
     held = reader.held([place + 8 for place, _ in places])
     found: dict[int, tuple[str, int]] = {}
     for (_, format), pointer in zip(places, held, strict=True):
-        if pointer.kind == "inside" and formats.sniff(view.head(pointer.position, 24)) == format:
+        if pointer.kind == INSIDE and formats.sniff(view.head(pointer.position, 24)) == format:
             found[pointer.position] = (format, pointer.room)
     reached = 0
     for position, (format, room) in sorted(found.items()):

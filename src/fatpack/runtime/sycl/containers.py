@@ -60,14 +60,14 @@ def containers(
             records = image_record.read(reader, site.index or 0, site.data)
             extents = _with_targets(extents, records)
         if not extents:
-            if site.expects != "images":
+            if site.expects != hosts.IMAGES:
                 yield site
                 continue
             extents = linked.by_frames(site.data)
             text = f"no row of {image_table.NAME} leads into {site.section}: where one image ends is a guess"
             yield finding("FP3013", site.data.span(), text)
         data = site.data
-        if site.expects != "images":
+        if site.expects != hosts.IMAGES:
             data, extents = _narrowed(data, extents)
         container = linked.container(id, site.index or 0, data, extents, symbols.replace(only=id))
         yield Assembled(container, data, site.section, site.index)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from fatpack.io import limits
 from fatpack.record import Record
+from fatpack.runtime.pointers.pointer import INSIDE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def _targets(program: Program, places: list[int]) -> list[str | None]:
 
 
 def _text(view: View, pointer: Pointer) -> str:
-    if pointer.kind != "inside":
+    if pointer.kind != INSIDE:
         return ""
     text = view.head(pointer.position, min(_NAME, pointer.room)).partition(b"\0")[0]
     return text.decode("utf-8", "backslashreplace")
@@ -81,7 +82,7 @@ def _head(program: Program, place: int) -> int | None:
     for version, count in _POINTERS_BEFORE.items():
         start = place - (count + 1) * word
         memory = program.at(start)
-        if memory.kind != "inside" or memory.room < word:
+        if memory.kind != INSIDE or memory.room < word:
             continue
         head = program.view.read(memory.position, word)
         stored = int.from_bytes(head[:2], program.order)  # type: ignore[arg-type]  # little or big

@@ -9,6 +9,7 @@ from __future__ import annotations
 from fatpack.findings import finding
 from fatpack.io import limits
 from fatpack.record import Record
+from fatpack.runtime.pointers.pointer import INSIDE, NULL, UNDEFINED, UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def read(reader: Program, tables: Sequence[Site]) -> ImageTable:
         offsets = range(0, count * 2 * word, 2 * word)
         for number, (offset, pointer) in enumerate(zip(offsets, reader.pointers(site, offsets), strict=True)):
             size = int.from_bytes(data.read(offset + word, word), reader.order)  # type: ignore[arg-type]
-            if pointer.kind == "inside" and pointer.section is not None:
+            if pointer.kind == INSIDE and pointer.section is not None:
                 rows.append(Row(pointer.position, pointer.section, size))
             elif (problem := _problem(pointer, number)) and len(findings) < limits.FINDINGS:
                 findings.append(finding("FP3011", data.span(offset, 2 * word), problem))
@@ -68,10 +69,10 @@ def read(reader: Program, tables: Sequence[Site]) -> ImageTable:
 
 def _problem(pointer: Pointer, number: int) -> str:
     """Return why a row gives no image; "" for padding."""
-    if pointer.kind == "null":
+    if pointer.kind == NULL:
         return ""
-    if pointer.kind == "undefined":
+    if pointer.kind == UNDEFINED:
         return f"row {number} points to {pointer.symbol or 'a symbol'}, which another file defines"
-    if pointer.kind == "unknown":
+    if pointer.kind == UNKNOWN:
         return f"row {number} has a relocation that is not understood"
     return f"row {number} points to {pointer.address:#x}, where the file has no bytes"

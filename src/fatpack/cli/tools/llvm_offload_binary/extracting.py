@@ -150,9 +150,9 @@ def llvm_images(view: View, name: str, llvm: str) -> Iterator[tuple[Image, str]]
             yield from ((image, name) for image in llvm_reader.read_all(view, llvm))
         return
     for site in hosts.room(host).locate(view):
-        if isinstance(site, Finding) or site.expects == "records":
+        if isinstance(site, Finding) or site.expects == hosts.RECORDS:
             continue
-        if site.expects == "member":
+        if site.expects == hosts.MEMBER:
             yield from llvm_images(site.data, site.member or name, llvm)
         elif site.section is None or site.section.startswith(".llvm.offloading") or site.data.head(0, 4) == MAGIC:
             yield from ((image, name) for image in llvm_reader.read_all(site.data, llvm))

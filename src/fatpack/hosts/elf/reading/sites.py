@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from fatpack.errors import FormatError
 from fatpack.findings import finding
-from fatpack.hosts import Site, apart
+from fatpack.hosts import CONTAINER, IMAGE, IMAGES, RECORDS, TABLE, Site, apart
 from fatpack.hosts.elf.reading import constants
 from fatpack.hosts.elf.reading.read import ElfFile, Section
 
@@ -22,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
+    from fatpack.hosts import Expects
     from fatpack.io.source import View
     from fatpack.model import Finding
 
@@ -125,7 +126,7 @@ def _segments(elf: ElfFile) -> Iterator[Site]:
     for segment in sorted(writable, key=lambda segment: segment.offset):
         if segment.offset >= reached:
             reached = segment.offset + segment.size
-            yield Site(elf.view.slice(segment.offset, segment.size), expects="records")
+            yield Site(elf.view.slice(segment.offset, segment.size), expects=RECORDS)
 
 
 def sections(view: View) -> list[tuple[int, int, str, int]]:
@@ -192,20 +193,20 @@ def _position(place: Site | Finding) -> int:
     return place.data.start if isinstance(place, Site) else place.span.start
 
 
-def _expects(section: Section, name: str, is_fat: bool) -> str:
+def _expects(section: Section, name: str, is_fat: bool) -> Expects:
     """Return what a section holds; ``is_fat``: one of its neighbours stands for the host, as fat objects have it."""
     if is_table_name(name):
-        return "table"
+        return TABLE
     if name == IMAGES_NAME:
-        return "images"
+        return IMAGES
     if not name.startswith(BUNDLE_PREFIX):
-        return "container"
+        return CONTAINER
     # Of a program's section the names are alike, but it is loaded. The bundler of DPC++ of 2019 and 2020 made loaded
     # sections too; what it made has a section for the host.
-    return "images" if section.flags & constants.ALLOC and not is_fat else "image"
+    return IMAGES if section.flags & constants.ALLOC and not is_fat else IMAGE
 
 
-def _site(elf: ElfFile, section: Section, name: str, expects: str) -> Site | Finding:
+def _site(elf: ElfFile, section: Section, name: str, expects: Expects) -> Site | Finding:
     view = elf.view
     span = view.span(section.offset, section.stored_size)
     title = f"section {section.index} ({name})" if name else f"section {section.index}"
