@@ -15,8 +15,8 @@ CODES: dict[str, tuple[str, str]] = {
     "FP1001": ("error", "A container cannot be read; the message says at which field. Intact neighbours are listed."),
     "FP1002": ("warning", "Bytes between or after the containers of a section belong to none of them."),
     "FP1003": ("note", "Zero bytes after the last container; LLVM 22 refuses the whole section because of them."),
-    "FP1004": ("warning", "Containers are nested deeper than the limit; the inner ones were not read."),
-    "FP1005": ("warning", "The file has more findings or containers than are listed."),
+    "FP1004": ("error", "Containers are nested deeper than the limit; the inner ones were not read."),
+    "FP1005": ("error", "Something was not read or listed because of a limit; the message says which."),
     "FP1006": ("warning", "This version does not read this kind of container or host; it is named and left alone."),
     "FP1101": ("warning", "The stored image kind and the bytes of the image disagree."),
     "FP1102": ("warning", "The stored architecture and the one the image itself claims disagree."),
@@ -28,7 +28,7 @@ CODES: dict[str, tuple[str, str]] = {
         "An image contradicts itself: its header, its metadata or what belongs to its kernels say different things.",
     ),
     "FP1107": (
-        "warning",
+        "error",
         "The images of a file inflate to more than is in proportion to it; the last ones were not looked at.",
     ),
     "FP1201": (
@@ -198,3 +198,28 @@ def finding(
 ) -> Finding:
     """Return a finding with the severity that its code has in the table; very long names in its words are cut."""
     return Finding(code, CODES[code][0], span, shortened(message), shortened(hint), field, section, count)
+
+
+class Tally:
+    """Findings one by one up to ``most`` of each code; the others are counted, so that no number of them costs more."""
+
+    __slots__ = ("_kept", "_more", "_most")
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: dict[str, int] = {}
+        self._more: dict[str, Finding] = {}
+
+    def keeps(self, item: Finding) -> bool:
+        """Return whether a finding is one to be listed; else it is counted."""
+        kept = self._kept.get(item.code, 0)
+        if kept < self._most:
+            self._kept[item.code] = kept + 1
+            return True
+        more = self._more.get(item.code)
+        self._more[item.code] = item if more is None else more.replace(count=more.count + item.count)
+        return False
+
+    def rest(self) -> list[Finding]:
+        """Return one finding for each code of which some were counted: the first of those, with their number."""
+        return list(self._more.values())

@@ -14,6 +14,8 @@ from fatpack.deep.cut import is_cut
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 from fatpack.scanner import Found, scan
+from fatpack.scanner.visit import SECTIONS, first
+from fatpack.scanner.walk import listed
 
 CUBINS = [fatbin.cubin(sm, code=bytes(400)) for sm in (80, 90, 100)]
 FATBIN = fatbin.fatbin(*(fatbin.entry(data, sm=sm) for data, sm in zip(CUBINS, (80, 90, 100), strict=True)))
@@ -58,7 +60,7 @@ def test_the_images_before_the_cut_are_had(whole: int) -> None:
 
 def test_without_a_deep_search_the_hint_says_how_to_get_them() -> None:
     data = cut_inside(an_elf(FATBIN), FATBIN, 1000)
-    (item,) = scan(BytesSource(data).view())
+    (item,) = listed(first(BytesSource(data).view(), SECTIONS))
     assert isinstance(item, Finding)
     assert item.hint == "the file looks cut short; --deep lists what is left of its device code"
     assert "--deep" not in next(scan(BytesSource(data).view(), deep=True)).hint  # type: ignore[union-attr]

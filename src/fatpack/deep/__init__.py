@@ -5,7 +5,7 @@ only knows the magic (a driver, a compiler, this text) has it in its data as wel
 image, all of it intact, is no container here and no damage either. But a file that was cut short may end in a container
 of which something is left (:mod:`fatpack.deep.cut`): that is taken with its damage.
 
-Everything stays linear: each magic is searched for once from front to back, a container that was read is stepped over,
+Everything stays linear: each block is searched once from front to back, a container that was read is stepped over,
 and a file with too many false hits is given up.
 """
 
@@ -16,11 +16,12 @@ from bisect import bisect_right
 from fatpack import formats
 from fatpack.errors import FormatError, Unsupported
 from fatpack.findings import finding
+from fatpack.io import limits
 from fatpack.model import Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from fatpack.io.source import View
     from fatpack.model import Container
@@ -33,45 +34,118 @@ _FALSE_HITS = 1000
 _FALSE_RATIO = 4
 _FALSE_BYTES = 1 << 20
 
+#: A search starts with blocks of this size, and doubles them while it finds nothing.
+_FIRST_BLOCK = 8 << 10
+
 #: What is wrong with a container that goes on behind the end of the file.
 _CUT = "the file looks cut short"
 
+#: The fewest bytes that hold a container with an image: what lies between two sections is shorter, as a rule.
+_LEAST = 32
+
+#: Ranges that are not further from each other than this are searched as one: neighbours with padding between them.
+_NEAR = 64
+
+#: What a search looks for: the magics of formats that have a room.
+_READABLE = tuple(magic for magic, name in formats.MAGICS.items() if name in formats.ROOMS)
+_LONGEST_MAGIC = max(map(len, formats.MAGICS))
+
 
 class NextMagic:
-    """Where each magic occurs next: every search goes on where the last one ended."""
+    """Where a magic occurs next: one block of the bytes is looked at at a time, and each only once."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, magics: Sequence[bytes] = tuple(formats.MAGICS)) -> None:
         self._view = view
-        self._next = dict.fromkeys(formats.MAGICS, -1)
+        self._magics = magics
+        self._size = len(view)
+        #: a block, where it starts and up to where magics may start in it, and where each occurs next
+        self._block, self._start, self._end = b"", 0, 0
+        self._next: dict[bytes, int] = {}
+        self._step = _FIRST_BLOCK
 
     def after(self, at: int) -> int:
         """Return the first position of any magic at or after ``at``, or the end of the view."""
-        for magic, place in self._next.items():
-            if place < at:
-                hit = self._view.find(magic, at)
-                self._next[magic] = hit if hit >= 0 else len(self._view)
-        return min(self._next.values())
+        while at < self._size:
+            if not self._start <= at < self._end:
+                at = self._view.skip_hole(at)
+                self._take(at)
+            for magic, place in self._next.items():
+                if place < at:
+                    hit = self._block.find(magic, at - self._start)
+                    self._next[magic] = self._start + hit if hit >= 0 else self._size
+            found = min(self._next.values())
+            if found < self._end:
+                self._step = _FIRST_BLOCK  # most hits are containers, whose bytes are stepped over
+                return found
+            at = self._end
+        return self._size
+
+    def _take(self, at: int) -> None:
+        self._block = self._view.head(at, self._step + _LONGEST_MAGIC - 1)
+        self._start, self._end = at, min(at + self._step, self._size)
+        self._next = dict.fromkeys(self._magics, -1)
+        self._step = min(2 * self._step, limits.CHUNK)
+
+
+def between(ranges: Sequence[tuple[int, int]], size: int) -> Iterator[tuple[int, int]]:
+    """Yield the parts of ``size`` bytes that lie in none of some ranges, in order."""
+    reached = 0
+    for start, end in sorted(ranges):
+        if start > reached:
+            yield reached, start
+        reached = max(reached, end)
+    if reached < size:
+        yield reached, size
+
+
+def common(some: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the parts that lie in both of two lists of ranges, in order; neighbours become one."""
+    found: list[tuple[int, int]] = []
+    rest = iter(others)
+    start, end = next(rest, (0, 0))
+    for low, high in _joined(some):
+        while end and start < high:
+            if end > low:
+                found.append((max(start, low), min(end, high)))
+            if end > high:
+                break
+            start, end = next(rest, (0, 0))
+    return found
+
+
+def _joined(ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield ranges in order, with those that overlap or are near to each other as one."""
+    low = high = 0
+    for start, end in sorted(ranges):
+        if start <= high + _NEAR and high:
+            high = max(high, end)
+            continue
+        if high:
+            yield low, high
+        low, high = start, end
+    if high:
+        yield low, high
 
 
 def search(
-    view: View, known: Sequence[tuple[int, int]], *, may_be_cut: bool = False
+    view: View, ranges: Iterable[tuple[int, int]], *, may_be_cut: bool = False
 ) -> Iterator[tuple[Container, View] | Finding]:
-    """Yield the containers in the bytes of a view that lie outside the ``known`` ranges, each with its own bytes.
+    """Yield the containers in some ranges of a view, each with its own bytes.
 
-    The ranges are half open, relative to the view and in any order. With ``may_be_cut`` a container that goes on behind
-    the end of the view is taken too, with findings of severity ``error``; one of which nothing can be read is a finding
-    itself. Yields a finding when the search is given up.
+    The ranges are half open, relative to the view, in order, and do not overlap. With ``may_be_cut`` a container that
+    goes on behind the end of the view is taken too, with findings of severity ``error``; one of which nothing can be
+    read is a finding itself. Yields a finding when the search is given up.
     """
-    from fatpack.deep import cut
-
     hits_left, bytes_left = _FALSE_HITS, _FALSE_RATIO * len(view) + _FALSE_BYTES
-    for start, end in _between(known, len(view)):
+    for start, end in ranges:
+        if end - start < _LEAST:
+            continue
         region = view.slice(start, end - start)
-        magics = NextMagic(region)
+        magics = NextMagic(region, _READABLE)
         at = magics.after(0)
         while at < len(region):
             name = formats.sniff(region.head(at, 24)) or ""
-            size = cut.claimed(name, region, at) if name in formats.ROOMS else 0
+            size = _claimed(name, region, at) if name in formats.ROOMS else 0
             container = _genuine(name, region, at) if 0 < size <= len(region) - at else None
             if container is not None:
                 yield container, region.slice(at, container.span.size)
@@ -97,14 +171,10 @@ def search(
             at = magics.after(at + 1)
 
 
-def _between(known: Sequence[tuple[int, int]], size: int) -> Iterator[tuple[int, int]]:
-    reached = 0
-    for start, end in sorted(known):
-        if start > reached:
-            yield reached, start
-        reached = max(reached, end)
-    if reached < size:
-        yield reached, size
+def _claimed(name: str, region: View, at: int) -> int:
+    from fatpack.deep import cut
+
+    return cut.claimed(name, region, at)
 
 
 def _genuine(name: str, region: View, at: int) -> Container | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.findings import finding
+from fatpack.findings import Tally, finding
 from fatpack.io import limits
 
 TYPE_CHECKING = False
@@ -14,12 +14,18 @@ if TYPE_CHECKING:
 class Faults:
     """Collects findings; with ``strict`` the first loss of data is raised instead.
 
-    LIMIT: no more than ``limits.FINDINGS`` are kept, which is what a whole file may have.
+    LIMIT: no more than ``limits.FINDINGS`` of a code are kept; the others are counted.
     """
 
     def __init__(self, strict: bool = False) -> None:
-        self.findings: list[Finding] = []
+        self._kept: list[Finding] = []
+        self._tally = Tally(limits.FINDINGS)
         self._strict = strict
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What is wrong, in the order in which it was met; what was only counted comes last."""
+        return [*self._kept, *self._tally.rest()]
 
     def lost(self, code: str, error: FormatError, span: Span) -> None:
         """Note that something cannot be read, at the field that says so; raises the error if that is wanted."""
@@ -32,5 +38,6 @@ class Faults:
 
     def odd(self, code: str, span: Span, message: str, hint: str = "", field: str = "") -> None:
         """Note something that does not keep anything from being read."""
-        if len(self.findings) < limits.FINDINGS:
-            self.findings.append(finding(code, span, message, hint, field=field))
+        item = finding(code, span, message, hint, field=field)
+        if self._tally.keeps(item):
+            self._kept.append(item)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from typing import Literal, Protocol, TypeAlias
 
     from fatpack.doc import Doc
+    from fatpack.hosts.usual import Division
     from fatpack.io.source import Piece, View
     from fatpack.model import Finding, Label
 
@@ -145,6 +146,20 @@ def sections(name: str, view: View) -> list[tuple[int, int, str, int]]:
     """
     listed = getattr(room(name), "sections", None) if name in ROOMS else None
     return [] if listed is None else listed(view)
+
+
+def divided_sections(name: str, view: View) -> Division:
+    """Return the sections that have bytes in the file, those that hosts have anyway apart from the others.
+
+    A damaged host gives what can be read of it, one without sections none.
+    """
+    divided = getattr(room(name), "divided_sections", None) if name in ROOMS else None
+    if divided is not None:
+        division: Division = divided(view)
+        return division
+    from fatpack.hosts.usual import divide
+
+    return divide(sections(name, view))
 
 
 def room(name: str) -> Host:

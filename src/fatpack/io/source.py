@@ -270,6 +270,10 @@ class View(Record):
         """Return the first position from ``at`` on with another byte than zero, or ``end``: by default the view's."""
         return self.source.skip_zeros(self.start + at, self.end if end is None else self.start + end) - self.start
 
+    def skip_hole(self, at: int) -> int:
+        """Return the first position from ``at`` on that may hold something else than zeros; holes are not read."""
+        return self.source.skip_hole(self.start + at, self.end) - self.start
+
     def slice(self, at: int, size: int, name: str = "") -> View:
         """Return a part of the view as a view; ``name`` extends the chain. Raises Truncated if it is not inside."""
         start = self.start + at

@@ -8,19 +8,21 @@ Rules the code below obeys:
 
 1. A container whose header is sound is stepped over by its declared size, even when its inside is damaged: a magic
    inside a payload is never taken for a container.
-2. Where nothing starts, the next magic is searched from there; each magic's next position is remembered, so a magic
-   that does not occur again is searched for once per region and everything stays linear.
-3. Limits on nesting and on findings bound what a hostile file can make us do.
+2. Where nothing starts, the next magic is searched from there; every byte is searched once, so everything stays linear.
+3. Limits on nesting and on containers bound what a hostile file can make us do, and each says so with an error. No
+   number of findings ends a scan: from some number on those of a code are counted.
+4. A file in which nothing was found was searched to its last byte; of any other, :attr:`Scan.not_searched` says what
+   was not.
 """
 
 from __future__ import annotations
 
 from fatpack.findings import finding
-from fatpack.io import limits
 from fatpack.model import Finding
-from fatpack.scanner import walk
 from fatpack.scanner.found import Found, FoundImage, LateImages, looked_at
 from fatpack.scanner.kind import host_of
+from fatpack.scanner.visit import ALL, ANYWHERE, SECTIONS, NotSearched, first
+from fatpack.scanner.walk import listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,51 +30,85 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
 
-__all__ = ["Found", "FoundImage", "LateImages", "host_of", "looked_at", "scan"]
+__all__ = ["Found", "FoundImage", "LateImages", "NotSearched", "Scan", "host_of", "looked_at", "scan"]
 
 
-def scan(view: View, *, deep: bool = False) -> Iterator[Found | Finding]:
-    """Yield every container in a file, an object, or a bare container, and a finding for everything wrong.
+def scan(view: View, *, deep: bool = False) -> Scan:
+    """Return every container in a file, an object, or a bare container, and a finding for everything wrong.
 
-    ``deep`` looks for containers outside the places known for them too, which reads the whole file
-    (:mod:`fatpack.deep`); those come behind the others of their host.
+    Sections whose names say nothing are searched for containers too, and a file in which nothing is found is searched
+    to its last byte. ``deep`` searches every file so (:mod:`fatpack.deep`); what that finds comes behind the others of
+    its host.
 
     Order is that of the bytes within a host; containers that only records lead to (:mod:`fatpack.runtime`) come behind
-    those of its sections. Nothing is read but headers, unless something is compressed; of a large
+    those of its sections. Nothing is read but headers, unless something is compressed or searched; of a large
     compressed bundle its table is inflated, and the rest when its images are looked at. Never raises for damaged input:
     an unreadable host is a finding as well. Raises ``OSError`` when reading fails.
     """
-    findings, containers = limits.FINDINGS, limits.CONTAINERS
-    models: tuple[dict[str, None], dict[str, None]] = ({}, {})
-    for item in walk.file(view, None, limits.NESTING, deep):
-        if isinstance(item, Finding):
-            findings -= 1
-            if findings < 0:
-                yield finding("FP1005", item.span, f"more than {limits.FINDINGS} findings; the rest is not listed")
-                return
-        else:
-            containers -= 1
-            if containers < 0:
-                text = f"more than {limits.CONTAINERS} containers; the rest is not listed"
-                yield finding("FP1005", item.container.span, text, limits.advice("CONTAINERS"))
-                return
-            place = item.member or ""
-            if item.container.attrs.get("flavour") == "object":
-                models[0][place] = None
-            elif (item.section or "").startswith(".llvm.offloading"):
-                models[1][place] = None
-        yield item
-    if all(models):
-        yield _mixed(view, *models)
+    return Scan(view, deep)
+
+
+class Scan:
+    """A scan under way: an iterator over what is found, which knows afterwards what was not searched."""
+
+    def __init__(self, view: View, deep: bool) -> None:
+        self._visit = first(view, ALL if deep else SECTIONS)
+        self._items = self._both_models(self._whole())
+
+    def __iter__(self) -> Iterator[Found | Finding]:
+        return self
+
+    def __next__(self) -> Found | Finding:
+        return next(self._items)
+
+    @property
+    def not_searched(self) -> tuple[NotSearched, ...]:
+        """The bytes of hosts that were not searched so far, by the names of their sections, most bytes first."""
+        return self._visit.progress.skipped()
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether containers were found in places that are not made for them, so that more may be in what is left."""
+        return self._visit.progress.is_outside
+
+    def _whole(self) -> Iterator[Found | Finding]:
+        """Yield what is in the file; if that is nothing, what a search of all of it finds."""
+        waiting: list[Finding] = []
+        is_found = self._visit.search == ALL
+        for item in listed(self._visit):
+            if isinstance(item, Finding) and not is_found:
+                waiting.append(item)
+                continue
+            if not is_found:
+                is_found = True
+                yield from waiting
+            yield item
+        if not is_found:
+            self._visit = first(self._visit.view, ANYWHERE)
+            yield from listed(self._visit)
+
+    def _both_models(self, items: Iterator[Found | Finding]) -> Iterator[Found | Finding]:
+        """Yield all items, and behind them the finding that the file holds device code of two models."""
+        old: dict[str, None] = {}
+        new: dict[str, None] = {}
+        for item in items:
+            if isinstance(item, Found):
+                if item.container.attrs.get("flavour") == "object":
+                    old[item.member or ""] = None
+                elif (item.section or "").startswith(".llvm.offloading"):
+                    new[item.member or ""] = None
+            yield item
+        if old and new:
+            yield _mixed(self._visit.view, old, new)
 
 
 def _mixed(view: View, old: Collection[str], new: Collection[str]) -> Finding:
     """Return the finding that a file holds device code of two models, with the members or sections that do."""
 
     def named(places: Collection[str]) -> str:
-        words = [place for place in places if place][:3]
+        names = [place for place in places if place][:3]
         more = [f"{len(places) - 3} more"] if len(places) > 3 else []
-        return f" ({', '.join([*words, *more])})" if words else ""
+        return f" ({', '.join([*names, *more])})" if names else ""
 
     text = f"device code in sections of clang-offload-bundler{named(old)} and in .llvm.offloading{named(new)}"
     return finding("FP3021", view.span(), text, "a link takes one of them and drops the other: compile all in one way")

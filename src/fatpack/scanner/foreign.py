@@ -1,24 +1,63 @@
-"""Files that may well have device code, and that no room reads: packed files, and Mach-O of CUDA and HIP.
+"""Files that may well have device code, and that no room reads: each is named, so that nobody takes it for empty.
 
 Python's wheels are zip archives, and Blender ships its kernels as ``.cubin.zst``: nothing in them is seen as it is.
+What is not compressed is searched for containers all the same, but a search finds neither bare images nor what a
+member's name would tell.
 
 clang puts fat binaries for macOS into ``__NV_CUDA,__nv_fatbin`` and bundles into ``__HIP,__hip_fatbin``
 (clang/lib/CodeGen/CGCUDANV.cpp, LLVM 22.1); CUDA for macOS ended with 10.2. A header of Mach-O is followed by load
 commands, and the names of segments and sections are in there.
+
+How we know the others: the ``magic`` database of file(1) 5.45 for disk images and packages; tar's is POSIX (ustar).
 """
 
 from __future__ import annotations
 
 from fatpack import magics
 from fatpack.findings import finding
-from fatpack.scanner.kind import PACKED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.model import Finding
 
-#: MH_MAGIC and MH_MAGIC_64 as little-endian files have them → bytes of the header
+#: how files begin that are compressed, most of them as a whole → what they are, and what unpacks them
+_COMPRESSED = {
+    magics.ZIP: ("a zip archive, as wheels are", "unzip it"),
+    magics.ZSTD: ("compressed with zstd", "zstd -d unpacks it"),
+    magics.GZIP: ("compressed with gzip", "gzip -d unpacks it"),
+    magics.XZ: ("compressed with xz", "xz -d unpacks it"),
+    magics.BZIP2: ("compressed with bzip2", "bzip2 -d unpacks it"),
+    magics.LZ4: ("compressed with lz4", "lz4 -d unpacks it"),
+    magics.SEVEN_ZIP: ("a 7z archive", "7z x unpacks it"),
+    magics.RPM: ("an RPM package", "rpm2cpio and cpio -id unpack it"),
+    magics.SQUASHFS: ("a SquashFS image", "unsquashfs unpacks it"),
+}
+
+#: where a magic is, the magic, what the file is, and what to do
+_OTHERS = (
+    (magics.TAR_AT, magics.TAR, "a tar archive", "tar -xf unpacks it"),
+    (0, magics.CPIO, "a cpio archive", "cpio -id unpacks it"),
+    (0, magics.WASM, "a WebAssembly module", ""),
+    (0, magics.GOFF, "a GOFF object", ""),
+    (0, magics.DXIL, "a DXContainer", ""),
+    (0x8001, b"CD001", "an ISO 9660 disk image", "mount it, or bsdtar -xf unpacks it"),
+    (0x200, b"EFI PART", "a disk image with a GPT", "mount its file systems"),
+    (0, b"QFI\xfb", "a qcow2 disk image", "mount its file systems"),
+    (0, b"KDMV", "a VMDK disk image", "mount its file systems"),
+    (0, b"vhdxfile", "a VHDX disk image", "mount its file systems"),
+)
+
+#: the trailer of a disk image of macOS: its magic, and its bytes
+_DMG, _DMG_SIZE = b"koly", 512
+
+#: ext2 to ext4: where the superblock has its magic, behind which is the state (clean, or with errors)
+_EXT_AT, _EXT = 0x438, (b"\x53\xef\x01\0", b"\x53\xef\x02\0")
+
+#: f_opthdr of XCOFF: the sizes of auxiliary headers that exist
+_XCOFF_OPTIONAL = (0, 28, 72, 110, 120)
+
+#: header of little-endian Mach-O → its bytes
 _HEADERS = {magics.MACH_O_32: 28, magics.MACH_O_64: 32}
 
 #: where the header has the size of the load commands
@@ -30,19 +69,69 @@ _SEGMENTS = (b"__NV_CUDA\0", b"__HIP\0")
 #: LIMIT: bytes of load commands that are looked at. Large programs have some 10 kB.
 _COMMANDS = 1 << 20
 
+#: Java's classes start as universal Mach-O does; their version, at the count's place, is above 44.
+_MOST_SLICES = 44
 
-def refusal(view: View) -> Finding | None:
-    """Return the finding that device code of a file, if it has any, is not read; None if it does not look so."""
-    head = view.head(0, _SIZE_AT + 4)
-    for magic, (what, remedy) in PACKED.items():
+_HEAD_SIZE = 512
+
+
+def kind_of(view: View) -> str:
+    """Return what a file is that no room reads (``a tar archive``); "" for any other."""
+    return _kind(view)[0]
+
+
+def refusal(view: View, is_searched: bool) -> Finding | None:
+    """Return the finding that device code of a file, if it has any, is not read; None if it does not look so.
+
+    ``is_searched`` says that all of its bytes were searched for containers.
+    """
+    kind, remedy = _kind(view)
+    if not kind:
+        return None
+    if is_compressed(view):
+        return finding("FP1006", view.span(), f"{kind}: this version does not look inside", remedy)
+    if is_searched:
+        return finding("FP1006", view.span(), f"{kind}: not read, only searched for containers", remedy)
+    search = "--deep searches it for containers"
+    return finding(
+        "FP1006", view.span(), f"{kind}: this version does not read these", f"{remedy}; {search}".lstrip("; ")
+    )
+
+
+def is_compressed(view: View) -> bool:
+    """Return whether nothing that is in a file can be seen as it is."""
+    return view.head(0, _HEAD_SIZE).startswith(tuple(_COMPRESSED))
+
+
+def _kind(view: View) -> tuple[str, str]:
+    """Return what a file is that no room reads, and what to do; "" and "" for any other."""
+    head = view.head(0, _HEAD_SIZE)
+    for magic, found in _COMPRESSED.items():
         if head.startswith(magic):
-            return finding("FP1006", view.span(), f"{what}: this version does not look inside", remedy)
+            return found
+    for at, magic, kind, remedy in _OTHERS:
+        if head.startswith(magic, at) if at < len(head) else view.head(at, len(magic)) == magic:
+            return kind, remedy
+    if head.startswith(magics.MACH_O):
+        return _mach_o(view, head), ""
+    if head.startswith((magics.UNIVERSAL_MACH_O, magics.UNIVERSAL_MACH_O_64)):
+        is_java = int.from_bytes(head[4:8], "big") > _MOST_SLICES
+        return ("", "") if is_java else ("a universal Mach-O file", "lipo -thin takes it apart")
+    if head.startswith((magics.XCOFF_32, magics.XCOFF_64)):
+        is_xcoff = len(head) >= 20 and int.from_bytes(head[16:18], "big") in _XCOFF_OPTIONAL
+        return ("an XCOFF file of AIX", "") if is_xcoff else ("", "")
+    if view.head(_EXT_AT, 4) in _EXT:
+        return "an image of an ext file system", "mount it"
+    if view.head(len(view) - _DMG_SIZE, len(_DMG)) == _DMG:
+        return "a disk image of macOS", "mount it, or 7z x unpacks it"
+    return "", ""
+
+
+def _mach_o(view: View, head: bytes) -> str:
+    """Return what a Mach-O file is, with the segments of device code that its load commands name."""
     size = _HEADERS.get(head[:4])
-    if size is None or len(head) < _SIZE_AT + 4:
-        return None
-    commands = view.head(size, min(int.from_bytes(head[_SIZE_AT:], "little"), _COMMANDS))
+    if size is None or len(head) < size:
+        return "a Mach-O file"
+    commands = view.head(size, min(int.from_bytes(head[_SIZE_AT : _SIZE_AT + 4], "little"), _COMMANDS))
     names = [name.rstrip(b"\0").decode() for name in _SEGMENTS if name in commands]
-    if not names:
-        return None
-    text = f"Mach-O with device code in segment {' and '.join(names)}: this version does not read these"
-    return finding("FP1006", view.span(), text, "--deep looks for device code in all of the file")
+    return f"a Mach-O file with device code in segment {' and '.join(names)}" if names else "a Mach-O file"

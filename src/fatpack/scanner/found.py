@@ -1,6 +1,6 @@
 """What a scan finds: containers and where they lie, and their images with what those turned out to be.
 
-Images that hold containers or hosts are walked in turn, by :mod:`fatpack.scanner.walk`.
+Images that hold containers or hosts are walked in turn, by what :mod:`fatpack.scanner.walk` hands in.
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import TypeAlias
 
     from fatpack.errors import HostError
     from fatpack.images import Recognised
     from fatpack.images.kernel import Kernel
     from fatpack.io.source import View
     from fatpack.model import Container, Finding, Image, Span, Target
+
+    Enter: TypeAlias = "Callable[[View, str], tuple[Found | Finding, ...]]"
 
 
 class Found(Record):
@@ -153,11 +156,11 @@ def kernel_names(view: View, form: str, record: object = None) -> tuple[str, ...
 class LateImages:
     """The images of a container that has to be inflated for them: they are recognised when the first is looked at."""
 
-    __slots__ = ("_depth", "_found", "_stored")
+    __slots__ = ("_enter", "_found", "_stored")
 
-    def __init__(self, stored: Sequence[Image], depth: int) -> None:
+    def __init__(self, stored: Sequence[Image], enter: Enter) -> None:
         self._stored = stored
-        self._depth = depth
+        self._enter = enter
         self._found: tuple[FoundImage, ...] | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -175,18 +178,21 @@ class LateImages:
 
     def _recognised(self) -> tuple[FoundImage, ...]:
         if self._found is None:
-            self._found = _recognise_now(self._stored, self._depth)
+            self._found = _recognise_now(self._stored, self._enter)
         return self._found
 
 
-def recognise_all(stored: Sequence[Image], depth: int) -> tuple[FoundImage, ...] | LateImages:
-    """Recognise images, those that come out of a stream not before somebody looks at them."""
+def recognise_all(stored: Sequence[Image], enter: Enter) -> tuple[FoundImage, ...] | LateImages:
+    """Recognise images, those that come out of a stream not before somebody looks at them.
+
+    ``enter`` walks what an image of a form holds.
+    """
     if stored and stored[0].data.source.is_streamed:
-        return LateImages(stored, depth)
-    return _recognise_now(stored, depth)
+        return LateImages(stored, enter)
+    return _recognise_now(stored, enter)
 
 
-def _recognise_now(stored: Sequence[Image], depth: int) -> tuple[FoundImage, ...]:
+def _recognise_now(stored: Sequence[Image], enter: Enter) -> tuple[FoundImage, ...]:
     """Recognise images, and look into those that can hold containers.
 
     Entries may share their bytes, so each span is looked at once; and of images that overlap otherwise only the first
@@ -197,7 +203,7 @@ def _recognise_now(stored: Sequence[Image], depth: int) -> tuple[FoundImage, ...
     """
     seen: dict[tuple[tuple[str, ...], int, int], tuple[Recognised, tuple[Found | Finding, ...]]] = {}
     reached: dict[tuple[str, ...], int] = {}
-    known: FormatError | Unsupported | None = None
+    reported: FormatError | Unsupported | None = None
     placed = [((span.source, span.start, span.end), image) for image in stored for span in (image.span,)]
     for place, image in sorted(placed, key=_start):
         if place in seen:
@@ -210,18 +216,18 @@ def _recognise_now(stored: Sequence[Image], depth: int) -> tuple[FoundImage, ...
             seen[place] = (images.NOT_INFLATED, ())
             continue
         try:
-            seen[place] = _recognise(image, depth)
+            seen[place] = _recognise(image, enter)
         except (FormatError, Unsupported) as error:
             # An image of its own compression does not inflate; its neighbours do. A damaged stream is told of once.
-            seen[place] = (images.UNKNOWN, (as_finding(error, image.span),) if error is not known else ())
-            known = error
+            seen[place] = (images.UNKNOWN, (as_finding(error, image.span),) if error is not reported else ())
+            reported = error
             continue
         reached[chain] = max(reached.get(chain, 0), end)
     results = []
     for place, image in placed:
         recognised, inside = seen[place]
-        odd = () if recognised is images.NOT_INFLATED else disagreements(image, recognised, stored)
-        results.append(FoundImage(image, recognised, (*odd, *inside)))
+        wrong = () if recognised is images.NOT_INFLATED else disagreements(image, recognised, stored)
+        results.append(FoundImage(image, recognised, (*wrong, *inside)))
         # What lies inside belongs to the first image of a span: each level would multiply it otherwise.
         seen[place] = (recognised, ())
     return tuple(results)
@@ -239,27 +245,20 @@ def looked_at(found: FoundImage, neighbours: Sequence[Image] = ()) -> FoundImage
     can.
     """
     recognised = images.recognise(found.data)
-    odd = disagreements(found.as_stored, recognised, neighbours)
-    return found.replace(recognised=recognised, inside=(*odd, *found.inside))
+    wrong = disagreements(found.as_stored, recognised, neighbours)
+    return found.replace(recognised=recognised, inside=(*wrong, *found.inside))
 
 
-def _recognise(image: Image, depth: int) -> tuple[Recognised, tuple[Found | Finding, ...]]:
+def _recognise(image: Image, enter: Enter) -> tuple[Recognised, tuple[Found | Finding, ...]]:
     """Return what an image is, and the containers in it. Raises FormatError when it does not inflate."""
     view = image.data
     recognised = images.recognise(view)
-    if recognised.form == "cir":
-        from fatpack.scanner import walk
-
-        return recognised, tuple(walk.in_module(view, None, depth))
     is_stored = image.compression is None or image.stored_size is None
     # What an archive that is compressed by itself holds are device binaries, for which all of it must be inflated.
-    if not (recognised.container or recognised.form == "object" or (recognised.form == "archive" and is_stored)):
-        return recognised, ()
-    if depth <= 0:
-        return recognised, (finding("FP1004", image.span, "containers nested deeper than the limit"),)
-    from fatpack.scanner import walk
-
-    return recognised, tuple(walk.file(view, None, depth - 1))
+    may_hold = recognised.container or recognised.form in ("cir", "object")
+    if may_hold or (recognised.form == "archive" and is_stored):
+        return recognised, enter(view, recognised.form)
+    return recognised, ()
 
 
 def as_finding(error: FormatError | Unsupported | HostError, span: Span) -> Finding:

@@ -1,20 +1,12 @@
-"""What a file is, from its first bytes: a host, a container on its own, or packed as a whole."""
+"""What a file is, from its first bytes: a host, or something else."""
 
 from __future__ import annotations
 
-from fatpack import formats, hosts, magics
+from fatpack import formats, hosts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
-
-#: how files begin that are packed as a whole → what they are, and what unpacks them
-PACKED = {
-    magics.ZIP: ("a zip archive, as wheels are", "unzip it"),
-    magics.ZSTD: ("compressed with zstd", "zstd -d unpacks it"),
-    magics.GZIP: ("compressed with gzip", "gzip -d unpacks it"),
-    magics.XZ: ("compressed with xz", "xz -d unpacks it"),
-}
 
 
 def host_of(view: View) -> str:

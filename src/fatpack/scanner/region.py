@@ -6,6 +6,7 @@ from fatpack import formats
 from fatpack.deep import NextMagic, end_of
 from fatpack.errors import FormatError, Unsupported
 from fatpack.findings import finding
+from fatpack.model import Finding
 from fatpack.scanner.found import Found, as_finding, recognise_all
 
 TYPE_CHECKING = False
@@ -14,15 +15,22 @@ if TYPE_CHECKING:
 
     from fatpack.hosts import Site
     from fatpack.io.source import View
-    from fatpack.model import Finding
+    from fatpack.scanner.found import Enter
+    from fatpack.scanner.visit import Visit
 
 
-def containers(site: Site, host: str, member: str | None, depth: int) -> Iterator[Found | Finding]:
+def containers(site: Site, visit: Visit, enter: Enter) -> Iterator[Found | Finding]:
     """Yield the containers of a region, with their images recognised, and a finding for everything wrong.
 
-    ``host`` and ``member`` say where the region is; ``depth`` more levels of containers are entered.
+    ``visit`` says which file the region is in; ``enter`` walks what images hold.
     """
-    view = site.data
+    for item in _containers(site, visit, enter):
+        is_plain = isinstance(item, Finding) and not item.section and site.section
+        yield item.replace(section=site.section) if is_plain else item
+
+
+def _containers(site: Site, visit: Visit, enter: Enter) -> Iterator[Found | Finding]:
+    view, host, member = site.data, visit.host, visit.member
     magics = NextMagic(view)
     unread: set[str] = set()
     at, total, last, is_damaged = 0, len(view), "", False
@@ -31,11 +39,11 @@ def containers(site: Site, host: str, member: str | None, depth: int) -> Iterato
         if name is None:
             # Zeros start no container: most containers are found behind them, without a search for every magic.
             following = view.skip_zeros(at)
-            is_odd = following == total
-            if not is_odd and formats.sniff(view.head(following, 24)) is None:
-                following, is_odd = magics.after(following), True
-            # What is left of a damaged container was said with its damage.
-            if is_odd and site.expects != "mixed" and not is_damaged:
+            is_unexpected = following == total
+            if not is_unexpected and formats.sniff(view.head(following, 24)) is None:
+                following, is_unexpected = magics.after(following), True
+            # What is left of a damaged container was reported with its damage.
+            if is_unexpected and site.expects != "mixed" and not is_damaged:
                 yield from _gap(view, at, following, last, host)
             at = following
             continue
@@ -55,7 +63,7 @@ def containers(site: Site, host: str, member: str | None, depth: int) -> Iterato
             at = at + extent if extent else magics.after(at + 4)
             continue
         stored = view.slice(at, container.span.size)
-        inside = recognise_all(container.images, depth)
+        inside = recognise_all(container.images, enter)
         yield Found(container, stored, host, site.section, member, site.index, inside)
         yield from container.findings
         last = container.format
@@ -64,7 +72,7 @@ def containers(site: Site, host: str, member: str | None, depth: int) -> Iterato
 
 
 def _gap(view: View, start: int, end: int, last: str, host: str) -> Iterator[Finding]:
-    """Yield what is odd about bytes that no container starts with; ``last`` is the format before them."""
+    """Yield what is unexpected about bytes that no container starts with; ``last`` is the format before them."""
     gap = view.slice(start, end - start)
     if not gap.is_zero():
         yield finding("FP1002", gap.span(), f"{len(gap)} bytes that are no container")

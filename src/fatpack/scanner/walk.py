@@ -4,111 +4,206 @@ from __future__ import annotations
 
 from fatpack import formats, hosts, images
 from fatpack.errors import FormatError, HostError, Unsupported
-from fatpack.findings import finding
+from fatpack.findings import Tally, finding
+from fatpack.hosts import IMAGE, IMAGES, MEMBER, RECORDS, TABLE, Site
+from fatpack.io import limits
 from fatpack.model import Finding
 from fatpack.scanner import region
 from fatpack.scanner.found import Found, as_finding, recognise_all
-from fatpack.scanner.kind import PACKED, host_of
+from fatpack.scanner.kind import host_of
+from fatpack.scanner.visit import ALL, ANYWHERE, SECTIONS, Visit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from fatpack.hosts import Site
     from fatpack.io.source import View
+    from fatpack.model import Container
     from fatpack.runtime.registration.module_id import ModuleIds
 
+#: Hosts with sections, some of which say something about the others.
+_WITH_SECTIONS = ("elf", "coff", "pe")
 
-def file(view: View, member: str | None, depth: int, deep: bool = False) -> Iterator[Found | Finding]:
-    """Yield the containers of a file or member, and a finding for everything wrong; ``depth`` more levels are entered.
-
-    ``member`` is what the file is called in the archive around it.
-    """
-    host = host_of(view)
-    if host == "raw":
-        yield from _raw(view, member, depth, deep)
-        return
-    aside: list[Site] = []
-    starts: dict[str, set[int]] = {}
-    known: list[tuple[int, int]] = []
-    names: ModuleIds | None = None
-    are_named = is_damaged = False
-    try:
-        for site in _places(view, host):
-            if isinstance(site, Finding):
-                is_damaged = is_damaged or site.severity == "error"
-                yield _advised(site, host, deep, view)
-                if deep and site.code == "FP2101":
-                    rest = view.slice(site.span.start - view.start, site.span.size)
-                    yield from _deep(rest, [], "raw", member, depth, may_be_cut=True)
-                continue
-            yield from site.findings
-            if site.data.source is view.source and site.expects != "records":
-                known.append((site.data.start - view.start, site.data.end - view.start))
-            if site.expects == "member":
-                yield from _member(site, member, depth, deep)
-            elif site.expects in ("image", "images", "table", "records") or _may_be_raw(site):
-                aside.append(site)
-            else:
-                if not are_named:
-                    names, are_named = _module_ids(aside), True
-                yield from _named(site, host, member, depth, names, starts)
-        if aside:
-            yield from _together(view, host, aside, starts, known, member, depth)
-    except (FormatError, Unsupported, HostError) as error:
-        yield as_finding(error, view.span())
-    if deep and host != "archive":
-        yield from _deep(view, known, host, member, depth, may_be_cut=is_damaged)
-
+#: Sections that take others to be read.
+_DEFERRED = (IMAGE, IMAGES, TABLE, RECORDS)
 
 #: What helps where a host is damaged, so that it does not say where device code is.
 _LEFT = "--deep lists what is left of its device code"
 
 
-def _advised(item: Finding, host: str, deep: bool, view: View) -> Finding:
-    """Return a finding of a host with the advice to search the whole file, if that was not done and may find more.
+def listed(visit: Visit) -> Iterator[Found | Finding]:
+    """Yield the containers of a file and a finding for everything wrong, within the limits of the scan.
 
-    A device image, which is an ELF file too, has nothing in it.
+    No number of findings ends it: of each code some are yielded one by one, and the others counted.
     """
-    if deep:
-        return item.replace(hint="") if item.hint.startswith("--deep") else item
-    if item.severity != "error" or (host not in ("elf", "coff", "pe") and item.code != "FP2101"):
-        return item
-    if host == "elf" and images.recognise(view).form in ("cubin", "code-object"):
-        return item
-    return item.replace(hint=f"{item.hint}; {_LEFT}" if item.hint else _LEFT)
-
-
-def _named(
-    site: Site, host: str, member: str | None, depth: int, names: ModuleIds | None, starts: dict[str, set[int]]
-) -> Iterator[Found | Finding]:
-    """Yield the containers of a place with what the host says of them; where they start is added to ``starts``."""
-    said = iter(names.of(site) if names is not None else ())
-    for item in region.containers(site, host, member, depth):
+    tally, progress = Tally(limits.FINDINGS), visit.progress
+    for item in _file(visit):
         if isinstance(item, Finding):
-            yield item
+            if tally.keeps(item):
+                yield item
             continue
-        starts.setdefault(item.container.format, set()).add(item.view.start)
-        attribute = next(said, None)
-        yield item if attribute is None else item.replace(host_attrs=(attribute,))
+        progress.containers -= 1
+        if progress.containers < 0:
+            text = f"more than {limits.CONTAINERS} containers; the rest is not listed"
+            yield finding("FP1005", item.span, text, limits.advice("CONTAINERS"))
+            break
+        yield item
+    yield from tally.rest()
 
 
-def _places(view: View, host: str) -> Iterator[Site | Finding]:
-    """Yield what a host locates; of one with sections, first those that say something about the others.
+class _Inside:
+    """What walks the files inside images: handed to those who recognise images, who do not know the walk."""
 
-    A host that is damaged ends with the finding that it is.
-    """
-    has_sections = host in ("elf", "coff", "pe")
-    held: list[Site | Finding] = []
-    try:
-        for place in hosts.room(host).locate(view):
-            if has_sections and (isinstance(place, Finding) or place.expects != "table"):
-                held.append(place)
+    __slots__ = ("_visit",)
+
+    def __init__(self, visit: Visit) -> None:
+        self._visit = visit
+
+    def __call__(self, view: View, form: str) -> tuple[Found | Finding, ...]:
+        if form == "cir":
+            return tuple(_in_module(view, self._visit))
+        if self._visit.depth <= 0:
+            return (finding("FP1004", view.span(), "containers nested deeper than the limit"),)
+        return tuple(listed(self._visit.inside(view)))
+
+
+def _file(visit: Visit) -> Iterator[Found | Finding]:
+    return _raw(visit) if visit.host == "raw" else _Host(visit).items()
+
+
+class _Host:
+    """A host on the walk: its sections and members one by one, then what some make together, then the rest of it."""
+
+    def __init__(self, visit: Visit) -> None:
+        self._visit = visit
+        self._inside = _Inside(visit)
+        self._deferred: list[Site] = []
+        #: by format, where containers start
+        self._starts: dict[str, set[int]] = {}
+        self._searched_ranges: list[tuple[int, int]] = []
+        self._module_ids: ModuleIds | None = None
+        self._are_tables_read = False
+        self._is_damaged = False
+
+    def items(self) -> Iterator[Found | Finding]:
+        """Yield what is in the host. Raises what reading the file raises."""
+        try:
+            for place in self._places():
+                if isinstance(place, Finding):
+                    yield from self._wrong(place)
+                else:
+                    yield from self._site(place)
+            if self._deferred:
+                yield from self._together()
+        except (FormatError, Unsupported, HostError) as error:
+            yield as_finding(error, self._visit.view.span())
+        if self._visit.host != "archive":
+            yield from self._elsewhere()
+
+    def _places(self) -> Iterator[Site | Finding]:
+        """Yield what a host locates; of one with sections, first those that say something about the others.
+
+        A host that is damaged ends with the finding that it is.
+        """
+        view, host = self._visit.view, self._visit.host
+        held: list[Site | Finding] = []
+        try:
+            for place in hosts.room(host).locate(view):
+                if host in _WITH_SECTIONS and (isinstance(place, Finding) or place.expects != TABLE):
+                    held.append(place)
+                else:
+                    yield place
+        except (FormatError, Unsupported, HostError) as error:
+            held.append(as_finding(error, view.span()))
+        yield from held
+
+    def _wrong(self, item: Finding) -> Iterator[Found | Finding]:
+        """Yield a finding of the host, and what is left behind a damaged member of an archive."""
+        visit = self._visit
+        self._is_damaged = self._is_damaged or item.severity == "error"
+        yield self._advised(item)
+        if visit.search != SECTIONS and item.code == "FP2101":
+            rest = visit.view.slice(item.span.start - visit.view.start, item.span.size)
+            yield from _searched(visit.replace(view=rest, host="raw"), None, may_be_cut=True)
+
+    def _advised(self, item: Finding) -> Finding:
+        """Return a finding of a host with the advice to search the whole file, if that may find more.
+
+        A device image, which is an ELF file too, has nothing in it.
+        """
+        visit = self._visit
+        if visit.search != SECTIONS:
+            return item.replace(hint="") if item.hint.startswith("--deep") else item
+        if item.severity != "error" or (visit.host not in _WITH_SECTIONS and item.code != "FP2101"):
+            return item
+        if visit.host == "elf" and images.recognise(visit.view).form in ("cubin", "code-object"):
+            return item
+        return item.replace(hint=f"{item.hint}; {_LEFT}" if item.hint else _LEFT)
+
+    def _site(self, site: Site) -> Iterator[Found | Finding]:
+        view = self._visit.view
+        yield from _of_section(site.section, site.findings)
+        if site.data.source is view.source and site.expects != RECORDS:
+            self._searched_ranges.append((site.data.start - view.start, site.data.end - view.start))
+        if site.expects == MEMBER:
+            yield from _member(site, self._visit)
+        elif site.expects in _DEFERRED or _may_be_raw(site):
+            self._deferred.append(site)
+        else:
+            yield from self._containers(site)
+
+    def _containers(self, site: Site) -> Iterator[Found | Finding]:
+        """Yield the containers of a place with what the host says of them, and note where they start."""
+        if not self._are_tables_read:
+            self._module_ids, self._are_tables_read = _module_ids(self._deferred), True
+        attributes = iter(self._module_ids.of(site) if self._module_ids is not None else ())
+        for item in region.containers(site, self._visit, self._inside):
+            if isinstance(item, Finding):
+                yield item
+                continue
+            self._starts.setdefault(item.format, set()).add(item.view.start)
+            attribute = next(attributes, None)
+            yield item if attribute is None else item.replace(host_attrs=(attribute,))
+
+    def _together(self) -> Iterator[Found | Finding]:
+        """Yield what several sections make together; what turns out to stand alone is walked as all others."""
+        from fatpack.runtime import sections
+
+        visit = self._visit
+        already = tuple(self._searched_ranges)
+        for item in sections.read(visit.view, visit.host, self._deferred, self._starts, already):
+            if isinstance(item, Finding):
+                yield item
+            elif isinstance(item, Site):
+                place = item.data.start - visit.view.start, item.data.end - visit.view.start
+                visit.progress.is_outside = visit.progress.is_outside or place not in already
+                self._searched_ranges.append(place)
+                yield from region.containers(item, visit, self._inside)
             else:
-                yield place
-    except (FormatError, Unsupported, HostError) as error:
-        held.append(as_finding(error, view.span()))
-    yield from held
+                yield _found(item.container, item.data, visit, item.section, item.index, self._inside)
+                yield from _of_section(item.section, item.container.findings)
+
+    def _elsewhere(self) -> Iterator[Found | Finding]:
+        """Yield the containers outside the places that the host named: in sections of unusual names, or anywhere."""
+        from fatpack import deep
+
+        visit = self._visit
+        size = len(visit.view)
+        rest = deep.between(self._searched_ranges, size)
+        if visit.search == ALL or (visit.search == ANYWHERE and not _is_device_image(visit)):
+            yield from _searched(visit, rest, may_be_cut=self._is_damaged)
+            return
+        division = hosts.divided_sections(visit.host, visit.view)
+        for name, (count, total) in division.usual.items():
+            visit.progress.skip(name, count, total)
+        if division.unusual:
+            yield from _searched(visit, deep.common(division.unusual, list(rest)), may_be_cut=False)
+
+
+def _of_section(section: str | None, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield findings with the section they are of."""
+    for item in findings:
+        yield item.replace(section=section) if section and not item.section else item
 
 
 def _module_ids(tables: Sequence[Site]) -> ModuleIds | None:
@@ -120,58 +215,61 @@ def _module_ids(tables: Sequence[Site]) -> ModuleIds | None:
     return module_id.read(tables)
 
 
-#: what all magics of little-endian Mach-O have in common
-_MACH_O = b"\xfa\xed\xfe"
+def _is_device_image(visit: Visit) -> bool:
+    return visit.host == "elf" and images.recognise(visit.view).form not in ("", "object")
 
 
-def _raw(view: View, member: str | None, depth: int, deep: bool) -> Iterator[Found | Finding]:
+def _raw(visit: Visit) -> Iterator[Found | Finding]:
     """Walk a file that is itself a container; any other file simply has none, unless it is searched."""
+    view = visit.view
     if formats.sniff_text(view) or formats.sniff(view.head(0, 24)):
-        yield from region.containers(hosts.Site(view), "raw", member, depth)
+        yield from region.containers(Site(view), visit, _Inside(visit))
         return
     found = False
-    for item in in_module(view, member, depth, is_file=True):
+    for item in _in_module(view, visit, is_file=True):
         found = found or isinstance(item, Found)
         yield item
-    if deep and not found:
-        yield from _deep(view, [], "raw", member, depth, may_be_cut=True)
-    head = view.head(0, 6)
-    if head.startswith(tuple(PACKED)) or (head[1:4] == _MACH_O and not found and not deep):
-        from fatpack.scanner import foreign
+    from fatpack.scanner import foreign
 
-        refused = foreign.refusal(view)
-        if refused is not None:
-            yield refused
+    if found:
+        return
+    is_searched = visit.search == ALL or (visit.search == ANYWHERE and not foreign.is_compressed(view))
+    if is_searched:
+        yield from _searched(visit, None, may_be_cut=True)
+    refused = foreign.refusal(view, is_searched)
+    if refused is not None:
+        yield refused
 
 
 #: What a host module of ClangIR holds somewhere if a finished GPU binary is in it, before and after lowering.
-_BINARY_MARKS = (b"cir.cu.device_binary", b"_fatbin_str")
+_BINARY_WORDS = (b"cir.cu.device_binary", b"_fatbin_str")
 
 
-def in_module(view: View, member: str | None, depth: int, *, is_file: bool = False) -> Iterator[Found | Finding]:
+def _in_module(view: View, visit: Visit, *, is_file: bool = False) -> Iterator[Found | Finding]:
     """Yield the containers that an MLIR module holds as strings, if the bytes are one.
 
     Of a file that is nothing else, findings say too whether it is damaged, and whether it registers what it launches.
     """
     if images.recognise(view).form != "cir":
         return
-    if not is_file and depth > 0 and formats.sniff_text(view):
-        yield from file(view, member, depth - 1)
+    if not is_file and visit.depth > 0 and formats.sniff_text(view):
+        yield from _file(visit.inside(view))
         return
-    if not is_file and all(view.find(mark) < 0 for mark in _BINARY_MARKS):
+    if not is_file and all(view.find(word) < 0 for word in _BINARY_WORDS):
         return
     from fatpack.formats.cir.gpu_binary.find import binaries_in
 
-    if depth <= 0:
+    if visit.depth <= 0:
         yield finding("FP1004", view.span(), "containers nested deeper than the limit")
         return
+    member = visit.member if is_file else None
     try:
         for binary in binaries_in(view):
             if isinstance(binary, Finding):
                 if is_file:
                     yield binary
                 continue
-            for item in file(binary.data, member, depth - 1):
+            for item in _file(visit.inside(binary.data).replace(member=member)):
                 yield item if isinstance(item, Finding) else item.replace(host="text", section=binary.holder)
     except (FormatError, Unsupported) as error:
         yield as_finding(error, view.span())
@@ -182,67 +280,41 @@ def _may_be_raw(site: Site) -> bool:
     return (site.section or "").startswith(".llvm.offloading") and formats.sniff(site.data.head(0, 24)) is None
 
 
-def _together(
-    view: View,
-    host: str,
-    sites: Sequence[Site],
-    starts: Mapping[str, Collection[int]],
-    known: list[tuple[int, int]],
-    member: str | None,
-    depth: int,
-) -> Iterator[Found | Finding]:
-    """Yield what several sections make together; what turns out to stand alone is walked as all others.
-
-    Places that only records lead to are added to ``known``.
-    """
-    from fatpack.runtime import sections
-
-    for item in sections.read(view, host, sites, starts, tuple(known)):
-        if isinstance(item, Finding):
-            yield item
-        elif isinstance(item, hosts.Site):
-            known.append((item.data.start - view.start, item.data.end - view.start))
-            yield from region.containers(item, host, member, depth)
-        else:
-            inside = recognise_all(item.container.images, depth)
-            yield Found(item.container, item.data, host, item.section, member, item.index, inside)
-            yield from item.container.findings
-
-
-def _deep(
-    view: View,
-    known: Sequence[tuple[int, int]],
-    host: str,
-    member: str | None,
-    depth: int,
-    *,
-    may_be_cut: bool,
-) -> Iterator[Found | Finding]:
-    """Yield the containers outside the places that the host named, each with the section it lies in."""
+def _searched(visit: Visit, ranges: Iterable[tuple[int, int]] | None, *, may_be_cut: bool) -> Iterator[Found | Finding]:
+    """Yield the containers in some ranges of a file, by default all of it, each with the section it lies in."""
     from fatpack.deep import Sections, search
 
-    sections = None
-    for item in search(view, known, may_be_cut=may_be_cut):
+    view, sections, inside = visit.view, None, _Inside(visit)
+    for item in search(view, [(0, len(view))] if ranges is None else ranges, may_be_cut=may_be_cut):
         if isinstance(item, Finding):
             yield item
             continue
         container, stored = item
         if sections is None:
-            sections = Sections(hosts.sections(host, view))
+            sections = Sections(hosts.sections(visit.host, view))
+            visit.progress.is_outside = visit.progress.is_outside or visit.host != "raw"
         name, index = sections.at(stored.start - view.start)
-        yield Found(container, stored, host, name, member, index, recognise_all(container.images, depth))
-        yield from container.findings
+        yield _found(container, stored, visit, name, index, inside)
+        yield from _of_section(name, container.findings)
 
 
-def _member(site: Site, archive: str | None, depth: int, deep: bool) -> Iterator[Found | Finding]:
+def _found(
+    container: Container, stored: View, visit: Visit, section: str | None, index: int | None, inside: _Inside
+) -> Found:
+    images = recognise_all(container.images, inside)
+    return Found(container, stored, visit.host, section, visit.member, index, images)
+
+
+def _member(site: Site, archive: Visit) -> Iterator[Found | Finding]:
     """Yield what is in a member; one of an archive that is a member itself is called ``inner.a(a.o)``."""
-    if depth <= 0:
+    if archive.depth <= 0:
         yield finding("FP1004", site.data.span(), f"{site.member or 'member'} is nested too deeply")
         return
     if not len(site.data):
         return
-    title = site.member if archive is None else f"{archive}({site.member})"
-    for item in file(site.data, title, depth - 1, deep):
+    title = site.member if archive.member is None else f"{archive.member}({site.member})"
+    visit = archive.replace(view=site.data, host=host_of(site.data), member=title, depth=archive.depth - 1)
+    for item in _file(visit):
         if isinstance(item, Found) and site.index is not None:
             yield item.replace(member_numbers=(site.index, *item.member_numbers))
         else:

@@ -177,7 +177,7 @@ def test_globals_with_equal_contents_share_a_constant_and_are_each_listed() -> N
 def test_sharing_is_limited() -> None:
     data = module([Global(1, 0)] * 2000, [(STRING, CONTAINER * 100)]).bytes()
     assert sum(len(content) for *_, content in sites(data)) <= 16 * len(data)
-    assert "FP1203" in codes(data)
+    assert "FP1005" in codes(data)
 
 
 def test_all_modules_of_a_stream_are_read() -> None:

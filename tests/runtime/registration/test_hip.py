@@ -160,8 +160,8 @@ def test_a_host_without_records_is_not_judged() -> None:
 
 def test_no_more_records_are_read_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fatpack.runtime.registration.wrapper._MOST", 2)
-    codes = [code for code, _ in told(library([], records=record(0x10000) + record(0x11000) + record(1)))]
-    assert codes == ["FP3001"]
+    items = scan(BytesSource(library([], records=record(0x10000) + record(0x11000) + record(1))).view())
+    assert [item.message for item in items if isinstance(item, Finding)] == ["3 records; only the first 2 are read"]
 
 
 def test_no_more_tables_are_read_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,12 +170,15 @@ def test_no_more_tables_are_read_than_the_limit(monkeypatch: pytest.MonkeyPatch)
     elf.add(".hip_fatbin", bundle(), flags=build.ALLOC, align=4096, addr=0x10000)
     for _ in range(3):
         elf.add(".hipFatBinSegment", record(0x10000), flags=build.ALLOC)
-    ((code, message),) = told(elf.build())
-    assert code == "FP3001"
-    assert message == "3 sections of records; only the first 1 are read"
+    items = scan(BytesSource(elf.build()).view())
+    assert [item.message for item in items if isinstance(item, Finding) and item.code == "FP1005"] == [
+        "3 sections of records; only the first 1 are read"
+    ]
 
 
 def test_a_hundred_thousand_wrong_records_are_bounded() -> None:
     items = list(scan(BytesSource(library([], records=record(1 << 63) * 100_000)).view()))
     assert len(items) < 1100
-    assert {item.code for item in items if isinstance(item, Finding)} == {"FP3001", "FP3003", "FP1005"}
+    findings = [item for item in items if isinstance(item, Finding)]
+    assert {item.code for item in findings} == {"FP1005", "FP3002", "FP3003"}
+    assert sum(item.count for item in findings if item.code == "FP3003") == 65536

@@ -16,6 +16,8 @@ from fatpack.cli.tools.llvm_offload_binary.extracting import llvm_images
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 from fatpack.scanner import Found, scan
+from fatpack.scanner.visit import SECTIONS, first
+from fatpack.scanner.walk import listed
 
 LOAD, DYNAMIC = 1, 2
 READ, WRITE = 4, 6
@@ -57,7 +59,9 @@ def at(number: int) -> int:
 
 
 def items(data: bytes, *, deep: bool = False) -> list[Found | Finding]:
-    return list(scan(BytesSource(data, "x.so").view(), deep=deep))
+    """Return what records lead to; a scan would search the whole file where that is nothing."""
+    view = BytesSource(data, "x.so").view()
+    return list(scan(view, deep=True) if deep else listed(first(view, SECTIONS)))
 
 
 def found(data: bytes, *, deep: bool = False) -> list[tuple[str, int]]:

@@ -127,7 +127,7 @@ def _place(stream: View, found: DeviceGlobal, budget: int) -> Site | Finding:
         return finding("FP2402", stream.span(), f"{title}: its initialiser is no array of bytes, or was not reached")
     if budget < 0:
         span = stream.span(found.run.at >> 3, 1)
-        return finding("FP1203", span, f"{title} shares its bytes with many others: not read again")
+        return finding("FP1005", span, f"{title} shares its bytes with many others: not read again")
     return Site(contents(stream, found.run, found.has_nul, found.section), found.section, found.number)
 
 

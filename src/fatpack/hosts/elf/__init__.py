@@ -27,12 +27,14 @@ if TYPE_CHECKING:
 
     from fatpack.hosts import Site
     from fatpack.hosts.elf.editing.append import NewSection
+    from fatpack.hosts.usual import Division
     from fatpack.io.source import Piece, View
     from fatpack.model import Finding, Label
 
 __all__ = [
     "DOC",
     "detect",
+    "divided_sections",
     "edit",
     "embed",
     "embed_sections",
@@ -105,6 +107,13 @@ def sections(view: View) -> list[tuple[int, int, str, int]]:
     from fatpack.hosts.elf.reading import sites
 
     return sites.sections(view)
+
+
+def divided_sections(view: View) -> Division:
+    """Return the sections that have bytes, those that hosts have anyway apart from the others."""
+    from fatpack.hosts.elf.reading import sites
+
+    return sites.divided_sections(view)
 
 
 def embed(

@@ -26,6 +26,7 @@ from fatpack.elf import SYMTAB, Symbols
 from fatpack.errors import FormatError, LimitExceeded
 from fatpack.findings import finding
 from fatpack.hosts import Site
+from fatpack.model import Finding
 from fatpack.runtime.pointers.open import program
 from fatpack.runtime.pointers.pointer import INSIDE, NULL, OUTSIDE, UNDEFINED, UNKNOWN
 from fatpack.runtime.registration import wrapper
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from fatpack.io.source import View
-    from fatpack.model import Finding, Span
+    from fatpack.model import Span
     from fatpack.runtime.pointers.pointer import Pointer, Program
 
 #: What compilers call the section; linkers cut the name to 8 bytes in PE images.
@@ -63,7 +64,7 @@ def check(
     ``fatbins`` are the absolute offsets at which fat binaries were found, ``known`` the ranges of the view that were
     looked through for them. A host without records is none of our business here.
     """
-    segments, problems = wrapper.segments(tables, NAMES, "FP3031")
+    segments, problems = wrapper.segments(tables, NAMES)
     if not segments:
         return
     yield from problems
@@ -78,7 +79,11 @@ def check(
         yield from problems
         for record in found:
             yield from trail.follow(record.pointer, record.span, record.title)
-        for pointer, record in _prelinked(site, reader, found):
+        for item in _prelinked(site, reader, found):
+            if isinstance(item, Finding):
+                yield item
+                continue
+            pointer, record = item
             yield from trail.follow(pointer, record.span, f"a prelinked fat binary of {record.title}")
     yield from trail.elsewhere(host)
     lost = {at for at in trail.lost if not _has_nothing(view, at)}
@@ -158,17 +163,21 @@ class _Trail:
 
 def _prelinked(
     site: Site, reader: Program, found: Sequence[wrapper.Wrapper]
-) -> Iterator[tuple[Pointer, wrapper.Wrapper]]:
+) -> Iterator[tuple[Pointer, wrapper.Wrapper] | Finding]:
     """Yield the pointers to prelinked fat binaries that a program's file has, each with its record."""
-    linked = [record for record in found if record.version == _LINKED_VERSION][:_MOST_LISTS]
+    linked = [record for record in found if record.version == _LINKED_VERSION]
     if not linked or not reader.is_linked:
         return
     word = reader.word
-    lists = reader.pointers(site, [record.at + 8 + word for record in linked])
+    starts = reader.pointers(site, [record.at + 8 + word for record in linked])
+    lists = [(record, start) for record, start in zip(linked, starts, strict=True) if start.kind == INSIDE]
+    if len(lists) > _MOST_LISTS:
+        text = f"{len(lists)} lists of prelinked fat binaries; only the first {_MOST_LISTS} are followed"
+        yield finding("FP1005", lists[_MOST_LISTS][0].span, text)
+        del lists[_MOST_LISTS:]
     places = [
         (start.address + at, record)
-        for record, start in zip(linked, lists, strict=True)
-        if start.kind == INSIDE
+        for record, start in lists
         for at in range(0, min(start.room // word, _PRELINKED) * word, word)
     ]
     ended: set[int] = set()

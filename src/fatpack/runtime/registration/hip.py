@@ -39,7 +39,7 @@ def check(view: View, host: str, tables: Sequence[Site], bundles: Collection[int
 
     A host without records is none of our business here: its bundles may be registered in another way.
     """
-    segments, problems = wrapper.segments(tables, NAMES, "FP3001")
+    segments, problems = wrapper.segments(tables, NAMES)
     if not segments:
         return
     yield from problems

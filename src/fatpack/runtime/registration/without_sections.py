@@ -11,6 +11,7 @@ from itertools import islice
 
 from fatpack import formats
 from fatpack.errors import FormatError, Unsupported
+from fatpack.findings import finding
 from fatpack.hosts import Site
 from fatpack.runtime.pointers.elf import ElfProgram
 from fatpack.runtime.pointers.pointer import INSIDE
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fatpack.io.source import View
+    from fatpack.model import Finding
 
 #: magic → versions, and what the pointer of such a record leads to
 _RECORDS = {cuda.MAGIC: ((1, 2), "cuda-fatbin"), hip.MAGIC: ((1,), "clang-offload-bundle")}
@@ -29,7 +31,7 @@ _RECORDS = {cuda.MAGIC: ((1, 2), "cuda-fatbin"), hip.MAGIC: ((1,), "clang-offloa
 _MOST = 1 << 16
 
 
-def containers(view: View, sites: Sequence[Site]) -> Iterator[Site]:
+def containers(view: View, sites: Sequence[Site]) -> Iterator[Site | Finding]:
     """Yield where containers are that records in some parts of an ELF program lead to, in the order of their bytes.
 
     None overlaps another.
@@ -38,7 +40,10 @@ def containers(view: View, sites: Sequence[Site]) -> Iterator[Site]:
         reader = ElfProgram(view)
     except FormatError:
         return  # the host has told it
-    places = list(islice((place for site in sites for place in _records(reader, site.data)), _MOST))
+    places = list(islice((place for site in sites for place in _records(reader, site.data)), _MOST + 1))
+    if len(places) > _MOST:
+        yield finding("FP1005", view.span(), f"more than {_MOST} records; only the first {_MOST} are followed")
+        del places[_MOST:]
     held = reader.held([place + 8 for place, _ in places])
     found: dict[int, tuple[str, int]] = {}
     for (_, format), pointer in zip(places, held, strict=True):

@@ -47,7 +47,7 @@ def size(reader: Program) -> int:
     return 8 + 2 * reader.word
 
 
-def segments(tables: Sequence[Site], names: Collection[str], code: str) -> tuple[list[Site], list[Finding]]:
+def segments(tables: Sequence[Site], names: Collection[str]) -> tuple[list[Site], list[Finding]]:
     """Return the sections of records with one of the names, and the finding that there are too many.
 
     What follows a ``$`` in a name only sorts the sections of COFF objects.
@@ -56,7 +56,7 @@ def segments(tables: Sequence[Site], names: Collection[str], code: str) -> tuple
     if len(found) <= _MOST_TABLES:
         return found, []
     text = f"{len(found)} sections of records; only the first {_MOST_TABLES} are read"
-    return found[:_MOST_TABLES], [finding(code, found[_MOST_TABLES].data.span(), text)]
+    return found[:_MOST_TABLES], [finding("FP1005", found[_MOST_TABLES].data.span(), text)]
 
 
 def read(
@@ -71,7 +71,7 @@ def read(
     heads: list[tuple[int, int, int]] = []
     problems: list[Finding] = []
     if count > _MOST:
-        problems.append(finding(code, data.span(), f"{count} records; only the first {_MOST} are read"))
+        problems.append(finding("FP1005", data.span(), f"{count} records; only the first {_MOST} are read"))
         count, rest = _MOST, 0
     expected = next(iter(magics))
     for at in range(0, count * step, step):

@@ -6,7 +6,7 @@ fill with zeros between. clang-offload-extract is the reader that the table is m
 
 from __future__ import annotations
 
-from fatpack.findings import finding
+from fatpack.findings import Tally, finding
 from fatpack.io import limits
 from fatpack.record import Record
 from fatpack.runtime.pointers.pointer import INSIDE, NULL, UNDEFINED, UNKNOWN
@@ -44,9 +44,10 @@ def read(reader: Program, tables: Sequence[Site]) -> ImageTable:
     """Return the rows of all tables of a host. Never raises for damaged tables."""
     rows: list[Row] = []
     findings: list[Finding] = []
+    tally = Tally(limits.FINDINGS)
     if len(tables) > _MOST_TABLES:
         text = f"{len(tables)} tables of images; only the first {_MOST_TABLES} are read"
-        findings.append(finding("FP3011", tables[_MOST_TABLES].data.span(), text))
+        findings.append(finding("FP1005", tables[_MOST_TABLES].data.span(), text))
     for site in tables[:_MOST_TABLES]:
         data, word = site.data, reader.word
         count, rest = divmod(len(data), 2 * word)
@@ -55,16 +56,18 @@ def read(reader: Program, tables: Sequence[Site]) -> ImageTable:
             findings.append(finding("FP3011", data.span(count * 2 * word, rest), text))
         if count > limits.IMAGES:
             text = f"{site.section} has {count} rows; only the first {limits.IMAGES} are read"
-            findings.append(finding("FP3011", data.span(), text, limits.advice("IMAGES")))
+            findings.append(finding("FP1005", data.span(), text, limits.advice("IMAGES")))
             count = limits.IMAGES
         offsets = range(0, count * 2 * word, 2 * word)
         for number, (offset, pointer) in enumerate(zip(offsets, reader.pointers(site, offsets), strict=True)):
             size = int.from_bytes(data.read(offset + word, word), reader.order)  # type: ignore[arg-type]
             if pointer.kind == INSIDE and pointer.section is not None:
                 rows.append(Row(pointer.position, pointer.section, size))
-            elif (problem := _problem(pointer, number)) and len(findings) < limits.FINDINGS:
-                findings.append(finding("FP3011", data.span(offset, 2 * word), problem))
-    return ImageTable(tuple(rows), tuple(findings))
+            elif problem := _problem(pointer, number):
+                wrong = finding("FP3011", data.span(offset, 2 * word), problem)
+                if tally.keeps(wrong):
+                    findings.append(wrong)
+    return ImageTable(tuple(rows), (*findings, *tally.rest()))
 
 
 def _problem(pointer: Pointer, number: int) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from fatpack.hosts import Expects
+    from fatpack.hosts.usual import Division
     from fatpack.io.source import View
     from fatpack.model import Finding
 
@@ -64,6 +65,9 @@ _NEEDLES = (
 _LONGEST = max(map(len, _NEEDLES))
 
 _BLOCK = 1 << 20
+
+#: bytes of a table of names in which the quick way looks; names behind are looked up one by one
+_NAMES_SIZE = 64 << 20
 
 #: LIMIT: writable segments that are looked through. Linkers make one to three.
 _MOST_SEGMENTS = 64
@@ -117,11 +121,15 @@ def locate(view: View) -> Iterator[Site | Finding]:
         raise names_error
 
 
-def _segments(elf: ElfFile) -> Iterator[Site]:
+def _segments(elf: ElfFile) -> Iterator[Site | Finding]:
     """Yield the parts of a program that have the records of CUDA and HIP in them, for lack of sections."""
     from fatpack.hosts.elf.reading import segments
 
-    writable = [segment for segment in segments.loaded(elf) if segment.is_writable][:_MOST_SEGMENTS]
+    writable = [segment for segment in segments.loaded(elf) if segment.is_writable]
+    if len(writable) > _MOST_SEGMENTS:
+        text = f"{len(writable)} writable segments; only the first {_MOST_SEGMENTS} are searched for records"
+        yield finding("FP1005", elf.view.span(0, elf.layouts.header.size), text)
+        del writable[_MOST_SEGMENTS:]
     reached = 0
     for segment in sorted(writable, key=lambda segment: segment.offset):
         if segment.offset >= reached:
@@ -141,6 +149,50 @@ def sections(view: View) -> list[tuple[int, int, str, int]]:
     except FormatError:
         pass  # where device code lies is known all the same; what the place is called is not
     return rows
+
+
+#: The first bytes of names that objects have tens of thousands of → their stem (:mod:`fatpack.hosts.usual`).
+_MANY = {
+    b".text.": ".text",
+    b".data.": ".data",
+    b".rodat": ".rodata",
+    b".rela.": ".rela",
+    b".rel.t": ".rel",
+    b".group": ".group",
+    b".gcc_e": ".gcc_except_table",
+    b".debug": ".debug",
+    b".llvm_": ".llvm",
+}
+
+
+def divided_sections(view: View) -> Division:
+    """Return the sections that have bytes, those that hosts have anyway apart from the others.
+
+    Names are built of few sections only: an object of a large C++ library has tens of thousands of one kind.
+    """
+    from fatpack.hosts.usual import Division, is_usual, stem
+
+    unusual: list[tuple[int, int]] = []
+    usual: dict[str, tuple[int, int]] = {}
+    try:
+        elf = ElfFile(view)
+        names = elf.contents(elf.names_section())
+        table = names.head(0, _NAMES_SIZE)
+        for name_at, type, start, size in zip(*elf.columns("name_offset", "type", "offset", "size"), strict=True):
+            if not size or type in (constants.NULL, constants.NOBITS) or start + size > len(view):
+                continue
+            kind = _MANY.get(table[name_at : name_at + 6])
+            if kind is None:
+                name = elf.string(names, name_at)
+                if not is_usual(name):
+                    unusual.append((start, start + size))
+                    continue
+                kind = stem(name)
+            count, total = usual.get(kind, (0, 0))
+            usual[kind] = count + 1, total + size
+    except FormatError:
+        pass  # the host has told it
+    return Division(unusual, usual)
 
 
 def _choose(elf: ElfFile) -> tuple[list[tuple[Section, str]], FormatError | None]:

@@ -1,0 +1,97 @@
+"""Sections that objects and programs have without device code: those of compilers, linkers and debuggers.
+
+Whatever else is in a host is searched for containers, since a producer may have put its own there: cuBLASLt has a tenth
+of its fat binaries in ``.cask_resource``. What a name here says is what nearly all files have in such a section; what
+lies in one all the same is found where records lead to it, or by searching the whole file.
+
+The names are those of the gABI and of GNU's, LLVM's and Microsoft's compilers and linkers (``bfd/elf.c`` of binutils
+2.40; ``llvm/lib/MC/MCObjectFileInfo.cpp`` and ``lld/COFF/Writer.cpp`` of LLVM 22.1), and what NVIDIA's libraries for
+Linux were seen to have.
+"""
+
+from __future__ import annotations
+
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+#: Section names up to their second dot, dollar or minus: ``.text`` for ``.text.main`` and ``.text$mn``.
+_STEMS = frozenset(
+    # code, data, and what programs start and end with
+    ".text .ltext .init .fini .plt .stub .data .ldata .rodata .rdata .lrodata .sdata .srodata .tdata .tbss .bss .lbss"
+    " .sbss .data1 .rodata1 .init_array .fini_array .preinit_array .ctors .dtors .jcr .tm_clone_table .got .opd .toc"
+    " .branch_lt .iplt .igot .relro_padding"
+    # symbols, names, relocations, versions
+    " .symtab .symtab_shndx .strtab .shstrtab .dynsym .dynstr .dynamic .hash .rel .rela .relr .crel .relaplt .interp"
+    " .group .note .comment .gnu .gnu_debuglink .gnu_debugaltlink .gnu_debugdata .gnu_extab .gnu_incremental_inputs"
+    " .SUNW_ldynsym .SUNW_dynsymsort .SUNW_reloc .SUNW_version .SUNW_signature .llvm_addrsig .llvm_sympart"
+    # unwinding, exceptions, probes
+    " .eh_frame .eh_frame_hdr .eh_frame_entry .gcc_except_table .exception_ranges .ARM .riscv .MIPS .PPC .sframe"
+    " .stapsdt __patchable_function_entries __mcount_loc .kcfi_traps"
+    # debuggers; intermediate code of the host, with or without a second copy of device code in it
+    " .debug .zdebug .debug_frame .stab .stabstr .line .gdb_index .gdb .mdebug .pdr .gptab .reginfo .llvm .llvmbc"
+    " .llvmcmd .gnu_lto .lto"
+    # Windows
+    " .pdata .xdata .idata .edata .didat .rsrc .reloc .tls .CRT .drectve .cormeta .sxdata .gfids .giats .gljmp .gehcont"
+    " .00cfg .voltbl .retplne .fptable _RDATA .msvcjmc .hexpthk .chks64 .buildid .eh_fram .gcc_exc .debug$S .debug$T"
+    # what nvcc's host compiler writes beside device code
+    " .nvHRCE .nvHRCI .nvHRDE .nvHRDI .nvHRKE .nvHRKI".split()
+)
+
+#: Stems that go on without a dot: sections of debug information, sanitizers and coverage, each of many names.
+_BEGINNINGS = (
+    ".debug_",
+    ".zdebug_",
+    ".note",
+    ".rela.",
+    ".rel.",
+    ".gnu.",
+    ".llvm_bb_addr_map",
+    ".llvm_call-graph",
+    ".SUNW_",
+    "__llvm_",
+    "__sancov_",
+    "asan_",
+    "__asan_",
+    "__sanitizer_",
+    "__xray_",
+    "xray_",
+)
+
+_BREAKS = ".$-"
+
+
+def is_usual(name: str) -> bool:
+    """Return whether a section of this name is one that hosts have anyway, and that holds no device code by itself."""
+    return stem(name) in _STEMS or name.startswith(_BEGINNINGS)
+
+
+def stem(name: str) -> str:
+    """Return a name up to its second dot, dollar or minus: what sections of many functions have in common."""
+    ends = [at for mark in _BREAKS if (at := name.find(mark, 1)) > 0]
+    return name[: min(ends)] if ends else name
+
+
+class Division(Record):
+    """The sections of a host in two kinds: where the ``unusual`` ones start and end, and what the usual ones come to.
+
+    ``usual`` has number and bytes by the names' stems.
+    """
+
+    unusual: Sequence[tuple[int, int]]
+    usual: Mapping[str, tuple[int, int]]
+
+
+def divide(rows: Iterable[tuple[int, int, str, int]]) -> Division:
+    """Divide sections that are given as (start, end, name, number)."""
+    unusual: list[tuple[int, int]] = []
+    usual: dict[str, tuple[int, int]] = {}
+    for start, end, name, _ in rows:
+        if is_usual(name):
+            count, size = usual.get(stem(name), (0, 0))
+            usual[stem(name)] = count + 1, size + end - start
+        else:
+            unusual.append((start, end))
+    return Division(unusual, usual)

@@ -1,0 +1,78 @@
+"""Where the walk is: the file it visits, how far it may go from there, and what the whole scan has done so far."""
+
+from __future__ import annotations
+
+from fatpack.io import limits
+from fatpack.record import Record
+from fatpack.scanner.kind import host_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import View
+
+#: How much of a file is searched: where its host keeps device code, and sections whose names say nothing …
+SECTIONS = 0
+#: … everything, since nothing was found there; but for device images, which hold no containers
+ANYWHERE = 1
+#: … everything, since that was asked for
+ALL = 2
+
+
+class NotSearched(Record):
+    """Bytes of a host that were not searched: the sections of one name, in all files of the scan together.
+
+    ``section`` is the name as far as it says what is in it: ``.text`` for ``.text.main`` too.
+    """
+
+    section: str
+    count: int
+    size: int
+
+
+class Progress:
+    """What one scan has done so far, wherever in the file it was.
+
+    ``containers`` is how many more are listed, ``is_outside`` whether containers were found in places that are not
+    made for them.
+    """
+
+    __slots__ = ("_skipped", "containers", "is_outside")
+
+    def __init__(self) -> None:
+        self.containers = limits.CONTAINERS
+        self.is_outside = False
+        self._skipped: dict[str, tuple[int, int]] = {}
+
+    def skip(self, section: str, count: int, size: int) -> None:
+        """Take note that sections of a name were not searched."""
+        before, total = self._skipped.get(section, (0, 0))
+        self._skipped[section] = (before + count, total + size)
+
+    def skipped(self) -> tuple[NotSearched, ...]:
+        """Return what was not searched, the largest first."""
+        rows = [NotSearched(name, count, size) for name, (count, size) in self._skipped.items()]
+        return tuple(sorted(rows, key=lambda row: (-row.size, row.section)))
+
+
+class Visit(Record):
+    """A file that the walk visits: a whole one, a member of an archive, or what an image or a module holds.
+
+    ``host`` is what kind of file it is, ``member`` what it is called in the archive around it. ``depth`` more levels of
+    files are entered from here; ``search`` says how much of it is searched.
+    """
+
+    view: View
+    host: str
+    depth: int
+    search: int
+    progress: Progress
+    member: str | None = None
+
+    def inside(self, view: View) -> Visit:
+        """Return the visit to a file inside this one, one level deeper: such is never searched whole."""
+        return Visit(view, host_of(view), self.depth - 1, SECTIONS, self.progress)
+
+
+def first(view: View, search: int) -> Visit:
+    """Return the visit with which a scan starts."""
+    return Visit(view, host_of(view), limits.NESTING, search, Progress())
