@@ -17,25 +17,28 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-#: Section names up to their second dot, dollar or minus: ``.text`` for ``.text.main`` and ``.text$mn``.
-_STEMS = frozenset(
-    # code, data, and what programs start and end with
-    ".text .ltext .init .fini .plt .stub .data .ldata .rodata .rdata .lrodata .sdata .srodata .tdata .tbss .bss .lbss"
-    " .sbss .data1 .rodata1 .init_array .fini_array .preinit_array .ctors .dtors .jcr .tm_clone_table .got .opd .toc"
-    " .branch_lt .iplt .igot .relro_padding"
+#: Code and data of the host, in which anything may be: names up to their second dot, dollar or minus, ``.text`` for
+#: ``.text.main`` and ``.text$mn``.
+_OPEN = frozenset(
+    ".text .ltext .init .fini .data .ldata .rodata .rdata .lrodata .sdata .srodata .tdata .data1 .rodata1".split()
+)
+
+#: What has a form of its own, which leaves no place for a container.
+_FORMED = frozenset(
+    # what programs start and end with
+    ".plt .stub .tbss .bss .lbss .sbss .init_array .fini_array .preinit_array .ctors .dtors .jcr .tm_clone_table .got"
+    " .opd .toc .branch_lt .iplt .igot .relro_padding"
     # symbols, names, relocations, versions
-    " .symtab .symtab_shndx .strtab .shstrtab .dynsym .dynstr .dynamic .hash .rel .rela .relr .crel .relaplt .interp"
-    " .group .note .comment .gnu .gnu_debuglink .gnu_debugaltlink .gnu_debugdata .gnu_extab .gnu_incremental_inputs"
-    " .SUNW_ldynsym .SUNW_dynsymsort .SUNW_reloc .SUNW_version .SUNW_signature .llvm_addrsig .llvm_sympart"
+    " .symtab .symtab_shndx .strtab .shstrtab .dynsym .dynstr .dynamic .hash .rel .rela .relr .crel .interp .group"
+    " .note .comment .gnu .gnu_debuglink .gnu_debugaltlink .gnu_debugdata .gnu_extab .gnu_incremental_inputs"
     # unwinding, exceptions, probes
     " .eh_frame .eh_frame_hdr .eh_frame_entry .gcc_except_table .exception_ranges .ARM .riscv .MIPS .PPC .sframe"
     " .stapsdt __patchable_function_entries __mcount_loc .kcfi_traps"
     # debuggers; intermediate code of the host, with or without a second copy of device code in it
-    " .debug .zdebug .debug_frame .stab .stabstr .line .gdb_index .gdb .mdebug .pdr .gptab .reginfo .llvm .llvmbc"
-    " .llvmcmd .gnu_lto .lto"
+    " .debug .zdebug .stab .stabstr .line .gdb_index .mdebug .pdr .gptab .reginfo .llvm .llvmbc .llvmcmd .gnu_lto"
     # Windows
-    " .pdata .xdata .idata .edata .didat .rsrc .reloc .tls .CRT .drectve .cormeta .sxdata .gfids .giats .gljmp .gehcont"
-    " .00cfg .voltbl .retplne .fptable _RDATA .msvcjmc .hexpthk .chks64 .buildid .eh_fram .gcc_exc .debug$S .debug$T"
+    " .pdata .xdata .idata .edata .didat .reloc .tls .CRT .drectve .cormeta .sxdata .gfids .giats .gljmp .gehcont"
+    " .00cfg .voltbl .retplne .fptable _RDATA .msvcjmc .hexpthk .chks64 .buildid .eh_fram .gcc_exc"
     # what nvcc's host compiler writes beside device code
     " .nvHRCE .nvHRCI .nvHRDE .nvHRDI .nvHRKE .nvHRKI".split()
 )
@@ -44,12 +47,7 @@ _STEMS = frozenset(
 _BEGINNINGS = (
     ".debug_",
     ".zdebug_",
-    ".note",
-    ".rela.",
-    ".rel.",
-    ".gnu.",
-    ".llvm_bb_addr_map",
-    ".llvm_call-graph",
+    ".llvm_",
     ".SUNW_",
     "__llvm_",
     "__sancov_",
@@ -60,12 +58,19 @@ _BEGINNINGS = (
     "xray_",
 )
 
+_KNOWN = _OPEN | _FORMED
+
 _BREAKS = ".$-"
 
 
 def is_usual(name: str) -> bool:
     """Return whether a section of this name is one that hosts have anyway, and that holds no device code by itself."""
-    return stem(name) in _STEMS or name.startswith(_BEGINNINGS)
+    return stem(name) in _KNOWN or name.startswith(_BEGINNINGS)
+
+
+def is_open(stem: str) -> bool:
+    """Return whether anything may be in sections whose names start so: code and data of the host."""
+    return stem in _OPEN
 
 
 def stem(name: str) -> str:
@@ -75,23 +80,23 @@ def stem(name: str) -> str:
 
 
 class Division(Record):
-    """The sections of a host in two kinds: where the ``unusual`` ones start and end, and what the usual ones come to.
+    """The sections of a host in two kinds: where the ``unusual`` ones start and end, and what the others come to.
 
-    ``usual`` has number and bytes by the names' stems.
+    ``open`` has number and bytes, by the names' stems, of the usual sections in which anything may be.
     """
 
     unusual: Sequence[tuple[int, int]]
-    usual: Mapping[str, tuple[int, int]]
+    open: Mapping[str, tuple[int, int]]
 
 
 def divide(rows: Iterable[tuple[int, int, str, int]]) -> Division:
     """Divide sections that are given as (start, end, name, number)."""
     unusual: list[tuple[int, int]] = []
-    usual: dict[str, tuple[int, int]] = {}
+    opened: dict[str, tuple[int, int]] = {}
     for start, end, name, _ in rows:
-        if is_usual(name):
-            count, size = usual.get(stem(name), (0, 0))
-            usual[stem(name)] = count + 1, size + end - start
-        else:
+        if not is_usual(name):
             unusual.append((start, end))
-    return Division(unusual, usual)
+        elif is_open(stem(name)):
+            count, size = opened.get(stem(name), (0, 0))
+            opened[stem(name)] = count + 1, size + end - start
+    return Division(unusual, opened)

@@ -32,7 +32,11 @@ class FindingList:
         self._count_of: dict[Kind, int] = {}
 
     def add(self, item: Finding) -> None:
-        """Keep a finding, or count it."""
+        """Keep a finding, or count it; one that stands for several is only a number."""
+        if item.count > 1:
+            many: Kind = (item.code, item.severity, item.span.source)
+            self.unlisted[many] = self.unlisted.get(many, 0) + item.count
+            return
         if len(self.kept) >= KEPT:
             kind: Kind = (item.code, item.severity, ())
         else:
@@ -73,4 +77,6 @@ def finding_record(item: Finding) -> dict[str, Any]:
         "message": item.message,
         "hint": item.hint,
         "where": list(item.span.source),
+        **({"section": item.section} if item.section else {}),
+        **({"field": item.field} if item.field else {}),
     }

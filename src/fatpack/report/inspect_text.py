@@ -31,6 +31,9 @@ _HOSTS = {
 #: Kernel names shown on an image's line without ``-v``.
 _KERNELS_SHOWN = 3
 
+#: Sections named in the line that says which were not searched.
+_SECTIONS_SHOWN = 4
+
 
 def render(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
     """Yield the lines for one file. ``verbose`` 1 adds addresses, attributes and all kernels.
@@ -61,6 +64,8 @@ def render(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
     yield from _member_lines(members, record["path"], verbose)
     if not containers and not members and not image and not record["format"] and not _may_hide(record["findings"]):
         yield "  no device code found"
+    if verbose or record.get("found_outside"):
+        yield from _not_searched(record)
     if record["findings"]:
         from fatpack.report.finding_text import finding_lines
 
@@ -74,6 +79,16 @@ def _module_lines(image: dict[str, Any], indent: str) -> Iterator[str]:
         name = f"@{module['name']}" if module["name"] else "without a name"
         stated = [module["role"], module["triple"], module["arch"], module["id"]]
         yield printable(indent + ", ".join([f"module {name}", *filter(None, stated)]))
+
+
+def _not_searched(record: dict[str, Any]) -> Iterator[str]:
+    """Yield the line that says which sections were not searched for containers, the largest first."""
+    rows = record.get("not_searched", ())
+    if rows:
+        names = ", ".join(printable(row["section"]) for row in rows[:_SECTIONS_SHOWN])
+        more = f" and {len(rows) - _SECTIONS_SHOWN} more" if len(rows) > _SECTIONS_SHOWN else ""
+        size = size_words(sum(row["size"] for row in rows))
+        yield f"  not searched for containers: {names}{more} ({size}); --deep searches them"
 
 
 def _member_lines(members: Sequence[dict[str, Any]], path: str, verbose: int) -> Iterator[str]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fatpack.images.kernel import Kernel
     from fatpack.io.source import Source, View
     from fatpack.model import Image
-    from fatpack.scanner import Found
+    from fatpack.scanner import Found, Scan
 
 SCHEMA = "fatpack.inspect/1"
 
@@ -72,7 +72,8 @@ class _Inspection:
 
     def record(self) -> dict[str, Any]:
         view = self.view
-        containers, holders = self._read(scan(view, deep=self._deep))
+        found = scan(view, deep=self._deep)
+        containers, holders = self._read(found)
         image = None if containers else self._image_alone()
         host = host_of(view)
         members = self._member_images(holders) if host == "archive" else []
@@ -87,6 +88,7 @@ class _Inspection:
             **({"member_images": members} if members else {}),
             "findings": [finding_record(item) for item in (*self._scanned.kept, *self.findings.kept)],
             **({"unlisted_findings": unlisted} if unlisted else {}),
+            **(_not_searched(found) if containers else {}),
         }
 
     def _read(self, items: Iterable[Found | Finding]) -> tuple[list[dict[str, Any]], set[tuple[int, ...]]]:
@@ -253,6 +255,14 @@ class _Inspection:
     def _offset(self, span: Span, view: View) -> int | None:
         """Return an absolute offset in the file, None for bytes that are not in it as such."""
         return span.start if view.source is self.view.source else None
+
+
+def _not_searched(found: Scan) -> dict[str, Any]:
+    """Return the parts of the record that say what was not searched, and whether more may be there."""
+    rows = [{"section": row.section, "count": row.count, "size": row.size} for row in found.not_searched]
+    if not rows:
+        return {}
+    return {"not_searched": rows, "found_outside": found.is_outside}
 
 
 def _claims(recognised: Recognised) -> dict[str, Any]:

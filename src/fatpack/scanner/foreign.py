@@ -112,19 +112,29 @@ def _kind(view: View) -> tuple[str, str]:
     for at, magic, kind, remedy in _OTHERS:
         if head.startswith(magic, at) if at < len(head) else view.head(at, len(magic)) == magic:
             return kind, remedy
+    return _apple(view, head) or _disk(view) or (_xcoff(head), "")
+
+
+def _apple(view: View, head: bytes) -> tuple[str, str] | None:
     if head.startswith(magics.MACH_O):
         return _mach_o(view, head), ""
-    if head.startswith((magics.UNIVERSAL_MACH_O, magics.UNIVERSAL_MACH_O_64)):
-        is_java = int.from_bytes(head[4:8], "big") > _MOST_SLICES
-        return ("", "") if is_java else ("a universal Mach-O file", "lipo -thin takes it apart")
-    if head.startswith((magics.XCOFF_32, magics.XCOFF_64)):
-        is_xcoff = len(head) >= 20 and int.from_bytes(head[16:18], "big") in _XCOFF_OPTIONAL
-        return ("an XCOFF file of AIX", "") if is_xcoff else ("", "")
+    is_universal = head.startswith((magics.UNIVERSAL_MACH_O, magics.UNIVERSAL_MACH_O_64))
+    if is_universal and int.from_bytes(head[4:8], "big") <= _MOST_SLICES:
+        return "a universal Mach-O file", "lipo -thin takes it apart"
+    return None
+
+
+def _disk(view: View) -> tuple[str, str] | None:
     if view.head(_EXT_AT, 4) in _EXT:
         return "an image of an ext file system", "mount it"
     if view.head(len(view) - _DMG_SIZE, len(_DMG)) == _DMG:
         return "a disk image of macOS", "mount it, or 7z x unpacks it"
-    return "", ""
+    return None
+
+
+def _xcoff(head: bytes) -> str:
+    is_xcoff = head.startswith((magics.XCOFF_32, magics.XCOFF_64)) and len(head) >= 20
+    return "an XCOFF file of AIX" if is_xcoff and int.from_bytes(head[16:18], "big") in _XCOFF_OPTIONAL else ""
 
 
 def _mach_o(view: View, head: bytes) -> str:

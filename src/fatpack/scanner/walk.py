@@ -188,13 +188,14 @@ class _Host:
         from fatpack import deep
 
         visit = self._visit
-        size = len(visit.view)
-        rest = deep.between(self._searched_ranges, size)
-        if visit.search == ALL or (visit.search == ANYWHERE and not _is_device_image(visit)):
+        if visit.search != ALL and _is_device_image(visit):
+            return
+        rest = deep.between(self._searched_ranges, len(visit.view))
+        if visit.search != SECTIONS:
             yield from _searched(visit, rest, may_be_cut=self._is_damaged)
             return
         division = hosts.divided_sections(visit.host, visit.view)
-        for name, (count, total) in division.usual.items():
+        for name, (count, total) in division.open.items():
             visit.progress.skip(name, count, total)
         if division.unusual:
             yield from _searched(visit, deep.common(division.unusual, list(rest)), may_be_cut=False)

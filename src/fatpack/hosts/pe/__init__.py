@@ -32,7 +32,7 @@ from __future__ import annotations
 from fatpack import magics
 from fatpack.doc import Doc
 from fatpack.errors import FormatError, HostError
-from fatpack.hosts.pe.locate import locate, sections
+from fatpack.hosts.pe.locate import divided_sections, locate, sections
 from fatpack.hosts.pe.read import DOS_HEADER, FORMAT, LAYOUTS, SIGNATURE, Image
 
 TYPE_CHECKING = False
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece, View
     from fatpack.model import Label
 
-__all__ = ["DOC", "LAYOUTS", "detect", "embed", "labels", "locate", "remove", "replace", "sections"]
+__all__ = ["DOC", "LAYOUTS", "detect", "divided_sections", "embed", "labels", "locate", "remove", "replace", "sections"]
 
 DOC = Doc(
     name=FORMAT,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from fatpack.hosts import Expects
     from fatpack.hosts.pe.read import Row
+    from fatpack.hosts.usual import Division
     from fatpack.io.source import View
     from fatpack.model import Finding
 
@@ -97,6 +98,19 @@ def sections(view: View) -> list[tuple[int, int, str, int]]:
     except Truncated:
         pass  # what the rest is called is not known
     return rows
+
+
+def divided_sections(view: View) -> Division:
+    """Return the sections that have bytes, those that hosts have anyway apart from the others.
+
+    Bytes behind the last section count as one of the others: installers have their contents there.
+    """
+    from fatpack.hosts.usual import divide
+
+    rows = sections(view)
+    division = divide(rows)
+    reached = max((end for _, end, _, _ in rows), default=len(view))
+    return division.replace(unusual=[*division.unusual, (reached, len(view))])
 
 
 def _place(view: View, number: int, row: Row, stored: bytes, expects: Expects) -> Iterator[Site | Finding]:

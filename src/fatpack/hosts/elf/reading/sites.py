@@ -168,19 +168,22 @@ _MANY = {
 def divided_sections(view: View) -> Division:
     """Return the sections that have bytes, those that hosts have anyway apart from the others.
 
-    Names are built of few sections only: an object of a large C++ library has tens of thousands of one kind.
+    Bytes behind the ELF image count as one of the others: AppImages and installers have a file system there. Names are
+    built of few sections only: an object of a large C++ library has tens of thousands of one kind.
     """
-    from fatpack.hosts.usual import Division, is_usual, stem
+    from fatpack.hosts.usual import Division, is_open, is_usual, stem
 
     unusual: list[tuple[int, int]] = []
-    usual: dict[str, tuple[int, int]] = {}
+    opened: dict[str, tuple[int, int]] = {}
     try:
         elf = ElfFile(view)
+        reached = max(elf.table_end, *(end for _, end in elf.segment_ranges()), 0)
         names = elf.contents(elf.names_section())
         table = names.head(0, _NAMES_SIZE)
         for name_at, type, start, size in zip(*elf.columns("name_offset", "type", "offset", "size"), strict=True):
             if not size or type in (constants.NULL, constants.NOBITS) or start + size > len(view):
                 continue
+            reached = max(reached, start + size)
             kind = _MANY.get(table[name_at : name_at + 6])
             if kind is None:
                 name = elf.string(names, name_at)
@@ -188,11 +191,14 @@ def divided_sections(view: View) -> Division:
                     unusual.append((start, start + size))
                     continue
                 kind = stem(name)
-            count, total = usual.get(kind, (0, 0))
-            usual[kind] = count + 1, total + size
+            if is_open(kind):
+                count, total = opened.get(kind, (0, 0))
+                opened[kind] = count + 1, total + size
+        if reached < len(view):
+            unusual.append((reached, len(view)))
     except FormatError:
         pass  # the host has told it
-    return Division(unusual, usual)
+    return Division(unusual, opened)
 
 
 def _choose(elf: ElfFile) -> tuple[list[tuple[Section, str]], FormatError | None]:
