@@ -174,7 +174,7 @@ def test_records_that_are_wrong_are_told(bad: bytes, words: str) -> None:
 def test_a_damaged_fat_binary_is_told_once() -> None:
     damaged = FATBIN[:6] + b"\x20" + FATBIN[7:]
     codes = [code for code, _ in told(library([0x10000, 0x10000 + STEP], fatbins=FATBIN + damaged))]
-    assert codes == ["FP1001"]
+    assert codes == ["FP1402"]
 
 
 @pytest.mark.parametrize("name", [".rodata", ".data", "nv_code"])
