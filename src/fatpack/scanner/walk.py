@@ -63,7 +63,9 @@ class _Inside:
         if form == "cir":
             return tuple(_in_module(view, self._visit))
         if self._visit.depth <= 0:
-            return (finding("FP1004", view.span(), "containers nested deeper than the limit"),)
+            return (
+                finding("FP1004", view.span(), "containers nested deeper than the limit", limits.advice("NESTING")),
+            )
         return tuple(listed(self._visit.inside(view)))
 
 
@@ -261,7 +263,7 @@ def _in_module(view: View, visit: Visit, *, is_file: bool = False) -> Iterator[F
     from fatpack.formats.cir.gpu_binary.find import binaries_in
 
     if visit.depth <= 0:
-        yield finding("FP1004", view.span(), "containers nested deeper than the limit")
+        yield finding("FP1004", view.span(), "containers nested deeper than the limit", limits.advice("NESTING"))
         return
     member = visit.member if is_file else None
     try:
@@ -309,7 +311,9 @@ def _found(
 def _member(site: Site, archive: Visit) -> Iterator[Found | Finding]:
     """Yield what is in a member; one of an archive that is a member itself is called ``inner.a(a.o)``."""
     if archive.depth <= 0:
-        yield finding("FP1004", site.data.span(), f"{site.member or 'member'} is nested too deeply")
+        yield finding(
+            "FP1004", site.data.span(), f"{site.member or 'member'} is nested too deeply", limits.advice("NESTING")
+        )
         return
     if not len(site.data):
         return
