@@ -28,10 +28,15 @@ TABLES = {
 
 @pytest.mark.parametrize("name", TABLES)
 def test_a_type_lists_the_words_of_its_table(name: str) -> None:
-    assert set(get_args(getattr(fatpack, name))) == set(TABLES[name])
+    listed, decided = set(get_args(getattr(fatpack, name))), set(TABLES[name])
+    assert listed == decided, (
+        f"src/fatpack/literals.py: {name} lists {sorted(listed)}, the code takes {sorted(decided)}"
+    )
 
 
 def test_every_type_is_public_and_every_format_has_its_options() -> None:
-    assert set(TABLES) <= set(fatpack.__all__)
-    assert {row.options.__name__ for row in FORMATS.values()} <= set(fatpack.__all__)
-    assert all(row.json_name in fatpack.formats.ROOMS for row in FORMATS.values())
+    names = {*TABLES, *(row.options.__name__ for row in FORMATS.values())}
+    missing = sorted(names - set(fatpack.__all__))
+    assert not missing, f"src/fatpack/__init__.py does not offer {missing}"
+    unknown = [row.json_name for row in FORMATS.values() if row.json_name not in fatpack.formats.ROOMS]
+    assert not unknown, f"ops/pack/formats.py packs {unknown}, and formats.ROOMS has no such format"
