@@ -61,3 +61,27 @@ def test_an_output_that_takes_only_some_bytes_at_a_time_gets_all_of_them(tmp_pat
     fatpack.pack([image], tmp_path / "x")
     assert (tmp_path / "x").read_bytes() == slow.data
     assert size == len(slow.data)
+
+
+@pytest.mark.parametrize(
+    ("image", "text"),
+    [
+        (
+            ImageFile(b"x", triple="t", attrs={"arhc": "sm_80"}),
+            "arhc= is stored as a key of its own; did you mean arch=",
+        ),
+        (ImageFile(b"x", id="hip-amdgcn-amd-amdhsa--gfx90a"), "id= is stored as a key of its own, which no tool reads"),
+        (ImageFile(b"x"), "has no triple"),
+    ],
+    ids=["key", "id", "triple"],
+)
+def test_slips_are_warned_of(image: ImageFile, text: str) -> None:
+    with pytest.warns(UserWarning, match=text):
+        fatpack.pack([image], io.BytesIO())
+
+
+def test_an_image_that_contradicts_what_is_stated_is_warned_of() -> None:
+    cubin = FIXTURES / "cuda" / "cubin" / "k1.cuda13.0.sm_80.cubin"
+    image = ImageFile(cubin, triple="nvptx64-nvidia-cuda", arch="sm_90", offload="cuda")
+    with pytest.warns(UserWarning, match="sm_80"):
+        fatpack.pack([image], io.BytesIO())

@@ -161,6 +161,11 @@ def test_a_full_disk_is_an_input_output_error(folder: Path, fatpack: Fatpack) ->
             "file=a.cubin,tripel=nvptx64-nvidia-cuda,triple=t",
             "tripel= is stored as a key of its own; did you mean triple=?",
         ),
+        ("file=a.cubin,triple=t,arhc=sm_80", "arhc= is stored as a key of its own; did you mean arch=?"),
+        (
+            "file=a.cubin,id=hip-amdgcn-amd-amdhsa--gfx90a",
+            "id= is stored as a key of its own, which no tool reads; did you mean triple=, arch= and kind=?",
+        ),
         ("file=a.cubin", "has no triple; tools will not know which device it is for"),
     ],
 )

@@ -11,6 +11,7 @@ from fatpack.errors import UsageError
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, ImageOption
 from fatpack.ops.edit.embed import embed
 from fatpack.ops.pack.formats import name_for, named, pack_as
+from fatpack.ops.pack.slips import slips
 from fatpack.options import BundleOptions, Options
 from fatpack.record import Record
 
@@ -70,16 +71,19 @@ def pack(
     of a bundle of type ``o`` it becomes the host's image: a fat object.
 
     ``output`` is a path, refused if it exists unless ``force``, or a binary file open for writing. The bytes equal
-    those of llvm-offload-binary 22 and clang-offload-bundler 22, and of fatbinary 13.0 if PTX is minified. Raises
-    UsageError, HostError, FormatError and ``OSError``.
+    those of llvm-offload-binary 22 and clang-offload-bundler 22, and of fatbinary 13.0 if PTX is minified. What looks
+    like a mistake is a Python warning. Raises UsageError, HostError, FormatError and ``OSError``.
     """
     options = _options_for(format)
     name = name_for(options)
     opened: list[Source] = []
     try:
-        stored = [_image(item, name, opened) for item in _check_images(images)]
+        items = _check_images(images)
+        given = [_option(item, name, opened) for item in items]
+        stored = [_image(name, option, source) for option, source in zip(given, opened, strict=True)]
         if not stored:
             raise UsageError("no image to pack")
+        _warn(slips(given if name == "offload-binary" else [], stored))
         if host is not None and isinstance(options, BundleOptions) and options.type == "o":
             from fatpack.ops.pack.fat_object import host_entry
 
@@ -87,6 +91,7 @@ def pack(
             stored.append(host_entry(stored, opened[-1].view()))
             host = None
         packed = pack_as(stored, options)
+        _warn(finding.text for finding in packed.findings)
         views = [image.data for image in stored]
         if host is None:
             return write_packed(output, packed, force=force, inputs=views)
@@ -117,7 +122,8 @@ def _check_images(images: Iterable[ImageFile]) -> list[ImageFile]:
     return found
 
 
-def _image(item: ImageFile, format: str, opened: list[Source]) -> Image:
+def _option(item: ImageFile, format: str, opened: list[Source]) -> ImageOption:
+    """Return what is stated about an image, whose file is opened."""
     row = named(format)
     words = ["none", *OFFLOAD_WORDS, *(["host"] if row.has_host else [])]
     if item.offload not in words:
@@ -126,14 +132,25 @@ def _image(item: ImageFile, format: str, opened: list[Source]) -> Image:
     opened.append(source)
     if format == "fatbin" and item.offload not in ("none", "cuda"):
         raise UsageError(f"offload model {item.offload!r} in a fat binary", hint="it is for CUDA alone")
-    is_unsaid = format == "fatbin" or (row.has_host and item.offload == "none")
-    offload = "" if is_unsaid else item.offload
+    is_unstated = format == "fatbin" or (row.has_host and item.offload == "none")
+    offload = "" if is_unstated else item.offload
     given = {"file": source.name, "triple": item.triple, "arch": item.arch, "kind": offload, "id": item.id}
     pairs = tuple((key, value) for key, value in (given | {**item.attrs}).items() if value or key in item.attrs)
-    option = ImageOption((source.name,), pairs, ",".join(map("=".join, pairs)))
-    image = row.packer.image_from(option, source.name, source.view())
+    return ImageOption((source.name,), pairs, ",".join(map("=".join, pairs)))
+
+
+def _image(format: str, option: ImageOption, source: Source) -> Image:
+    image = named(format).packer.image_from(option, source.name, source.view())
     source.rest()
     return image
+
+
+def _warn(texts: Iterable[str]) -> None:
+    """Pass on, as Python's warnings, what the command line prints as such."""
+    from warnings import warn
+
+    for text in texts:
+        warn(text, stacklevel=3)
 
 
 def convert(
@@ -157,6 +174,7 @@ def convert(
     options = _options_for(format)
     with open(data) as file:
         conversion = convert(file.items, check_selector(selector), options)
+        _warn(finding.text for finding in conversion.packed.findings)
         if conversion.losses and not lossy:
             raise UsageError(f"{len(conversion.losses)} things would be lost: {'; '.join(conversion.losses)}")
         return write_packed(output, conversion.packed, force=force, inputs=[file.view])

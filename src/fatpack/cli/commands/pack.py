@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from difflib import get_close_matches
 
 import click
 
@@ -12,33 +11,27 @@ from fatpack.cli.options import Meter, check_name, force_option, limit_option, q
 from fatpack.cli.packing import chosen_packing, packing_options
 from fatpack.errors import UsageError
 from fatpack.formats.cir.words import FORMS as CIR_FORMS
-from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, parse_image_option
+from fatpack.formats.offload_binary.image_option import parse_image_option
 from fatpack.io.names import stem
 from fatpack.io.sink import write_file, write_pieces
 from fatpack.io.sources.opening import open_source
-from fatpack.ops.choose.by_id import feature_problem
-from fatpack.ops.choose.presence import EMPTY
 from fatpack.ops.edit.editor import write_edited
 from fatpack.ops.edit.embed import embed, embedding_note
 from fatpack.ops.pack.fat_object import host_entry
 from fatpack.ops.pack.formats import open_images, pack_as
+from fatpack.ops.pack.slips import slips
 from fatpack.options import BundleOptions
 from fatpack.report.text import count, size_words
-from fatpack.target import is_amdgpu, is_nvptx, nearest_names, parse_nvidia
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from fatpack.cli.packing import Packing
     from fatpack.formats.offload_binary.image_option import ImageOption
     from fatpack.io.source import Piece, Source, View
-    from fatpack.model import Image
     from fatpack.ops.pack.packed import Packed
-
-#: Keys with a meaning of their own; a key that is nearly one of them is probably a slip.
-_KEYS = ("file", "triple", "arch", "kind", "feature")
 
 
 @click.command()
@@ -98,7 +91,8 @@ def command(
             opened.append(open_source(host))
             stored.append(host_entry(stored, opened[-1].view()))
             host = None
-        _tell_doubts(options if chosen.name == "offload-binary" else [], stored, quiet=quiet)
+        for slip in slips(options if chosen.name == "offload-binary" else [], stored):
+            say(f"fatpack: warning: {slip}", quiet=quiet)
         packed = pack_as(stored, chosen.options)
         images_words = count(len(stored) - packed.left_out, "image")
         warn(packed.findings, quiet=quiet)
@@ -140,31 +134,6 @@ def _default_name(options: Sequence[ImageOption], host: str | None, extension: s
     # The host's image of a HIP bundle is /dev/null, which is no name for anything.
     first = next((name for name in names if name != os.devnull), names[0])
     return f"{stem(first)}.{extension}" if first != "-" else f"stdin.{extension}"
-
-
-def doubts(option: ImageOption) -> Iterator[str]:
-    """Yield what looks like a slip in an option; containers may hold any key and any name, so nothing is refused."""
-    kind, arch, triple = option.get("kind"), option.get("arch") or "", option.get("triple") or ""
-    if kind and kind not in OFFLOAD_WORDS:
-        yield f"kind={kind} is no offload kind, stored as none; known are {', '.join(OFFLOAD_WORDS)}"
-    if not triple:
-        yield f"--image={option.text} has no triple; tools will not know which device it is for"
-    if (is_nvptx(triple) and not parse_nvidia(arch)) or (is_amdgpu(triple) and not arch.startswith("gfx")):
-        near = nearest_names(arch) if arch not in ("", "generic", "amdgcnspirv") else ()
-        if near:
-            yield f"arch={arch} is unknown; did you mean {', '.join(near)}?"
-    for key, _ in option.pairs:
-        if key not in _KEYS and (meant := get_close_matches(key, _KEYS, n=1, cutoff=0.8)):
-            yield f"{key}= is stored as a key of its own; did you mean {meant[0]}=?"
-
-
-def _tell_doubts(options: Sequence[ImageOption], stored: Sequence[Image], *, quiet: bool) -> None:
-    found = [doubt for option in options for doubt in doubts(option)]
-    empty = [image.data.chain[0] for image in stored if not len(image.data) and image.target.offload != "host"]
-    found += [f"{file}: {EMPTY}, and is packed all the same" for file in empty]
-    for doubt in dict.fromkeys([*found, *(feature_problem(image.target) for image in stored)]):
-        if doubt:
-            say(f"fatpack: warning: {doubt}", quiet=quiet)
 
 
 def _tell_what_links(options: Sequence[ImageOption], chosen: Packing, *, quiet: bool) -> None:

@@ -1,0 +1,55 @@
+"""What looks like a slip in what is packed, and is packed all the same.
+
+Offload binaries store any key and any word. The other formats refuse what they cannot store.
+"""
+
+from __future__ import annotations
+
+from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS
+from fatpack.ops.choose.by_id import feature_problem
+from fatpack.ops.choose.presence import EMPTY
+from fatpack.target import is_amdgpu, is_nvptx, nearest_names, parse_nvidia
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from fatpack.formats.offload_binary.image_option import ImageOption
+    from fatpack.model import Image
+
+#: Keys with a meaning of their own; a key that is nearly one of them is probably a slip.
+_KEYS = ("file", "triple", "arch", "kind", "feature")
+
+#: How much of two keys must agree: that of ``arhc`` and ``arch``.
+_ALIKE = 0.75
+
+
+def slips(options: Iterable[ImageOption], stored: Sequence[Image]) -> list[str]:
+    """Return a sentence for everything that looks like a slip: in options for offload binaries, and in the images."""
+    found = [slip for option in options for slip in _slips(option)]
+    empty = [image.data.chain for image in stored if not len(image.data) and image.target.offload != "host"]
+    found += [f"{chain[0] if chain else 'an image'}: {EMPTY}, and is packed all the same" for chain in empty]
+    return [slip for slip in dict.fromkeys([*found, *(feature_problem(image.target) for image in stored)]) if slip]
+
+
+def _slips(option: ImageOption) -> Iterator[str]:
+    kind, arch, triple = option.get("kind"), option.get("arch") or "", option.get("triple") or ""
+    if kind not in (None, "", "none", *OFFLOAD_WORDS):
+        yield f"kind={kind} is no offload kind, stored as none; known are {', '.join(OFFLOAD_WORDS)}"
+    if not triple and option.get("id") is None:
+        yield f"--image={option.text} has no triple; tools will not know which device it is for"
+    if (is_nvptx(triple) and not parse_nvidia(arch)) or (is_amdgpu(triple) and not arch.startswith("gfx")):
+        near = nearest_names(arch) if arch not in ("", "generic", "amdgcnspirv") else ()
+        if near:
+            yield f"arch={arch} is unknown; did you mean {', '.join(near)}?"
+    for key, _ in option.pairs:
+        if key == "id":
+            yield "id= is stored as a key of its own, which no tool reads; did you mean triple=, arch= and kind=?"
+        elif key not in _KEYS and (meant := _nearest_key(key)):
+            yield f"{key}= is stored as a key of its own; did you mean {meant}=?"
+
+
+def _nearest_key(key: str) -> str:
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(key, _KEYS, n=1, cutoff=_ALIKE)), "")
