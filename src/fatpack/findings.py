@@ -17,19 +17,22 @@ CODES: dict[str, tuple[str, str]] = {
     "FP1003": ("note", "Zero bytes after the last container; LLVM 22 refuses the whole section because of them."),
     "FP1004": ("error", "Containers are nested deeper than the limit; the inner ones were not read."),
     "FP1005": ("error", "Something was not read or listed because of a limit; the message says which."),
-    "FP1006": ("warning", "This version does not read this kind of container or host; it is named and left alone."),
+    "FP1006": (
+        "warning",
+        "This version does not read this kind of container or host; device code in it is not listed.",
+    ),
     "FP1101": ("warning", "The stored image kind and the bytes of the image disagree."),
     "FP1102": ("warning", "The stored architecture and the one the image itself claims disagree."),
     "FP1103": ("warning", "The stored triple and the kind of machine the image is for disagree."),
     "FP1104": ("error", "The image looks damaged: its own headers point past its end."),
-    "FP1105": ("note", "The image is stored as something that starts with a magic, and the magic is not there."),
+    "FP1105": ("note", "The image does not start with the magic number that its stored kind asks for."),
     "FP1106": (
         "warning",
         "An image contradicts itself: its header, its metadata or what belongs to its kernels say different things.",
     ),
     "FP1107": (
         "error",
-        "The images of a file inflate to more than is in proportion to it; the last ones were not looked at.",
+        "The images of a file inflate to more than 256 times its size; from some image on they were not inflated.",
     ),
     "FP1201": (
         "note",
@@ -70,8 +73,7 @@ CODES: dict[str, tuple[str, str]] = {
     "FP1313": ("warning", "The lines of a text bundle end in CRLF, so that LLVM does not find its IDs."),
     "FP1314": (
         "warning",
-        "A fat object was merged of several by ld -r, and images glued together that way cannot be told apart, or are "
-        "too many to list.",
+        "A fat object was merged from several by ld -r, and images in it cannot be separated, or are too many to list.",
     ),
     "FP1315": ("note", "A bundle without an image for the host, which LLVM's tools accept of HIP bundles only."),
     "FP1501": ("error", "A CIR file is damaged from here on; the modules before it are listed."),
@@ -92,14 +94,14 @@ CODES: dict[str, tuple[str, str]] = {
         "A bundle ID names a processor in the place of the environment, so that cir-offload-merge sees none.",
     ),
     "FP1512": ("warning", "A host module launches a kernel that a device module does not have."),
-    "FP1513": ("warning", "A lowered host module has lost the registration of its GPU binary, or of its kernels."),
+    "FP1513": ("warning", "A lowered host module does not register its GPU binary, or not all its kernels."),
     "FP1514": (
         "note",
-        "A host module launches kernels and knows no GPU binary yet, as before the step that brings it in.",
+        "A host module launches kernels and has no GPU binary yet, which is normal before the step that adds it.",
     ),
     "FP1515": (
         "warning",
-        "A module of a CIR container says its role as another form does, or only by its name, which clang refuses.",
+        "A module of a CIR container states its role as another form does, or only by its name; clang refuses both.",
     ),
     "FP1401": (
         "error",
@@ -124,7 +126,7 @@ CODES: dict[str, tuple[str, str]] = {
         "The flags of an entry of a fat binary contradict its sizes or each other; readers may disagree on it.",
     ),
     "FP1406": ("error", "The identifier or the options of an entry of a fat binary lie outside of its header."),
-    "FP1407": ("warning", "A fat binary, or an entry of one, is of a kind or version that is not known; it is kept."),
+    "FP1407": ("warning", "A fat binary, or an entry of one, is of an unknown kind or version; it is kept."),
     "FP1408": ("note", "An image in a fat binary is obfuscated by NVIDIA's tools: it is named, and copied as it is."),
     "FP1409": (
         "error",
@@ -142,7 +144,7 @@ CODES: dict[str, tuple[str, str]] = {
         "A section with the name of device code has the wrong section type: LLVM tools do not see it.",
     ),
     "FP2002": ("error", "A section that should hold device code lies outside the file."),
-    "FP2003": ("warning", "A section named as device code holds none that we know."),
+    "FP2003": ("warning", "A section is named as device code, and its content has no known format."),
     "FP2101": ("error", "An archive is damaged from this member on; the members before it are listed."),
     "FP2102": (
         "warning",
@@ -156,7 +158,7 @@ CODES: dict[str, tuple[str, str]] = {
     "FP2202": ("error", "A section name of a COFF object cannot be read, so device code may be missed."),
     "FP2203": ("error", "The section table of a COFF object is cut short; the sections before the cut are listed."),
     "FP2301": ("error", "A section that should hold device code lies outside the PE image."),
-    "FP2302": ("note", "A section of a PE image is named as device code, and no container we know is in it."),
+    "FP2302": ("note", "A section of a PE image is named as device code, and its content has no known format."),
     "FP2303": ("error", "The section table of a PE image is cut short; the sections before the cut are listed."),
     "FP2401": ("error", "The bitstream is damaged from here on; device code before it is listed."),
     "FP2402": ("warning", "A global in a section of device code is not initialised with bytes, so there is no data."),
@@ -174,7 +176,7 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "FP3013": (
         "warning",
-        "The table of a SYCL program's images is missing or says nothing of a section, which is listed as a whole.",
+        "The table of a SYCL program's images is missing or lacks a section, which is listed as a whole.",
     ),
     "FP3014": ("error", "A compressed image of a SYCL program cannot be inflated; it is listed as it is stored."),
     "FP3021": (

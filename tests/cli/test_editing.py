@@ -136,10 +136,10 @@ def test_the_host_is_never_overwritten_by_o(fatpack: Fatpack, fat: Path) -> None
 def test_embedding_something_else_needs_force_and_warns(fatpack: Fatpack) -> None:
     ran = fatpack("embed", "host.o", "k.ptx", "-o", "x.o")
     assert ran.code == 2
-    assert "k.ptx is no container we know; pack it first, or --force" in ran.err
+    assert "k.ptx: unknown container format; pack it first, or --force" in ran.err
     ran = fatpack("embed", "host.o", "k.ptx", "-o", "x.o", "--force")
     assert ran.code == 0
-    assert "k.ptx is no container we know; no tool will find it" in ran.err
+    assert "k.ptx: unknown container format; no tool will find it" in ran.err
 
 
 def test_a_damaged_container_refuses_a_partial_removal(fatpack: Fatpack, folder: Path, fat: Path) -> None:
@@ -223,4 +223,4 @@ def test_a_device_image_is_no_host(fatpack: Fatpack) -> None:
 
 def test_arguments_of_embed_in_the_wrong_order_are_noticed(fatpack: Fatpack) -> None:
     ran = fatpack("embed", "both.bin", "host.o", "-o", "x.o")
-    assert (ran.code, "host.o is no container we know; the host comes first" in ran.err) == (2, True)
+    assert (ran.code, "host.o: unknown container format; the host comes first" in ran.err) == (2, True)

@@ -71,6 +71,11 @@ def test_what_is_not_listed_is_counted_with_its_kind() -> None:
         "note FP1408 (.nv_fatbin): 7 more with other messages"
     ]
     assert lines([], unlisted=[{**more, "where": []}]) == ["note FP1408: 7 more"]
+    assert lines([note(1)], unlisted=[{**more, "where": []}]) == [
+        "note FP1408, 8 times, first at 0x1 (.nv_fatbin): obfuscated"
+    ]
+    two = [note(1), note(2, place=("lib.so", ".data"))]
+    assert lines(two, unlisted=[{**more, "where": []}])[2:] == ["note FP1408: 7 more"]
 
 
 def test_of_a_kind_in_a_place_the_first_are_kept_and_the_rest_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,6 +91,17 @@ def test_of_a_kind_in_a_place_the_first_are_kept_and_the_rest_is_counted(monkeyp
         {"code": "FP1408", "severity": "note", "where": [], "count": 8},
     ]
     assert len(found.kept) + sum(item["count"] for item in unlisted_records(found)) == 20
+
+
+def test_a_finding_that_stands_for_several_is_kept_once_and_counted() -> None:
+    found = FindingList()
+    found.extend([note(16), note(32).replace(count=5), note(48, place=("lib.so", ".data")).replace(count=2)])
+    assert [item.span.start for item in found.kept] == [16, 32, 48]
+    assert [item["count"] for item in unlisted_records(found)] == [4, 1]
+    assert lines(found.kept, unlisted=unlisted_records(found)) == [
+        "note FP1408, 6 times, first at 0x10 (.nv_fatbin): obfuscated",
+        "note FP1408, 2 times, first at 0x30 (.data): obfuscated",
+    ]
 
 
 def test_the_record_of_a_file_counts_what_it_does_not_list(monkeypatch: pytest.MonkeyPatch) -> None:

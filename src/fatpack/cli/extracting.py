@@ -15,7 +15,7 @@ from fatpack.ops.choose.select import Selector, choices, present_ids
 from fatpack.ops.extract import Extract, origins, plan_archive, plan_containers, plan_images, write_plan
 from fatpack.ops.verify import CONTENT_CODES, Verification, verify
 from fatpack.record import Record
-from fatpack.report.finding_list import finding_record
+from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
 from fatpack.report.finding_text import finding_lines
 from fatpack.report.problems import FINDINGS, FINE, MALFORMED
 from fatpack.report.text import printable, size_words
@@ -245,5 +245,8 @@ def _outcome(request: Request, plan: Plan, code: int, wrong: Sequence[Finding]) 
 
 def _report(file: str, findings: Sequence[Finding]) -> None:
     """Print findings about the file: those of one kind in one place once."""
-    for line in finding_lines([finding_record(item) for item in findings], title=file):
+    found = FindingList()
+    found.extend(findings)
+    records = [finding_record(item) for item in found.kept]
+    for line in finding_lines(records, unlisted=unlisted_records(found), title=file):
         say(f"fatpack: {line}")

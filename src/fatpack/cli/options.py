@@ -102,7 +102,7 @@ quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print only erro
 
 
 def say(text: str, *, quiet: bool = False) -> None:
-    """Tell the user something, on stderr."""
+    """Print a message for the user on stderr."""
     if not quiet:
         click.echo(printable(text), err=True)
 

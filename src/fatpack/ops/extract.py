@@ -108,7 +108,7 @@ def pieces_of(found: Found, image: FoundImage) -> Iterable[Piece]:
 
 
 def plan_archive(items: Sequence[Found | Finding], selector: Selector, source: str) -> Extract:
-    """Return an archive of the selected images, in file order, named as when heterogeneous archives are taken apart."""
+    """Return an archive of the selected images, in file order, with names as of clang-offload-bundler."""
     from fatpack.formats.clang_bundle.ids.member_name import member_name
     from fatpack.hosts import archive
     from fatpack.ops.choose.by_id import bundle_id

@@ -32,20 +32,17 @@ class FindingList:
         self._count_of: dict[Kind, int] = {}
 
     def add(self, item: Finding) -> None:
-        """Keep a finding, or count it; one that stands for several is only a number."""
-        if item.count > 1:
-            many: Kind = (item.code, item.severity, item.span.source)
-            self.unlisted[many] = self.unlisted.get(many, 0) + item.count
-            return
+        """Keep a finding, or count it; of one that stands for several, keep one."""
+        kind: Kind = (item.code, item.severity, item.span.source)
+        more = item.count
         if len(self.kept) >= KEPT:
-            kind: Kind = (item.code, item.severity, ())
-        else:
-            kind = (item.code, item.severity, item.span.source)
-            number = self._count_of[kind] = self._count_of.get(kind, 0) + 1
-            if number <= KEPT_OF_A_KIND:
-                self.kept.append(item)
-                return
-        self.unlisted[kind] = self.unlisted.get(kind, 0) + 1
+            kind = (item.code, item.severity, ())
+        elif (before := self._count_of.get(kind, 0)) < KEPT_OF_A_KIND:
+            self._count_of[kind] = before + 1
+            self.kept.append(item)
+            more -= 1
+        if more:
+            self.unlisted[kind] = self.unlisted.get(kind, 0) + more
 
     def extend(self, items: Iterable[Finding]) -> None:
         """Keep or count several findings."""

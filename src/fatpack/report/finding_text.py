@@ -39,11 +39,14 @@ def finding_lines(
     for item in findings:
         group = groups.setdefault(_kind(item), {})
         group.setdefault((_message(item), item["hint"]), []).append(item)
+    places: dict[str, int] = {}
+    for code, _ in groups:
+        places[code] = places.get(code, 0) + 1
     more: dict[Kind, int] = {}
     for item in unlisted:
         more[_kind(item)] = more.get(_kind(item), 0) + item["count"]
     for kind, group in groups.items():
-        rest = more.pop(kind, 0)
+        rest = more.pop(kind, 0) + (more.pop((kind[0], ()), 0) if places[kind[0]] == 1 else 0)
         same = list(group.values())
         if len(same) == 1:
             yield indent + _line(same[0][0], len(same[0]) + rest, title)

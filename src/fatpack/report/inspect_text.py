@@ -53,7 +53,7 @@ def render(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
         facts = [" ".join(word for word in (image["form"], image["arch"]) if word)]
         facts += [image["detail"]] if image["detail"] else []
     elif not containers and not kind:
-        facts.append("no file we know" if record["size"] else "the file is empty")
+        facts.append("unknown format" if record["size"] else "the file is empty")
     yield f"{path}: {', '.join([*facts, size_words(record['size'])])}"
     if image:
         yield from _module_lines(image, "  ")
@@ -219,14 +219,14 @@ def _group(
         for image in container["images"]:
             position = f"{prefix}{number}.{image['index']}"
             rows.append(_row(position, image, verbose, "unknown" if container.get("is_inflated", True) else "-"))
-            # In a fat object what stands for the host is a mark: the image is the object without the others.
-            is_mark = container["attrs"].get("flavour") == "object" and image["stored_form"] == "object"
-            below.append((position, image, is_mark))
-    for line, (position, image, is_mark) in zip(columns(rows, right=(6,), indent=indent), below, strict=True):
+            # In a fat object what stands for the host is a marker: the image is the object without the others.
+            is_marker = container["attrs"].get("flavour") == "object" and image["stored_form"] == "object"
+            below.append((position, image, is_marker))
+    for line, (position, image, is_marker) in zip(columns(rows, right=(6,), indent=indent), below, strict=True):
         yield line
         deeper = indent + "    "
         if verbose:
-            yield from _details(image, deeper, path, position, is_mark)
+            yield from _details(image, deeper, path, position, is_marker)
         if verbose or image.get("kernel_facts"):
             yield from _kernel_lines(image, deeper, verbose)
         if image["containers"]:
@@ -279,7 +279,7 @@ def _address(path: str, item: dict[str, Any]) -> str:
     return format_range(path, item["offset"], item["size"])
 
 
-def _details(image: dict[str, Any], indent: str, path: str, position: str, is_mark: bool) -> Iterator[str]:
+def _details(image: dict[str, Any], indent: str, path: str, position: str, is_marker: bool) -> Iterator[str]:
     """Yield the lines about one image: what it is, how to get it, its attributes.
 
     What is not in the file as such has no address; outermost images can be taken by their position then.
@@ -288,7 +288,7 @@ def _details(image: dict[str, Any], indent: str, path: str, position: str, is_ma
         own = image["claims"]["arch"]
         target = f", for {own}" if own and own != image["arch"] else ""
         yield printable(f"{indent}{image['detail']}{target}")
-    if image["offset"] is not None and image["compression"] is None and not is_mark:
+    if image["offset"] is not None and image["compression"] is None and not is_marker:
         yield f"{indent}{_address(path, image)}"
     elif "/" not in position:
         container, _, index = position.partition(".")

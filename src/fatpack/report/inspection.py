@@ -192,8 +192,9 @@ class _Inspection:
         self._room -= found.size
         if self._room < 0:
             if had_room:
-                text = "the images inflate to more than is in proportion to the file"
-                self.findings.add(finding("FP1107", found.span, text, "from here on they are only listed"))
+                text = f"the images inflate to more than {limits.INFLATED_RATIO} times the size of the file"
+                hint = f"from here on they are only listed; {limits.advice('INFLATED_RATIO')}"
+                self.findings.add(finding("FP1107", found.span, text, hint))
             return found
         try:
             return looked_at(found, neighbours)

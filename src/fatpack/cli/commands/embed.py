@@ -33,8 +33,8 @@ def command(
 ) -> int:
     """Put a finished CONTAINER into a copy of HOST: a relocatable object, or a member of an archive (libx.a(m.o)).
 
-    Only the tables that must change differ from the host. Linking is how device code reaches a program: embedding
-    into a linked file serves inspection only.
+    Only the tables that must change differ from the host. Embed before linking: what is put into a linked file can be
+    inspected, but no program loads it.
     """
     to = Destination(output, in_place, break_links, force)
     check_output(host, to)
@@ -47,9 +47,9 @@ def command(
         if found is None and not force:
             is_swapped = formats.sniff(place.view.head(0, 24)) is not None
             hint = "the host comes first" if is_swapped else "pack it first, or --force to embed it all the same"
-            raise UsageError(f"{container} is no container we know", hint=hint)
+            raise UsageError(f"{container}: unknown container format", hint=hint)
         if found is None:
-            say(f"fatpack: warning: {container} is no container we know; no tool will find it", quiet=quiet)
+            say(f"fatpack: warning: {container}: unknown container format; no tool will find it", quiet=quiet)
         only_growing = in_place and can_grow(into.view())
         pieces = place.around(embed(place.view, [content.view()], format=found, only_growing=only_growing))
         if note := embedding_note(found):

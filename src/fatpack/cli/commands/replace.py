@@ -16,7 +16,7 @@ from fatpack.ops.edit.embed import replace
 @click.command()
 @click.argument("host", type=FILE)
 @click.argument("container", type=FILE)
-@click.option("--section", metavar="NAME", help="Which section, by name or number, if HOST has several.")
+@click.option("--section", metavar="NAME", help="The section to replace, by name or number, if HOST has several.")
 @output_options
 @limit_option
 @quiet_option
@@ -30,9 +30,9 @@ def command(
     force: bool,
     quiet: bool,
 ) -> int:
-    """Exchange the device code in a copy of HOST for CONTAINER, which must be of the format that is there.
+    """Replace the device code in a copy of HOST by CONTAINER, which must have the format of what is there.
 
-    HOST is an object, or a member of an archive (libx.a(m.o)): then the whole archive is written.
+    HOST is an object, or a member of an archive (libx.a(m.o)). Of an archive, all is written, with the new member.
     """
     to = Destination(output, in_place, break_links, force)
     check_output(host, to)

@@ -98,7 +98,7 @@ def _starts(text: str) -> Iterator[str]:
 
 def _offset_at(text: str) -> int:
     """Return where the part with the offset starts, -1 if there is none."""
-    return max(text.rfind(f"{mark}offset=") for mark in "#?")
+    return max(text.rfind(f"{sign}offset=") for sign in "#?")
 
 
 def _unquoted(path: str) -> str:

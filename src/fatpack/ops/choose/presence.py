@@ -54,7 +54,7 @@ def refuse_empty(file: View) -> None:
 
 
 def unseen(items: Iterable[Found | Finding]) -> list[Finding]:
-    """Return the findings that say that there may be images which were not looked at; errors are not among them."""
+    """Return the findings that there may be images which were not read; errors are not among them."""
     return [item for item in items if isinstance(item, Finding) and item.code in _UNSEEN]
 
 

@@ -84,8 +84,8 @@ def replace(host: View, content: View, *, section: str | None = None, force: boo
                 chain=host.chain,
             )
         raise HostError(
-            f"{site.section} holds {old or 'no container we know'}, the new content is {new or 'none that we know'}",
-            hint="only a container of the same format is put in its place; --force does it all the same",
+            f"{site.section} holds {old or 'an unknown format'}, the new content is {new or 'of an unknown format'}",
+            hint="give a container of the same format, or --force",
             chain=host.chain,
         )
     return pieces
