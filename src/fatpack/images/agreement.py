@@ -153,10 +153,10 @@ def _nvidia(arch: str) -> tuple[int, str] | None:
 
 
 def _fits_cubin(stored: tuple[int, str] | None, claimed: tuple[int, str] | None) -> bool:
-    """Return whether number and ``a`` agree; a cubin does not record ``f``, so a stored one agrees with plain."""
+    """Return whether number and ``a`` agree; no field of a cubin records ``f``, so that this is not compared."""
     if stored is None or claimed is None:
         return True
-    return stored[0] == claimed[0] and stored[1].replace("f", "") == claimed[1]
+    return stored[0] == claimed[0] and (stored[1] == "a") == (claimed[1] == "a")
 
 
 def _fits_ptx(stored: tuple[int, str] | None, claimed: tuple[int, str] | None) -> bool:

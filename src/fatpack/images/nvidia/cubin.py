@@ -7,12 +7,14 @@ written for               every SM up to CUDA 11, SM < 100 in 12.x     SM >= 100
 SM number                 ``e_flags`` & 0xff                           ``e_flags`` >> 8 & 0xffff
 ``a`` (sm_90a)            ``e_flags`` & 0x800                          ``e_flags`` & 8 (12.x), else section
                                                                        ``.nv.compat``, attribute 9 is 1 (13.x)
+``f`` (sm_100f)                                                        the options in a note of type 2000
 toolkit                   ``e_version``, 10 * major + minor            note of type 1000 (13.x)
 ========================  ===========================================  =======================================
 
 How we know: cubins of ptxas 11.2, 11.8, 12.4, 12.9 and 13.0, whose options were varied one at a time; cuobjdump's
-names for extracted images agree on the number and on ``a``. LLVM 22's ``ELF.h`` has the flags of the old ABI. The
-family variant (sm_100f) is recorded in neither: such a cubin claims sm_100.
+names for extracted images agree on the number and on ``a``. LLVM 22's ``ELF.h`` has the flags of the old ABI. No field
+records the family variant: what tells sm_100f from sm_100 is the command line that ptxas 13 leaves in its note, and a
+cubin without that note claims sm_100.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
 
 _OLD_OSABI = 0x33
 
-#: the first SM with a variant ``a``
-_FIRST_ACCELERATED = 90
+#: the first SMs with a variant ``a``, and with ``f``
+_FIRST_ACCELERATED, _FIRST_FAMILY = 90, 100
 
 #: ptxas writes notes and ``.nv.compat`` ahead of the code. This much of the start came with the header in one read;
 #: taking it before the section table is read saves two reads of small cubins.
@@ -46,6 +48,13 @@ _COMPAT_SIZE = 256
 _INFO_SIZE = 32
 _INFO_START = b"\x0c\0\0\0\x08\0\0\0\xe8\x03\0\0NVIDIA Corp\0\x02\0"
 
+#: How a note of a tool begins behind the size of its descriptor: u32 2000, "NVIDIA Corp\0"; its last string are the
+#: options that the tool was given.
+_TOOL_START = b"\xd0\x07\0\0NVIDIA Corp\0"
+
+#: LIMIT: bytes of such a note that are looked at; a command line may be long.
+TOOL_SIZE = 64 << 10
+
 #: LIMIT: notes that are looked at; linked cubins have one set per toolkit that took part.
 _NOTES = 8
 
@@ -62,15 +71,17 @@ def claim(elf: Elf) -> Recognised:
         number = elf.flags & 0xFF
         # QUIRK(ptxas 8): the bit is set for sm_60 and sm_61, where it meant something else.
         is_accelerated = bool(elf.flags & 0x800) and number >= _FIRST_ACCELERATED
+        is_family = False
         toolkit = elf.version if elf.version > 10 else 0
     else:
         number = elf.flags >> 8 & 0xFFFF
         is_accelerated = bool(elf.flags & 8) or _is_accelerated(elf.view, front, sections)
+        is_family = not is_accelerated and number >= _FIRST_FAMILY and _is_family(elf.view, front, sections, number)
         toolkit = _toolkit(elf.view, front, sections)
     detail = f"{elf.describe()}, {f'CUDA {toolkit // 10}.{toolkit % 10}, ' if toolkit else ''}ABI {elf.abi_version}"
     return Recognised(
         "cubin",
-        f"sm_{number}{'a' if is_accelerated else ''}" if number else "",
+        f"sm_{number}{'a' if is_accelerated else 'f' if is_family else ''}" if number else "",
         "nvptx64-nvidia-cuda" if elf.shape.bits == 64 else "nvptx-nvidia-cuda",
         size,
         detail,
@@ -98,6 +109,18 @@ def _is_accelerated(view: View, front: bytes, sections: list[tuple[int, int, int
                 return records[at + 2] == 1
             at += 4 + (int.from_bytes(records[at + 2 : at + 4], "little") if records[at] == 4 else 0)
         break
+    return False
+
+
+def _is_family(view: View, front: bytes, sections: list[tuple[int, int, int]], number: int) -> bool:
+    """Return whether a tool was told to compile for the family of an SM: ``-arch sm_100f``."""
+    name = b"sm_%df" % number
+    notes = [(offset, size) for kind, offset, size in sections if kind == NOTE and size > _INFO_SIZE]
+    for offset, size in notes[:_NOTES]:
+        note = _peek(view, front, offset, min(size, TOOL_SIZE))
+        options = note.rstrip(b"\0").rpartition(b"\0")[2].replace(b"=", b" ").split()
+        if note.startswith(_TOOL_START, 8) and name in options:
+            return True
     return False
 
 
