@@ -52,6 +52,17 @@ def test_everything_else_is_listed_and_extracted(folder: Path, fatpack: Fatpack,
     assert b"" not in written.values()
 
 
+@pytest.mark.parametrize("into", [["-d", "out"], ["-o", "one"], ["-o", "-"]])
+def test_a_compressed_image_cut_short_is_written_and_told(folder: Path, fatpack: Fatpack, into: list[str]) -> None:
+    cut = bytearray(cubin(75))
+    cut[40:48] = (1 << 20).to_bytes(8, "little")  # e_shoff
+    packed = zstandard.compress(bytes(cut))
+    (folder / "x").write_bytes(fatbin(entry(packed, flags=0x8011, inflated=len(cut), sm=75)))
+    assert fatpack("inspect", "x").code == 3
+    ran = fatpack("extract", "x", *into)
+    assert (ran.code, ran.err.count("error FP1104: x at 0x")) == (3, 1)
+
+
 def test_an_image_cut_short_is_written_and_told(folder: Path, fatpack: Fatpack) -> None:
     cut = bytearray(cubin(75))
     cut[40:48] = (1 << 20).to_bytes(8, "little")  # e_shoff

@@ -6,9 +6,13 @@ import os
 
 import click
 
+from fatpack import images
 from fatpack.cli.options import Meter, check_name, say, selector, tell_abandoned, warn
 from fatpack.errors import FormatError, Unsupported, UsageError, shortened
+from fatpack.findings import finding
+from fatpack.images.agreement import disagreements
 from fatpack.io.sink import write_file, write_pieces
+from fatpack.io.sources.opening import open_source
 from fatpack.model import Finding
 from fatpack.ops.choose.presence import instead, unseen
 from fatpack.ops.choose.select import Selector, choices, present_ids
@@ -23,10 +27,11 @@ from fatpack.scanner import Found
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any, Self
 
     from fatpack.io.source import View
+    from fatpack.model import Image
 
 
 class Request(Record):
@@ -117,11 +122,12 @@ def run(request: Request, plan: Plan, file: View, checks: Verification) -> int:
     if request.output != "-":
         folder = request.directory or "" if request.output is None else os.path.dirname(request.output)
         tell_abandoned(folder, quiet=request.quiet)
-    code = _write_many(request, plan, file) if request.output is None else _write_one(request, plan, file)
+    write = _write_many if request.output is None else _write_one
+    code, cut = write(request, plan, file)
     # Small compressed content was checked when it was read: what was found then is reported with the rest.
     used = origins(plan.items, plan.extracts)
     checked = [item for found in used for item in found.container.findings if item.code in CONTENT_CODES]
-    wrong = [*_doubts(plan), *checked, *(checks.findings() if request.is_everything else verify(used))]
+    wrong = [*_doubts(plan), *cut, *checked, *(checks.findings() if request.is_everything else verify(used))]
     return _outcome(request, plan, code, wrong)
 
 
@@ -175,8 +181,11 @@ def _check_one(extracts: Sequence[Extract], file: View) -> None:
         )
 
 
-def _write_many(request: Request, plan: Plan, file: View) -> int:
-    """Write files into the directory; return the exit code: images may be damaged, or be what nobody can inflate."""
+def _write_many(request: Request, plan: Plan, file: View) -> tuple[int, list[Finding]]:
+    """Write files into the directory; return the exit code, and which images are cut short.
+
+    Images may be damaged, or be what nobody can inflate.
+    """
     unreadable: list[tuple[Extract, FormatError | Unsupported]] = []
     meter = Meter(sum(item.size for item in plan.extracts), "extracting", quiet=request.quiet)
     try:
@@ -196,30 +205,58 @@ def _write_many(request: Request, plan: Plan, file: View) -> int:
         else:
             say(f"fatpack: error FP1001: {item.what}: {error.describe()}")
     left_out = {id(item) for item, _ in unreadable}
-    _print(paths, (item for item in plan.extracts if id(item) not in left_out), quiet=request.quiet)
-    return max([FINE, *(MALFORMED if isinstance(error, FormatError) else FINDINGS for _, error in unreadable)])
+    written = [item for item in plan.extracts if id(item) not in left_out]
+    _print(paths, written, quiet=request.quiet)
+    cut = [item for path, extract in zip(paths, written, strict=True) for item in _cut_short(extract, path)]
+    code = max([FINE, *(MALFORMED if isinstance(error, FormatError) else FINDINGS for _, error in unreadable)])
+    return code, cut
 
 
-def _write_one(request: Request, plan: Plan, file: View) -> int:
-    """Write the one image, container or archive where -o says."""
+def _write_one(request: Request, plan: Plan, file: View) -> tuple[int, list[Finding]]:
+    """Write the one image, container or archive where -o says; return the exit code, and which images are cut short."""
     (item,) = plan.extracts
     output = request.output or "-"
     if output == "-":
         write_pieces(1, item.pieces)
-        return FINE
+        return FINE, _cut_short(item, "")
     meter = Meter(item.size, "extracting", quiet=request.quiet)
     try:
         write_file(output, item.pieces, force=request.force, inputs=[file, *item.views], progress=meter)
     finally:
         meter.finish()
     say(f"wrote {output}: {item.what}, {size_words(item.size)}", quiet=request.quiet)
-    return FINE
+    return FINE, _cut_short(item, output)
 
 
 def _print(paths: Iterable[str], extracts: Iterable[Extract], *, quiet: bool) -> None:
     """Print what goes where: scripts read the paths."""
     for path, item in zip(paths, extracts, strict=True):
         click.echo(printable(f"{path}  {item.what}, {size_words(item.size)}") if not quiet else path)
+
+
+def _cut_short(item: Extract, path: str) -> list[Finding]:
+    """Return what is damaged in images that were inflated only to be written: their headers, their tables of symbols.
+
+    Listing does not inflate what its container names. An image that is a file now is read from there: that takes its
+    headers and tables, and not to inflate it again.
+    """
+    late = [image for image in item.images if image.recognised is images.NOT_INFLATED]
+    if len(item.pieces) == 1 and os.path.isfile(path) and late:
+        with open_source(path) as source:
+            return list(_damage(late[0].as_stored, source.view()))
+    return [each for image in late for each in _damage(image.as_stored, image.data)]
+
+
+def _damage(image: Image, data: View) -> Iterator[Finding]:
+    """Yield what ``inspect`` says of an image that is damaged."""
+    recognised = images.recognise(data)
+    cut = [each for each in disagreements(image, recognised) if each.code == "FP1104"]
+    yield from cut
+    try:
+        if not cut:
+            images.kernels(data, recognised.form)
+    except FormatError as error:
+        yield finding("FP1104", image.span, error.describe(), field=error.field or "")
 
 
 def _doubts(plan: Plan) -> list[Finding]:

@@ -44,13 +44,15 @@ _EXTENSIONS = {
 class Extract(Record):
     """One thing to write: its proposed file name, its bytes in pieces, and a phrase that says what it is.
 
-    ``containers`` are the numbers of the outermost containers that images in it come from.
+    ``containers`` are the numbers of the outermost containers that images in it come from, ``images`` those that it is
+    made of.
     """
 
     name: str
     pieces: tuple[Piece, ...]
     what: str
     containers: frozenset[int] = frozenset()
+    images: tuple[FoundImage, ...] = ()
 
     @property
     def size(self) -> int:
@@ -77,7 +79,7 @@ def plan_images(items: Sequence[Found | Finding], selector: Selector, source: st
         extension = images.EXTENSIONS.get(image.form, "bin" if not image.form else image.form)
         name = image_name(where, target.triple, target.arch, numbers[position], extension)
         containers = frozenset([int(position.partition(".")[0])])
-        plan.append(Extract(name, tuple(pieces_of(found, image)), describe(position, image), containers))
+        plan.append(Extract(name, tuple(pieces_of(found, image)), describe(position, image), containers, (image,)))
     return plan
 
 
@@ -122,7 +124,8 @@ def plan_archive(items: Sequence[Found | Finding], selector: Selector, source: s
         members.append((name.encode("utf-8", "surrogateescape"), data))
     what = f"an archive of {len(members)} images"
     pieces = tuple(archive.build(members))
-    return Extract("", pieces, what, frozenset[int]().union(*(item.containers for item in plan)))
+    chosen = tuple(image for item in plan for image in item.images)
+    return Extract("", pieces, what, frozenset[int]().union(*(item.containers for item in plan)), chosen)
 
 
 def plan_containers(items: Sequence[Found | Finding], selector: Selector, source: str) -> list[Extract]:
