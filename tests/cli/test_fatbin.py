@@ -94,11 +94,13 @@ def test_what_is_given_can_be_stored_all_the_same(folder: Path, fatpack: Fatpack
     assert said("x") == [("sm_90a", "ptx", "zstd")]
 
 
-def test_a_family_is_said_where_the_cubin_cannot(folder: Path, fatpack: Fatpack) -> None:
+def test_a_cubin_for_a_family_says_so_by_the_command_line_in_it(folder: Path, fatpack: Fatpack) -> None:
     shutil.copy(CUBINS / "k1.cuda13.0.sm_100f.cubin", "f.cubin")
     assert fatpack("pack", "--format=fatbin", "--image=file=f.cubin", "-o", "x", "-q").code == 0
     assert fatpack("pack", "--format=fatbin", "--image=file=f.cubin,arch=sm_100f", "-o", "y", "-q").code == 0
-    assert (said("x")[0][0], said("y")[0][0]) == ("sm_100", "sm_100f")
+    assert (said("x")[0][0], said("y")[0][0]) == ("sm_100f", "sm_100f")
+    ran = fatpack("pack", "--format=fatbin", "--image=file=f.cubin,arch=sm_100", "-o", "z")
+    assert (ran.code, "arch=sm_100, and the image is for sm_100f" in ran.err) == (2, True)
 
 
 def test_attributes_and_other_kinds_are_stored(folder: Path, fatpack: Fatpack) -> None:
@@ -117,7 +119,7 @@ def test_attributes_and_other_kinds_are_stored(folder: Path, fatpack: Fatpack) -
     [
         ("all", ["80", "90a", "100f"]),
         ("none", []),
-        ("newest", ["100f"]),
+        ("newest", ["80"]),
         ("oldest", ["80"]),
         ("sm_90a,compute_80", ["80", "90a"]),
     ],
@@ -136,7 +138,34 @@ def test_ptx_is_included_as_the_policy_says(folder: Path, fatpack: Fatpack, poli
     assert ("sm_80", "cubin", None) in said("x")
 
 
-@pytest.mark.parametrize(("policy", "kept"), [("newest", "sm_90a"), ("oldest", "sm_80")])
+@pytest.mark.parametrize(
+    ("policy", "served"),
+    [("newest", "8.0, 8.6, 8.7, 8.8, 8.9, 9.0"), ("oldest", ""), ("sm_90", "8.7, 8.8"), ("all", "")],
+)
+def test_gpus_without_an_image_are_a_warning(folder: Path, fatpack: Fatpack, policy: str, served: str) -> None:
+    for arch in ("80", "90", "100"):
+        text = f".version 8.6\n.target sm_{arch}\n.address_size 64\n.visible .entry k() {{ ret; }}\n"
+        (folder / f"p{arch}.ptx").write_text(text)
+    given = [f"--image=file=p{arch}.ptx" for arch in ("80", "90", "100")]
+    # A cubin for 8.0 serves 8.6 and 8.9 too: what is left is a Tegra part, and one of which nobody knows.
+    given += ["--image=file=a.cubin"] if policy == "sm_90" else []
+    ran = fatpack("pack", "--format=fatbin", *given, f"--include-ptx={policy}", "-o", "x")
+    assert ran.code == 0, ran.err
+    found = ran.err.partition("no image is for compute capability ")[2].partition(";")[0].partition(" and ")[0]
+    assert ("FP1421" in ran.err) == bool(served)
+    assert found.startswith(served.split(", ", maxsplit=1)[0]) or not served
+
+
+def test_the_newest_ptx_is_one_that_later_gpus_run(folder: Path, fatpack: Fatpack) -> None:
+    for arch in ("90a", "100f"):
+        shutil.copy(FIXTURES / "cuda" / "ptx" / f"k1.compute_{arch}.ptx", f"{arch}.ptx")
+    given = ["--image=file=90a.ptx", "--image=file=100f.ptx"]
+    ran = fatpack("pack", "--format=fatbin", *given, "--include-ptx=newest", "-o", "x")
+    assert ran.code == 2
+    assert "none of it is portable: name its architectures; there is PTX for: sm_90a, sm_100f" in ran.err
+
+
+@pytest.mark.parametrize(("policy", "kept"), [("newest", "sm_80"), ("oldest", "sm_80")])
 def test_every_source_file_keeps_its_own_ptx(folder: Path, fatpack: Fatpack, policy: str, kept: str) -> None:
     shutil.copy(FIXTURES / "cuda" / "ptx" / "k1.compute_90a.ptx", "n.ptx")
     given = [f"--image=file={name},ident={source}" for source in ("x.cu", "y.cu") for name in ("k.ptx", "n.ptx")]
@@ -154,6 +183,36 @@ def test_a_policy_that_leaves_nothing_is_refused(folder: Path, fatpack: Fatpack,
     ran = fatpack("pack", "--format=fatbin", "--image=file=k.ptx", f"--include-ptx={policy}", "-o", "x")
     assert ran.code == 2
     assert problem in ran.err
+
+
+@pytest.mark.parametrize(
+    ("image", "code", "text"),
+    [
+        ("file=a.cubin,kind=0x10,arch=sm_80", 0, "warning FP1407"),
+        ("file=other,kind=elf-like,arch=sm_80", 0, "warning FP1407"),
+        ("file=empty,kind=0x10,arch=sm_80", 2, "the file is empty"),
+        ("file=empty,kind=nvvm,arch=sm_80,check=no", 2, "the file is empty"),
+    ],
+)
+def test_what_no_driver_takes_is_not_packed_silently(
+    folder: Path, fatpack: Fatpack, image: str, code: int, text: str
+) -> None:
+    (folder / "empty").touch()
+    (folder / "other").write_bytes(b"no device code\n" * 9)
+    ran = fatpack("pack", "--format=fatbin", f"--image={image}", "-o", "x")
+    assert ran.code == code
+    assert text in ran.err
+
+
+def test_a_version_that_is_not_known_is_not_converted_silently(folder: Path, fatpack: Fatpack) -> None:
+    assert fatpack("pack", "--format=fatbin", "--image=file=a.cubin", "-o", "x", "-q").code == 0
+    data = bytearray(Path("x").read_bytes())
+    data[4] = 9
+    Path("x").write_bytes(data)
+    ran = fatpack("convert", "x", "--format=fatbin", "-o", "y")
+    assert ran.code == 1
+    assert "lost: container 0: that it is a cuda-fatbin of version 9" in ran.err
+    assert fatpack("convert", "x", "--format=fatbin", "--lossy", "-o", "y").code == 0
 
 
 def test_source_files_for_other_architectures_are_told(folder: Path, fatpack: Fatpack) -> None:

@@ -36,6 +36,9 @@ KINDS = {
 #: kind → our word for the form of the image; the others say nothing about their bytes
 FORMS = {PTX: "ptx", ELF: "cubin", LTOIR: "ltoir", RELOCATABLE_PTX: "ptx", TILE_IR: "tileir"}
 
+#: Kinds that stand in other people's tables only: no producer is known to write them, and no driver takes them.
+UNSEEN = frozenset((0x04, 0x10, 0x20))
+
 #: form → kind of the entry that is written for it
 KIND_OF = {"ptx": PTX, "cubin": ELF, "object": ELF, "ltoir": LTOIR, "tileir": TILE_IR}
 

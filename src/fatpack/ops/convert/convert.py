@@ -199,6 +199,9 @@ def _chosen(items: Sequence[Found | Finding], selector: Selector) -> tuple[list[
             if unknown:
                 number = position.partition(".")[0]
                 losses.append(f"container {number}: {unknown} bytes that no field of the format describes")
+            if any(item.code == "FP1407" and item.span == found.container.span for item in found.container.findings):
+                number, version = position.partition(".")[0], found.container.version
+                losses.append(f"container {number}: that it is a {found.container.format} of version {version}")
     if not chosen:
         asked = f" that match {selector.describe()}" if not selector.is_empty() else ""
         raise NothingSelected(f"no images to convert{asked}", hint=instead(items, selector))

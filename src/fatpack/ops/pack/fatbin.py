@@ -9,10 +9,13 @@ from __future__ import annotations
 from fatpack import formats, images
 from fatpack.errors import UsageError
 from fatpack.findings import finding
-from fatpack.formats.cuda_fatbin.layout import FORMAT
+from fatpack.formats.cuda_fatbin.layout import FORMAT, UNSEEN
+from fatpack.formats.cuda_fatbin.layout import KINDS as KINDS_OF_ENTRIES
+from fatpack.formats.cuda_fatbin.reading.entry import unseen
 from fatpack.images.agreement import disagreements
 from fatpack.model import Container, Image, Span, Target
 from fatpack.ops.pack.image_keys import refuse_keys
+from fatpack.ops.pack.included_ptx import unserved, with_ptx
 from fatpack.ops.pack.packed import Packed
 from fatpack.ops.pack.uniform import HINT, differences
 
@@ -34,9 +37,6 @@ _ATTRS = {"ident": "identifier", "cmdline": "options", "debug": "debug", "host":
 
 _PREFIXES = ("sm_", "compute_", "lto_")
 
-#: ``--include-ptx``: what is not one of these is a list of architectures.
-_PTX_WORDS = ("all", "none", "newest", "oldest")
-
 _DEFAULT_TRIPLE = "nvptx64-nvidia-cuda"
 
 
@@ -52,6 +52,8 @@ def image_from(option: ImageOption, name: str, data: View) -> Image:
     attrs = {_ATTRS[key]: given.pop(key) for key in tuple(given) if key in _ATTRS and given[key]}
     left = {key: value for key, value in given.items() if key not in _ATTRS}
     refuse_keys(option, left, "a fat binary", ", ".join(_ATTRS))
+    if not len(data):
+        raise UsageError(f"{name}: the file is empty, and an entry of a fat binary has an image")
     recognised = images.recognise(data)
     form = KINDS.get(kind, recognised.form if not kind else "")
     if kind and not form:
@@ -126,7 +128,8 @@ def pack(stored: Sequence[Image], options: FatbinOptions) -> Packed:
     left_out = [image for image in stored if id(image) not in kept]
     archs = ", ".join(dict.fromkeys(image.target.arch for image in left_out))
     notes = (f"left out: PTX for {archs}",) if left_out else ()
-    return Packed(pieces, (*_doubts(chosen), *uneven(chosen)), notes=notes, left_out=len(left_out))
+    findings = (*_doubts(chosen), *uneven(chosen), *unserved(chosen, left_out))
+    return Packed(pieces, findings, notes=notes, left_out=len(left_out))
 
 
 def _doubts(stored: Sequence[Image]) -> Iterator[Finding]:
@@ -134,60 +137,17 @@ def _doubts(stored: Sequence[Image]) -> Iterator[Finding]:
         # What was read from a container was looked at when it was read.
         if image.record is None:
             view = image.data
+            if _kind(image) in UNSEEN:
+                yield finding("FP1407", view.span(), unseen(_kind(image)), "kind=elf stores a cubin, kind=ptx a text")
             yield from disagreements(image, images.recognise(view))
             view.source.rest()
 
 
-def with_ptx(stored: Sequence[Image], policy: str) -> list[Image]:
-    """Return the images with the PTX that a policy includes, and everything that is no PTX.
-
-    ``all``, ``none``, ``newest`` or ``oldest`` (of those for the highest or lowest architecture: the one that is for
-    all later GPUs, if there is one; for each source file, by identifier), or architectures, ``sm_80,sm_90a``. Raises
-    UsageError for one that no PTX is for, and if no image is left.
-    """
-    texts = [image for image in stored if image.form == "ptx"]
-    if policy == "all":
-        return list(stored)
-    if policy in ("newest", "oldest"):
-        sources: dict[str, list[Image]] = {}
-        for image in texts:
-            sources.setdefault(image.attrs.get("identifier", ""), []).append(image)
-        kept = [_extreme(of_one, newest=policy == "newest") for of_one in sources.values()]
-    elif policy == "none":
-        kept = []
-    else:
-        wanted = ["sm_" + _bare(arch) for arch in policy.split(",") if arch]
-        missing = [arch for arch in wanted if arch not in {image.target.arch for image in texts}]
-        if missing or not wanted:
-            have = ", ".join(dict.fromkeys(image.target.arch for image in texts)) or "none"
-            what = f"no PTX for {', '.join(missing)}" if missing else "no architecture to include PTX for"
-            raise UsageError(what, hint=f"there is PTX for: {have}; or write {'|'.join(_PTX_WORDS)}")
-        kept = [image for image in texts if image.target.arch in wanted]
-    chosen = set(map(id, kept))
-    left = [image for image in stored if image.form != "ptx" or id(image) in chosen]
-    if stored and not left:
-        raise UsageError("all images are PTX, and none of it is to be included", hint="use --include-ptx=newest")
-    return left
-
-
-def _extreme(texts: Sequence[Image], *, newest: bool) -> Image:
-    """Return the text for the highest or the lowest architecture, and of one number that for most GPUs."""
-    number = (max if newest else min)(map(_number, texts))
-    return max((image for image in texts if _number(image) == number), key=_age)
-
-
-def _bare(arch: str) -> str:
-    return arch.partition("_")[2] if arch.startswith(_PREFIXES) else arch
-
-
-def _number(image: Image) -> int:
-    digits = _bare(image.target.arch).rstrip("af")
-    return int(digits) if digits.isascii() and digits.isdigit() else 0
-
-
-def _age(image: Image) -> tuple[int, int]:
-    """Return what orders PTX: the number, then how many GPUs it is for."""
-    return _number(image), {"a": 0, "f": 1}.get(image.target.arch[-1:], 2)
+def _kind(image: Image) -> int:
+    """Return the number of a kind that was given by word or number; 0 for one that the form tells."""
+    word = image.attrs.get("kind", "")
+    numbers = {name: number for number, name in KINDS_OF_ENTRIES.items()}
+    return numbers.get(word, int(word, 16) if word.startswith("0x") else 0)
 
 
 def uneven(stored: Sequence[Image]) -> Iterator[Finding]:

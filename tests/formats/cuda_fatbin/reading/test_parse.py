@@ -175,8 +175,16 @@ def test_unknown_kinds_and_versions_are_listed_and_kept() -> None:
     assert [image.form for image in container.images] == ["", "cubin", ""]
     assert [image.attrs.get("kind") for image in container.images] == ["0x200", None, "index"]
     assert container.images[2].target.arch == ""
-    assert codes(container) == ["FP1407"] * 3
+    assert codes(container) == ["FP1407"] * 4
     assert joined(write(container)) == data
+
+
+@pytest.mark.parametrize("kind", [0x04, 0x10, 0x20])
+@pytest.mark.parametrize("image", [CUBIN, b"no device code" * 8])
+def test_a_kind_that_nobody_writes_is_a_warning_whatever_is_in_it(kind: int, image: bytes) -> None:
+    (finding,) = parsed(entry(padded(image), kind)).findings
+    assert (finding.code, finding.severity) == ("FP1407", "warning")
+    assert f"{kind:#x}" in finding.message
 
 
 def test_obfuscated_images_are_named_and_never_read() -> None:
@@ -386,6 +394,21 @@ def test_damage_to_a_group_costs_no_more_than_it_must(name: str) -> None:
     assert len(intact(container)) == count + 1
     assert container.images[-1].attrs == {"identifier": "intact"}
     assert joined(write(container)) == data
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field", "at"),
+    [
+        (member(1 << 20, len(CUBIN), sm=86), "image_offset", 4),
+        (member(len(padded(TEXT + b"\0")) + 64, len(CUBIN), sm=86), "image_offset", 4),
+        (member(len(padded(TEXT + b"\0")), 1 << 20, sm=86), "padded_size", 8),
+    ],
+)
+def test_the_wrong_field_of_a_member_is_named(wrong: bytes, field: str, at: int) -> None:
+    (finding,) = parsed(_group(TEXT_MEMBER, wrong)).findings
+    assert (finding.code, finding.field) == ("FP1409", field)
+    assert finding.message.startswith(f"{field}: it is ")
+    assert finding.span.start == 16 + 64 + 8 + len(TEXT_MEMBER) + at
 
 
 def test_members_that_share_bytes_do_not_multiply_them() -> None:

@@ -18,6 +18,8 @@ from fatpack.formats.cuda_fatbin.layout import (
     KINDS,
     METHODS,
     RELOCATABLE_PTX,
+    UNSEEN,
+    kind_words,
     method_of,
     padded,
 )
@@ -60,6 +62,8 @@ def check(entry: View, head: Head, faults: Faults) -> None:
     if head.kind not in KINDS or head.version != ENTRY_VERSION:
         what = f"kind {head.kind:#x}" if head.kind not in KINDS else f"version {head.version:#x}"
         faults.odd("FP1407", entry.span(0, ENTRY.size), f"an entry of {what}", "it is listed, and copied as it is")
+    elif head.kind in UNSEEN:
+        faults.odd("FP1407", entry.span(0, ENTRY.size), unseen(head.kind), "it is listed, and copied as it is")
     if not flags & COMPRESSED:
         if head.inflated_size and not head.compressed_size:
             text = f"not compressed, and it inflates to {head.inflated_size} bytes"
@@ -71,6 +75,11 @@ def check(entry: View, head: Head, faults: Faults) -> None:
     elif head.compressed_size and padded(head.compressed_size) + ALIGN < head.padded_size:
         text = f"{head.compressed_size} compressed bytes are padded to {head.padded_size}"
         faults.odd("FP1405", entry.span(0, ENTRY.size), text)
+
+
+def unseen(kind: int) -> str:
+    """Return what is to be said of an entry of a kind that nobody is known to write."""
+    return f"an entry of kind {kind_words(kind)}, which no known producer writes and no driver takes"
 
 
 def target_of(head: Head, known: dict[tuple[int, int], Target] | None = None) -> Target:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from fatpack.codec import decompress
 from fatpack.errors import FormatError, LimitExceeded, hexadecimal
-from fatpack.formats.cuda_fatbin.layout import ENTRY, FORMAT, GROUP, GROUP_TABLE, TEXTS, method_of
+from fatpack.formats.cuda_fatbin.layout import ENTRY, FORMAT, GROUP, GROUP_TABLE, MEMBER, TEXTS, method_of
 from fatpack.formats.cuda_fatbin.reading.area import read_area
 from fatpack.formats.cuda_fatbin.reading.entry import check
 from fatpack.formats.cuda_fatbin.reading.faults import fault
@@ -46,8 +46,10 @@ def read_group(stored: View, head: Head, faults: Faults) -> list[Entry | Group]:
     rows = list(_rows(stored.slice(0, head.place), head, faults))
     group = Group(head, stored, inside, len(rows))
     members: list[Entry | Group] = [group]
+    expected = 0
     for number, (row, member, area) in enumerate(rows):
-        wrong = problem or _misplaced(row, member, inside)
+        wrong = problem or _misplaced(row, member, inside, expected)
+        expected += member.padded_size
         if wrong is not None and problem is None:
             faults.lost("FP1409", wrong, row.span())
         data = packed = _refused(inside, wrong) if wrong else inside.slice(member.place, member.padded_size)
@@ -118,17 +120,20 @@ def _rows(header: View, group: Head, faults: Faults) -> Iterator[tuple[View, Hea
         faults.lost("FP1409", fault(table, 0, "member_count", text), table.span())
 
 
-def _misplaced(row: View, member: Head, inside: View) -> FormatError | None:
-    """Return why a member has no image in the inflated bytes of its group."""
+def _misplaced(row: View, member: Head, inside: View, expected: int) -> FormatError | None:
+    """Return why a member has no image in the inflated bytes of its group; ``expected`` is where it should be."""
     if member.kind == GROUP:
         return fault(row, 0, "kind", "a group in a group")
     if not member.padded_size:
         return fault(row, ENTRY.field_offset("padded_size"), "padded_size", "there is no image")
     if member.place + member.padded_size <= len(inside):
         return None
-    where = f"{hexadecimal(member.place)} + {hexadecimal(member.padded_size)}"
-    text = f"{where} is past the end of the inflated bytes"
-    return fault(row, ENTRY.field_offset("padded_size"), "padded_size", text, f"at most {hexadecimal(len(inside))}")
+    # Images follow each other: of the two numbers, the place is wrong if the image fits behind the one before.
+    is_place = member.place >= len(inside) or expected + member.padded_size <= len(inside)
+    field, number = ("image_offset", member.place) if is_place else ("padded_size", member.padded_size)
+    room = hexadecimal(expected if is_place else len(inside) - member.place)
+    text = f"it is {hexadecimal(number)}, past the {hexadecimal(len(inside))} inflated bytes of the group"
+    return fault(row, MEMBER.field_offset(field), field, text, room if is_place else f"at most {room}")
 
 
 def _decompressed(packed: View, method: str, size: int) -> Buffer:
