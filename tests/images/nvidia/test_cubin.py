@@ -149,7 +149,9 @@ def test_cuobjdump_names_the_same_kernels(path):
 def test_cuobjdump_names_the_same_arch(path):
     with open_source(path) as file:
         arch = images.recognise(file.view()).arch
-    assert run("cuobjdump", "-lelf", path).stdout.decode().strip().endswith(f".{arch}.cubin")
+    # cuobjdump does not tell a family from the plain architecture.
+    listed = run("cuobjdump", "-lelf", path).stdout.decode().strip()
+    assert listed.endswith(f".{arch.removesuffix('f')}.cubin")
 
 
 @pytest.mark.reference
