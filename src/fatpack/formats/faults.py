@@ -38,6 +38,17 @@ class Faults:
 
     def odd(self, code: str, span: Span, message: str, hint: str = "", field: str = "") -> None:
         """Note something that does not keep anything from being read."""
-        item = finding(code, span, message, hint, field=field)
+        self._add(finding(code, span, message, hint, field=field))
+
+    def fresh(self) -> Faults:
+        """Return an empty collection for a part of which may turn out that it was read wrongly."""
+        return Faults(self._strict)
+
+    def take(self, other: Faults) -> None:
+        """Take over everything that another collection holds."""
+        for item in other.findings:
+            self._add(item)
+
+    def _add(self, item: Finding) -> None:
         if self._tally.keeps(item):
             self._kept.append(item)

@@ -63,10 +63,12 @@ class Walk:
         self._rest = rest
         self._size = size
         self._faults = faults
+        #: what is wrong with the last entry, which may be read anew
+        self._of_last = faults.fresh()
         self._resumption: Resumption | None = None
         self._is_extended_already = False
-        #: the entry before the position of the walk, and how many findings there were before it was read
-        self._last: tuple[int, Head, int] | None = None
+        #: the entry before the position of the walk
+        self._last: tuple[int, Head] | None = None
 
     def run(self) -> None:
         """Read all entries."""
@@ -74,7 +76,7 @@ class Walk:
         while at < len(self.stored) or self._goes_on(at):
             stored = self.stored
             if len(self.parts) >= limits.IMAGES:
-                self._faults.lost("FP1401", self._too_many(at), stored.span(at))
+                self._noted.lost("FP1401", self._too_many(at), stored.span(at))
                 self.unknown.append(stored.span(at))
                 return
             parts, following = self._parts_at(at)
@@ -82,6 +84,7 @@ class Walk:
                 self.unknown.append(stored.span(at, following - at))
             self.parts += parts
             at = following
+        self._keep()
 
     def _parts_at(self, at: int) -> tuple[Sequence[Entry | Group], int]:
         """Return the entry or group at a position, with its members, and where the next one is."""
@@ -107,7 +110,7 @@ class Walk:
         if gap.is_zero():
             before = self._before(at) if self._last_ends_early(at) else None
             if before is None:
-                self._faults.odd("FP1404", gap.span(), f"{len(gap)} zero bytes that belong to no entry")
+                self._noted.odd("FP1404", gap.span(), f"{len(gap)} zero bytes that belong to no entry")
             return before or ((), following)
         if left >= ENTRY.size:
             return None
@@ -117,23 +120,25 @@ class Walk:
             return self._read(at, head)
         before = self._before(at)
         if before is None:
-            self._faults.lost("FP1401", self._cut_short(at), stored.span(at))
+            self._noted.lost("FP1401", self._cut_short(at), stored.span(at))
         return before or ((), len(stored))
 
     def _last_ends_early(self, at: int) -> bool:
         """Return whether the last entry does not hold all of its image, so that the zeros behind it may be its own."""
         if self._last is None:
             return False
-        start, head, _ = self._last
+        start, head = self._last
         return mended_head(self.stored.slice(start, at - start), head) is None
 
     def _read(self, at: int, head: Head) -> tuple[Sequence[Entry | Group], int]:
         """Return the entry or group at a position, whose sizes hold, and where the next one is."""
         entry = self.stored.slice(at, head.place + head.padded_size)
-        self._last = None if head.kind == GROUP else (at, head, len(self._faults.findings))
+        self._last = None
         if head.kind == GROUP:
-            return read_group(entry, head, self._faults), at + len(entry)
-        return [read_entry(entry, head, self._faults)], at + len(entry)
+            return read_group(entry, head, self._noted), at + len(entry)
+        self._keep()
+        self._last = (at, head)
+        return [read_entry(entry, head, self._of_last)], at + len(entry)
 
     def _misplaced(self, at: int, head: Head, problem: tuple[str, str]) -> tuple[Sequence[Entry | Group], int]:
         """Return what can be had where the sizes of an entry do not hold, and where the next one is."""
@@ -149,39 +154,52 @@ class Walk:
         if mended is not None:
             wrong = _wrong_field(head, mended)
             text = text if wrong == field else f"it is {head.place:#x}, and the image starts at {mended.place:#x}"
-            self._faults.lost("FP1401", self._fault(at, wrong, text, _WHOLE), span)
+            self._noted.lost("FP1401", self._fault(at, wrong, text, _WHOLE), span)
             return self._read(at, mended)
-        self._faults.lost("FP1401", self._fault(at, field, text, _cut_image(head, self._size - at)), span)
+        self._noted.lost("FP1401", self._fault(at, field, text, _cut_image(head, self._size - at)), span)
         return (), following
 
     def _before(self, at: int) -> tuple[Sequence[Entry | Group], int] | None:
         """Return the entry before a position where none is, if it is whole up to where the next one really starts."""
         if self._last is None:
             return None
-        (start, head, noted), self._last = self._last, None
+        (start, head), self._last = self._last, None
         inside = entry_before(self.stored, start + ENTRY.size, at)
         for following in (inside, self._after(at)):
             mended = None if following is None else mended_head(self.stored.slice(start, following - start), head)
             if following is None or mended is None:
                 continue
-            self._take_back(noted)
+            self._take_back()
             field = _wrong_field(head, mended)
             self._note(start, following, field, _size_of(head, field), _WHOLE)
             return self._read(start, mended)
         if inside is None:
             return None
-        self._take_back(noted)
+        self._take_back()
         self._note(start, inside, "padded_size", head.padded_size, _cut_image(head, self._size - start))
         self.unknown.append(self.stored.span(start, inside - start))
         return (), inside
 
-    def _take_back(self, noted: int) -> None:
-        """Forget the last entry, and what was found in it."""
-        del self.parts[-1], self._faults.findings[noted:]
+    @property
+    def _noted(self) -> Faults:
+        """What is wrong so far, the last entry included."""
+        self._keep()
+        return self._faults
+
+    def _keep(self) -> None:
+        """Let what is wrong with the last entry stand."""
+        if self._of_last.findings:
+            self._faults.take(self._of_last)
+            self._of_last = self._faults.fresh()
+
+    def _take_back(self) -> None:
+        """Forget the last entry, and what is wrong with it."""
+        del self.parts[-1]
+        self._of_last = self._faults.fresh()
 
     def _note(self, start: int, following: int, field: str, size: int, hint: str) -> None:
         error = self._fault(start, field, f"it is {size:#x}, and no entry follows there", hint)
-        self._faults.lost("FP1401", error, self.stored.span(start, following - start))
+        self._noted.lost("FP1401", error, self.stored.span(start, following - start))
 
     def _fault(self, at: int, field: str, text: str, hint: str) -> BadValue:
         """Return the error for a field of the entry that comes next, which starts at a position."""
@@ -213,7 +231,7 @@ class Walk:
         if not self._is_extended_already:
             where, text = HEADER.field_offset("entries_size"), f"it is {self._size - HEADER.size}, and entries follow"
             error = fault(self._rest, where, "entries_size", text, hint="they are read as entries of this fat binary")
-            self._faults.lost("FP1402", error, self._rest.span(0, HEADER.size))
+            self._noted.lost("FP1402", error, self._rest.span(0, HEADER.size))
             self._is_extended_already = True
         self.stored = self._rest.slice(0, end)
         self._resumption = None
@@ -227,7 +245,7 @@ class Walk:
         """Note that another fat binary starts inside of this one; the walk over the file goes on with it."""
         stored = self.stored
         error = fault(stored, HEADER.field_offset("entries_size"), "entries_size", "another fat binary starts inside")
-        self._faults.lost("FP1402", error, stored.span(at))
+        self._noted.lost("FP1402", error, stored.span(at))
 
     def _cut_short(self, at: int) -> Truncated:
         stored, left = self.stored, len(self.stored) - at
