@@ -114,6 +114,20 @@ def _validator() -> jsonschema.Validator:
     return kind(schema)
 
 
+@pytest.mark.parametrize("path", golden.recorded(), ids=lambda path: path.name)
+def test_the_exit_code_does_not_depend_on_what_is_printed(fatpack: Fatpack, path: Path) -> None:
+    shown = ((), ("-v",), ("--json",), ("-v", "--json"))
+    assert len({fatpack("inspect", *how, path).code for how in shown}) == 1
+
+
+def test_long_names_of_kernels_are_cut_in_the_listing_and_whole_with_verbose(folder: Path, fatpack: Fatpack) -> None:
+    name = "_Z" + "k" * 300
+    text = (folder / "k.ptx").read_text().replace("add_one", name)
+    (folder / "long.ptx").write_text(text)
+    assert max(map(len, fatpack("inspect", "long.ptx").out.splitlines())) < 250
+    assert f"kernel {name}" in [line.strip() for line in fatpack("inspect", "-v", "long.ptx").out.splitlines()]
+
+
 @pytest.mark.parametrize(
     ("arguments", "title"),
     [

@@ -9,6 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from tests.builders import elf
 from tests.laws.rooms import FIXTURES, view_of
 
 from fatpack import codec
@@ -165,6 +166,20 @@ def test_what_keeps_sums_from_being_whole_is_told(tmp_path: Path, capsys: pytest
     (line,) = streams.err.splitlines()
     assert line.startswith(f"{cut}: error FP")
     assert "error" not in streams.out
+
+
+def test_what_was_not_searched_is_named_where_more_may_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fatbin = (FIXTURES / "cuda_fatbin" / "recorded" / "v130_none.fatbin").read_bytes()
+    for name, expected in ((".cask_resource", "not searched for containers: .data (40 B); --deep"), (".nv_fatbin", "")):
+        host = elf.Elf()
+        host.add(name, fatbin, align=8)
+        host.add(".data", b"d" * 40)
+        path = tmp_path / "lib.so"
+        path.write_bytes(host.build())
+        assert main(["inspect", "--by", "arch", str(path)]) == 0
+        assert expected in capsys.readouterr().err
+        assert main(["inspect", "--by", "arch", "--deep", str(path)]) == 0
+        assert capsys.readouterr().err == ""
 
 
 def test_the_table_by_kernel_has_the_bytes_of_the_images_that_hold_each(run: Run) -> None:

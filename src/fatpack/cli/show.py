@@ -77,10 +77,11 @@ def _write(record: dict[str, Any], verbose: int) -> None:
 def show_sums(files: Sequence[str], by: Sequence[str], *, as_json: bool = False, deep: bool = False) -> int:
     """Print what the device code of the files adds up to, and return the exit code as :func:`show` does.
 
-    The findings behind the exit code go to stderr: sums that lack a part do not look like it. Containers state how
-    large their images are and for what: only the sums by kernel take inflating what is compressed.
+    The findings behind the exit code go to stderr, and what was not searched: sums that lack a part do not look like
+    it. Containers state how large their images are and for what: only the sums by kernel take inflating.
     """
     from fatpack.report.finding_text import finding_lines
+    from fatpack.report.inspect_text import not_searched
     from fatpack.report.sums import sums, table
     from fatpack.report.text import printable
 
@@ -96,8 +97,10 @@ def show_sums(files: Sequence[str], by: Sequence[str], *, as_json: bool = False,
         records.append(record)
         serious = [item for item in record["findings"] if item["severity"] != "note"]
         unlisted = [item for item in record.get("unlisted_findings", ()) if item["severity"] != "note"]
-        for line in finding_lines(serious, f"{printable(path)}: ", unlisted=unlisted):
-            sys.stderr.write(f"{line}\n")
+        lines = list(finding_lines(serious, unlisted=unlisted))
+        if record.get("found_outside"):
+            lines += not_searched(record)
+        sys.stderr.writelines(f"{printable(path)}: {line}\n" for line in lines)
     result = sums(records, by)
     if as_json:
         _write_json(result)

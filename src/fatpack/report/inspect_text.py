@@ -28,8 +28,9 @@ _HOSTS = {
     "bitcode": "LLVM bitcode",
 }
 
-#: Kernel names shown on an image's line without ``-v``.
+#: Kernel names shown on an image's line without ``-v``, and characters of each. Mangled names reach some thousands.
 _KERNELS_SHOWN = 3
+_NAME_SHOWN = 60
 
 #: Sections named in the line that says which were not searched.
 _SECTIONS_SHOWN = 4
@@ -65,7 +66,7 @@ def render(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
     if not containers and not members and not image and not record["format"] and not _may_hide(record["findings"]):
         yield "  no device code found"
     if verbose or record.get("found_outside"):
-        yield from _not_searched(record)
+        yield from (f"  {line}" for line in not_searched(record))
     if record["findings"]:
         from fatpack.report.finding_text import finding_lines
 
@@ -81,14 +82,14 @@ def _module_lines(image: dict[str, Any], indent: str) -> Iterator[str]:
         yield printable(indent + ", ".join([f"module {name}", *filter(None, stated)]))
 
 
-def _not_searched(record: dict[str, Any]) -> Iterator[str]:
+def not_searched(record: dict[str, Any]) -> Iterator[str]:
     """Yield the line that says which sections were not searched for containers, the largest first."""
     rows = record.get("not_searched", ())
     if rows:
         names = ", ".join(printable(row["section"]) for row in rows[:_SECTIONS_SHOWN])
         more = f" and {len(rows) - _SECTIONS_SHOWN} more" if len(rows) > _SECTIONS_SHOWN else ""
         size = size_words(sum(row["size"] for row in rows))
-        yield f"  not searched for containers: {names}{more} ({size}); --deep searches them"
+        yield f"not searched for containers: {names}{more} ({size}); --deep searches them"
 
 
 def _member_lines(members: Sequence[dict[str, Any]], path: str, verbose: int) -> Iterator[str]:
@@ -254,7 +255,9 @@ def _row(position: str, image: dict[str, Any], verbose: int, no_form: str) -> li
 def _kernel_words(kernels: Sequence[str]) -> str:
     if not kernels:
         return ""
-    shown = ", ".join(kernels[:_KERNELS_SHOWN])
+    shown = ", ".join(
+        name if len(name) <= _NAME_SHOWN else f"{name[: _NAME_SHOWN - 1]}…" for name in kernels[:_KERNELS_SHOWN]
+    )
     more = len(kernels) - _KERNELS_SHOWN
     return f"{count(len(kernels), 'kernel')}: {shown}{f', … {more} more' if more > 0 else ''}"
 
