@@ -89,7 +89,8 @@ def test_containers_with_zeros_between_them_are_found_without_any_search(monkeyp
         BytesSource, "find", lambda self, needle, start, end: searches.append(start) or real(self, needle, start, end)
     )
     one = FOUR.read_bytes()
-    assert len(list(scan(view_of((one + bytes(9000)) * 20)))) == 4 * 20 + 1
+    # A warning for the zeros before every binary but the first, and a note for those at the end.
+    assert len(list(scan(view_of((one + bytes(9000)) * 20)))) == 4 * 20 + 19 + 1
     assert not searches
     assert len(list(scan(view_of(one + bytes(9000) + b"rubbish!" + one)))) == 4 * 2 + 1
     assert searches

@@ -21,6 +21,10 @@ CODES: dict[str, tuple[str, str]] = {
         "warning",
         "This version does not read this kind of container or host; device code in it is not listed.",
     ),
+    "FP1007": (
+        "warning",
+        "Zero bytes before an offload binary that shares its section; LLVM refuses the whole section because of them.",
+    ),
     "FP1101": ("warning", "The stored image kind and the bytes of the image disagree."),
     "FP1102": ("warning", "The stored architecture and the one the image itself claims disagree."),
     "FP1103": ("warning", "The stored triple and the kind of machine the image is for disagree."),
@@ -52,7 +56,7 @@ CODES: dict[str, tuple[str, str]] = {
         "warning",
         "The stored size of a compressed bundle is wrong. LLVM ignores the field, the HIP runtime relies on it.",
     ),
-    "FP1304": ("warning", "The stored hash of a compressed bundle is not that of its content; no reader checks it."),
+    "FP1304": ("error", "The stored hash of a compressed bundle is not that of its content: one of them is damaged."),
     "FP1305": (
         "warning",
         "The stored inflated size of a compressed bundle is wrong; LLVM refuses one that is too small.",

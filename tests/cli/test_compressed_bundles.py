@@ -134,12 +134,12 @@ def test_a_wrong_hash_is_found_by_verify_and_by_extract(folder: Path, bundle: by
     assert fatpack("inspect", "lib.hipfb").code == 0
     assert "FP1304" not in fatpack("inspect", "-v", "lib.hipfb").out
     ran = fatpack("inspect", "--verify", "lib.hipfb")
-    assert ran.code == 1
-    assert "warning FP1304 at 0x18: the hash is" in ran.out
+    assert ran.code == 3
+    assert "error FP1304 at 0x18: the hash is" in ran.out
     for options in (["-d", "out"], ["--arch", "gfx90a", "-o", "one"], ["--archive", "-o", "all.a"]):
         ran = fatpack("extract", "lib.hipfb", *options)
-        assert ran.code == 1, options
-        assert "fatpack: warning FP1304: lib.hipfb at 0x18: the hash is" in ran.err
+        assert ran.code == 3, options
+        assert "fatpack: error FP1304: lib.hipfb at 0x18: the hash is" in ran.err
     assert (folder / "one").read_bytes() == images()[1].data.tobytes()
     assert len(list((folder / "out").iterdir())) == 4
     # As they are stored they are copied, and nothing is inflated.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fatpack.io.limits import Budget, budget_now, opened_with
 from fatpack.io.sources.opening import open_source
 
 TYPE_CHECKING = False
@@ -22,10 +23,14 @@ def check(argument: str, value: object, kind: type[Given], wanted: str) -> Given
     return value
 
 
-def open_input(argument: str, data: Input, *, name: str = "", resting: bool = False) -> Source:
+def open_input(
+    argument: str, data: Input, *, name: str = "", resting: bool = False, max_inflated: int | None = None
+) -> Source:
     """Return a source, as :func:`~fatpack.io.sources.opening.open_source` does; TypeErrors name the argument."""
+    budget = budget_now() if max_inflated is None else Budget(max_inflated)
     try:
-        return open_source(data, name=name, resting=resting)
+        with opened_with(budget):
+            return open_source(data, name=name, resting=resting)
     except TypeError as error:
         raise TypeError(f"{argument} is {error}") from None
 

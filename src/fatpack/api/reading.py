@@ -102,24 +102,26 @@ class File:
         self.close()
 
 
-def scan(data: Input, *, deep: bool = False) -> Iterator[Found | Finding]:
+def scan(data: Input, *, deep: bool = False, max_inflated: int | None = None) -> Iterator[Found | Finding]:
     """Yield the containers and findings of a path, bytes or a binary file as they are met.
 
-    The file stays open while you iterate, and image data can be read as long.
+    The file stays open while you iterate, and image data can be read as long. ``max_inflated`` is as for :func:`open`.
     """
-    with open_input("data", data) as source:
+    with open_input("data", data, max_inflated=max_inflated) as source:
         yield from scan_view(source.view(), deep=deep)
 
 
-def open(data: Input, *, deep: bool = False, member: str = "") -> File:
+def open(data: Input, *, deep: bool = False, member: str = "", max_inflated: int | None = None) -> File:
     """Open a path, bytes or a binary file, or a member of an archive, to look at the device code in it.
 
     Nothing but headers is read, unless ``deep`` asks for containers outside the places known for them. ``member`` is
-    ``a.o``, ``a.o:2`` (the second of that name), ``#3`` (the member of that number, from 0) or ``inner.a(a.o)``. Raises
+    ``a.o``, ``a.o:2`` (the second of that name), ``#3`` (the member of that number, from 0) or ``inner.a(a.o)``.
+    ``max_inflated`` is what one compressed container or image may inflate to, in bytes; without it the limit is 256
+    times its stored size, 4 MiB at least and 4 GiB at most. Raises
     ``OSError`` for a file that cannot be read, UsageError for a member that is not there; damage is reported in
     :attr:`File.findings`.
     """
-    source = open_input("data", data)
+    source = open_input("data", data, max_inflated=max_inflated)
     if not member:
         return File(source, deep=deep)
     from fatpack.ops.choose.address import Address, find

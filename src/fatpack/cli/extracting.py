@@ -124,9 +124,10 @@ def run(request: Request, plan: Plan, file: View, checks: Verification) -> int:
         tell_abandoned(folder, quiet=request.quiet)
     write = _write_many if request.output is None else _write_one
     code, cut = write(request, plan, file)
-    # Small compressed content was checked when it was read: what was found then is reported with the rest.
+    # Small compressed content was checked when it was read: errors are reported already, the rest is with the others.
     used = origins(plan.items, plan.extracts)
-    checked = [item for found in used for item in found.container.findings if item.code in CONTENT_CODES]
+    found_before = [item for found in used for item in found.container.findings if item.code in CONTENT_CODES]
+    checked = [item for item in found_before if item.severity != "error"]
     wrong = [*_doubts(plan), *cut, *checked, *(checks.findings() if request.is_everything else verify(used))]
     return _outcome(request, plan, code, wrong)
 

@@ -9,6 +9,7 @@ import click
 
 from fatpack.cli.completion import FORM, OFFLOAD, TARGET
 from fatpack.errors import UsageError
+from fatpack.io.limits import Budget, opened_with
 from fatpack.ops.choose.select import Selector
 from fatpack.report.text import count, printable, size_words
 
@@ -87,6 +88,24 @@ def _raise_limits(context: click.Context, parameter: click.Parameter, values: tu
         context.with_resource(Limits(values))
 
 
+def _size(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    """Give the files of a command the budget that a size asks for."""
+    if value is None:
+        return
+    factor = {"K": 10, "M": 20, "G": 30}.get(value[-1:].upper())
+    digits = value if factor is None else value[:-1]
+    if not (digits.isascii() and digits.isdecimal()) or not int(digits):
+        raise click.BadParameter(f"{value!r} is no size; write 1073741824, 1024M or 1G")
+    context.with_resource(opened_with(Budget(int(digits) << (factor or 0))))
+
+
+max_inflated_option = click.option(
+    "--max-inflated",
+    callback=_size,
+    expose_value=False,
+    metavar="SIZE",
+    help="What one compressed container or image may inflate to, as 1G. Default: 256 times its size, 4G at most.",
+)
 deep_option = click.option("--deep", is_flag=True, help="Search the whole file, outside the usual sections too.")
 limit_option = click.option(
     "--limit",

@@ -81,7 +81,7 @@ def inflated(data: View, method: str, expected: int | None, *, format: str) -> I
     """
     most = most_inflated(data)
     if expected is not None and expected > most:
-        raise _out_of_proportion(data, str(expected), most, format)
+        raise too_much(data, expected, format=format)
     if method not in _STREAMS:
         raise Unsupported(f"compression {method!r}", hint=f"known are {', '.join(_STREAMS)}", chain=data.chain)
     ceiling = most if expected is None else expected
@@ -95,7 +95,7 @@ def inflated(data: View, method: str, expected: int | None, *, format: str) -> I
     except _StreamError as error:
         raise _damaged(data, method, error, format) from error.__cause__
     if expected is None and size > most:
-        raise _out_of_proportion(data, f"more than {most}", most, format)
+        raise too_much(data, None, format=format)
     if expected is not None and size != expected:
         found = f"more than {expected}" if size > expected else str(size)
         raise BadValue(
@@ -110,19 +110,25 @@ def inflated(data: View, method: str, expected: int | None, *, format: str) -> I
 
 
 def most_inflated(data: View) -> int:
-    """Return how many bytes compressed data may inflate to before it is out of proportion."""
+    """Return how many bytes compressed data may inflate to: what its budget says, or what is in proportion."""
+    allowed = data.source.budget.inflated
+    if allowed is not None:
+        return allowed
     most = max(limits.INFLATED_FLOOR, min(len(data), data.source.present) * limits.INFLATED_RATIO)
     return min(limits.INFLATED_SIZE, most)
 
 
-def _out_of_proportion(data: View, size: str, most: int, format: str) -> LimitExceeded:
+def too_much(data: View, size: int | None, *, format: str) -> LimitExceeded:
+    """Return the error for data that would inflate to more than it may; ``size`` is how much, None if nobody knows."""
+    most = most_inflated(data)
+    claim = f"claim to inflate to {size}" if size is not None else f"inflate to more than {most}"
     return LimitExceeded(
-        f"{len(data)} bytes claim to inflate to {size}",
+        f"{len(data)} bytes {claim}",
         format=format,
         offset=data.offset(0),
         field="inflated size",
         expected=f"at most {most}",
-        hint=limits.advice("INFLATED_SIZE", "INFLATED_RATIO"),
+        hint=limits.inflated_hint(size),
         chain=data.chain,
     )
 

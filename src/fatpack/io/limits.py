@@ -1,10 +1,13 @@
 """Bounds on work and memory that a hostile file could otherwise choose for us.
 
 Each is a module constant with its reason, so that an error can name it and a caller can raise it: a user with
-``--limit`` (:mod:`fatpack.cli.limiting`), a program by setting the constant.
+``--limit`` (:mod:`fatpack.cli.limiting`), a program by setting the constant. What a caller allows one file, because it
+is trusted, is a :class:`Budget`: every source has one, and what is inflated from it shares it.
 """
 
 from __future__ import annotations
+
+from fatpack.record import Record
 
 
 def advice(*names: str) -> str:
@@ -97,3 +100,40 @@ FILLER = 256 << 20
 #: LIMIT: how often the bytes of a file may be in sections. In objects of compilers they are in one; a hostile object
 #: could put all of them into each of thousands.
 COPIES = 4
+
+
+class Budget(Record):
+    """What the files that a caller opens may ask for; None leaves it to the limits above.
+
+    ``inflated`` is the most bytes that one compressed container or image may inflate to, in whatever proportion.
+    """
+
+    inflated: int | None = None
+
+
+#: What sources get that are opened now: the innermost budget that was entered.
+_budgets: list[Budget] = [Budget()]
+
+
+class opened_with:
+    """Give a budget to all sources that are opened within the ``with`` statement; they keep it when it has ended."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+
+    def __enter__(self) -> None:
+        _budgets.append(self._budget)
+
+    def __exit__(self, *_: object) -> None:
+        _budgets.pop()
+
+
+def budget_now() -> Budget:
+    """Return the budget that a source opened now gets."""
+    return _budgets[-1]
+
+
+def inflated_hint(size: int | None = None) -> str:
+    """Return what to do about a limit on inflating; ``size`` is how much it would take, if that is known."""
+    value = f"={size}" if size else ""
+    return f"if you trust the file, use --max-inflated{value} (from Python: max_inflated{value})"

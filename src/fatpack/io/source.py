@@ -57,6 +57,8 @@ class Source:
     is_streamed = False
     #: bytes present on disk (or given by the caller) that this came from: what limits on inflation are based on
     present: int
+    #: what the caller allows the file; what is inflated from it shares it
+    budget: limits.Budget = limits.Budget()
     #: whether reading costs no more than reading: false for bytes that would have to be inflated first
     is_at_hand = True
     #: whether several threads may read at once

@@ -113,8 +113,11 @@ def _member_lines(members: Sequence[dict[str, Any]], path: str, verbose: int) ->
 
 
 def _why_empty(findings: Sequence[dict[str, Any]]) -> str:
-    """Return why a bare container shows nothing: it is damaged, or of a format this version does not read."""
-    return "damaged" if any(item["severity"] == "error" for item in findings) else "not read by this version"
+    """Return why a bare container shows nothing: damage, a limit, or a format that this version does not read."""
+    codes = {item["code"] for item in findings if item["severity"] == "error"}
+    if not codes:
+        return "not read by this version"
+    return "not read because of a limit" if codes == {"FP1005"} else "damaged"
 
 
 def _may_hide(findings: Sequence[dict[str, Any]]) -> bool:

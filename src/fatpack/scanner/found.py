@@ -6,7 +6,7 @@ Images that hold containers or hosts are walked in turn, by what :mod:`fatpack.s
 from __future__ import annotations
 
 from fatpack import images
-from fatpack.errors import FormatError, Unsupported
+from fatpack.errors import FormatError, LimitExceeded, Unsupported
 from fatpack.findings import finding
 from fatpack.images.agreement import disagreements
 from fatpack.record import Record
@@ -267,6 +267,7 @@ def as_finding(error: FormatError | Unsupported | HostError, span: Span) -> Find
         start = error.offset
         span = span.replace(start=start, end=max(span.end, start))
         message = f"{error.format}: {error.describe()}" if error.format else error.describe()
-        return finding("FP1001", span, message, error.hint, field=error.field)
+        code = "FP1005" if isinstance(error, LimitExceeded) else "FP1001"
+        return finding(code, span, message, error.hint, field=error.field)
     code = "FP1006" if isinstance(error, Unsupported) else "FP1001"
     return finding(code, span, error.problem, error.hint)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from fatpack.scanner.visit import Visit
 
 
+_OFFLOAD_BINARY = "llvm-offload-binary"
+
+
 def containers(site: Site, visit: Visit, enter: Enter) -> Iterator[Found | Finding]:
     """Yield the containers of a region, with their images recognised, and a finding for everything wrong.
 
@@ -42,6 +45,8 @@ def _containers(site: Site, visit: Visit, enter: Enter) -> Iterator[Found | Find
             is_unexpected = following == total
             if not is_unexpected and formats.sniff(view.head(following, 24)) is None:
                 following, is_unexpected = magics.after(following), True
+            if len(view) - following >= 4 and site.expects != "mixed":
+                yield from _zeros_before(view, at, following, last)
             # What is left of a damaged container was reported with its damage.
             if is_unexpected and site.expects != "mixed" and not is_damaged:
                 yield from _gap(view, at, following, last, host)
@@ -71,12 +76,24 @@ def _containers(site: Site, visit: Visit, enter: Enter) -> Iterator[Found | Find
         at = end_of(view, container)
 
 
+def _zeros_before(view: View, start: int, end: int, last: str) -> Iterator[Finding]:
+    """Yield a warning for zeros in front of an offload binary, where LLVM expects one.
+
+    Behind another one fewer than 8 are its padding.
+    """
+    if formats.sniff(view.head(end, 4)) != _OFFLOAD_BINARY or not view.is_zero(start, end - start):
+        return
+    if start == 0 or (last == _OFFLOAD_BINARY and end - start >= 8):
+        where = "before" if start == 0 else "between"
+        yield finding("FP1007", view.span(start, end - start), f"{end - start} zero bytes {where} offload binaries")
+
+
 def _gap(view: View, start: int, end: int, last: str, host: str) -> Iterator[Finding]:
     """Yield what is unexpected about bytes that no container starts with; ``last`` is the format before them."""
     gap = view.slice(start, end - start)
     if not gap.is_zero():
         yield finding("FP1002", gap.span(), f"{len(gap)} bytes that are no container")
-    elif end == len(view) and len(gap) >= 8 and last == "llvm-offload-binary":
+    elif end == len(view) and len(gap) >= 8 and last == _OFFLOAD_BINARY:
         # Behind other containers zeros are usual; fewer than 8 round a compressed binary, whose size leaves them out.
         yield finding("FP1003", gap.span(), f"{len(gap)} zero bytes at the end")
     elif end == len(view) and len(gap) >= 16 and last == "cuda-fatbin" and host == "raw":

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import struct
+import subprocess
+from pathlib import Path
 
 import pytest
 from tests.laws.rooms import FIXTURES, image, joined, view_of
+from tests.reference import llvm_tool, run
 
+import fatpack as library
 from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated, Unsupported
 from fatpack.formats import offload_binary
 from fatpack.formats.offload_binary import layouts
@@ -258,3 +262,28 @@ def test_nesting_stops_at_a_limit() -> None:
         return found
 
     assert codes(scan(view_of(inner))) == ["FP1004"]
+
+
+@pytest.mark.parametrize("zeros", [8, 24])
+def test_zeros_between_binaries_are_a_warning(zeros: int) -> None:
+    items = list(scan(view_of(ONE + bytes(zeros) + ONE)))
+    assert sum(isinstance(item, Found) for item in items) == 2
+    (warning,) = [item for item in items if not isinstance(item, Found)]
+    assert (warning.code, warning.severity, warning.span.size) == ("FP1007", "warning", zeros)
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("version", ["22", "23"])
+@pytest.mark.parametrize("zeros", ["before", "between"])
+def test_llvm_refuses_a_section_with_zeros_before_or_between_binaries(tmp_path: Path, version: str, zeros: str) -> None:
+    host, section = FIXTURES / "elf" / "clang-22-openmp-gfx90a.o", ".llvm.offloading"
+    run("llvm-objcopy", f"--dump-section={section}={tmp_path / 'section'}", host, "/dev/null")
+    content = (tmp_path / "section").read_bytes()
+    (tmp_path / "new").write_bytes(bytes(8) + content if zeros == "before" else content + bytes(8) + content)
+    run("llvm-objcopy", f"--update-section={section}={tmp_path / 'new'}", host, tmp_path / "x.o")
+    command = [llvm_tool("llvm-objdump", version), "--offloading", tmp_path / "x.o"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "Invalid data was encountered" in done.stderr
+    with library.open(tmp_path / "x.o") as file:
+        assert [item.code for item in file.findings] == ["FP1007"]

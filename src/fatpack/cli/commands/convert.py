@@ -13,6 +13,7 @@ from fatpack.cli.options import (
     deep_option,
     force_option,
     limit_option,
+    max_inflated_option,
     quiet_option,
     say,
     selector,
@@ -51,6 +52,7 @@ _SHOWN = 20
     help='Where to write; "-" is stdout. Default: STEM.offload, .bundle, .cir or .fatbin.',
 )
 @click.option("--lossy", is_flag=True, help="Convert even if information is lost; the losses are listed.")
+@max_inflated_option
 @deep_option
 @limit_option
 @force_option

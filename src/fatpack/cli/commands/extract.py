@@ -10,6 +10,7 @@ from fatpack.cli.options import (
     deep_option,
     force_option,
     limit_option,
+    max_inflated_option,
     quiet_option,
     selector_options,
 )
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 @click.option("--archive", is_flag=True, help="Write one archive with all selected images; name it with -o.")
 @click.option("--allow-missing", is_flag=True, help="Succeed if nothing matches; with -o, write an empty file.")
 @click.option("--dry-run", is_flag=True, help="Only print what would be written; exit code 1 if nothing matches.")
+@max_inflated_option
 @deep_option
 @limit_option
 @force_option

@@ -7,7 +7,7 @@ import sys
 import click
 
 from fatpack.cli.completion import FILE
-from fatpack.cli.options import deep_option, limit_option
+from fatpack.cli.options import deep_option, limit_option, max_inflated_option
 from fatpack.cli.show import opened, show, show_sums, write_lines
 from fatpack.errors import FatpackError, UsageError
 from fatpack.report.inspection import SCHEMA, InspectOptions
@@ -30,6 +30,7 @@ def _offset(context: click.Context, parameter: click.Parameter, value: str | Non
 @click.option("--schema", is_flag=True, help="Print the JSON schema of this output (with --by: of the sums) and exit.")
 @click.option("--bytes", "as_bytes", is_flag=True, help="Print an annotated hexdump: what every byte is.")
 @click.option("--at", callback=_offset, metavar="OFFSET", help="Print what the byte at this offset is.")
+@max_inflated_option
 @deep_option
 @limit_option
 @click.option("--kernels", is_flag=True, help="Show what each kernel needs: registers, bytes of memory, threads.")

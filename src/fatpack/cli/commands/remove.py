@@ -6,7 +6,7 @@ import click
 
 from fatpack.cli.completion import FILE
 from fatpack.cli.editing import Destination, check_output, output_options, write_result
-from fatpack.cli.options import limit_option, quiet_option, say, selector, selector_options, warn
+from fatpack.cli.options import limit_option, max_inflated_option, quiet_option, say, selector, selector_options, warn
 from fatpack.io.sources.opening import open_source
 from fatpack.io.sources.pieces import PiecesSource
 from fatpack.ops.choose.address import find, parse_address
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @selector_options
 @output_options
 @click.option("--allow-empty", is_flag=True, help="Leave an empty container where all images go.")
+@max_inflated_option
 @click.option("--dry-run", is_flag=True, help="Only print what would be removed, and the size of the result.")
 @limit_option
 @quiet_option

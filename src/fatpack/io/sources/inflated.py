@@ -58,6 +58,8 @@ class InflatedSource(Source):
         self._once = stream
         self._piece_size = size if piece_size is None else piece_size
         self._origin = origin
+        if origin is not None:
+            self.budget = origin.budget
         self._data: memoryview | None = None
         if data is not None:
             self._take(data)

@@ -31,9 +31,16 @@ def open_source(data: Input, *, name: str = "", resting: bool = False) -> Source
 
     A path must be a readable file; a pipe, a terminal or a file of /proc is spooled to an unnamed temporary file first.
     A file object stays the caller's to close; its position is ignored if it is a regular file. ``resting`` files given
-    by path are closed between uses. Raises ``OSError`` as the system does, ``IsADirectoryError`` for a directory, and
-    TypeError, with the words for what is needed, for anything else.
+    by path are closed between uses. The source gets the budget of :func:`fatpack.io.limits.opened_with`. Raises
+    ``OSError`` as the system does, ``IsADirectoryError`` for a directory, and TypeError, with the words for what is
+    needed, for anything else.
     """
+    source = _opened(data, name, resting=resting)
+    source.budget = limits.budget_now()
+    return source
+
+
+def _opened(data: Input, name: str, *, resting: bool) -> Source:
     if isinstance(data, (bytes, bytearray, memoryview)):
         return _in_memory(data, name)
     if isinstance(data, (str, os.PathLike)):

@@ -28,6 +28,7 @@ from fatpack.ops.convert.fatbins import fatbins, keys_of
 from fatpack.ops.extract import pieces_of
 from fatpack.ops.pack.formats import pack_as
 from fatpack.ops.pack.packed import Packed
+from fatpack.ops.verify import CONTENT_CODES
 from fatpack.ops.writing import apart
 from fatpack.options import BundleOptions, CirOptions, FatbinOptions
 from fatpack.parallel import Tasks
@@ -180,7 +181,8 @@ class _Chosen(Record):
 def _chosen(items: Sequence[Found | Finding], selector: Selector) -> tuple[list[_Chosen], list[str]]:
     """Return the selected images with their containers and bytes, and what is lost of the containers around them."""
     for item in items:
-        if isinstance(item, Finding) and item.severity == "error":
+        # Content with another hash than the stored one is the caller's to refuse: all of it can be read.
+        if isinstance(item, Finding) and item.severity == "error" and item.code not in CONTENT_CODES:
             hint = "nothing was converted; extract gets out what is intact"
             raise FormatError(item.message, offset=item.span.start, hint=hint, chain=item.span.source)
     chosen, losses = [], []

@@ -8,7 +8,8 @@ Version 1 of the compressed bundle stores no size, and the one that later versio
 from __future__ import annotations
 
 from fatpack import magics
-from fatpack.io import limits
+from fatpack.codec import most_inflated, too_much
+from fatpack.formats.clang_bundle.layout import FORMAT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,13 +20,17 @@ if TYPE_CHECKING:
 _BYTES_PER_BLOCK = 32
 _LEAST_BLOCKS = 4096
 
+#: What zstd puts into a block, but for the last one: 128 KiB of zeros take 4 bytes.
+_BLOCK_CONTENT = 128 << 10
+
 _ZLIB_STEP = 1 << 20
 
 
 def stream_end(data: View, method: str) -> int | None:
     """Return how many bytes the stream at the start of ``data`` takes, or None if it is damaged or cut short.
 
-    Of zstd, all frames that follow each other are one stream, skippable ones too.
+    Raises LimitExceeded for one of zlib that inflates to more than it may. Of zstd, all frames that follow each other
+    are one stream, skippable ones too.
     """
     found = measure(data, method)
     return None if found is None else found[0]
@@ -86,6 +91,7 @@ def _frame(data: View, at: int, budget: list[int]) -> tuple[int, int | None] | N
     start = 1 + (not is_single) + (0, 1, 2, 4)[flags & 3]
     size = int.from_bytes(head[start : start + width], "little") + (256 if width == 2 else 0)
     at += 4 + start + width
+    budget[0] += size // _BLOCK_CONTENT
     while True:
         budget[0] -= 1
         block = int.from_bytes(data.head(at, 3), "little")
@@ -103,7 +109,7 @@ def _measure_zlib(data: View) -> tuple[int, int | None] | None:
 
     stream = zlib.decompressobj()
     taken = made = 0
-    most = min(limits.INFLATED_SIZE, max(limits.INFLATED_FLOOR, len(data) * limits.INFLATED_RATIO))
+    most = most_inflated(data)
     try:
         for piece in data.pieces():
             rest = bytes(piece)
@@ -115,7 +121,7 @@ def _measure_zlib(data: View) -> tuple[int, int | None] | None:
                 if stream.eof or (not rest and len(out) < _ZLIB_STEP):
                     break
                 if made > most:
-                    return None
+                    raise too_much(data, None, format=FORMAT)
             if stream.eof:
                 return taken - len(stream.unused_data), made
     except zlib.error:

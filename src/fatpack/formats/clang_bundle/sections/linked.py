@@ -85,7 +85,7 @@ class _Builder:
             return self._made(stored, stored, extent, None)
         if size > most_inflated(stored):
             text = f"the zstd frame claims to inflate from {end} bytes to {size}: listed as it is stored"
-            self.faults.odd("FP3014", stored.span(), text, limits.advice("INFLATED_RATIO"))
+            self.faults.odd("FP3014", stored.span(), text, limits.inflated_hint(size))
             return self._made(stored, stored, extent, None)
         if extent.size not in (None, size, end):
             text = f"the image takes {extent.size} bytes by the table, {size} by its own header"

@@ -82,7 +82,9 @@ def _out_of_proportion(stored: View, head: Head) -> FormatError | None:
 
     A group of texts is inflated when it is read; thousands of small ones would cost more than a file of their size may.
     """
-    most = max(limits.INFLATED_AT_ONCE, limits.INFLATED_RATIO * head.compressed_size)
+    most = stored.source.budget.inflated
+    if most is None:
+        most = max(limits.INFLATED_AT_ONCE, limits.INFLATED_RATIO * head.compressed_size)
     if head.inflated_size <= most:
         return None
     return LimitExceeded(
@@ -91,7 +93,7 @@ def _out_of_proportion(stored: View, head: Head) -> FormatError | None:
         offset=stored.offset(ENTRY.field_offset("inflated_size")),
         field="inflated_size",
         expected=f"at most {most}",
-        hint=limits.advice("INFLATED_RATIO"),
+        hint=limits.inflated_hint(head.inflated_size),
         chain=stored.chain,
     )
 

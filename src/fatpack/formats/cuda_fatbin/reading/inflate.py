@@ -60,7 +60,7 @@ def _problem_of_sizes(entry: View, packed: View, head: Head) -> FormatError | No
             offset=entry.offset(_SIZE_AT),
             field="inflated_size",
             expected=f"at most {most}",
-            hint=limits.advice("INFLATED_SIZE", "INFLATED_RATIO"),
+            hint=limits.inflated_hint(head.inflated_size),
             chain=entry.chain,
         )
     return None

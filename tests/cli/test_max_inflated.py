@@ -1,0 +1,119 @@
+"""What one stream may inflate to: the limit, the option and the argument that raise it, and what keeps them."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import threading
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+from tests.cli.conftest import Ran
+
+import fatpack as library
+from fatpack.errors import LimitExceeded
+from fatpack.io import limits
+from fatpack.model import Finding
+
+Fatpack = Callable[..., Ran]
+
+#: Far out of proportion to the few kilobytes that zeros take, and still quick.
+SIZE = 64 << 20
+ID = b"hip-amdgcn-amd-amdhsa--gfx90a"
+
+
+def bundle_of_zeros(method: str, size: int = SIZE) -> bytes:
+    """Return a compressed bundle, valid in every field, whose one image is zeros."""
+    table = struct.pack("<24sQQQQ", b"__CLANG_OFFLOAD_BUNDLE__", 1, 4096, size - 4096, len(ID)) + ID
+    plain = table + bytes(size - len(table))
+    packed = zstandard.ZstdCompressor().compress(plain) if method == "zstd" else zlib.compress(plain, 9)
+    digest = hashlib.md5(plain, usedforsecurity=False).digest()[:8]
+    return struct.pack("<4sHHQQ8s", b"CCOB", 3, int(method == "zstd"), 32 + len(packed), size, digest) + packed
+
+
+@pytest.fixture(params=["zstd", "zlib"])
+def zeros(request: pytest.FixtureRequest, folder: Path) -> Path:
+    (folder / "zeros").write_bytes(bundle_of_zeros(request.param))
+    return folder / "zeros"
+
+
+@pytest.mark.usefixtures("zeros")
+def test_a_limit_is_no_damage_and_says_how_to_raise_it(fatpack: Fatpack) -> None:
+    ran = fatpack("inspect", "zeros")
+    assert ran.code == 3
+    assert "not read because of a limit" in ran.out
+    assert "damaged" not in ran.out
+    assert "error FP1005" in ran.out
+    assert "(expected at most " in ran.out
+    assert "if you trust the file, use --max-inflated" in ran.out
+
+
+@pytest.mark.parametrize("size", [str(SIZE), "64M", "64m", "65536K", "1G"])
+@pytest.mark.usefixtures("zeros")
+def test_the_option_raises_it(fatpack: Fatpack, size: str) -> None:
+    ran = fatpack("inspect", f"--max-inflated={size}", "zeros")
+    assert (ran.code, "gfx90a" in ran.out) == (0, True)
+
+
+def test_every_command_that_reads_takes_it(zeros: Path, fatpack: Fatpack) -> None:
+    folder = zeros.parent
+    assert fatpack("extract", "zeros", "-o", "image").code == 3
+    assert fatpack("extract", "zeros", "-o", "image", "--max-inflated=64M").code == 0
+    assert (folder / "image").stat().st_size == SIZE - 4096
+    assert fatpack("convert", "zeros", "--format=bundle", "-o", "plain", "--max-inflated=64M").code == 0
+    assert (folder / "plain").stat().st_size >= SIZE - 4096
+    assert fatpack("embed", "host.o", "zeros", "-o", "with.o").code == 0
+    assert fatpack("remove", "with.o", "-o", "without.o", "--max-inflated=64M").code == 0
+
+
+@pytest.mark.usefixtures("zeros")
+def test_a_command_leaves_no_budget_behind(fatpack: Fatpack) -> None:
+    assert fatpack("inspect", "--max-inflated=64M", "zeros").code == 0
+    assert limits.budget_now() == limits.Budget()
+    assert fatpack("inspect", "zeros").code == 3
+
+
+@pytest.mark.parametrize("size", ["", "0", "M", "1T", "-1", "1.5G", "٣"])
+def test_what_is_no_size_is_refused(fatpack: Fatpack, size: str) -> None:
+    ran = fatpack("inspect", f"--max-inflated={size}", "x")
+    assert (ran.code, "write 1073741824, 1024M or 1G" in ran.err) == (2, True)
+
+
+def test_it_lowers_the_limit_too(folder: Path, fatpack: Fatpack) -> None:
+    (folder / "small").write_bytes(bundle_of_zeros("zstd", 1 << 20))
+    assert fatpack("inspect", "small").code == 0
+    assert fatpack("inspect", "--max-inflated=512K", "small").code == 3
+
+
+def test_the_argument_of_the_library(zeros: Path) -> None:
+    (finding,) = library.scan(zeros)
+    assert isinstance(finding, Finding)
+    assert finding.code == "FP1005"
+    with library.open(zeros, max_inflated=SIZE) as file:
+        (image,) = file.images()
+        # The file keeps its budget: for what is inflated later, and in other threads.
+        sizes: list[int] = []
+        thread = threading.Thread(target=lambda: sizes.append(len(image.data.tobytes())))
+        thread.start()
+        thread.join()
+    assert sizes == [SIZE - 4096]
+    assert [type(item).__name__ for item in library.scan(zeros, max_inflated=SIZE)] == ["Found"]
+
+
+def test_budgets_nest() -> None:
+    with limits.opened_with(limits.Budget(1)):
+        with limits.opened_with(limits.Budget(2)):
+            assert limits.budget_now().inflated == 2
+        assert limits.budget_now().inflated == 1
+    assert limits.budget_now().inflated is None
+
+
+def test_an_error_carries_the_limit(zeros: Path) -> None:
+    from fatpack.formats.clang_bundle import parse
+    from fatpack.io.sources.opening import open_source
+
+    with open_source(zeros) as source, pytest.raises(LimitExceeded, match="at most "):
+        parse(source.view())
