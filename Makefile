@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-all test-gpu lint docs golden bench corpus clean
+.PHONY: demo test test-all test-gpu lint docs golden bench corpus fuzz clean
 
 demo: .venv/.runtime
 	@$(BIN)/python -I tools/demo/run.py
@@ -43,6 +43,10 @@ bench: .venv/.dev
 # Compare real files of other people with the numbers known of them: make corpus ARGS="--max-mb 30"
 corpus: .venv/.dev
 	@$(BIN)/python -m tools.corpus $(ARGS)
+
+# Break real files at random and look for what must not happen: make fuzz ARGS="--minutes 10" (docs/testing.md)
+fuzz: .venv/.dev
+	@$(BIN)/python -m tools.fuzz $(ARGS)
 
 .venv/.runtime: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -1,7 +1,7 @@
 /* A library to be loaded before libc: one system call of a process fails, is cut short, or is its last.
  *
- * Calls count when they are on files in FAULT_FOLDER, where the process is started: through a relative path or a
- * descriptor of such a file. The one of number FAULT_AT fails with the error number FAULT_ERRNO, or with FAULT_KIND
+ * Calls count when they are on files in FAULT_FOLDER, where the process is started: by path or by descriptor. The one of
+ * number FAULT_AT fails with the error number FAULT_ERRNO, or with FAULT_KIND
  *   short   reads or writes half of what was asked for
  *   kill    never happens: the process ends
  *   after   happens, and the process ends
@@ -36,9 +36,12 @@ static int is_ours(int fd)
     return strncmp(path, folder, strlen(folder)) == 0 && path[strlen(folder)] == '/';
 }
 
-static int is_relative(const char *path)
+static int is_inside(const char *path)
 {
-    return getenv("FAULT_FOLDER") && path && path[0] && path[0] != '/';
+    const char *folder = getenv("FAULT_FOLDER");
+    if (!folder || !path || !path[0])
+        return 0;
+    return path[0] != '/' || (strncmp(path, folder, strlen(folder)) == 0 && path[strlen(folder)] == '/');
 }
 
 static void end(void)
@@ -115,21 +118,21 @@ int ftruncate(int fd, off_t size) { CALL(int, is_ours(fd), ftruncate, , fd, size
 int ftruncate64(int fd, off64_t size) { CALL(int, is_ours(fd), ftruncate64, , fd, size); }
 int fchmod(int fd, mode_t mode) { CALL(int, is_ours(fd), fchmod, , fd, mode); }
 int fchown(int fd, uid_t owner, gid_t group) { CALL(int, is_ours(fd), fchown, , fd, owner, group); }
-int rename(const char *from, const char *to) { CALL(int, is_relative(to), rename, , from, to); }
-int link(const char *from, const char *to) { CALL(int, is_relative(to), link, , from, to); }
+int rename(const char *from, const char *to) { CALL(int, is_inside(to), rename, , from, to); }
+int link(const char *from, const char *to) { CALL(int, is_inside(to), link, , from, to); }
 int linkat(int from_fd, const char *from, int to_fd, const char *to, int flags)
 {
-    CALL(int, is_relative(to), linkat, , from_fd, from, to_fd, to, flags);
+    CALL(int, is_inside(to), linkat, , from_fd, from, to_fd, to, flags);
 }
-int unlink(const char *path) { CALL(int, is_relative(path), unlink, , path); }
-int mkdir(const char *path, mode_t mode) { CALL(int, is_relative(path), mkdir, , path, mode); }
+int unlink(const char *path) { CALL(int, is_inside(path), unlink, , path); }
+int mkdir(const char *path, mode_t mode) { CALL(int, is_inside(path), mkdir, , path, mode); }
 int open(const char *path, int flags, ...)
 {
     va_list rest;
     va_start(rest, flags);
     mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
     va_end(rest);
-    CALL(int, is_relative(path), open, , path, flags, mode);
+    CALL(int, is_inside(path), open, , path, flags, mode);
 }
 int open64(const char *path, int flags, ...)
 {
@@ -137,5 +140,5 @@ int open64(const char *path, int flags, ...)
     va_start(rest, flags);
     mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
     va_end(rest);
-    CALL(int, is_relative(path), open64, , path, flags, mode);
+    CALL(int, is_inside(path), open64, , path, flags, mode);
 }

@@ -140,6 +140,7 @@ def test_whatever_a_call_does_the_old_file_or_the_new_one_is_there(tmp_path: Pat
     calls = log.read_text().splitlines()
     assert {"open", "open64"} & set(calls)
     assert {*WRITING} & set(calls)
+    assert {"rename", "link", "linkat", "fsync"} & set(calls)
     failures = 0
     for number, fault in faults(calls):
         prepared(folder)

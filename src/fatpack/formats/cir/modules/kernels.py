@@ -4,6 +4,7 @@ of the same file launches. Files of 2025 and hand-written ones do not always giv
 
 from __future__ import annotations
 
+from fatpack.errors import FormatError
 from fatpack.formats.cir.modules.stored import BytecodeModule, Launched
 from fatpack.formats.cir.modules.symbols import functions as functions_of
 from fatpack.io.sources.inflated import Call
@@ -49,7 +50,11 @@ def kernels(record: Nested | BytecodeModule) -> tuple[str, ...] | None:
     missing = () if record.role == "host" else record.launched.names.difference(named)
     if not missing:
         return named
-    return (*named, *(name for name in functions_of(record.module) if name in missing))
+    try:
+        defined = functions_of(record.module)
+    except FormatError:  # a body that does not end is damage, which the container's findings name
+        return named
+    return (*named, *(name for name in defined if name in missing))
 
 
 def bytecode_kernels(record: BytecodeModule, read: Functions) -> tuple[str, ...] | None:

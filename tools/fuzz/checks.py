@@ -1,0 +1,255 @@
+"""What is tried with a file, and what must hold then. Every try returns in a few words how it went.
+
+Files that are treated alike are described alike: a new description means that a file reached something new.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from tools.fuzz import seeds
+from tools.fuzz.mutate import Field
+
+from fatpack import formats, hosts, images
+from fatpack.errors import FatpackError, FormatError, Unsupported
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
+from fatpack.model import Finding, Label
+from fatpack.ops.choose.select import Selector
+from fatpack.ops.edit.editor import verify
+from fatpack.ops.edit.embed import embed, replace
+from fatpack.ops.edit.removal import remove
+from fatpack.report.bytes_text import labels as file_labels
+from fatpack.report.inspection import InspectOptions, inspection
+from fatpack.scanner import host_of
+
+_NO_WORDS = re.compile(r"[^A-Za-z ]+")
+
+
+class Failure(Exception):
+    """Something that must hold does not."""
+
+
+def _view(data: bytes) -> View:
+    return BytesSource(data, "fuzz").view()
+
+
+def _joined(pieces: Iterable[object]) -> bytes:
+    return b"".join(piece.tobytes() if isinstance(piece, View) else bytes(piece) for piece in pieces)  # type: ignore[call-overload]
+
+
+def _words(error: FatpackError) -> str:
+    """Return an error without what differs from file to file."""
+    field = error.field if isinstance(error, FormatError) else ""
+    return f"{type(error).__name__} {_NO_WORDS.sub('', field)} {_NO_WORDS.sub(' ', error.problem)[:60]}"
+
+
+def _check_cover(labels: Iterable[Label], start: int, end: int) -> int:
+    """Raise Failure unless labels cover a range once and in order; return how many kinds of names there are."""
+    reached, kinds = start, set()
+    for label in labels:
+        if label.span.start != reached or label.span.end <= reached:
+            raise Failure(
+                f"label {label.name} covers {label.span.start:#x}-{label.span.end:#x}, and {reached:#x} was reached"
+            )
+        reached = label.span.end
+        kinds.add(_NO_WORDS.sub("", label.name))
+    if reached != end:
+        raise Failure(f"labels reach {reached:#x}, not {end:#x}")
+    return len(kinds)
+
+
+def _fields(labels: Iterable[Label]) -> list[Field]:
+    return [
+        Field(label.span.start, label.span.size) for label in labels if label.kind == "field" and label.span.size <= 8
+    ]
+
+
+def file_fields(data: bytes) -> list[Field]:
+    """Return the numbers of any file that a host or a format knows."""
+    try:
+        return _fields(file_labels(_view(data)))
+    except FatpackError:
+        return []
+
+
+def inspect_file(data: bytes) -> str:
+    """Open, list and describe a file with all that is in it."""
+    record = inspection(_view(data), InspectOptions(kernels=True))
+    codes = sorted({item["code"] for item in record["findings"]})
+    found = [f"{item['format']}{len(item['images']).bit_length()}" for item in record["containers"][:3]]
+    return " ".join([record["host"], *found, *codes])
+
+
+def read_image(data: bytes) -> str:
+    """Read a file as an image: what it is, its kernels, and what those need."""
+    view = _view(data)
+    recognised = images.recognise(view)
+    words = [recognised.form, recognised.arch]
+    readers: tuple[Callable[[View, str], object], ...] = (images.kernels, images.facts)
+    for read in readers:
+        try:
+            words.append(str(bool(read(view, recognised.form))))
+        except (FormatError, Unsupported) as error:
+            words.append(_words(error))
+    return " ".join(words)
+
+
+def format_room(name: str) -> Callable[[bytes], str]:
+    """Return what tries the whole door of a format: every byte has a label, and what is written stays what it is."""
+
+    def run(data: bytes) -> str:
+        room, view = formats.room(name), _view(data)
+        if not room.detect(view, 0):
+            return "not detected"
+        claimed = room.extent(view, 0)
+        try:
+            container = room.parse(view, 0)
+        except (FormatError, Unsupported) as error:
+            if isinstance(error, FormatError) and (error.offset is None or error.format != name):
+                raise Failure(f"an error without a place: {error!r}") from error
+            return f"{claimed is None} {_words(error)}"
+        kinds = _check_cover(room.labels(view, container), container.span.start, container.span.end)
+        room.describe(container)
+        codes = sorted({item.code for item in container.findings})
+        damage = ""
+        for image in container.images[:8]:
+            try:
+                if len(image.data.tobytes()) != image.size:
+                    raise Failure(f"an image of {image.size} bytes has {len(image.data.tobytes())}")
+            except (FormatError, Unsupported) as error:
+                damage = _words(error)
+        return " ".join([_written(name, container), str(kinds), str(len(container.images)), damage, *codes])
+
+    return run
+
+
+def _written(name: str, container: object) -> str:
+    """Write a container that was read, and what is read of that: the same bytes must come out. Return how it went."""
+    room = formats.room(name)
+    try:
+        once = _joined(room.write(container))  # type: ignore[arg-type]
+    except FatpackError as error:
+        return _words(error)
+    view = _view(once)
+    if not room.detect(view, 0):
+        raise Failure("what was written is not detected")
+    again = room.parse(view, 0)
+    twice = _joined(room.write(again))
+    if twice != once:
+        raise Failure("what was written differs when it is read and written again")
+    return "written"
+
+
+def format_fields(name: str) -> Callable[[bytes], list[Field]]:
+    """Return what finds the numbers of a container of a format."""
+
+    def fields(data: bytes) -> list[Field]:
+        room, view = formats.room(name), _view(data)
+        try:
+            return _fields(room.labels(view, room.parse(view, 0)))
+        except FatpackError:
+            return []
+
+    return fields
+
+
+def host_room(name: str) -> Callable[[bytes], str]:
+    """Return what tries the door of a host, but for editing."""
+
+    def run(data: bytes) -> str:
+        room, view = hosts.room(name), _view(data)
+        if not room.detect(view):
+            return "not detected"
+        words = []
+        try:
+            for item in room.locate(view):
+                if isinstance(item, Finding):
+                    words.append(item.code)
+                elif item.data.end > item.data.source.size:
+                    raise Failure(f"{item} reaches behind the end")
+            kinds = _check_cover(room.labels(view), 0, len(data))
+        except FormatError as error:
+            return f"{sorted(set(words))} {_words(error)}"
+        hosts.sections(name, view)
+        return f"{sorted(set(words))} {kinds}"
+
+    return run
+
+
+_CONTAINER = (seeds.FIXTURES / "offload_binary" / "llvm-22-one.bin").read_bytes()
+
+
+def edit_file(edit: Callable[[View], Iterable[object]]) -> Callable[[bytes], str]:
+    """Return what edits a file; what an editor makes must be sound: that it is not is no answer to a user."""
+
+    def run(data: bytes) -> str:
+        view = _view(data)
+        host = host_of(view)
+        try:
+            after = _joined(edit(view))
+        except FatpackError as error:
+            return f"{host} {_words(error)}"
+        verify(view, _view(after))
+        return f"{host} {len(after) > len(data)}"
+
+    return run
+
+
+def without_images(view: View) -> Iterable[object]:
+    """Take all device code out."""
+    return remove(view, Selector()).pieces
+
+
+def with_another(view: View) -> Iterable[object]:
+    """Put a container in."""
+    return embed(view, [_CONTAINER], format="llvm-offload-binary")
+
+
+def with_other(view: View) -> Iterable[object]:
+    """Put a container in the place of the one that is there."""
+    return replace(view, _view(_CONTAINER), force=True)
+
+
+class _Folder:
+    """Files for the stand-ins, which take names: in memory where the system has such a folder."""
+
+    def __init__(self) -> None:
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def write(self, data: bytes) -> Path:
+        """Return the path of a file with these bytes, in a folder that has nothing else in it."""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+            os.chdir(self._folder.name)
+        for name in os.listdir("."):
+            os.unlink(name)
+        Path("in").write_bytes(data)
+        return Path("in")
+
+
+_FOLDER = _Folder()
+
+
+def run_tool(name: str, *command_lines: list[str]) -> Callable[[bytes], str]:
+    """Return what runs command lines of a stand-in, for which the file is called ``in``."""
+
+    def run(data: bytes) -> str:
+        from fatpack.cli.tools import run as run_stand_in
+
+        _FOLDER.write(data)
+        codes = []
+        for arguments in command_lines:
+            try:
+                codes.append(str(run_stand_in([name, *arguments])))
+            except FatpackError as error:
+                codes.append(_words(error))
+            except OSError as error:  # a name in the file that no file can have
+                codes.append(str(error.errno))
+        return " ".join([*codes, str(len(os.listdir(".")))])
+
+    return run

@@ -1,0 +1,57 @@
+"""Where fuzzing starts: the small real files of the tests, and the words of the formats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fatpack import magics
+
+FIXTURES = Path(__file__).parents[2] / "tests" / "fixtures"
+
+#: Files that once made a target fail, in a folder for each target.
+FOUND = FIXTURES / "fuzz"
+
+#: Larger files make a target slow, and say nothing that smaller ones do not.
+LARGEST = 24 << 10
+
+
+def found(target: str) -> list[bytes]:
+    """Return the files that once made a target fail."""
+    folder = FOUND / target
+    return [path.read_bytes() for path in sorted(folder.iterdir())] if folder.is_dir() else []
+
+
+def files(*folders: str, ends: tuple[str, ...] = ("",)) -> list[bytes]:
+    """Return the contents of the fixtures below some folders, smallest first."""
+    found = []
+    for folder in folders:
+        for path in sorted((FIXTURES / folder).rglob("*")):
+            is_record = path.name.endswith((".inspect.json", ".md")) or path.name == "expected.json"
+            if path.is_file() and not is_record and path.name.endswith(ends):
+                found.append(path.read_bytes())
+    return sorted({data for data in found if 0 < len(data) <= LARGEST}, key=lambda data: (len(data), data))
+
+
+#: All magics, and what containers and sections are called: bytes that a reader looks for.
+WORDS = [
+    *sorted({value for name, value in vars(magics).items() if name.isupper() and isinstance(value, bytes)}),
+    b".llvm.offloading",
+    b".hip_fatbin",
+    b".nv_fatbin",
+    b".nvFatBinSegment",
+    b".hipFatBinSegment",
+    b"__CLANG_OFFLOAD_BUNDLE__START__ ",
+    b"__CLANG_OFFLOAD_BUNDLE__END__ ",
+    b"hip-amdgcn-amd-amdhsa--gfx90a",
+    b"host-x86_64-unknown-linux-gnu",
+    b"#1/20           ",
+    b"/0              ",
+    b"//              ",
+]
+
+#: What stands in MLIR.
+TEXT_WORDS = [
+    *(b"{", b"}", b"(", b")", b"<", b">", b"[", b"]", b'"', b"//", b"/*", b"{-#", b"#-}", b"->", b"\\22", b"\\"),
+    *(b"module", b"builtin.module", b"cir.func", b"cir.global", b"cir.offload.container", b"cir.offload.module"),
+    *(b"loc(", b"#loc", b"#cir.", b"!cir.", b"sym_name = ", b"unit", b"^bb0:", b" : () -> ()", b"\r\n", b"\0", b"\xff"),
+]

@@ -1,0 +1,101 @@
+"""The targets: what is tried, with which files at first, and where the numbers in them are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from tools.fuzz import checks, seeds
+from tools.fuzz.mutate import Field
+
+from fatpack import formats, hosts
+
+
+class Target(NamedTuple):
+    """What is tried, with which files at first, and where their numbers are."""
+
+    name: str
+    run: Callable[[bytes], str]
+    first: Callable[[], list[bytes]]
+    fields: Callable[[bytes], list[Field]]
+    words: list[bytes] = seeds.WORDS
+    is_text: bool = False
+
+
+def _files(*folders: str, ends: tuple[str, ...] = ("",)) -> Callable[[], list[bytes]]:
+    return lambda: seeds.files(*folders, ends=ends)
+
+
+def _no_fields(_data: bytes) -> list[Field]:
+    return []
+
+
+_CIR = "cir-offload-container"
+_TEXT = (".cir", ".mlir")
+#: room → the folder of its fixtures
+_FORMATS = {
+    "llvm-offload-binary": "offload_binary",
+    "clang-offload-bundle": "clang_bundle",
+    "cuda-fatbin": "cuda_fatbin",
+    _CIR: "cir",
+}
+#: hosts with fixtures in more than the folder of their name
+_HOSTS = {"elf": ("elf", "demo", "cuda_fatbin/hosts"), "coff": ("coff", "cuda_fatbin/hosts")}
+_IDS = "-targets=host-x86_64-unknown-linux-gnu-,cuda-nvptx64-nvidia-cuda--sm_80"
+
+#: stand-in → the folders of its files, and command lines for a file called ``in``
+_TOOLS = {
+    "llvm-offload-binary": (
+        ("offload_binary", "elf"),
+        [["in", "--image=file=out"], ["-o", "out", "--image=file=in,triple=t"]],
+    ),
+    "clang-offload-bundler": (
+        ("clang_bundle", "elf"),
+        [
+            ["-type=o", "-list", "-input=in"],
+            ["-type=bc", "-unbundle", "-allow-missing-bundles", "-input=in", "-output=a", "-output=b", _IDS],
+        ],
+    ),
+    "cuobjdump": (("cuda_fatbin", "cuobjdump"), [["-lelf", "in"], ["-xptx", "all", "in"]]),
+    "fatbinary": (
+        ("cuda/cubin", "cuda/ptx"),
+        [["--create=out", f"--image3=kind={kind},sm=80,file=in"] for kind in ("elf", "ptx")],
+    ),
+    "cir-offload-merge": (
+        ("cir",),
+        [
+            ["-split", "-input=in", "-output=a", "-output=b", _IDS],
+            ["-combine", "-input=in", "-input=in", "-output=a", _IDS],
+        ],
+    ),
+}
+
+
+def _targets() -> Iterator[Target]:
+    fields = checks.file_fields
+    everything = (*_FORMATS.values(), *hosts.ROOMS, "demo")
+    yield Target("inspect", checks.inspect_file, _files(*everything), fields)
+    images = _files("cuda/cubin", "cuda/ptx", "kernels", "bitcode", "elf")
+    yield Target("image", checks.read_image, images, fields)
+    for name in formats.ROOMS:
+        if name == _CIR:
+            text, bytecode = _files("cir", ends=_TEXT), _files("cir", ends=(".mlirbc",))
+            yield Target("cir-text", checks.format_room(name), text, _no_fields, seeds.TEXT_WORDS, is_text=True)
+            yield Target("cir-bytecode", checks.format_room(name), bytecode, checks.format_fields(name))
+        else:
+            yield Target(name, checks.format_room(name), _files(_FORMATS[name]), checks.format_fields(name))
+    for name in hosts.ROOMS:
+        yield Target(name, checks.host_room(name), _files(*_HOSTS.get(name, (name,))), fields)
+    objects = ("elf", "coff", "archive", "demo")
+    yield Target("embed", checks.edit_file(checks.with_another), _files(*objects), fields)
+    yield Target("replace", checks.edit_file(checks.with_other), _files(*objects), fields)
+    containers = ("offload_binary", "clang_bundle", "cuda_fatbin")
+    yield Target("remove", checks.edit_file(checks.without_images), _files(*objects, *containers), fields)
+    for name, (folders, command_lines) in _TOOLS.items():
+        is_text = name == "cir-offload-merge"
+        words = seeds.TEXT_WORDS if is_text else seeds.WORDS
+        run, own_fields = checks.run_tool(name, *command_lines), _no_fields if is_text else fields
+        yield Target(f"tool-{name}", run, _files(*folders), own_fields, words, is_text=is_text)
+
+
+TARGETS = {target.name: target for target in _targets()}

@@ -1,0 +1,83 @@
+"""One run of a target, watched: what it raises, how long it takes, how much memory the process needs by then."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import time
+import traceback
+from typing import NamedTuple
+
+from tools.fuzz.checks import Failure
+from tools.fuzz.targets import Target
+
+#: Seconds of processor time for a megabyte, and for the smallest file: reading, labelling and writing it several times.
+SECONDS_PER_MB, LEAST_SECONDS = 2.0, 0.5
+
+#: A run that takes so many times longer than it may is ended.
+_PATIENCE = 8
+
+#: Bytes that the process may have in memory at any time.
+MEMORY = 500 << 20
+
+
+class Fault(NamedTuple):
+    """What is wrong with a file: ``key`` is the same for files that show the same mistake."""
+
+    key: str
+    text: str
+
+
+class TooSlow(Exception):
+    """The run was ended."""
+
+
+class Watch:
+    """Runs a target, and remembers the slowest file and the most memory."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self.slowest = 0.0
+        self.memory = _memory()
+        signal.signal(signal.SIGPROF, _end)
+
+    def run(self, data: bytes) -> tuple[str, Fault | None]:
+        """Return how a run went, and what is wrong, if anything is."""
+        allowed = max(LEAST_SECONDS, SECONDS_PER_MB * len(data) / (1 << 20))
+        signal.setitimer(signal.ITIMER_PROF, allowed * _PATIENCE)
+        start = time.process_time()
+        words, fault = "", None
+        try:
+            words = self._target.run(data)
+        except Exception as error:  # noqa: BLE001  (whatever it is, it is what is looked for)
+            fault = _fault(error)
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+        taken = time.process_time() - start
+        self.slowest = max(self.slowest, taken)
+        if fault is None and taken > allowed:
+            fault = Fault(f"slow: {words[:40]}", f"{taken:.2f} s for {len(data)} bytes, {allowed:.2f} s are allowed")
+        memory = _memory()
+        if memory > MEMORY and self.memory <= MEMORY and fault is None:
+            fault = Fault("memory", f"the process needs {memory >> 20} MB, {MEMORY >> 20} are allowed")
+        self.memory = max(self.memory, memory)
+        return words, fault
+
+
+def _fault(error: Exception) -> Fault:
+    """Return an exception as a fault; its key is where in fatpack it was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if "/fatpack/" in frame.filename] or frames
+    place = f"{ours[-1].filename.rpartition('/src/')[2]}:{ours[-1].name}"
+    kind = type(error).__name__
+    what = f"{kind} {error}"[:60] if isinstance(error, Failure) else kind
+    return Fault(f"{what} in {place}", "".join(traceback.format_exception(error))[-4000:])
+
+
+def _memory() -> int:
+    """Return the most memory that the process has had, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+
+def _end(*_: object) -> None:
+    raise TooSlow("it was ended")
