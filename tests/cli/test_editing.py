@@ -221,6 +221,17 @@ def test_a_device_image_is_no_host(fatpack: Fatpack) -> None:
     assert "this is a device image itself (cubin), no host" in ran.err
 
 
+@pytest.mark.parametrize("command", ["embed", "replace"])
+def test_what_is_not_edited_is_named(fatpack: Fatpack, folder: Path, command: str) -> None:
+    assert fatpack("pack", A, "-o", "one.bin", "-q").code == 0
+    (folder / "x.wasm").write_bytes(b"\0asm\1\0\0\0")
+    ran = fatpack(command, FIXTURES / "cuda_fatbin" / "hosts" / "mac.o", "one.bin", "-o", "x")
+    assert ran.code == 4
+    assert "this is a Mach-O file with device code in segment __NV_CUDA, which this version does not edit" in ran.err
+    ran = fatpack(command, "x.wasm", "one.bin", "-o", "x")
+    assert (ran.code, "this is a WebAssembly module, which this version does not edit" in ran.err) == (4, True)
+
+
 def test_arguments_of_embed_in_the_wrong_order_are_noticed(fatpack: Fatpack) -> None:
     ran = fatpack("embed", "both.bin", "host.o", "-o", "x.o")
     assert (ran.code, "host.o: unknown container format; the host comes first" in ran.err) == (2, True)

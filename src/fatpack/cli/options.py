@@ -40,7 +40,8 @@ def selector_options(command: Command) -> Command:
             callback=_separated,
             type=TARGET,
             metavar="PATTERN,…",
-            help="Architecture: sm_90, sm_80,sm_90, 'sm_9*', or '!sm_90' for any other. Repeatable, as the next three.",
+            help="Architecture: sm_90, sm_80,sm_90, compute_90 (PTX), 'sm_9*', or '!sm_90' for any other. "
+            "Repeatable, as the next three.",
         ),
         click.option("--triple", multiple=True, callback=_separated, metavar="PATTERN,…", help="Target triple."),
         click.option(

@@ -185,6 +185,22 @@ def test_a_file_without_any_container_is_refused() -> None:
         remove(view(b"text"), Selector())
 
 
+@pytest.mark.parametrize(
+    ("before", "kind"),
+    [
+        (b"", "a Mach-O file with device code in segment __NV_CUDA"),
+        (b"header of a format that nobody knows", "a file of an unknown format"),
+    ],
+    ids=["mach-o", "unknown"],
+)
+def test_a_container_inside_a_file_that_is_none_stays(before: bytes, kind: str) -> None:
+    """What is around it may count its bytes: without some, a Mach-O object would be broken."""
+    data = before + HIP if before else (FIXTURES / "cuda_fatbin" / "hosts" / "mac.o").read_bytes()
+    assert len(list(containers(view(data)))) == 1
+    with pytest.raises(HostError, match=f"this is {kind}; the .* at 0x.* in it is not edited; .*--containers"):
+        remove(view(data), Selector(index=1))
+
+
 def test_verify_refuses_another_image_and_damage() -> None:
     before = view(HIP)
     verify(before, before)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from fatpack import formats
 from fatpack.errors import FormatError, HostError, Unsupported, UsageError
 from fatpack.io import limits
 from fatpack.model import Finding
 from fatpack.scanner import scan
+from fatpack.scanner.foreign import kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ def without(view: View, inside: Sequence[Found], kept: Sequence[Sequence[Piece] 
             hint="select fewer, or leave an empty container with --allow-empty",
             chain=view.chain,
         )
+    _refuse_others(view, inside)
     pieces: list[Piece] = []
     at = size = 0
     for found, content in zip(inside, kept, strict=True):
@@ -58,6 +61,21 @@ def without(view: View, inside: Sequence[Found], kept: Sequence[Sequence[Piece] 
     if view.is_zero(at):
         tail = b"" if kept[-1] is None else bytes(_padding(size, len(view), len(view) - at, _END_ALIGN))
     return [*pieces, tail]
+
+
+def _refuse_others(view: View, inside: Sequence[Found]) -> None:
+    """Raise HostError if the file is no container, but something else that holds some: it may count its bytes."""
+    if formats.sniff(view.head(0, 24)) or formats.sniff_text(view):
+        return
+    for found in inside:
+        if found.host == "raw":
+            kind = kind_of(view) or "a file of an unknown format"
+            at = found.container.span.start
+            raise HostError(
+                f"this is {kind}; the {found.container.format} at {at:#x} in it is not edited",
+                hint="its other bytes may depend on that place; extract the container with --containers, and edit it",
+                chain=view.chain,
+            )
 
 
 def _padding(at: int, start: int, gap: int, largest: int) -> int:

@@ -11,6 +11,7 @@ from fatpack.io.sink import file_mode, write_file
 from fatpack.model import Finding
 from fatpack.ops.edit import bare
 from fatpack.scanner import host_of
+from fatpack.scanner.foreign import kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +26,9 @@ def editor(view: View) -> Editor:
     """Return the host room that can edit these bytes. Raises HostError, with what would work instead."""
     name = host_of(view)
     if name == "raw":
-        raise HostError("this is no object file", hint="containers go into relocatable objects (.o)", chain=view.chain)
+        kind = kind_of(view)
+        problem = f"this is {kind}, which this version does not edit" if kind else "this is no object file"
+        raise HostError(problem, hint="containers go into relocatable objects (.o)", chain=view.chain)
     if name == "archive":
         path = view.chain[-1] if view.chain else "libx.a"
         raise HostError(
