@@ -87,6 +87,10 @@ class Layout:
             )
         return self.struct.unpack(view.read(at, self.size))
 
+    def named(self, view: View, at: int) -> dict[str, Any]:
+        """Return the field values at a position by name, where that matters more than speed. Raises Truncated."""
+        return dict(zip((field.name for field in self.fields), self.read(view, at), strict=True))
+
     def pack(self, *values: Any) -> bytes:
         """Return the record with these field values as bytes."""
         return self.struct.pack(*values)

@@ -255,3 +255,17 @@ def test_removing_what_was_embedded_leaves_no_device_code(name: str, path: Path)
     room.verify(fat, slim)  # type: ignore[attr-defined]
     kept, expected = ([_stored(item) for item in scan(data) if isinstance(item, Found)] for data in (slim, view))
     assert kept == expected, "removing what was embedded must leave the containers that were there, and no other"
+
+
+@each_editable
+def test_edit_does_what_replace_and_remove_do(name: str, path: Path) -> None:
+    room, view = hosts.room(name), view_of(path.read_bytes())
+    before = {site.index for site in room.locate(view) if not isinstance(site, Finding)}
+    fat = view_of(joined(room.embed(view, [CONTAINER])))  # type: ignore[attr-defined]
+    (added,) = {site.index for site in room.locate(fat) if not isinstance(site, Finding)} - before
+    for content in (None, [CONTAINER * 2], [b""]):
+        edited = joined(room.edit(fat, {added: content}))  # type: ignore[attr-defined]
+        if content is None:
+            assert edited == joined(room.remove(fat, [added]))  # type: ignore[attr-defined]
+        else:
+            assert edited == joined(room.replace(fat, added, content))  # type: ignore[attr-defined]

@@ -12,7 +12,7 @@ from fatpack import formats, hosts
 from fatpack.hosts import Site
 from fatpack.hosts.coff.read import CoffObject
 from fatpack.hosts.elf.reading.read import ElfFile
-from fatpack.hosts.pe.read import UNINITIALIZED, Image
+from fatpack.hosts.pe.read import UNINITIALIZED, PeFile
 from fatpack.scanner import Found, host_of, scan
 
 if TYPE_CHECKING:
@@ -54,11 +54,11 @@ def _coff_sections(view: View) -> Iterator[Section]:
 
 
 def _pe_sections(view: View) -> Iterator[Section]:
-    image = Image(view)
-    for _, row in image.rows():
-        stored, virtual_size, _, raw_size, raw_offset, *_, flags = row
-        size = 0 if flags & UNINITIALIZED else min(raw_size, virtual_size)
-        yield Section(image.name(stored).decode("utf-8", "backslashreplace"), view.offset(raw_offset), size)
+    image = PeFile(view)
+    for section in image.sections():
+        size = 0 if section.flags & UNINITIALIZED else min(section.raw_size, section.virtual_size)
+        name = image.name(section.stored_name).decode("utf-8", "backslashreplace")
+        yield Section(name, view.offset(section.raw_offset), size)
 
 
 #: host → its table of sections

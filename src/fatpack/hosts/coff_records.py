@@ -7,10 +7,15 @@ from 10,000,000 on, ``//`` and the offset as six base64 digits, most significant
 from __future__ import annotations
 
 from fatpack.layout import Field, Layout
+from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import TypeAlias
+
+    Row: TypeAlias = tuple[bytes, int, int, int, int, int, int, int, int, int]
+    """The fields of a section header."""
 
 #: Machine → what LLVM calls it. COFF has no magic, so this is the first of several checks.
 MACHINES = {
@@ -88,6 +93,27 @@ def file_header(format: str) -> Layout:
             Field("flags", "u16", "Characteristics: properties of the file"),
         ),
     )
+
+
+class Section(Record):
+    """A section header by name; ``number`` counts from 1, as symbols do."""
+
+    number: int
+    stored_name: bytes
+    virtual_size: int
+    virtual_address: int
+    raw_size: int
+    raw_offset: int
+    relocation_offset: int
+    line_offset: int
+    relocation_count: int
+    line_count: int
+    flags: int
+
+    @property
+    def row(self) -> Row:
+        """The fields in stored order."""
+        return self._values()[1:]  # type: ignore[return-value]  # the fields behind the number
 
 
 def section_header(format: str) -> Layout:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fatpack.byte_map import covered
 from fatpack.errors import FormatError
 from fatpack.hosts.coff.layout import BIG_HEADER, FORMAT, HEADER, RELOCATION, SECTION
-from fatpack.hosts.coff.read import CoffObject, Section, kind
-from fatpack.hosts.coff_records import UNINITIALIZED
+from fatpack.hosts.coff.read import CoffObject, kind
+from fatpack.hosts.coff_records import UNINITIALIZED, Section
 from fatpack.model import Label
 
 TYPE_CHECKING = False
@@ -59,7 +59,7 @@ def _section_parts(coff: CoffObject, section: Section, strings: View | None) -> 
         span, text = coff.view.span(section.raw_offset, section.raw_size), f"{name}, {section.raw_size} bytes"
         yield Label(span, f"{prefix}.data", text, "contents of the section", "data")
     try:
-        count = coff.relocation_count(section.row)
+        count = coff.relocation_count(section)
     except FormatError:
         count = 0
     if count:

@@ -11,7 +11,7 @@ from fatpack.model import Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.hosts.coff.read import Row
+    from fatpack.hosts.coff_records import Row
     from fatpack.io.source import View
 
 

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from fatpack.errors import BadValue, HostError
 from fatpack.hosts.coff.layout import FORMAT, RELOCATION, SIZES_PREFIX, STATIC, is_device_name
-from fatpack.hosts.coff.read import CoffObject, Section, kind
-from fatpack.hosts.coff_records import UNINITIALIZED
+from fatpack.hosts.coff.read import CoffObject, kind
+from fatpack.hosts.coff_records import UNINITIALIZED, Section
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from fatpack.hosts.coff.read import Row
     from fatpack.io.source import View
 
     Part = tuple[int, int, int, bool]
@@ -78,7 +77,7 @@ class EditableObject(CoffObject):
         #: The bytes of all sections: (start, size, section number, whether they are relocations)
         self.parts: list[Part] = []
         for number, row in enumerate(self.headers, 1):
-            self._add_parts(number, row)
+            self._add_parts(Section(number, *row))
 
     @property
     def body_start(self) -> int:
@@ -238,19 +237,19 @@ class EditableObject(CoffObject):
                 chain=self.view.chain,
             )
 
-    def _add_parts(self, number: int, row: Row) -> None:
-        _, _, _, raw_size, raw_offset, relocation_offset, _, _, line_count, flags = row
-        if line_count:
+    def _add_parts(self, section: Section) -> None:
+        number = section.number
+        if section.line_count:
             raise HostError(
                 f"{self.title(number)} has COFF line numbers, whose places in the file symbols hold too",
                 hint="compile it with debug information of today (CodeView or DWARF)",
                 chain=self.view.chain,
             )
-        if raw_size and not flags & UNINITIALIZED:
-            self._add_part(raw_offset, raw_size, number, False)
-        count = self.relocation_count(row)
+        if section.raw_size and not section.flags & UNINITIALIZED:
+            self._add_part(section.raw_offset, section.raw_size, number, False)
+        count = self.relocation_count(section)
         if count:
-            self._add_part(relocation_offset, count * RELOCATION.size, number, True)
+            self._add_part(section.relocation_offset, count * RELOCATION.size, number, True)
 
     def _add_part(self, start: int, size: int, number: int, is_relocations: bool) -> None:
         if start < self.table_end or start + size > self.body_end:

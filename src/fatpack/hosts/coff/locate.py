@@ -16,8 +16,8 @@ from fatpack.hosts.coff.layout import (
     is_device_name,
     is_table_name,
 )
-from fatpack.hosts.coff.read import CoffObject, Section, kind
-from fatpack.hosts.coff_records import UNINITIALIZED, name_offset
+from fatpack.hosts.coff.read import CoffObject, kind
+from fatpack.hosts.coff_records import UNINITIALIZED, Section, name_offset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

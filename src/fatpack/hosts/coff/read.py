@@ -21,18 +21,14 @@ from fatpack.hosts.coff.layout import (
     SECTION,
     SYMBOL,
 )
-from fatpack.hosts.coff_records import MACHINES, OVERFLOWED_RELOCATIONS, name_offset
-from fatpack.record import Record
+from fatpack.hosts.coff_records import MACHINES, OVERFLOWED_RELOCATIONS, Section, name_offset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import TypeAlias
 
+    from fatpack.hosts.coff_records import Row
     from fatpack.io.source import View
-
-    Row: TypeAlias = tuple[bytes, int, int, int, int, int, int, int, int, int]
-    """The fields of a section header."""
 
 #: Headers read at a time: 160 KiB.
 _ROWS = 4096
@@ -45,27 +41,6 @@ _DETECTED_ROWS = 64
 LONGEST_NAME = 1024
 
 
-class Section(Record):
-    """A section header by name; ``number`` counts from 1, as symbols do."""
-
-    number: int
-    stored_name: bytes
-    virtual_size: int
-    virtual_address: int
-    raw_size: int
-    raw_offset: int
-    relocation_offset: int
-    line_offset: int
-    relocation_count: int
-    line_count: int
-    flags: int
-
-    @property
-    def row(self) -> Row:
-        """The fields in stored order."""
-        return self._values()[1:]  # type: ignore[return-value]  # the fields behind the number
-
-
 class CoffObject:
     """The header of a classic or big object, and access to its sections. Raises FormatError if it is neither."""
 
@@ -76,19 +51,17 @@ class CoffObject:
             raise BadMagic("not a COFF object", format=FORMAT, offset=view.offset(0), chain=view.chain)
         self.is_big = what == "big"
         if self.is_big:
-            row = BIG_HEADER.read(view, 0)
-            self.machine: int = row[2]
-            self.section_count: int = row[9]
-            self.symbol_offset: int = row[10]
-            self.symbol_count: int = row[11]
+            header = BIG_HEADER.named(view, 0)
             self.table_offset = BIG_HEADER.size
             self.symbol_layout = BIG_SYMBOL
         else:
-            row = HEADER.read(view, 0)
-            self.machine, self.section_count = row[0], row[1]
-            self.symbol_offset, self.symbol_count = row[3], row[4]
-            self.table_offset = HEADER.size + row[5]
+            header = HEADER.named(view, 0)
+            self.table_offset = HEADER.size + header["optional_size"]
             self.symbol_layout = SYMBOL
+        self.machine: int = header["machine"]
+        self.section_count: int = header["section_count"]
+        self.symbol_offset: int = header["symbol_offset"]
+        self.symbol_count: int = header["symbol_count"]
         self.table_end = self.table_offset + self.section_count * SECTION.size
 
     @property
@@ -148,12 +121,11 @@ class CoffObject:
             )
         return text[:end]
 
-    def relocation_count(self, row: Row) -> int:
+    def relocation_count(self, section: Section) -> int:
         """Return how many relocation records a section has. Raises Truncated if the first, which says so, is gone."""
-        relocation_offset, count, flags = row[5], row[7], row[9]
-        if count == 0xFFFF and flags & OVERFLOWED_RELOCATIONS:
-            return int(RELOCATION.read(self.view, relocation_offset)[0])
-        return count
+        if section.relocation_count == 0xFFFF and section.flags & OVERFLOWED_RELOCATIONS:
+            return int(RELOCATION.read(self.view, section.relocation_offset)[0])
+        return section.relocation_count
 
 
 def kind(view: View) -> str | None:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from fatpack.hosts.coff.editable import DefinedSymbol
-    from fatpack.hosts.coff.read import Row, Section
+    from fatpack.hosts.coff_records import Row, Section
     from fatpack.io.source import Piece, View
 
 #: What clang aligns device code to; its place in the file needs no alignment, but mapped files like it.
@@ -303,5 +303,5 @@ def _moved_pointer(at: int, move: _Mover) -> int:
 
 def _header(coff: EditableObject, section_count: int, symbol_offset: int) -> bytes:
     layout = BIG_HEADER if coff.is_big else HEADER
-    values = dict(zip((field.name for field in layout.fields), layout.read(coff.view, 0), strict=True))
+    values = layout.named(coff.view, 0)
     return layout.pack(*{**values, "section_count": section_count, "symbol_offset": symbol_offset}.values())

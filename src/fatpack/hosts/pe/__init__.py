@@ -33,7 +33,7 @@ from fatpack import magics
 from fatpack.doc import Doc
 from fatpack.errors import FormatError, HostError
 from fatpack.hosts.pe.locate import divided_sections, locate, sections
-from fatpack.hosts.pe.read import DOS_HEADER, FORMAT, LAYOUTS, SIGNATURE, Image
+from fatpack.hosts.pe.read import DOS_HEADER, FORMAT, LAYOUTS, SIGNATURE, PeFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def edit(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> Iterable[
 
 def _refusal(view: View, reason: str) -> HostError:
     try:
-        is_signed = any(Image(view).certificates())
+        is_signed = any(PeFile(view).certificates())
     except FormatError:
         is_signed = False
     signed = ", and the image is signed" if is_signed else ""

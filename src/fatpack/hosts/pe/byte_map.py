@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from fatpack.byte_map import covered
 from fatpack.errors import Truncated
-from fatpack.hosts.pe.read import DOS_HEADER, HEADER, SECTION, SIGNATURE, SYMBOL_SIZE, UNINITIALIZED, Image
+from fatpack.hosts.pe.read import DOS_HEADER, HEADER, SECTION, SIGNATURE, SYMBOL_SIZE, UNINITIALIZED, PeFile
 from fatpack.model import Label
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.hosts.pe.read import Row
+    from fatpack.hosts.coff_records import Section
     from fatpack.io.source import View
 
 
 def labels(view: View) -> Iterator[Label]:
     """Yield a label for every byte: file and section headers field by field, everything else whole."""
     try:
-        image = Image(view)
+        image = PeFile(view)
     except Truncated:
         yield from covered(view, [])
         return
@@ -36,7 +36,7 @@ def labels(view: View) -> Iterator[Label]:
     size = min(image.optional_size, len(view) - at)
     if size:
         yield Label(view.span(at, size), "optional header", f"{size} bytes", "sizes, addresses, directories", "data")
-    parts = [_part(image, number, row) for number, row in _whole_rows(image)]
+    parts = [_part(image, section) for section in _whole_sections(image)]
     at = min(image.table_offset, len(view))
     for number in range(len(parts)):
         yield from SECTION.labels(view, at, f"section[{number + 1}]")
@@ -53,18 +53,18 @@ def labels(view: View) -> Iterator[Label]:
     yield from covered(view, parts, at)
 
 
-def _whole_rows(image: Image) -> list[tuple[int, Row]]:
-    rows = []
+def _whole_sections(image: PeFile) -> list[Section]:
+    sections = []
     try:
-        for row in image.rows():
-            rows.append(row)
+        for section in image.sections():
+            sections.append(section)
     except Truncated:
         pass  # what the whole headers describe is labelled
-    return rows
+    return sections
 
 
-def _part(image: Image, number: int, row: Row) -> Label:
-    name = image.name(row[0]).decode("utf-8", "backslashreplace")
-    size = 0 if row[9] & UNINITIALIZED else row[3]
-    span, doc = image.view.span(row[4], size), "contents, padded to the file alignment"
-    return Label(span, f"section[{number}].data", f"{name}, {size} bytes", doc, "data")
+def _part(image: PeFile, section: Section) -> Label:
+    name = image.name(section.stored_name).decode("utf-8", "backslashreplace")
+    size = 0 if section.flags & UNINITIALIZED else section.raw_size
+    span, doc = image.view.span(section.raw_offset, size), "contents, padded to the file alignment"
+    return Label(span, f"section[{section.number}].data", f"{name}, {size} bytes", doc, "data")

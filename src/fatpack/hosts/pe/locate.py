@@ -7,7 +7,7 @@ from fatpack.errors import Truncated
 from fatpack.findings import finding
 from fatpack.hosts import CONTAINER, IMAGE, IMAGES, MIXED, TABLE, Site, apart
 from fatpack.hosts.coff_records import REMOVED_BY_LINKER
-from fatpack.hosts.pe.read import UNINITIALIZED, Image
+from fatpack.hosts.pe.read import UNINITIALIZED, PeFile
 from fatpack.io import limits
 
 TYPE_CHECKING = False
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.hosts import Expects
-    from fatpack.hosts.pe.read import Row
+    from fatpack.hosts.coff_records import Section
     from fatpack.hosts.usual import Division
     from fatpack.io.source import View
     from fatpack.model import Finding
@@ -62,20 +62,20 @@ def locate(view: View) -> Iterator[Site | Finding]:
     same bytes the first is listed.
     """
     try:
-        image = Image(view)
+        image = PeFile(view)
     except Truncated as error:
         yield finding("FP2303", view.span(), error.describe(), error.hint)
         return
     places: list[Site | Finding] = []
     try:
-        for number, row in image.rows():
-            name = image.name(row[0])
+        for section in image.sections():
+            name = image.name(section.stored_name)
             expects = _NAMES.get(name)
             if name.startswith(_IMAGES_PREFIX):
                 # No linker leaves sections that it is told to remove: llvm-objcopy made a fat object of the image.
-                expects = IMAGE if row[9] & REMOVED_BY_LINKER else IMAGES
+                expects = IMAGE if section.flags & REMOVED_BY_LINKER else IMAGES
             if expects:
-                places += _place(view, number, row, name, expects)
+                places += _place(view, section, name, expects)
     except Truncated as error:
         places.append(finding("FP2303", view.span(min(image.table_offset, len(view))), error.describe(), error.hint))
     for place in apart(places):
@@ -89,12 +89,12 @@ def sections(view: View) -> list[tuple[int, int, str, int]]:
     """Return (start, end, name, number) of every section that has bytes, as far as the table can be read."""
     rows = []
     try:
-        image = Image(view)
-        for number, row in image.rows():
-            raw_size, raw_offset = row[3], row[4]
-            if raw_size and raw_offset + raw_size <= len(view):
-                name = image.name(row[0]).decode("utf-8", "backslashreplace")
-                rows.append((raw_offset, raw_offset + raw_size, name, number))
+        image = PeFile(view)
+        for section in image.sections():
+            end = section.raw_offset + section.raw_size
+            if section.raw_size and end <= len(view):
+                name = image.name(section.stored_name).decode("utf-8", "backslashreplace")
+                rows.append((section.raw_offset, end, name, section.number))
     except Truncated:
         pass  # what the rest is called is not known
     return rows
@@ -113,19 +113,19 @@ def divided_sections(view: View) -> Division:
     return division.replace(unusual=[*division.unusual, (reached, len(view))])
 
 
-def _place(view: View, number: int, row: Row, stored: bytes, expects: Expects) -> Iterator[Site | Finding]:
+def _place(view: View, section: Section, stored: bytes, expects: Expects) -> Iterator[Site | Finding]:
     """Yield where a section's bytes are; what is in them is not looked at."""
-    _, virtual_size, _, raw_size, raw_offset, _, _, _, _, flags = row
+    start, number = section.raw_offset, section.number
     name = stored.decode("utf-8", "backslashreplace")
     # The file's size is rounded up to the file alignment; what is beyond the size in memory is padding.
-    size = min(raw_size, virtual_size) if virtual_size else raw_size
-    if flags & UNINITIALIZED or not (size or expects == IMAGE):
+    size = min(section.raw_size, section.virtual_size) if section.virtual_size else section.raw_size
+    if section.flags & UNINITIALIZED or not (size or expects == IMAGE):
         return
-    if raw_offset + size > len(view):
-        text = f"section {number} ({name}) ends at {raw_offset + size:#x}, the image at {len(view):#x}"
-        yield finding("FP2301", view.span(min(raw_offset, len(view))), text, "the file looks cut short")
+    if start + size > len(view):
+        text = f"section {number} ({name}) ends at {start + size:#x}, the image at {len(view):#x}"
+        yield finding("FP2301", view.span(min(start, len(view))), text, "the file looks cut short")
         return
-    yield Site(view.slice(raw_offset, size, name), name, number, expects=expects)
+    yield Site(view.slice(start, size, name), name, number, expects=expects)
 
 
 def _searched(site: Site) -> Iterator[Site | Finding]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack import magics
-from fatpack.hosts.coff_records import file_header, name_offset, section_header
+from fatpack.hosts.coff_records import Section, file_header, name_offset, section_header
 from fatpack.layout import Field, Layout
 
 TYPE_CHECKING = False
@@ -11,9 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.io.source import View
-
-    Row = tuple[bytes, int, int, int, int, int, int, int, int, int]
-    """The fields of a section header."""
 
 FORMAT = "pe"
 
@@ -46,8 +43,8 @@ _CERTIFICATES = 4
 _ADDRESSES = {b"\x0b\x01": (4, 28), b"\x0b\x02": (8, 24)}
 
 
-class Image:
-    """The headers of an image. Raises Truncated where they end early."""
+class PeFile:
+    """The headers of a PE image. Raises Truncated where they end early."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -58,11 +55,11 @@ class Image:
         self.optional_offset = self.header_offset + HEADER.size
         self.table_offset = self.optional_offset + self.optional_size
 
-    def rows(self) -> Iterator[tuple[int, Row]]:
-        """Yield section numbers, from 1 on, and headers. Raises Truncated behind the last whole one."""
+    def sections(self) -> Iterator[Section]:
+        """Yield the section headers, numbered from 1 on. Raises Truncated behind the last whole one."""
         for number in range(self.section_count):
             row = SECTION.read(self.view, self.table_offset + number * SECTION.size)
-            yield number + 1, row
+            yield Section(number + 1, *row)
 
     def name(self, stored: bytes) -> bytes:
         """Return a section's name, or the start of a long one; the stored bytes where nothing can be looked up."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fatpack.hosts import Site
-    from fatpack.hosts.coff.read import Row
+    from fatpack.hosts.coff_records import Section
     from fatpack.io.source import View
 
 #: Machine → bytes of a pointer, and the type of relocation that fills one (IMAGE_REL_…_ADDR64, …_DIR32, …_ADDR32)
@@ -34,10 +34,10 @@ class CoffObjectPointers:
     def pointers(self, table: Site, offsets: Sequence[int]) -> list[Pointer]:
         """Return what the pointers at some offsets of a table lead to; the caller has checked that they are inside."""
         wanted, found = set(offsets), {}
-        rows = self._rows()
-        if table.index is not None and table.index <= len(rows):
+        sections = self._sections()
+        if table.index is not None and table.index <= len(sections):
             try:
-                for place, symbol, type in self._relocations(rows[table.index - 1]):
+                for place, symbol, type in self._relocations(sections[table.index - 1]):
                     if place in wanted:
                         found[place] = symbol if type == self._type else -1
             except FormatError:
@@ -46,7 +46,7 @@ class CoffObjectPointers:
         for offset in offsets:
             stored = int.from_bytes(table.data.read(offset, self.word), "little")
             if offset in found:
-                results.append(self._resolve(found[offset], stored, rows))
+                results.append(self._resolve(found[offset], stored, sections))
             else:
                 results.append(UNKNOWN_POINTER if stored else NULL_POINTER)
         return results
@@ -67,22 +67,25 @@ class CoffObjectPointers:
         """Return none, as for all addresses."""
         return {}
 
-    def _rows(self) -> list[Row]:
-        rows = []
+    def _sections(self) -> list[Section]:
+        sections = []
         try:
-            for row in self._coff.rows():
-                rows.append(row)
+            for section in self._coff.sections():
+                sections.append(section)
         except FormatError:
-            pass  # the host has told it
-        return rows
+            pass  # the host has reported it
+        return sections
 
-    def _relocations(self, row: Row) -> list[tuple[int, int, int]]:
+    def _relocations(self, section: Section) -> list[tuple[int, int, int]]:
         """Return the relocations of a section as offset in it, symbol and type. Raises Truncated."""
-        at, count = row[5], self._coff.relocation_count(row)
+        at, count = section.relocation_offset, self._coff.relocation_count(section)
         block = self.view.read(at, count * RELOCATION.size)
-        return [(address - row[2], symbol, type) for address, symbol, type in RELOCATION.struct.iter_unpack(block)]
+        return [
+            (address - section.virtual_address, symbol, type)
+            for address, symbol, type in RELOCATION.struct.iter_unpack(block)
+        ]
 
-    def _resolve(self, symbol: int, stored: int, rows: Sequence[Row]) -> Pointer:
+    def _resolve(self, symbol: int, stored: int, sections: Sequence[Section]) -> Pointer:
         coff, layout = self._coff, self._coff.symbol_layout
         if not 0 <= symbol < coff.symbol_count:
             return UNKNOWN_POINTER
@@ -92,12 +95,12 @@ class CoffObjectPointers:
             return UNKNOWN_POINTER
         if not number:
             return Pointer(UNDEFINED, symbol=self._name(name))
-        if not 0 < number <= len(rows):
+        if not 0 < number <= len(sections):
             return UNKNOWN_POINTER
-        row = rows[number - 1]
-        size, start, flags = row[3], row[4], row[9]
+        section = sections[number - 1]
+        size, start = section.raw_size, section.raw_offset
         at = value + stored & (1 << 8 * self.word) - 1
-        if at >= size or start + size > len(self.view) or flags & UNINITIALIZED:
+        if at >= size or start + size > len(self.view) or section.flags & UNINITIALIZED:
             return Pointer(OUTSIDE, at, section=number)
         return Pointer(INSIDE, at, start + at, size - at, number)
 

@@ -212,13 +212,7 @@ class ElfProgram:
             return None
         try:
             table = elf.section(relocation.symbols)
-            row = dict(
-                zip(
-                    (field.name for field in layout.fields),
-                    layout.read(elf.contents(table), relocation.symbol * layout.size),
-                    strict=True,
-                )
-            )
+            row = layout.named(elf.contents(table), relocation.symbol * layout.size)
             index = row["section_index"]
             if index == constants.ESCAPED:
                 return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack.errors import Truncated
-from fatpack.hosts.pe.read import Image
+from fatpack.hosts.pe.read import PeFile
 from fatpack.runtime.pointers.pointer import NULL_POINTER, Loaded, Pointer, words_between
 
 TYPE_CHECKING = False
@@ -26,15 +26,15 @@ class PeProgram:
 
     def __init__(self, view: View) -> None:
         self.view = view
-        image = Image(view)
+        image = PeFile(view)
         self.word, self._base = image.word, image.base
         rows: list[tuple[int, int, int, int]] = []
         self._data: list[tuple[int, int, int, int]] = []
         try:
-            for number, row in image.rows():
-                _, virtual_size, address, raw_size, raw_offset, *_ = row
-                rows.append((self._base + address, min(virtual_size or raw_size, raw_size), raw_offset, number))
-                if not row[9] & _CODE:
+            for section in image.sections():
+                size = min(section.virtual_size or section.raw_size, section.raw_size)
+                rows.append((self._base + section.virtual_address, size, section.raw_offset, section.number))
+                if not section.flags & _CODE:
                     self._data.append(rows[-1])
         except Truncated:
             pass  # the host has told it

@@ -52,14 +52,14 @@ class PeImage(CoffObject):
         # A header inside the DOS header moves behind it.
         self._stub += view.read(_DOS_SIZE, max(at - _DOS_SIZE, 0))
         self.header_at = at + len(magics.PE)
-        row = HEADER.read(view, self.header_at)
+        header = HEADER.named(view, self.header_at)
         self.is_big = False
-        self.machine, self.section_count = row[0], row[1]
-        self.symbol_offset, self.symbol_count = row[3], row[4]
+        self.machine, self.section_count = header["machine"], header["section_count"]
+        self.symbol_offset, self.symbol_count = header["symbol_offset"], header["symbol_count"]
         self.symbol_layout = SYMBOL
         optional_at = self.header_at + HEADER.size
-        self.table_offset = optional_at + row[5]
-        self.table_end = self.table_offset + self.section_count * SECTION.size
+        self.table_offset: int = optional_at + header["optional_size"]
+        self.table_end: int = self.table_offset + self.section_count * SECTION.size
         size = _OPTIONAL_SIZES.get(int.from_bytes(view.read(optional_at, 2), "little"))
         if size is None:
             raise bad(self, "the optional header is neither of 32 nor of 64 bits", optional_at, "Magic")
@@ -83,7 +83,7 @@ class PeImage(CoffObject):
 
     def headers(self, parts: Sequence[Part], symbol_offset: int, symbol_count: int) -> bytes:
         """Return everything before the section table."""
-        old = dict(zip((field.name for field in HEADER.fields), HEADER.read(self.view, self.header_at), strict=True))
+        old = HEADER.named(self.view, self.header_at)
         optional, directories = bytearray(self._optional), bytearray(self._directories)
         numbers = {
             _INITIALIZED_SIZE: sum(part.size for part in parts if part.flags & _INITIALIZED),

@@ -12,7 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.hosts.coff.read import CoffObject, Row
+    from fatpack.hosts.coff.read import CoffObject
+    from fatpack.hosts.coff_records import Row
     from fatpack.io.source import Piece, View
 
 #: A count field with this value, and a flag, says that the first relocation holds the count.

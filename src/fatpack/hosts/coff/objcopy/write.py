@@ -147,7 +147,7 @@ def _header(model: Model, symbol_offset: int, symbol_count: int, *, is_big: bool
     if model.image is not None:
         return model.image.headers(model.parts, symbol_offset, symbol_count)
     layout = BIG_HEADER if coff.is_big else HEADER
-    old = dict(zip((field.name for field in layout.fields), layout.read(coff.view, 0), strict=True))
+    old = layout.named(coff.view, 0)
     count = len(model.parts)
     if is_big:
         return BIG_HEADER.pack(

@@ -21,6 +21,7 @@ from __future__ import annotations
 from fatpack.errors import HostError, UsageError
 from fatpack.hosts.elf.editing.editable import EditableFile, Patches, align_up, joined, total_size, zeros
 from fatpack.hosts.elf.reading import constants
+from fatpack.hosts.elf.reading.layout import SH_NAME
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -131,7 +132,7 @@ def _stored(name: str) -> bytes:
 def _check_unique(elf: EditableFile, names: set[str]) -> None:
     strings = elf.contents(elf.names)
     for index, row in enumerate(elf.section_rows):
-        name = elf.string(strings, row[0])
+        name = elf.string(strings, row[SH_NAME])
         if name in names:
             raise HostError(
                 f"section {index} is already called {name}",

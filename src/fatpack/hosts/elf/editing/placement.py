@@ -15,6 +15,7 @@ from __future__ import annotations
 from fatpack.errors import HostError
 from fatpack.hosts.elf.editing.editable import Patches, align_up, joined, total_size, zeros
 from fatpack.hosts.elf.reading import constants
+from fatpack.hosts.elf.reading.layout import SH_ADDRALIGN, SH_FLAGS, SH_OFFSET, SH_SIZE, SH_TYPE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def lay_out(
         align = elf.layouts.word if part == _TABLE else _alignment(elf.section_rows[part], start)
         if start == end and part not in changes:
             # Where a loaded section without bytes would lie has a meaning of its own in files of debug information.
-            if not (elf.is_linked and elf.section_rows[part][2] & constants.ALLOC):
+            if not (elf.is_linked and elf.section_rows[part][SH_FLAGS] & constants.ALLOC):
                 offsets[part] = align_up(position, align)
             continue
         if start > old_end and not _is_padding(view, old_end, start, align):
@@ -165,11 +166,14 @@ def _check_movable(elf: EditableFile, cut: int, changes: Collection[int]) -> Non
     loaded = any(end > cut for _, end in elf.segment_ranges()) or elf.program_table()[1] > cut
     if elf.is_linked:
         loaded = loaded or any(
-            row[2] & constants.ALLOC and row[4] >= cut and row[5] and row[1] not in (constants.NOBITS, constants.NULL)
+            row[SH_FLAGS] & constants.ALLOC
+            and row[SH_OFFSET] >= cut
+            and row[SH_SIZE]
+            and row[SH_TYPE] not in (constants.NOBITS, constants.NULL)
             for row in elf.section_rows
         )
     if loaded:
-        title = elf.title(elf.section(min(changes, key=lambda index: elf.section_rows[index][4])))
+        title = elf.title(elf.section(min(changes, key=lambda index: elf.section_rows[index][SH_OFFSET])))
         raise HostError(
             f"parts of the program that are loaded at run time follow {title} and cannot move",
             hint="edit the object and link again",
@@ -179,7 +183,7 @@ def _check_movable(elf: EditableFile, cut: int, changes: Collection[int]) -> Non
 
 def _alignment(row: Row, start: int) -> int:
     """Return the alignment to keep for a section: none where its producer did not keep it either."""
-    align = row[8]
+    align = row[SH_ADDRALIGN]
     return align if align and not align & (align - 1) and start % align == 0 else 1
 
 

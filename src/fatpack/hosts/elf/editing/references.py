@@ -8,6 +8,7 @@ which lies in the relocation (RELA) or in the bytes to be changed (REL).
 from __future__ import annotations
 
 from fatpack.hosts.elf.reading import constants
+from fatpack.hosts.elf.reading.layout import SH_LINK, SH_TYPE
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -90,9 +91,9 @@ class DefinedSymbol(Record):
 def symbols_in(elf: EditableFile, indices: Collection[int]) -> list[DefinedSymbol]:
     """Return the symbols of all symbol tables that are defined in the sections with these indices."""
     found: list[DefinedSymbol] = []
-    wide = {row[6]: index for index, row in enumerate(elf.section_rows) if row[1] == constants.SYMTAB_SHNDX}
+    wide = {row[SH_LINK]: index for index, row in enumerate(elf.section_rows) if row[SH_TYPE] == constants.SYMTAB_SHNDX}
     for index, row in enumerate(elf.section_rows):
-        if row[1] in (constants.SYMTAB, constants.DYNSYM):
+        if row[SH_TYPE] in (constants.SYMTAB, constants.DYNSYM):
             words = elf.section(wide[index]) if index in wide else None
             found += _symbols_of(elf, elf.section(index), words, indices)
     return found
@@ -171,9 +172,9 @@ def uses(elf: EditableFile, symbols: Sequence[DefinedSymbol]) -> Iterator[Use]:
     for symbol in symbols:
         by_table.setdefault(symbol.table, {})[symbol.number] = symbol
     for index, section_row in enumerate(elf.section_rows):
-        if section_row[1] not in (constants.REL, constants.RELA) or section_row[6] not in by_table:
+        if section_row[SH_TYPE] not in (constants.REL, constants.RELA) or section_row[SH_LINK] not in by_table:
             continue
-        numbers = by_table[section_row[6]]
+        numbers = by_table[section_row[SH_LINK]]
         section = elf.section(index)
         has_addend = section.type == constants.RELA
         layout = elf.layouts.rela if has_addend else elf.layouts.rel

@@ -8,6 +8,7 @@ from __future__ import annotations
 from fatpack.errors import HostError, UsageError
 from fatpack.hosts.elf.editing.references import PACKED_RELOCATIONS, group_member, uses
 from fatpack.hosts.elf.reading import constants
+from fatpack.hosts.elf.reading.layout import SH_INFO, SH_SIZE, SH_TYPE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,8 +77,8 @@ def check_symbols(elf: EditableFile, symbols: Sequence[DefinedSymbol], gone: Col
 def check_relocations(elf: EditableFile, indices: Collection[int], symbols: Sequence[DefinedSymbol]) -> None:
     """Raise HostError if relocations change one of the sections, or cannot be read although symbols may need them."""
     for index, row in enumerate(elf.section_rows):
-        kind, target = row[1], row[7]
-        if kind in (constants.REL, constants.RELA, *PACKED_RELOCATIONS) and target in indices and row[5]:
+        kind, target = row[SH_TYPE], row[SH_INFO]
+        if kind in (constants.REL, constants.RELA, *PACKED_RELOCATIONS) and target in indices and row[SH_SIZE]:
             raise HostError(
                 f"{elf.title(elf.section(index))} relocates {elf.title(elf.section(target))}: its contents depend on "
                 "the link",
@@ -118,7 +119,7 @@ def check_links(elf: EditableFile, indices: Collection[int], symbols: Sequence[D
     """
     signatures = {(symbol.table, symbol.number): symbol.section for symbol in symbols}
     for index, row in enumerate(elf.section_rows):
-        if index in indices or row[1] == constants.NULL:
+        if index in indices or row[SH_TYPE] == constants.NULL:
             continue
         _, kind, flags, _, _, _, link, info, _, _ = row
         named_by_info = flags & constants.INFO_LINK or kind in (constants.REL, constants.RELA)

@@ -12,6 +12,7 @@ from fatpack.hosts.elf.editing.editable import EditableFile, total_size
 from fatpack.hosts.elf.editing.placement import in_place, lay_out, parts_of
 from fatpack.hosts.elf.editing.references import symbols_in
 from fatpack.hosts.elf.editing.refusal import check_links, check_relocations, check_section, check_symbols, check_uses
+from fatpack.hosts.elf.reading.layout import SH_SIZE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +52,9 @@ def edit(view: View, changes: Changes) -> list[Piece]:
     while count - 1 in gone:
         count -= 1
     patches = _symbol_patches(elf, symbols, changes)
-    if all(content is not None and total_size(content) == elf.section_rows[i][5] for i, content in changes.items()):
+    if all(
+        content is not None and total_size(content) == elf.section_rows[i][SH_SIZE] for i, content in changes.items()
+    ):
         return in_place(elf, changes, parts, patches)
     return lay_out(elf, changes, parts, patches, count)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from fatpack.errors import HostError, LimitExceeded
 from fatpack.hosts.elf.reading import constants
+from fatpack.hosts.elf.reading.layout import SH_FLAGS, SH_NAME, SH_TYPE
 from fatpack.hosts.elf.reading.read import ElfFile
 from fatpack.hosts.merged_strings import strings_at
 from fatpack.io import limits
@@ -142,12 +143,12 @@ def read_parts(elf: ElfFile) -> list[Part]:
     Raises FormatError for a damaged file, HostError where llvm-objcopy refuses one or would lose its section table.
     """
     rows = list(elf.rows())[1:]
-    names = section_names(elf, [row[0] for row in rows])
+    names = section_names(elf, [row[SH_NAME] for row in rows])
     size = len(elf.view)
     allowance = limits.COPIES * size
     parts = []
     for index, row in enumerate(rows, 1):
-        part = Part(row, names[row[0]], kind_of(row[1], row[2]), index)
+        part = Part(row, names[row[SH_NAME]], kind_of(row[SH_TYPE], row[SH_FLAGS]), index)
         if part.type != constants.NOBITS and part.kind != STRINGS:
             if part.old_offset + part.size > size:
                 raise _outside(elf, part)

@@ -54,6 +54,9 @@ _SECTION = (
     Field("entry_size", "word", "sh_entsize: bytes of one entry of a table, else 0"),
 )
 
+#: Where each field is in a section header as a tuple, for those who go through whole tables of them.
+SH_NAME, SH_TYPE, SH_FLAGS, SH_ADDR, SH_OFFSET, SH_SIZE, SH_LINK, SH_INFO, SH_ADDRALIGN, SH_ENTSIZE = range(10)
+
 _PROGRAM = (
     Field(
         "type",
