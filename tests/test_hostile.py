@@ -112,10 +112,10 @@ def test_images_on_top_of_each_other_are_neither_rewritten_nor_converted(tmp_pat
     table = b"".join(struct.pack("<QQQ", table_size, 200_000, len(id)) + id for id in ids)
     path = tmp_path / "shared.bundle"
     path.write_bytes(b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(ids)) + table + bytes(200_000))
-    with pytest.raises(fatpack.Unsupported, match="share their bytes; written apart they would take 3800000 bytes"):
+    with pytest.raises(fatpack.Unsupported, match=r"share their bytes; written separately they .* 3800000 bytes"):
         fatpack.remove(path, tmp_path / "out", Selector(index=0))
     for format in ("offload-binary", "bundle"):
-        with pytest.raises(fatpack.Unsupported, match="written apart they would take 4000000 bytes"):
+        with pytest.raises(fatpack.Unsupported, match="written separately they would take 4000000 bytes"):
             fatpack.convert(path, tmp_path / "out", format=format)
     assert not (tmp_path / "out").exists()
 

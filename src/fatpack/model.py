@@ -55,7 +55,7 @@ class Target(Record):
 
 
 class Finding(Record):
-    """Something a reader should tell: a stable ``code`` (see ``fatpack.findings``), and where.
+    """Something that a reader reports: a stable ``code`` (see ``fatpack.findings``), and where.
 
     ``severity`` is ``error`` (data is lost or unreadable), ``warning`` (likely a mistake) or ``note``. ``field`` is the
     field of the format that is wrong, ``section`` the section of the host that it lies in; "" where there is none.
@@ -134,7 +134,7 @@ class Container(Record):
 
     ``span`` covers the whole container with its padding. ``unknown`` are spans that no field of the format
     describes; their bytes are kept on a rewrite where ``record`` (the format's own) says so. ``findings`` are
-    oddities that did not prevent reading.
+    what is unexpected and did not prevent reading.
     """
 
     format: str

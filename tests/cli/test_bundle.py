@@ -74,7 +74,7 @@ def test_an_unnamed_bundle_is_named_after_the_first_image_that_is_a_file(images:
 
 REFUSED = {
     "a key a bundle has no place for": (["--image=file=one.bin,id=x-y,producer=me"], "cannot store the key 'producer'"),
-    "the target said twice": ([f"--image=file=one.bin,id={GFX90A},arch=gfx90a"], "id says already what arch does"),
+    "the target stated twice": ([f"--image=file=one.bin,id={GFX90A},arch=gfx90a"], "id already states what arch does"),
     "no kind": (["--image=file=one.bin,triple=amdgcn-amd-amdhsa"], "needs to know the kind"),
     "a kind of other containers": (["--image=file=one.bin,kind=cuda,triple=t"], "kind=cuda is no offload kind"),
     "no triple": (["--image=file=one.bin,kind=hip"], "need a triple"),

@@ -74,7 +74,7 @@ def test_a_model_that_no_bundle_can_name_is_lost_only_when_that_is_allowed(folde
     fatpack("pack", "--image=file=a.cubin,kind=cuda,triple=nvptx64-nvidia-cuda,arch=sm_80", "-o", "one.off")
     lost = (
         "lost: image 0.0 cuda nvptx64-nvidia-cuda sm_80 cubin: the programming model 'cuda', in place of which the "
-        "bundle says openmp\n"
+        "bundle has openmp\n"
     )
     ran = fatpack("convert", "one.off", "--format=bundle", "-o", "x")
     assert (ran.code, lost in ran.err, (folder / "x").exists()) == (1, True, False)

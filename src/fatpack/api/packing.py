@@ -125,9 +125,9 @@ def _check_images(images: Iterable[ImageFile]) -> list[ImageFile]:
 def _option(item: ImageFile, format: str, opened: list[Source]) -> ImageOption:
     """Return what is stated about an image, whose file is opened."""
     row = named(format)
-    words = ["none", *OFFLOAD_WORDS, *(["host"] if row.has_host else [])]
-    if item.offload not in words:
-        raise UsageError(f"offload model {item.offload!r}", hint=f"known are {', '.join(words)}")
+    models = ["none", *OFFLOAD_WORDS, *(["host"] if row.has_host else [])]
+    if item.offload not in models:
+        raise UsageError(f"offload model {item.offload!r}", hint=f"known are {', '.join(models)}")
     source = open_input("file", item.file, name=item.name, resting=True)
     opened.append(source)
     if format == "fatbin" and item.offload not in ("none", "cuda"):

@@ -59,7 +59,7 @@ class File:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What is wrong or odd, in file order. Damaged input gives findings, not exceptions."""
+        """What is wrong or unexpected, in file order. Damaged input gives findings, not exceptions."""
         return tuple(item for item in self.items if isinstance(item, Finding))
 
     def verify(self) -> tuple[Finding, ...]:

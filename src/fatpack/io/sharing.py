@@ -24,7 +24,7 @@ def refuse_shared(views: Iterable[View]) -> None:
         last = view
     if total > 2 * sum(present.values()) + limits.CHUNK:
         raise Unsupported(
-            f"the images share their bytes; written apart they would take {total} bytes",
+            f"the images share their bytes; written separately they would take {total} bytes",
             hint="extract the image you need and pack it again",
             chain=last.chain,
         )

@@ -29,13 +29,13 @@ def write_all(containers: Sequence[Container]) -> list[list[Piece]]:
 def _task(container: Container) -> Callable[[], list[Piece]]:
     def run() -> list[Piece]:
         is_as_read = getattr(container.record, "images", None) == container.images
-        own = container if is_as_read else container.replace(images=apart(container.images))
+        own = container if is_as_read else container.replace(images=separated(container.images))
         return list(formats.room(container.format).write(own))
 
     return run
 
 
-def apart(images: Iterable[Image]) -> tuple[Image, ...]:
+def separated(images: Iterable[Image]) -> tuple[Image, ...]:
     """Return images whose bytes are inflated for these alone: no two threads may read one stream."""
     sources: dict[int, StreamedSource] = {}
     found = []
@@ -43,7 +43,7 @@ def apart(images: Iterable[Image]) -> tuple[Image, ...]:
         view = image.data
         source = view.source
         if isinstance(source, StreamedSource):
-            own = sources.setdefault(id(source), source.apart())
+            own = sources.setdefault(id(source), source.separate())
             found.append(image.replace(data=view.replace(source=own)))
         else:
             found.append(image)

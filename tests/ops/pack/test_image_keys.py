@@ -31,7 +31,7 @@ def test_an_id_is_made_of_kind_triple_and_arch() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("file=f,id=x,kind=gpu", "id says already what kind does; leave out kind"),
+        ("file=f,id=x,kind=gpu", "id already states what kind does; leave out kind"),
         ("file=f,id=", "the bundle ID is empty"),
         ("file=f", r"a box needs to know the kind; write kind=host\|gpu, or id=BUNDLE-ID"),
         ("file=f,kind=hip,triple=t", "kind=hip is no offload kind of a box"),

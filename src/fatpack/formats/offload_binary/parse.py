@@ -24,7 +24,6 @@ from fatpack.formats.offload_binary.layout import (
 from fatpack.formats.offload_binary.stored import Entry, Header
 from fatpack.io import limits
 from fatpack.io.source import Derived, View
-from fatpack.io.sources.inflated import Call, InflatedSource
 from fatpack.model import Container, Finding, Image, Span, Target
 
 TYPE_CHECKING = False
@@ -143,6 +142,8 @@ def _read_header(view: View, at: int) -> Header:
 
 def _inflate(header: Header, header_size: int, inflated_size: int) -> Header:
     """Return the header of a compressed v3 binary, with the whole inflated binary as its body."""
+    from fatpack.io.sources.inflated import Call, InflatedSource
+
     stored = header.body
     if header.entry_offset != header_size:
         raise _fault(stored, 16, "entry_offset", f"{header.entry_offset} in a compressed binary", str(header_size))

@@ -91,7 +91,7 @@ def _lay_out(container: Container, stored: Header | None) -> tuple[list[Piece], 
         )
     if stored is not None and sum(len(image.data) for image in images) > len(stored.body):
         raise Unsupported(
-            "images of this binary share their bytes; written apart they would take more than the whole binary",
+            "images of this binary share their bytes; written separately they would take more than the whole binary",
             hint="extract the image you need and pack it again",
             chain=stored.body.chain,
         )

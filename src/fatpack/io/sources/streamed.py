@@ -72,7 +72,7 @@ class StreamedSource(InflatedSource):
         vars(self).update(state)
         self._forget()
 
-    def apart(self) -> StreamedSource:
+    def separate(self) -> StreamedSource:
         """Return a source of the same bytes that shares nothing with this one, for another thread."""
         return StreamedSource(self.size, self._stream, self.name, present=self.present)
 

@@ -1,4 +1,4 @@
-"""Converting between containers: every image with all that is said about it, or a list of what would be lost.
+"""Converting between containers: every image with all that is stated about it, or a list of what would be lost.
 
 An offload binary says more than a bundle: a kind of image, flags and any number of keys, where a bundle has one ID. The
 ID itself, which an offload binary has no place for, travels as a key ``id`` unless triple, arch and kind give the same
@@ -29,7 +29,7 @@ from fatpack.ops.extract import pieces_of
 from fatpack.ops.pack.formats import pack_as
 from fatpack.ops.pack.packed import Packed
 from fatpack.ops.verify import CONTENT_CODES
-from fatpack.ops.writing import apart
+from fatpack.ops.writing import separated
 from fatpack.options import BundleOptions, CirOptions, FatbinOptions
 from fatpack.parallel import Tasks
 from fatpack.record import Record
@@ -52,7 +52,7 @@ _KINDS = {form: kind for kind, form in FORMS.items()} | {"code-object": 1}
 
 
 class Conversion(Record):
-    """Images of one format as containers of another; ``losses`` says what does not come along, one line each."""
+    """Images of one format as containers of another; ``losses`` are what does not come along, one line each."""
 
     packed: Packed
     image_count: int
@@ -123,7 +123,7 @@ def _made(item: _Chosen, make: Callable[[_Chosen], Made]) -> Made:
 
 
 def _bundle(images: Iterable[Image], options: BundleOptions) -> Callable[[], Packed]:
-    return lambda: _packed(list(apart(images)), options)
+    return lambda: _packed(list(separated(images)), options)
 
 
 def _packed(images: Sequence[Image], options: Options) -> Packed:
@@ -166,7 +166,7 @@ def _aligned(packed: Packed, align: int) -> Iterator[Piece]:
 
 
 class _Chosen(Record):
-    """An image to convert: where it is, in words and as a container, and its bytes."""
+    """An image to convert: its position as text, its container, and its bytes."""
 
     position: str
     container: Found
@@ -263,7 +263,7 @@ def _for_bundle(item: _Chosen, losses: list[str]) -> Image:
     target, record = image.target, image.record
     if target.offload == "cuda" and "id" not in attrs:
         # Bundles of NVIDIA's images are OpenMP's; no bundle knows CUDA.
-        losses.append(f"{item.title}: the programming model 'cuda', in place of which the bundle says openmp")
+        losses.append(f"{item.title}: the programming model 'cuda', in place of which the bundle has openmp")
         target = target.replace(offload="openmp")
     if isinstance(record, FatbinEntry):
         losses += [f"{item.title}: the key {key}={value}" for key, value in attrs.items()]
@@ -274,5 +274,5 @@ def _for_bundle(item: _Chosen, losses: list[str]) -> Image:
             losses.append(f"{item.title}: the flags {record.flags:#x}")
         if record.image_kind and record.image_kind != _KINDS.get(item.found.recognised.form):
             name = IMAGE_KINDS.get(record.image_kind, "unknown")
-            losses.append(f"{item.title}: that its kind is {record.image_kind} ({name}), which its bytes do not tell")
+            losses.append(f"{item.title}: that its kind is {record.image_kind} ({name}), which its bytes do not show")
     return Image(parse_id(spelling).target, "", data, len(data), len(data), data.span(), attrs={"id": spelling})

@@ -1,8 +1,8 @@
 """Converting into and out of CUDA fat binaries.
 
 Entries of fat binaries go into other fat binaries as they are stored: compressed, obfuscated or of unknown kinds. In an
-offload binary, what an entry says becomes keys: ``identifier``, ``options``, ``debug``, ``host`` and, for kinds that
-the bytes do not tell, ``entry-kind``; so the way back gives the same entry. A bundle has no place for them.
+offload binary, what an entry states becomes keys: ``identifier``, ``options``, ``debug``, ``host`` and, for kinds that
+the bytes do not show, ``entry-kind``; so the way back gives the same entry. A bundle has no place for them.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.scanner import FoundImage
 
-#: Flags that target and attributes say, that the image itself says, or that are about how it is stored.
-_SAID = FLAG_64_BIT | FLAG_DEBUG | HOST_MASK | COMPRESSED | FLAG_ACCELERATED | FLAG_FAMILY | FLAG_FINALIZABLE
+#: Flags that target and attributes state, that the image itself states, or that are about how it is stored.
+_STATED = FLAG_64_BIT | FLAG_DEBUG | HOST_MASK | COMPRESSED | FLAG_ACCELERATED | FLAG_FAMILY | FLAG_FINALIZABLE
 
 #: attribute of an entry → key in an offload binary, where that is another
 _KEYS = {"kind": "entry-kind"}
@@ -51,9 +51,9 @@ def keys_of(position: str, found: FoundImage, losses: list[str]) -> Mapping[str,
     title = f"image {describe(position, found)}"
     if image.attrs.get("obfuscated"):
         raise UsageError(f"{title} is obfuscated by its producer", hint="only a fat binary can hold it")
-    unsaid = image.record.head.flags & ~_SAID
-    if unsaid:
-        losses.append(f"{title}: the flags {flag_words(unsaid)}")
+    unstated = image.record.head.flags & ~_STATED
+    if unstated:
+        losses.append(f"{title}: the flags {flag_words(unstated)}")
     return {_KEYS.get(key, key): value for key, value in image.attrs.items()}
 
 

@@ -63,7 +63,7 @@ def pack(stored: Sequence[Image], options: BundleOptions) -> Packed:
             raise UsageError("members of archives are neither aligned nor compressed", hint="leave out the option")
         return pack_archive(stored)
     check_ids([image.attrs["id"] for image in stored])
-    findings = _doubts(stored)
+    findings = _findings(stored)
     host = host_object(stored) if type == "o" else None
     if host is not None:
         for word, value in (("--compress", compression), ("--bundle-align", align if align > 1 else None)):
@@ -81,7 +81,7 @@ def pack(stored: Sequence[Image], options: BundleOptions) -> Packed:
     return Packed(tuple(formats.room(FORMAT).write(container, options)), tuple(findings), is_text)
 
 
-def _doubts(stored: Sequence[Image]) -> list[Finding]:
+def _findings(stored: Sequence[Image]) -> list[Finding]:
     findings: list[Finding] = []
     for image in stored:
         view = image.data

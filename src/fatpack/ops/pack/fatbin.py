@@ -1,4 +1,4 @@
-"""Packing CUDA fat binaries: cubins, PTX and LTO-IR, and what is said about them → one fat binary.
+"""Packing CUDA fat binaries: cubins, PTX and LTO-IR, and what is stated about them → one fat binary.
 
 What an image is for is taken from the image. An architecture that is given all the same has to be the image's own:
 ``check=no`` stores what was given, as fatbinary does, which looks at the number of a cubin and at nothing else.
@@ -44,7 +44,7 @@ def image_from(option: ImageOption, name: str, data: View) -> Image:
     """Return the image that one file of ``--image=file=F[,arch=A][,kind=K][,ident=I][,cmdline=C]…`` makes.
 
     ``kind`` is a key of :data:`KINDS`, or a kind of entry whose image is not looked at. Raises UsageError for bytes
-    that are no image for NVIDIA GPUs, and for one that contradicts what is said about it, unless ``check=no``.
+    that are no image for NVIDIA GPUs, and for one that contradicts what is stated about it, unless ``check=no``.
     """
     given = option.facts
     kind, arch, triple = (given.pop(key, "") for key in ("kind", "arch", "triple"))
@@ -68,7 +68,7 @@ def image_from(option: ImageOption, name: str, data: View) -> Image:
     if form in ("cubin", "ptx"):
         target = _with_own(name, target, recognised, is_checked=is_checked)
     if form and not target.arch:
-        raise UsageError(f"{name}: the image does not say its architecture", hint="add arch=sm_NN")
+        raise UsageError(f"{name}: the image does not state its architecture", hint="add arch=sm_NN")
     return Image(target, form, data, len(data), len(data), data.span(), attrs=attrs)
 
 
@@ -105,7 +105,7 @@ def _with_own(name: str, target: Target, recognised: Recognised, *, is_checked: 
     own = "sm_" + recognised.arch.partition("_")[2] if recognised.arch else ""
     if not target.arch:
         return target.replace(arch=own)
-    # A cubin does not say that it is for a family: sm_100f claims sm_100.
+    # A cubin does not state that it is for a family: sm_100f claims sm_100.
     same = {own, f"{own}f"} if recognised.form == "cubin" and own[-1:].isdigit() else {own}
     if is_checked and own and target.arch not in same:
         raise UsageError(
@@ -118,7 +118,7 @@ def _with_own(name: str, target: Target, recognised: Recognised, *, is_checked: 
 def pack(stored: Sequence[Image], options: FatbinOptions) -> Packed:
     """Return one fat binary of the images, in their order, as fatbinary writes it.
 
-    Entries of other fat binaries are copied as they are stored if the options do not say how to store images; if they
+    Entries of other fat binaries are copied as they are stored if the options do not state how to store images; if they
     do, they are stored as new ones, unless they are obfuscated. Raises UsageError for what the format cannot say.
     """
     chosen = with_ptx(stored, options.include_ptx or "all")
@@ -128,11 +128,11 @@ def pack(stored: Sequence[Image], options: FatbinOptions) -> Packed:
     left_out = [image for image in stored if id(image) not in kept]
     archs = ", ".join(dict.fromkeys(image.target.arch for image in left_out))
     notes = (f"left out: PTX for {archs}",) if left_out else ()
-    findings = (*_doubts(chosen), *uneven(chosen), *unserved(chosen, left_out))
+    findings = (*_contradictions(chosen), *uneven(chosen), *unserved(chosen, left_out))
     return Packed(pieces, findings, notes=notes, left_out=len(left_out))
 
 
-def _doubts(stored: Sequence[Image]) -> Iterator[Finding]:
+def _contradictions(stored: Sequence[Image]) -> Iterator[Finding]:
     for image in stored:
         # What was read from a container was looked at when it was read.
         if image.record is None:

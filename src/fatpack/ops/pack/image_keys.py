@@ -1,4 +1,4 @@
-"""What ``--image=`` and ``ImageFile`` may say about an image, for containers that cannot store any key as it is.
+"""What ``--image=`` and ``ImageFile`` may state about an image, for containers that cannot store any key as it is.
 
 Bundles and CIR containers name each image by a bundle ID and store nothing else. It is given as ``id``, or made of
 ``kind``, ``triple`` and ``arch``.
@@ -34,7 +34,7 @@ def id_from(
     spelling = given.pop("id", None)
     named = [key for key in ("triple", "arch", "kind") if key in given]
     if spelling is not None and named:
-        raise _bad(option, f"id says already what {named[0]} does", f"leave out {named[0]}")
+        raise _bad(option, f"id already states what {named[0]} does", f"leave out {named[0]}")
     if spelling is None:
         kind, triple, arch = (given.pop(key, "") for key in ("kind", "triple", "arch"))
         if kind not in kinds:

@@ -1,4 +1,4 @@
-"""What packing gives: the bytes of containers, ready to be written, and what is to be said about them."""
+"""What packing gives: the bytes of containers, ready to be written, and findings about them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 class Packed(Record):
-    """A container, or several that follow each other, ready to be written, and what is odd about the images in them.
+    """A container, or several that follow each other, ready to be written, and findings about the images in them.
 
     ``pieces`` are the bytes in order; those of images are views of their files. ``is_text`` says that nothing can
     follow the container, since it reaches to the end of its file. ``mode`` are the mode bits of a copy of a host, and
-    ``verify`` raises HostError unless what was written holds the images. ``notes`` say in words what was decided, and
-    ``left_out`` is how many of the images that were given are not in it.
+    ``verify`` raises HostError unless what was written holds the images. ``notes`` are sentences about what was
+    decided, and ``left_out`` is how many of the images that were given are not in it.
     """
 
     pieces: tuple[Piece, ...]

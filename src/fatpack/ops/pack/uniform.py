@@ -19,7 +19,7 @@ def differences(parts: Mapping[str, Collection[str]]) -> Iterator[tuple[str, str
     for name, labels in parts.items():
         missing = sorted(set(parts[first]) - set(labels))
         more = sorted(set(labels) - set(parts[first]))
-        words = [f"lacks {', '.join(missing)}"] if missing else []
-        words += [f"has {', '.join(more)} besides"] if more else []
-        if words:
-            yield name, f"{name!r} {' and '.join(words)}, compared with {first!r}"
+        differing = [f"lacks {', '.join(missing)}"] if missing else []
+        differing += [f"has {', '.join(more)} besides"] if more else []
+        if differing:
+            yield name, f"{name!r} {' and '.join(differing)}, compared with {first!r}"
