@@ -231,7 +231,7 @@ def test_resources_of_dialects_that_nobody_knows_are_not_mixed_up() -> None:
 def test_crlf_survives() -> None:
     device = "#a = 1 : i32\r\nmodule attributes {a.b = #a} {\r\n  // } x\r\n  cir.x\r\n}\r\n"
     made = combined((EMPTY, HOST), (device, SM_80))
-    assert b"{\r\n  // } x\r\n  cir.x\n  }\n" in made
+    assert b"{\r\n  // } x\r\n  cir.x\r\n  }\n" in made
     assert lines_of(made, "#a") == ["#a = 1 : i32"]
 
 

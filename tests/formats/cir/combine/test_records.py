@@ -33,6 +33,52 @@ def test_records_that_are_the_same_under_other_aliases_and_other_spacing_are_sha
     assert renames(host, device) == [{}, {}]
 
 
+@pytest.mark.parametrize(
+    ("aliases", "inline"),
+    [
+        (("!a = !cir.ptr<i8>", "!b = !cir.func<(!a, !a)>", "!m = !b"), "!cir.func<(!cir.ptr<i8>,!cir.ptr<i8>)>"),
+        (("!v = vector<4xi32>", "!m = !cir.array<!v x 2>"), "!cir.array<vector<4xi32> x 2>"),
+        (("!f = (i32) -> i8", "!m = !cir.x<!f>"), "!cir.x<(i32) -> i8>"),
+        (("#k = 4 : i64", "!m = !cir.x<[#k]>"), "!cir.x<[4 : i64]>"),
+        (('!i = !cir.struct<"I" {data i8}>', "!m = !cir.ptr<!i>"), '!cir.ptr<!cir.struct<"I" {data i8}>>'),
+        (("!m = !cir.x<(d0) : (d0 <= 5)>",), "!cir.x<(d0) : (d0<=5)>"),
+    ],
+)
+def test_a_member_spelled_through_an_alias_is_the_one_spelled_out(aliases: tuple[str, ...], inline: str) -> None:
+    host = module(*aliases, '!r = !cir.struct<"S" {data !m, data i8}>')
+    device = module(f'!q = !cir.struct<"S" {{data {inline}, data i8}}>')
+    assert renames(host, device) == [{}, {}]
+    assert renames(device, host) == [{}, {}]
+    assert renames(host, device.replace(", data i8}>\n", ", data i16}>\n")) == [{}, {"struct S": f"S.{D1}"}]
+
+
+def test_a_name_is_the_same_however_it_is_escaped() -> None:
+    first, second = (module(f'!r = !cir.struct<"a{quote}b" {{data i8}}>') for quote in (r"\22", r"\""))
+    assert renames(first, second) == [{}, {}]
+    assert renames(first, second.replace("i8", "i16")) == [{}, {'struct a"b': f'a"b.{D1}'}]
+
+
+def test_a_string_in_a_record_is_the_same_however_it_is_escaped() -> None:
+    first, second = (module(f'!r = !cir.struct<"S" {{data !cir.x<"{text}">}}>') for text in (r"\09", r"\t"))
+    assert renames(first, second) == [{}, {}]
+
+
+def test_a_record_that_is_mentioned_before_it_is_spelled_out_is_compared_all_the_same() -> None:
+    body = '  cir.x : !cir.ptr<!cir.struct<"S">>\n  cir.y : !cir.struct<"S" {{data {}}}>\n'
+    host, same, other = (module(body=body.format(member)) for member in ("i8", "i8", "i16"))
+    assert renames(host, same) == [{}, {}]
+    assert renames(host, other) == [{}, {"struct S": f"S.{D1}"}]
+
+
+def test_aliases_of_aliases_are_compared_without_being_spelled_out() -> None:
+    chain = ["!t0 = tuple<i8, i8>", *(f"!t{n + 1} = tuple<!t{n}, !t{n}>" for n in range(200))]
+    chain += ["!f0 = () -> i8", *(f"!f{n + 1} = (!f{n}) -> !f{n}" for n in range(200))]
+    end = '!r = !cir.struct<"S" {{data !t200, data !f200, {}}}>'
+    host, device = (module(*chain, end.format(last)) for last in ("i8", "i16"))
+    assert renames(host, host) == [{}, {}]
+    assert renames(host, device) == [{}, {"struct S": f"S.{D1}"}]
+
+
 def test_records_that_differ_behind_an_alias_of_one_name_are_renamed() -> None:
     host = module("!a = i32", '!r = !cir.struct<"S" {data !a}>')
     device = module("!a = i64", '!r = !cir.struct<"S" {data !a}>')

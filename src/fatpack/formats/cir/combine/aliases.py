@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 
-from fatpack.formats.cir.combine.uses import ALIAS, RECORD_NAME, uses, uses_in
+from fatpack.formats.cir.combine.uses import ALIAS, RECORD_BODY, RESOURCE, uses, uses_in
 from fatpack.formats.cir.text.comments import Comments
 from fatpack.formats.cir.text.definitions import definitions
 from fatpack.formats.cir.text.faults import fault, place
@@ -63,9 +63,10 @@ class AliasTable:
 
 
 class Needs(Record):
-    """What a module uses: definitions by number, records with where their names first stand, resources.
+    """What a module uses: definitions by number, records with where they stand, resources.
 
-    A record is a kind with a name as spelled; a resource is a key without quotes.
+    A record is a kind with a name as printed, and stands where it is defined if it is; a resource is a key without
+    quotes.
     """
 
     aliases: array[int]
@@ -99,6 +100,7 @@ class _Needs:
         self.wanted = bytearray(len(table))
         self.records: dict[tuple[bytes, bytes], int] = {}
         self.resources: set[bytes] = set()
+        self._defined: set[tuple[bytes, bytes]] = set()
         self._table = table
 
     def add(self, found: Iterable[Use], start: int, base: int, before: int) -> None:
@@ -112,10 +114,13 @@ class _Needs:
                     wanted[number] = 1
                 elif _is_certain(table, start, base + at):
                     raise _undefined(table, base + at, name, number)
-            elif what == RECORD_NAME:
-                self.records.setdefault((kind, name), base + at)
-            else:
+            elif what == RESOURCE:
                 self.resources.add(name.strip(b'"'))
+            elif what == RECORD_BODY and (kind, name) not in self._defined:
+                self._defined.add((kind, name))
+                self.records[kind, name] = base + at
+            else:
+                self.records.setdefault((kind, name), base + at)
 
 
 def _undefined(table: AliasTable, at: int, name: bytes, number: int) -> FormatError:

@@ -6,15 +6,15 @@ module, layouts depend on the target. So before a device joins, its records that
 combined so far are renamed, and every record whose body refers to a renamed one.
 
 Source of the rule and of the names: ``CombinedRecords`` in clang/tools/cir-offload-merge/cir-offload-merge.cpp.
-Definitions are compared as token lists in which aliases are replaced by what they stand for and records by their names,
-so that nothing is spelled out twice.
+Definitions are compared as token lists in which aliases are replaced by what they stand for, records by their names and
+what stands in brackets by a number, so that nothing is spelled out twice.
 """
 
 from __future__ import annotations
 
 import re
 
-from fatpack.formats.cir.combine.uses import record_kind
+from fatpack.formats.cir.combine.uses import record_kind, spelled
 from fatpack.formats.cir.text.strings import escaped, unescaped
 from fatpack.formats.cir.text.window import Text
 from fatpack.record import Record
@@ -35,7 +35,10 @@ _LONGEST = 1 << 20
 
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[#!][A-Za-z0-9$._-]+|->|[\w$.]+|\S')
 _RECORD_TYPES = {b"!cir." + name: name for name in (b"struct", b"union", b"class", b"record")}
-_OPENERS, _CLOSERS = frozenset((b"<", b"(", b"[", b"{")), frozenset((b">", b")", b"]", b"}"))
+_CLOSERS = {b">": b"<", b")": b"(", b"]": b"[", b"}": b"{"}
+_OPENERS = frozenset(_CLOSERS.values())
+#: LIMIT: tokens that an alias may stand for, beyond which two spellings of it may count as different.
+_MOST_TOKENS = 200
 
 
 class Definition(Record):
@@ -84,69 +87,99 @@ def record_definitions(
 
 
 class _Reader:
-    """Goes through types and notes every named record in them."""
+    """Goes through types and notes every named record in them.
+
+    A type becomes a list of tokens in which every pair of brackets with what is in it is one number, and every alias
+    is what it stands for: so a type reads alike however much of it is spelled through aliases, and is never longer
+    than a few tokens.
+    """
 
     def __init__(self, interner: Interner, renamed: Mapping[Key, bytes]) -> None:
         self.bodies: dict[Key, Definition] = {}
         self._interner = interner
         self._renamed = renamed
-        self._aliases: dict[bytes, tuple[bytes, frozenset[Key]]] = {}
+        self._aliases: dict[bytes, tuple[tuple[bytes, ...], frozenset[Key]]] = {}
 
     def alias(self, name: bytes, value: bytes) -> None:
         """Note what an alias stands for."""
         tokens, refers = self.read(value)
-        self._aliases[name] = (b"\0%d" % self._interner.number(tokens), refers)
+        if len(tokens) > _MOST_TOKENS:
+            tokens = (b"\0%d" % self._interner.number(tokens),)
+        self._aliases[name] = tokens, refers
 
     def read(self, value: bytes) -> tuple[tuple[bytes, ...], frozenset[Key]]:
         """Return a type as comparable tokens, and the named records in it."""
         tokens = _TOKEN.findall(value)
-        frames = [_Frame(None, -1)]
-        depth, at = 0, 0
-        while at < len(tokens):
+        frames = [_Frame(b"")]
+        size, at = len(tokens), 0
+        while at < size:
             token = tokens[at]
             at += 1
             frame = frames[-1]
-            mnemonic = _RECORD_TYPES.get(token)
-            if mnemonic is not None and tokens[at : at + 1] == [b"<"]:
-                words = at + 1
-                while words < len(tokens) and tokens[words][:1].isalpha():
-                    words += 1
-                if words < len(tokens) and tokens[words][:1] == b'"':
-                    kind = record_kind(mnemonic, b" ".join(tokens[at + 1 : words]))
-                    key = (kind, tokens[words])
-                    frame.tokens.append(b"\0%s %s" % (kind, self._renamed.get(key, key[1])))
-                    frame.refers.add(key)
-                    frames.append(_Frame(key, depth))
-                    depth, at = depth + 1, words + 1
-                    continue
-            if token in _OPENERS:
-                depth += 1
-            elif token in _CLOSERS:
-                depth -= 1
-                if frame.key is not None and depth == frame.depth:
-                    self._close(frames.pop())
-                    continue
             meaning = self._aliases.get(token)
             if meaning:
-                frame.tokens.append(meaning[0])
+                frame.tokens += meaning[0]
                 frame.refers |= meaning[1]
+            elif token in _CLOSERS:
+                self._close(frames, token)
+            elif token not in _OPENERS:
+                frame.tokens.append(spelled(token) if token[:1] == b'"' else token)
+                if token in _RECORD_TYPES and tokens[at : at + 1] == [b"<"]:
+                    at = self._record(tokens, at, frames)
             else:
-                frame.tokens.append(token)
+                frames.append(_Frame(token))
+        while len(frames) > 1:
+            self._fold(frames)
         return tuple(frames[0].tokens), frozenset(frames[0].refers)
 
-    def _close(self, frame: _Frame) -> None:
-        key, tokens = frame.key, frame.tokens
-        if key is None or (not tokens or key in self.bodies):
-            return  # a reference without a body, or a repetition
-        self.bodies[key] = Definition(self._interner.number(tuple(tokens)), frozenset(frame.refers))
+    def _record(self, tokens: Sequence[bytes], at: int, frames: list[_Frame]) -> int:
+        """Begin a named record behind its type; return where its body is, or ``at`` if it has no name."""
+        words = at + 1
+        while words < len(tokens) and tokens[words][:1].isalpha():
+            words += 1
+        if words == len(tokens) or tokens[words][:1] != b'"':
+            return at
+        outer = frames[-1]
+        kind = record_kind(_RECORD_TYPES[outer.tokens.pop()], b" ".join(tokens[at + 1 : words]))
+        key = (kind, spelled(tokens[words]))
+        outer.tokens.append(b"\0%s %s" % (kind, self._renamed.get(key, key[1])))
+        outer.refers.add(key)
+        frames.append(_Frame(b"<", key))
+        return words + 1
+
+    def _close(self, frames: list[_Frame], closer: bytes) -> None:
+        """End the innermost bracket; ``>`` ends only a ``<``, and any other closer discards those that are open."""
+        opener = _CLOSERS[closer]
+        if closer == b">" and frames[-1].opener != opener:
+            frames[-1].tokens.append(closer)
+            return
+        while len(frames) > 1 and frames[-1].opener != opener:
+            self._fold(frames)
+        if len(frames) == 1:
+            return
+        frame = frames.pop()
+        tokens = tuple(frame.tokens)
+        if frame.key is None:
+            frames[-1].tokens.append(b"\0%s%d" % (opener, self._interner.number(tokens)))
+            frames[-1].refers |= frame.refers
+        elif tokens and frame.key not in self.bodies:  # else a reference without a body, or a repetition
+            self.bodies[frame.key] = Definition(self._interner.number(tokens), frozenset(frame.refers))
+
+    def _fold(self, frames: list[_Frame]) -> None:
+        """Take a bracket that is not closed for a character like others."""
+        frame = frames.pop()
+        frames[-1].tokens += (frame.opener, *frame.tokens)
+        frames[-1].refers |= frame.refers
 
 
 class _Frame:
-    """A named record whose ``>`` has not come yet."""
+    """A bracket that is not closed yet, perhaps that of a named record."""
 
-    def __init__(self, key: Key | None, depth: int) -> None:
+    __slots__ = ("key", "opener", "refers", "tokens")
+
+    def __init__(self, opener: bytes, key: Key | None = None) -> None:
+        self.opener = opener
         self.key = key
-        self.depth = depth
         self.tokens: list[bytes] = []
         self.refers: set[Key] = set()
 

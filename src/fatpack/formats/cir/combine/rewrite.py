@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack.formats.cir.combine.resources import spelled
-from fatpack.formats.cir.combine.uses import ALIAS, RECORD_NAME, uses, uses_in
+from fatpack.formats.cir.combine.uses import ALIAS, RESOURCE, uses, uses_in
 from fatpack.formats.cir.text.header import dictionary
 from fatpack.formats.cir.text.strings import unescaped
 from fatpack.formats.cir.text.window import Text
@@ -32,7 +32,7 @@ class Renames:
         """Return what stands in the place of a name, None if it stays."""
         if what == ALIAS:
             return self.aliases.get(name)
-        if what == RECORD_NAME:
+        if what != RESOURCE:
             return self.records.get((kind, name))
         key = self.resources.get(name.strip(b'"'))
         return None if key is None else spelled(key)

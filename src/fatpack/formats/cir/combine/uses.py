@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from fatpack.formats.cir.text.comments import Comments
+from fatpack.formats.cir.text.strings import escaped, unescaped
 from fatpack.formats.cir.text.window import MARGIN, Text
 from fatpack.io.sources.memory import BytesSource
 
@@ -23,20 +24,21 @@ if TYPE_CHECKING:
     Use: TypeAlias = tuple[str, int, int, bytes, bytes]
     """Of what, where the name stands and ends, the name as spelled, the kind of a record. Files have millions."""
 
+#: A named record, and what ends one that is only referred to.
 RECORD = re.compile(
-    rb"!cir\.(struct|union|class|record)<[ \t\r\n]*((?:[a-z]\w*[ \t\r\n]+)*)" rb'("[^"\\\n]*(?:\\.[^"\\\n]*)*")'
+    rb"!cir\.(struct|union|class|record)<[ \t\r\n]*((?:[a-z]\w*[ \t\r\n]+)*)"
+    rb'("[^"\\\n]*(?:\\.[^"\\\n]*)*")(?=([ \t\r\n]*>)?)'
 )
 _USE = re.compile(
     rb'"[^"\\\n\v\f]*"|"|//|([#!](?:[0-9]+|[A-Za-z$_-][A-Za-z0-9$_-]*))(?![\w$.<-])'
     rb"|" + RECORD.pattern + rb'|\bdense_resource<[ \t\r\n]*([\w$.]+|"[^"\\\n]*")'
 )
+_RESOURCE_GROUP = 6
 _RESULT = re.compile(rb"%[\w$.-]+\Z")
 _KINDS = (b"struct", b"union", b"class")
 
-#: What a text that uses anything holds.
-_MARKS = (b"#", b"!", b"dense_resource")
-
-ALIAS, RECORD_NAME, RESOURCE = "alias", "record", "resource"
+#: What stands for an alias, a record with its body, one that is only referred to, a resource.
+ALIAS, RECORD_BODY, RECORD_NAME, RESOURCE = "alias", "record body", "record name", "resource"
 
 
 def uses(view: View, start: int, end: int) -> Iterator[Use]:
@@ -68,16 +70,17 @@ def uses(view: View, start: int, end: int) -> Iterator[Use]:
                 if name[0] == 35 and 47 < name[1] < 58 and is_result(window, begin):
                     continue
                 yield ALIAS, base + begin, base + found.end(), name, b""
-            elif group == 5:
-                yield RESOURCE, base + found.start(5), base + found.end(5), found[5], b""
+            elif group == _RESOURCE_GROUP:
+                yield RESOURCE, base + found.start(group), base + found.end(group), found[group], b""
             else:
+                what = RECORD_BODY if found[5] is None else RECORD_NAME
                 kind = record_kind(found[2], found[3])
-                yield RECORD_NAME, base + found.start(4), base + found.end(4), found[4], kind
+                yield what, base + found.start(4), base + found.end(4), spelled(found[4]), kind
 
 
 def uses_in(value: bytes) -> Iterator[Use]:
     """Yield every use in a short text, such as the value of a definition."""
-    if not any(mark in value for mark in _MARKS):
+    if b"!" not in value and b"#" not in value and b"dense_resource" not in value:
         return
     if b"//" in value or b"\\" in value:
         yield from uses(BytesSource(value).view(), 0, len(value))
@@ -88,16 +91,22 @@ def uses_in(value: bytes) -> Iterator[Use]:
             name = found[1]
             if not (name[0] == 35 and 47 < name[1] < 58 and is_result(value, found.start())):
                 yield ALIAS, found.start(), found.end(), name, b""
-        elif group == 5:
-            yield RESOURCE, found.start(5), found.end(5), found[5], b""
+        elif group == _RESOURCE_GROUP:
+            yield RESOURCE, found.start(group), found.end(group), found[group], b""
         elif group is not None:
-            yield RECORD_NAME, found.start(4), found.end(4), found[4], record_kind(found[2], found[3])
+            what = RECORD_BODY if found[5] is None else RECORD_NAME
+            yield what, found.start(4), found.end(4), found[4], record_kind(found[2], found[3])
 
 
 def is_result(window: bytes, at: int) -> bool:
     """Return whether a ``#1`` belongs to the value before it: ``%0#1``."""
     before = window[max(at - 256, 0) : at]
     return _RESULT.search(before) is not None
+
+
+def spelled(literal: bytes) -> bytes:
+    """Return a string literal as the printer spells it: ``"a\\22b"`` and ``"a\\"b"`` are one."""
+    return escaped(unescaped(literal[1:-1])) if b"\\" in literal else literal
 
 
 def record_kind(mnemonic: bytes, words: bytes) -> bytes:
