@@ -257,7 +257,8 @@ def _recognise(image: Image, enter: Enter) -> tuple[Recognised, tuple[Found | Fi
     # What an archive that is compressed by itself holds are device binaries, for which all of it must be inflated.
     may_hold = recognised.container or recognised.form in ("cir", "object")
     if may_hold or (recognised.form == "archive" and is_stored):
-        return recognised, enter(view, recognised.form)
+        # What its container calls a module is no file of its own.
+        return recognised, enter(view, "module" if image.form == recognised.form == "cir" else recognised.form)
     return recognised, ()
 
 

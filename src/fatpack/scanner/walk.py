@@ -60,7 +60,7 @@ class _Inside:
         self._visit = visit
 
     def __call__(self, view: View, form: str) -> tuple[Found | Finding, ...]:
-        if form == "cir":
+        if form == "module" or (form == "cir" and not formats.sniff_text(view)):
             return tuple(_in_module(view, self._visit))
         if self._visit.depth <= 0:
             return (
@@ -253,12 +253,9 @@ def _in_module(view: View, visit: Visit, *, is_file: bool = False) -> Iterator[F
 
     Of a file that is nothing else, findings say too whether it is damaged, and whether it registers what it launches.
     """
-    if images.recognise(view).form != "cir":
+    if is_file and images.recognise(view).form != "cir":
         return
-    if not is_file and visit.depth > 0 and formats.sniff_text(view):
-        yield from _file(visit.inside(view))
-        return
-    if not is_file and all(view.find(word) < 0 for word in _BINARY_WORDS):
+    if not is_file and not _has_word(view):
         return
     from fatpack.formats.cir.gpu_binary.find import binaries_in
 
@@ -276,6 +273,13 @@ def _in_module(view: View, visit: Visit, *, is_file: bool = False) -> Iterator[F
                 yield item if isinstance(item, Finding) else item.replace(host="text", section=binary.holder)
     except (FormatError, Unsupported) as error:
         yield as_finding(error, view.span())
+
+
+def _has_word(view: View) -> bool:
+    if len(view) > limits.CHUNK:
+        return any(view.find(word) >= 0 for word in _BINARY_WORDS)
+    module = view.tobytes()  # most are small, and there may be very many
+    return any(word in module for word in _BINARY_WORDS)
 
 
 def _may_be_raw(site: Site) -> bool:

@@ -72,9 +72,10 @@ class Tracker:
         """Return which operations to tell of: all until the latest one is done with, then those that may matter."""
         if window is not self._looked_at:  # once: it is asked again behind every operation that matters
             self._looked_at = window
-            self._may_register = self._may_register or window.find(b"_module_ctor", start, end) >= 0
-            self._has_words = _holds(window, start, end, b"kernel", b"fatbin_str")
-            self._has_modules = _holds(window, start, end, b"module", b"offload.container")
+            holds = self.text.holds
+            self._may_register = self._may_register or holds(b"_module_ctor", window, start, end)
+            self._has_words = holds(b"kernel", window, start, end) or holds(b"fatbin_str", window, start, end)
+            self._has_modules = holds(b"module", window, start, end)
         if self._name or self._wants_symbols:
             return ALL
         return FUNCTIONS if self._has_words else MODULES if self._has_modules else NOTHING
@@ -262,10 +263,6 @@ def _is_kernel(head: bytes) -> bool:
 def _kernel(stub: Match[bytes]) -> str:
     """Return the kernel that a stub launches."""
     return _decoded(unescaped(stub[1] if stub[1] is not None else stub[2]))
-
-
-def _holds(window: bytes, start: int, end: int, *words: bytes) -> bool:
-    return any(window.find(word, start, end) >= 0 for word in words)
 
 
 def _decoded(name: bytes) -> str:

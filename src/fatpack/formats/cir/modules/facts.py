@@ -44,7 +44,7 @@ def module_facts(module: Module, outline: Outline) -> ModuleFacts:
     """Return what a module of a text states of itself."""
     found = role(module, outline)
     attr = module.attr(LANGUAGE_OPTIONS)
-    options = resolved(module, attr.value, outline) if attr else b""
+    options = resolved(module, attr, outline) if attr else b""
     id, triple = string(module, BUNDLE_ID, outline), string(module, TRIPLE, outline)
     return ModuleFacts(module.start, module.name, found.kind, found.style, id, triple or "", _flags(options))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from fatpack.errors import FormatError, LimitExceeded
+from fatpack.formats.cir.modules.aliases import Aliases
 from fatpack.formats.cir.modules.contents import Tracker
 from fatpack.formats.cir.modules.stored import Module, Outline
 from fatpack.formats.cir.text.body import region_end
@@ -44,7 +45,7 @@ class Outliner:
         self.text = Text(view)
         self.module_count = 0
         self.first_operation: int | None = None
-        self.has_generic_module = False
+        self._behind = 0
         self._definitions: list[tuple[int, int]] = []
         self._metadata: list[tuple[int, int]] = []
         self._others: list[tuple[int, int]] = []
@@ -70,6 +71,7 @@ class Outliner:
             tuple(self._file.modules),
             tuple(self._others),
             self._file.contents(),
+            Aliases(self.text.view, self._definitions),
             damage,
         )
 
@@ -79,7 +81,10 @@ class Outliner:
         while self._open:
             start, name, header, scope = self._open.pop()
             outer = self._open[-1][3] if self._open else self._file
-            outer.modules.append(self._made(start, name, header, scope, (header.end, end), None, end))
+            is_generic = self.text.view.read(start, 1) == b'"'
+            outer.modules.append(
+                self._made(start, name, header, scope, (header.end, end), None, end, is_generic=is_generic)
+            )
 
     def _walk(self) -> None:
         text, at = self.text, 0
@@ -118,9 +123,9 @@ class Outliner:
         expected = "a module, an alias definition, file metadata or another operation"
         return fault(self.text.view, at, "unexpected text", expected=expected)
 
-    def check_behind(self, at: int) -> None:
-        """Raise BadValue where a location of the kind that MLIR prints and cannot read stands behind a module."""
-        at = self.text.space_end(at)
+    def check_behind(self) -> None:
+        """Raise BadValue where a location of the kind that MLIR prints and cannot read is behind the latest module."""
+        at = self._behind
         if self.text.match(_PRETTY_LOCATION, at):
             hint = "written with pretty debug info, which MLIR itself cannot read; print it with plain debug info"
             raise fault(self.text.view, at, "a location that is not parseable MLIR", expected="loc(…)", hint=hint)
@@ -168,7 +173,6 @@ class Outliner:
                 chain=text.view.chain,
             )
         is_generic = text.peek(name_end - 1) == b'"'
-        self.has_generic_module = self.has_generic_module or is_generic
         header = generic_header(text, name_end) if is_generic else custom_header(text, name_end)
         if name == CONTAINER or _is_marked(header):
             self.marked()
@@ -185,9 +189,14 @@ class Outliner:
             end = header.end
             if _is_marked(header):
                 self.marked()
-        place = location(text, end)
+        behind = text.space_end(end)
+        place = location(text, behind)
+        if place:
+            end = place[1]
+            behind = text.space_end(end)
+        self._behind = behind
         self._open.pop()
-        return self._made(start, name, header, scope, (body, close), place, place[1] if place else end)
+        return self._made(start, name, header, scope, (body, close), place, end, is_generic=is_generic)
 
     def _made(
         self,
@@ -198,6 +207,8 @@ class Outliner:
         body: tuple[int, int],
         place: tuple[int, int] | None,
         end: int,
+        *,
+        is_generic: bool,
     ) -> Module:
         contents = scope.contents()
         return Module(
@@ -209,7 +220,7 @@ class Outliner:
             header.attrs,
             place,
             name == CONTAINER,
-            self.text.view.read(start, 1) == b'"',
+            is_generic,
             tuple(scope.modules),
             scope.first,
             scope.stray,
@@ -261,7 +272,7 @@ class _Scope(Tracker):
         self.finish(start)
         module = self._outliner.module(name, start, name_end, self._level)
         self.modules.append(module)
-        self._outliner.check_behind(module.end)
+        self._outliner.check_behind()
         for op, count in module.contents.op_counts.items():
             key = op.encode("utf-8", "surrogateescape")
             self.counts[key] = self.counts.get(key, 0) + count

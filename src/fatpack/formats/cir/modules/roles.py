@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from fatpack.formats.cir.text.definitions import definitions
 from fatpack.formats.cir.text.header import LONGEST, read
 from fatpack.formats.cir.text.strings import unescaped
 from fatpack.formats.cir.text.window import SIGIL_ID, Text
@@ -14,6 +13,7 @@ from fatpack.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.formats.cir.modules.stored import Module, Outline
+    from fatpack.formats.cir.text.header import Attr
 
 _KIND = re.compile(rb'#cir\.offload<[ \t\r\n]*(\w+)[ \t\r\n]*>|#cir\.offload_kind<[ \t\r\n]*(\w+)[ \t\r\n]*>|"(\w*)"')
 _STYLES = ("", "enum", "draft", "string")
@@ -59,7 +59,7 @@ def role(module: Module, outline: Outline | None = None) -> Role:
     """Return the role of a module in a container; ``outline`` is where an alias in the attribute is looked up."""
     attr = module.attr(KIND) or module.attr(PROTOTYPE_KIND)
     name = (module.name or b"").decode("utf-8", "backslashreplace")
-    return parse_kind(resolved(module, attr.value, outline) if attr else None, name)
+    return parse_kind(resolved(module, attr, outline) if attr else None, name)
 
 
 def parse_kind(value: bytes | None, name: str = "") -> Role:
@@ -75,27 +75,16 @@ def parse_kind(value: bytes | None, name: str = "") -> Role:
 def string(module: Module, name: bytes, outline: Outline | None = None) -> str | None:
     """Return the value of an attribute that is a string; None if there is none, or something else."""
     attr = module.attr(name)
-    value = resolved(module, attr.value, outline).strip() if attr else b""
+    value = resolved(module, attr, outline).strip() if attr else b""
     if len(value) < 2 or len(value) == LONGEST or not value.startswith(b'"') or not value.endswith(b'"'):
         return None
     return unescaped(value[1:-1]).decode("utf-8", "surrogateescape")
 
 
-def resolved(module: Module, span: tuple[int, int] | None, outline: Outline | None) -> bytes:
+def resolved(module: Module, attr: Attr, outline: Outline | None) -> bytes:
     """Return the text of a value; an alias is looked up, and aliases of aliases."""
-    text = Text(module.text)
-    value = read(text, span)
-    seen = {b""}
-    while outline is not None and value not in seen and value[:1] == b"#" and SIGIL_ID.fullmatch(value):
-        if b"." in value:
-            break
-        seen.add(value)
-        for start, end in outline.definitions:
-            for definition in definitions(text, start, end):
-                if definition.name == value:
-                    value = read(text, (definition.value, definition.end))
-                    break
-            else:
-                continue
-            break
-    return value
+    value = attr.literal if attr.literal is not None else read(Text(module.text), attr.value)
+    if outline is None or value[:1] != b"#" or b"." in value or not SIGIL_ID.fullmatch(value):
+        return value
+    found = outline.aliases.value(value)
+    return value if found is None else found

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fatpack.errors import FormatError
     from fatpack.formats.cir.bytecode.operations import Node
     from fatpack.formats.cir.bytecode.tables import File
+    from fatpack.formats.cir.modules.aliases import Aliases
     from fatpack.formats.cir.text.header import Attr
     from fatpack.io.source import View
     from fatpack.model import Image
@@ -86,8 +87,9 @@ class Outline(Record):
     """A file: where its alias definitions, its metadata and its operations stand.
 
     ``definitions`` are runs of alias definitions, ``metadata`` the blocks ``{-# … #-}``, ``modules`` the modules and
-    containers at file level, ``others`` the spans of other operations there. ``damage`` is the error behind which
-    nothing is known; what was open there is taken to reach to the end of the file.
+    containers at file level, ``others`` the spans of other operations there. ``aliases`` tells what aliases stand
+    for. ``damage`` is the error behind which nothing is known; what was open there is taken to reach to the end of the
+    file.
     """
 
     text: View
@@ -96,6 +98,7 @@ class Outline(Record):
     modules: tuple[Module, ...]
     others: tuple[tuple[int, int], ...]
     contents: Contents
+    aliases: Aliases
     damage: FormatError | None = None
 
 

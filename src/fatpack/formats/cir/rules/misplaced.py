@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 from fatpack.formats.cir.rules.verify import Breach
 from fatpack.formats.cir.text.patterns import OPERATION
 from fatpack.formats.cir.text.window import BLANKS, STRING
-from fatpack.formats.cir.words import CONTAINER, KIND, MODULE_NAMES
+from fatpack.formats.cir.words import CONTAINER, MODULE_NAMES
+from fatpack.io import limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,8 +29,9 @@ _BUDGET = 1 << 24
 _LINES = 64
 _NEAR = 1 << 13
 
-#: What can stand behind the name of an attribute.
-_BEHIND = (b"=", b",", b"}")
+#: A word, and what can stand behind the name of an attribute; no match is longer.
+_WORD = re.compile(rb"(cir\.offload\.container|cir\.offload\.kind)[ \t\r\n\0]{0,60}[=,}]")
+_LONGEST = 128
 
 _BRACES = re.compile(rb"[{}]")
 _STRING = re.compile(STRING)
@@ -39,19 +42,27 @@ def misplaced(outline: Outline) -> Iterator[Breach]:
     """Yield a breach for every such attribute on an operation that is known, from its lines, to be no module."""
     view = outline.text
     known = set(_keys(outline.modules))
-    at = view.find(_PREFIX)
     budget = _BUDGET
-    for _ in range(_MOST):
-        if at < 0 or budget < 0:
+    for at, word in islice(((at, word) for at, word in _words(view) if at not in known), _MOST):
+        before = _before(view, at)
+        budget -= len(before)
+        if budget < 0:
             return
-        head = view.head(at, len(CONTAINER))
-        word = next((word for word in (CONTAINER, KIND) if head.startswith(word)), None)
-        if word and at not in known and view.head(at + len(word), 64).lstrip(BLANKS)[:1] in _BEHIND:
-            before = _before(view, at)
-            budget -= len(before)
-            if _is_attribute(before):
-                yield Breach("FP1502", at, f"expects '{word.decode()}' attribute to be attached to 'builtin.module'")
-        at = view.find(_PREFIX, at + len(_PREFIX))
+        if _is_attribute(before):
+            yield Breach("FP1502", at, f"expects '{word.decode()}' attribute to be attached to 'builtin.module'")
+
+
+def _words(view: View) -> Iterator[tuple[int, bytes]]:
+    """Yield the places of both words with something behind them that follows the name of an attribute."""
+    at = max(view.find(_PREFIX), 0)
+    while at < len(view):
+        block = view.head(at, limits.CHUNK)
+        is_last = at + len(block) >= len(view)
+        end = len(block) if is_last else len(block) - _LONGEST
+        for found in _WORD.finditer(block):
+            if found.start() < end:
+                yield at + found.start(), found[1]
+        at += end
 
 
 def _keys(modules: Iterable[Module]) -> Iterator[int]:

@@ -52,7 +52,7 @@ class Comments:
         self._text = text
         self._outside = outside
         self._line = outside  # where a line or the text begins or ends, outside of all bodies as far as ``certain`` saw
-        self._exact = Text(text.view)
+        self._exact: Text | None = None
 
     def end(self, at: int) -> int:
         """Return where to go on behind a ``//``: behind the comment, or behind the two bytes if it is none."""
@@ -72,7 +72,7 @@ class Comments:
 
         ``base`` is the position of the window. Positions may only grow from call to call.
         """
-        if window.find(b"//", index, limit) < 0:
+        if not self._text.holds(b"//", window, index, limit):
             return limit, True
         if base + index == self._line:
             self._outside = self._line
@@ -87,7 +87,10 @@ class Comments:
 
     def is_outside(self, at: int) -> bool:
         """Return whether a position lies in no body of a dialect's attribute or type; positions may only grow."""
-        text, position = self._exact, self._outside
+        position = self._outside
+        if position >= at:
+            return position == at
+        text = self._exact = self._exact or Text(self._text.view)
         while position < at:
             window, base = self._text.window, self._text.base
             limit = at - base
@@ -111,19 +114,19 @@ class Comments:
             elif window[end] == 0x2F:
                 position = base + end + 1  # a comment that the window cuts starts here, or a slash
             else:
-                position = self._body_end(base + end)
+                position = _body_end(text, base + end)
         self._outside = position
         return position == at
 
-    def _body_end(self, at: int) -> int:
-        """Return the position behind the name at ``at``, and behind its body."""
-        text = self._exact
-        name = text.match(_NAME, at)
-        if name is None:
-            return at + 1
-        at = text.end(name)
-        body = text.match(_compiled()[1], at)
-        return text.end(body) if body else text.balanced_end(at)
+
+def _body_end(text: Text, at: int) -> int:
+    """Return the position behind the name at ``at``, and behind its body."""
+    name = text.match(_NAME, at)
+    if name is None:
+        return at + 1
+    at = text.end(name)
+    body = text.match(_compiled()[1], at)
+    return text.end(body) if body else text.balanced_end(at)
 
 
 def _lines(window: bytes, index: int, limit: int) -> tuple[int, int]:

@@ -13,7 +13,7 @@ import re
 from fatpack.errors import LimitExceeded
 from fatpack.formats.cir.text.faults import fault
 from fatpack.formats.cir.text.strings import unescaped
-from fatpack.formats.cir.text.window import BARE_ID, BLANKS, Text
+from fatpack.formats.cir.text.window import BARE_ID, BLANKS, PLAIN_BODY, Text
 from fatpack.formats.cir.words import FORMAT
 from fatpack.io import limits
 from fatpack.record import Record
@@ -26,11 +26,15 @@ _ITEM = re.compile(rb'["<(\[{,})\]]|->|//')
 
 
 class Attr(Record):
-    """An attribute: its name, and where key and value stand in the text; ``value`` is None for a unit attribute."""
+    """An attribute: its name, and where key and value stand in the text; ``value`` is None for a unit attribute.
+
+    ``literal`` is the text of the value, where that was at hand.
+    """
 
     name: bytes
     key: tuple[int, int]
     value: tuple[int, int] | None
+    literal: bytes | None = None
 
 
 class Header(Record):
@@ -49,8 +53,39 @@ def expect(text: Text, at: int, what: bytes, where: str) -> int:
     return at + len(what)
 
 
+#: A header as printers write it, and an attribute in one: keys and strings without escapes, values without a type.
+_KEY = rb'(?:[A-Za-z_][\w$.]*+|"[^"\\\n\v\f]*+")'
+_VALUE = rb'(?:"[^"\\\n\v\f]*+"|[#!][A-Za-z$_-][\w$.-]*+(?:' + PLAIN_BODY.pattern + rb")?+(?![\w$.<-]))"
+_ATTRIBUTE = _KEY + rb"(?: = " + _VALUE + rb")?+"
+_PLAIN_HEADER = re.compile(
+    rb"[ ]?(?:@([A-Za-z_][\w$.]*+)[ ])?(?:attributes[ ]\{(" + _ATTRIBUTE + rb"(?:, " + _ATTRIBUTE + rb")*+)\}[ ])?\{"
+)
+_PLAIN_ATTRIBUTE = re.compile(rb"(" + _KEY + rb")(?: = (" + _VALUE + rb"))?")
+
+
+def _plain_header(text: Text, at: int) -> Header | None:
+    """Return the header of a module if it is as printers write nearly all, by one expression; None for any other."""
+    found = _PLAIN_HEADER.match(text.window, text.seek(at))
+    if found is None:
+        return None
+    base, attrs = text.base, []
+    if found[2] is not None:
+        for attribute in _PLAIN_ATTRIBUTE.finditer(text.window, found.start(2), found.end(2)):
+            key, literal = attribute.groups()
+            start, end = attribute.span(2)
+            place = (base + attribute.start(), base + attribute.end(1))
+            attrs.append(Attr(key.strip(b'"'), place, None if start < 0 else (base + start, base + end), literal))
+        names = {attr.name for attr in attrs}
+        if len(names) < len(attrs) or b"sym_name" in names:
+            return None
+    return Header(found[1], tuple(attrs), base + found.end())
+
+
 def custom_header(text: Text, at: int) -> Header:
     """Return the header of a module or container whose keyword ends at ``at``; it ends behind the ``{`` of the body."""
+    plain = _plain_header(text, at)
+    if plain:
+        return plain
     name: bytes | None = None
     at = text.space_end(at)
     if text.peek(at) == b"@":
@@ -91,8 +126,7 @@ def generic_trailer(text: Text, at: int, header: Header) -> Header:
 
 
 def location(text: Text, at: int) -> tuple[int, int] | None:
-    """Return where the ``loc(…)`` behind an operation stands, None if there is none."""
-    at = text.space_end(at)
+    """Return where the ``loc(…)`` stands that may be at ``at``, behind an operation and blanks; None for none."""
     found = text.match(_LOCATION, at)
     return (at, text.balanced_end(text.end(found))) if found else None
 

@@ -230,10 +230,19 @@ def functions(*, is_next: bool) -> Pattern[bytes]:
     return _functions[is_next]
 
 
+#: Operations from which on a Counter pays.
+_FEW = 32
+
+
 def count(window: bytes, start: int, end: int, counts: dict[bytes, int]) -> None:
     """Add the operations in a part of a window to their counts; the names of generic ones without a dot get a quote."""
     if not (_CALLED.search(window, start, end) or _BRACED.search(window, start, end)):
-        for name, number in Counter(_LINES.findall(window, start, end)).items():
+        names = _LINES.findall(window, start, end)
+        if len(names) < _FEW:
+            for name in names:
+                counts[name] = counts.get(name, 0) + 1
+            return
+        for name, number in Counter(names).items():
             counts[name] = counts.get(name, 0) + number
         return
     for (line, braced, called), number in Counter(_operations().findall(window, start, end)).items():

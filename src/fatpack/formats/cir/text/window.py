@@ -71,6 +71,15 @@ class Text:
         self.size = len(view)
         self.base = 0
         self.window = b""
+        self._next: dict[bytes, tuple[bytes, int, int]] = {}
+
+    def holds(self, word: bytes, window: bytes, start: int, end: int) -> bool:
+        """Return whether a word stands in a part of a window. Each is looked for once, whatever parts are asked for."""
+        searched, begin, at = self._next.get(word, (b"", 0, 0))
+        if searched is not window or start < begin or -1 < at < start:
+            at = window.find(word, start)
+            self._next[word] = window, start, at
+        return at > -1 and at + len(word) <= end
 
     @property
     def is_last(self) -> bool:
