@@ -220,3 +220,57 @@ def test_ltoir_is_stored_without_obfuscation(folder: Path, fatpack: Fatpack) -> 
         assert image.data.tobytes() == Path("x.ltoir").read_bytes()
     assert image.compression == "zstd"
     assert "obfuscated" not in image.attrs
+
+
+UNDEFINES = "#undef __CUDAFATBINDATASECTION\n#undef __CUDAFATBINSECTION\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "variable", "is_later"),
+    [([], "", False), (["--as=13.0"], "13.5", False), (["--as=13.5"], "", True), ([], "13.5", True)],
+)
+def test_the_version_decides_what_is_undefined(
+    folder: Path, fatpack: Fatpack, monkeypatch: pytest.MonkeyPatch, given: list[str], variable: str, is_later: bool
+) -> None:
+    monkeypatch.setenv("FATPACK_CUDA", variable)
+    assert fatpack("tool", *given, "fatbinary", "--embedded-fatbin=fatbinary.c", PTX).code == 0
+    assert (UNDEFINES in Path("fatbinary.c").read_text()) == is_later
+
+
+def test_the_version_decides_how_fast_code_is_compressed(folder: Path, fatpack: Fatpack) -> None:
+    fast = []
+    for version in ("13.0", "13.5"):
+        assert fatpack("tool", f"--as={version}", "fatbinary", "--create=x", "--compress-mode=speed", PTX).code == 0
+        fast.append(Path("x").read_bytes())
+    assert fast[0] != fast[1]
+
+
+@pytest.mark.parametrize("option", ["--concat", "--id-suffix=x", "--tileir-cmdline=x"])
+def test_a_version_does_not_know_what_came_later(folder: Path, fatpack: Fatpack, option: str) -> None:
+    name = option.lstrip("-").partition("=")[0]
+    ran = fatpack("tool", "--as=13.0", "fatbinary", "--create=fatbinary.out", option, PTX)
+    refused(ran, f"fatbinary fatal   : Unknown option '-{name}'\n")
+    assert fatpack("tool", "fatbinary", "--create=fatbinary.out", option, PTX).code == 0
+
+
+def test_tile_ir_is_unknown_to_the_older_version(folder: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("tool", "--as=13.0", "fatbinary", "--create=fatbinary.out", "--image2=kind=tileir,file=more")
+    refused(ran, "fatbinary fatal   : Missing or unknown kind in image3\n")
+
+
+def test_later_versions_open_all_files_before_they_look_into_one(folder: Path, fatpack: Fatpack) -> None:
+    images = [PTX.replace("sm=80", "sm=90b"), "--image3=kind=ptx,sm=80,file=none"]
+    first = {"13.0": "\nnvFatbin error: invalid architecture\n"}
+    first["13.5"] = "fatbinary fatal   : Could not open input file 'none'\n"
+    for version, message in first.items():
+        refused(fatpack("tool", f"--as={version}", "fatbinary", "--create=fatbinary.out", *images), message)
+
+
+def test_what_is_given_the_old_way_is_left_out_beside_an_image_of_its_own_architectures(
+    folder: Path, fatpack: Fatpack
+) -> None:
+    Path("tile").write_bytes(b"\x7fTileIR\0\x0d\x02\x01\x00\x05\x06" + bytes(50))
+    ran = fatpack("tool", "fatbinary", "--create=x", "--image2=kind=tileir,file=tile", "-ptx=k1.compute_80.ptx")
+    assert ran.code == 0
+    with reading.open("x") as file:
+        assert [image.form for image in file.images()] == ["tileir"]

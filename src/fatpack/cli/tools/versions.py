@@ -15,26 +15,36 @@ if TYPE_CHECKING:
 
 
 class Versions(Record):
-    """The versions of one project that its stand-ins can follow, the default first."""
+    """The versions of one project that its stand-ins can follow, the default first.
+
+    With ``has_mixture``, a stand-in that is told no version follows the first, and a later one where the first does not
+    know what it is asked for.
+    """
 
     project: str
     variable: str
     known: tuple[str, ...]
+    has_mixture: bool = False
 
 
 #: The default is 22 until 23 is what distributions ship.
 LLVM = Versions("LLVM", "FATPACK_LLVM", ("22", "23"))
+
+CUDA = Versions("CUDA", "FATPACK_CUDA", ("13.0", "13.5"), has_mixture=True)
 
 #: name of a stand-in → the versions that it can follow; those that are not here follow one version only
 FOLLOWED = {
     "clang-offload-bundler": LLVM,
     "llvm-offload-binary": LLVM,
     "clang-offload-packager": LLVM,
+    "fatbinary": CUDA,
 }
 
 
 def chosen(tool: str, given: str | None, environment: Mapping[str, str]) -> str:
-    """Return the version that a stand-in follows, "" if it follows one only. ``given`` is what ``--as`` says.
+    """Return the version that a stand-in follows; ``given`` is what ``--as`` says.
+
+    "" stands for a stand-in that follows one version only, and for one that mixes them unless it is told.
 
     Raises UsageError for a version that it cannot follow.
     """
@@ -45,7 +55,7 @@ def chosen(tool: str, given: str | None, environment: Mapping[str, str]) -> str:
         return ""
     version = environment.get(versions.variable, "") if given is None else given
     if given is None and not version:
-        return versions.known[0]
+        return "" if versions.has_mixture else versions.known[0]
     if version not in versions.known:
         source = versions.variable if given is None else "--as"
         raise UsageError(

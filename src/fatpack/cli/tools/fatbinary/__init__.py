@@ -1,8 +1,9 @@
-"""``fatpack tool fatbinary``: writes fat binaries, and C files that embed them, as fatbinary of CUDA 13.0 does.
+"""``fatpack tool fatbinary``: writes fat binaries, and C files that embed them, as fatbinary of CUDA 13.0 or 13.5 does.
 
 It is what nvcc and clang call. ``options`` has the table of options, ``images`` the checks of every image, ``embedded``
-the C file. Bytes, messages, their order and exit codes are the original's, those of CUDA 13.5 for command lines that
-13.0 does not know; ``docs/tools.md`` lists every difference.
+the C file. Bytes, messages, their order and exit codes are the original's: those of the version that ``--as`` or
+``FATPACK_CUDA`` names; without either those of 13.0, and of 13.5 for command lines that 13.0 does not know.
+``docs/tools.md`` lists every difference.
 """
 
 from __future__ import annotations
@@ -35,11 +36,12 @@ _CONTRADICTION = (
 _WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
-def main(program: str, arguments: Sequence[str]) -> int:
-    """Run the tool and return its exit code: 0 or 1."""
+def main(program: str, arguments: Sequence[str], version: str = "") -> int:
+    """Run the tool as of a version of CUDA, "" for the least that knows the options; return its exit code: 0 or 1."""
     name = program.rpartition("/")[2]
+    options = [option for option in OPTIONS if version != "13.0" or option.name not in LATER]
     try:
-        given = command_line.parse(arguments, OPTIONS, lambda text: _print(f"{name} warning : {text}"))
+        given = command_line.parse(arguments, options, lambda text: _print(f"{name} warning : {text}"))
     except command_line.CommandLineError as error:
         _print(f"{name} fatal   : {error}")
         return 1
@@ -50,11 +52,11 @@ def main(program: str, arguments: Sequence[str]) -> int:
         from fatpack.cli.tools.fatbinary.options import print_help, print_version
 
         if given.last("version") and not given.last("help"):
-            print_version(name)
+            print_version(name, version or "13.0")
         else:
-            print_help(name)
+            print_help(name, options)
         return 0
-    return _run(name, given)
+    return _run(name, given, is_later=version == "13.5" or (not version and _is_later(given)))
 
 
 def _print(text: str) -> None:
@@ -63,12 +65,12 @@ def _print(text: str) -> None:
     sys.stderr.write(printable(text) + "\n")
 
 
-def _run(name: str, given: Given) -> int:
+def _run(name: str, given: Given, *, is_later: bool) -> int:
     from fatpack.cli.tools.fatbinary.images import Fatal, Refusal
 
     opened: list[Source] = []
     try:
-        _write(given, _pack(given, opened))
+        _write(given, _pack(given, opened, is_later=is_later), undefines=is_later)
     except Fatal as error:
         _print(f"{name} fatal   : {error}")
     except Refusal as error:
@@ -86,7 +88,7 @@ def _is_mode(word: str) -> TypeIs[CompressMode]:
     return word in _MODES
 
 
-def _pack(given: Given, opened: list[Source]) -> list[Piece]:
+def _pack(given: Given, opened: list[Source], *, is_later: bool) -> list[Piece]:
     from fatpack.cli.tools.fatbinary.images import Fatal, Refusal, images_of
     from fatpack.errors import FatpackError
     from fatpack.formats import cuda_fatbin
@@ -103,7 +105,6 @@ def _pack(given: Given, opened: list[Source]) -> list[Piece]:
     is_contradictory = any(given.last(one) and given.last(other) for one, other in (("32", "64"), ("cuda", "opencl")))
     if is_contradictory or not _is_mode(mode) or host not in _HOSTS:
         raise Refusal("unknown option")
-    is_later = _is_later(given)
     options = FatbinOptions(
         producer="13.5" if is_later else None,
         compress_mode="none" if given.last("compress") == "false" else mode,
@@ -111,7 +112,7 @@ def _pack(given: Given, opened: list[Source]) -> list[Piece]:
         concat=is_later and bool(given.last("concat")),
         minify_ptx=True,
     )
-    images = tuple(images_of(given, opened))
+    images = tuple(images_of(given, opened, is_later=is_later))
     try:
         return list(cuda_fatbin.write(Container(cuda_fatbin.DOC.name, 1, images, Span(0, 0)), options))
     except OSError as error:
@@ -126,7 +127,7 @@ def _is_later(given: Given) -> bool:
     return any(option in given.values for option in LATER) or any(pairs.get("kind") == "tileir" for pairs in images)
 
 
-def _write(given: Given, pieces: list[Piece]) -> None:
+def _write(given: Given, pieces: list[Piece], *, undefines: bool) -> None:
     from fatpack.cli.tools.fatbinary.embedded import c_file
     from fatpack.cli.tools.fatbinary.images import Fatal
     from fatpack.errors import UsageError
@@ -145,7 +146,7 @@ def _write(given: Given, pieces: list[Piece]) -> None:
                     linked=bool(given.last("link")),
                     as_array=bool(given.last("no-asm")),
                     suffix=given.last("id-suffix"),
-                    undefines=_is_later(given),
+                    undefines=undefines,
                 )
             try:
                 batch.add("./-" if path == "-" else path, content)

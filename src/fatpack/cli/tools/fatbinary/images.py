@@ -42,18 +42,21 @@ class Refusal(Exception):
     """An error of the library behind it: ``nvFatbin error: …``."""
 
 
-def images_of(given: Given, opened: list[Source]) -> Iterator[Image]:
+def images_of(given: Given, opened: list[Source], *, is_later: bool) -> Iterator[Image]:
     """Yield the images in the order in which fatbinary stores them; files are appended to ``opened``.
 
-    Raises Fatal and Refusal for the first thing that is wrong.
+    Raises Fatal and Refusal for the first thing that is wrong: 13.0 checks one image after the other, and later
+    versions open all files first.
     """
     width = "nvptx-nvidia-cuda" if given.last("32") else "nvptx64-nvidia-cuda"
     attrs = {key: value for key, value in (("identifier", given.last("ident")), ("host", given.last("host"))) if value}
     if given.last("debug"):
         attrs["debug"] = "yes"
     options = {"ptx": given.last("cmdline"), "nvvm": given.last("cicc-cmdline"), "tileir": given.last("tileir-cmdline")}
-    files = ((kind, arch, path, _open(path, opened)) for kind, arch, path in _named(given))
-    for kind, arch, _, data in _before_grouping(files) if given.last("concat") else files:
+    named = _named(given, knows_tile_ir=is_later)
+    files = ((kind, arch, path, _open(path, opened)) for kind, arch, path in named)
+    is_grouped = bool(given.last("concat"))
+    for kind, arch, _, data in _opened_first(files, is_grouped=is_grouped) if is_later else files:
         more = {"options": options[kind]} if options.get(kind) else {}
         if kind == "index":
             raise Refusal("invalid index input")
@@ -68,25 +71,26 @@ def images_of(given: Given, opened: list[Source]) -> Iterator[Image]:
         data.source.rest()
 
 
-def _before_grouping(files: Iterable[_File]) -> Iterator[_File]:
-    """Yield the files for groups, when all of them are there and every cubin is ELF."""
+def _opened_first(files: Iterable[_File], *, is_grouped: bool) -> Iterator[_File]:
+    """Yield the files, when all of them are there and, for groups, every cubin is ELF."""
     collected = list(files)
-    for kind, _, path, data in collected:
+    for kind, _, path, data in collected if is_grouped else ():
         if kind == "elf" and header(data, data.head(0, 64)) is None:
             raise Fatal(f"File '{path}' is not valid elf")
     yield from collected
 
 
-def _named(given: Given) -> Iterator[tuple[str, str | None, str]]:
+def _named(given: Given, *, knows_tile_ir: bool) -> Iterator[tuple[str, str | None, str]]:
     """Yield keyword, architecture and path of every image, each when those before it are done."""
+    unknown = set() if knows_tile_ir else {"tileir"}
     for pairs in given.pairs.get("image3", ()):
         if "kind" in pairs and "sm" not in pairs:
             raise Fatal("Missing sm in image3")
-        yield _kind(pairs, _FORMS), pairs["sm"], pairs["file"]
+        yield _kind(pairs, _FORMS.keys() - unknown), pairs["sm"], pairs["file"]
     for pairs in given.pairs.get("image2", ()):
-        yield _kind(pairs, ("reloc", "index", "tileir")), "0", pairs["file"]
-    # QUIRK(fatbinary 13): of -elf and -ptx, one image is stored.
-    for kind in ("elf", "ptx"):
+        yield _kind(pairs, {"reloc", "index", "tileir"} - unknown), "0", pairs["file"]
+    # QUIRK(fatbinary 13): of -elf and -ptx, one image is stored, and none beside --image2.
+    for kind in () if given.pairs.get("image2") else ("elf", "ptx"):
         if kind in given.values:
             yield kind, given.last("arch") if "arch" in given.values else None, given.last(kind)
             break
@@ -148,7 +152,8 @@ def _check_cubin(data: View, target: Target) -> None:
     """Check the word size and the number of the architecture. The variant is what the command line says."""
     head = data.head(0, 64)
     is_64_bit = target.triple.startswith("nvptx64")
-    if head[4:5] != (b"\2" if is_64_bit else b"\1"):
+    # QUIRK(fatbinary 13): whatever is not of 64 bits passes for 32.
+    if (head[4:5] == b"\2") != is_64_bit:
         raise Refusal("fatbinary elf mismatch: elf size doesn't match user-specified size")
     at = 48 if is_64_bit else 36
     flags = int.from_bytes(head[at : at + 4], "little")

@@ -6,6 +6,10 @@ import sys
 
 from fatpack.cli.tools.nvidia_command_line import Option
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 _IMAGE, _FILE = "<image spec>,...", "<file name>"
 _MODES = "[default,size,speed,balance,none]"
 
@@ -68,18 +72,18 @@ LATER = ("concat", "id-suffix", "tileir-cmdline")
 _WIDTH = 51
 
 
-def print_help(program: str) -> None:
-    """Print the options, in the original's layout."""
+def print_help(program: str, options: Iterable[Option] = OPTIONS) -> None:
+    """Print options, in the original's layout."""
     lines = ["", f"Usage  : {program} [options]", "", "Options", "=======", ""]
-    for option in OPTIONS:
+    for option in options:
         if option.help:
             spelled = f"--{option.name} {option.value}".rstrip()
             lines += [f"{spelled.ljust(_WIDTH)}(-{option.short})", f"        {option.help}", ""]
     sys.stdout.write("\n".join([*lines, ""]))
 
 
-def print_version(program: str) -> None:
+def print_version(program: str, followed: str) -> None:
     """Print our version, and what this stands in for."""
     from fatpack import __version__
 
-    sys.stdout.write(f"{program}: fatpack {__version__}, standing in for fatbinary of CUDA 13.0\n")
+    sys.stdout.write(f"{program}: fatpack {__version__}, standing in for fatbinary of CUDA {followed}\n")
