@@ -110,7 +110,17 @@ def test_replace_exchanges_the_content(fatpack: Fatpack) -> None:
 def test_replace_needs_a_section(fatpack: Fatpack) -> None:
     ran = fatpack("replace", "host.o", "both.bin", "-o", "x.o")
     assert ran.code == 4
-    assert "0 sections of device code, exactly one is needed" in ran.err
+    assert "host.o: no section of device code; embed puts a container into an object without one" in ran.err
+
+
+def test_replace_of_one_of_several_sections_asks_which(fatpack: Fatpack) -> None:
+    assert fatpack("pack", A, "-o", "one.bin", "-q").code == 0
+    assert fatpack("embed", "fat.o", "one.bin", "-o", "two.o").code == 0
+    ran = fatpack("replace", "two.o", "one.bin", "-o", "x.o")
+    assert (ran.code, ran.err.count("(.llvm.offloading)")) == (4, 2)
+    assert "two.o: 2 sections of device code; name one with --section: " in ran.err
+    ran = fatpack("replace", "two.o", "one.bin", "--section", ".nope", "-o", "x.o")
+    assert "no section of device code with the name or number .nope; name one with --section: " in ran.err
 
 
 def test_in_place_keeps_mode_and_needs_to_be_asked_for(fatpack: Fatpack, fat: Path) -> None:
@@ -188,6 +198,20 @@ def test_replace_says_first_that_a_linked_file_is_not_edited(fatpack: Fatpack, h
     assert ran.code == 4
     assert advice in ran.err
     assert "--force" not in ran.err
+
+
+def test_an_image_in_a_section_of_its_own_is_replaced_by_one_of_its_form(fatpack: Fatpack, folder: Path) -> None:
+    host, section = (
+        FIXTURES / "elf" / "clang-22-hip-rdc-bundler.o",
+        "__CLANG_OFFLOAD_BUNDLE__hip-amdgcn-amd-amdhsa--gfx90a",
+    )
+    ran = fatpack("replace", host, "k.ptx", "--section", section, "-o", "x.o")
+    assert ran.code == 4
+    assert f"{section} holds one image, of the form bitcode, the new content is one image, of the form ptx" in ran.err
+    assert fatpack("extract", host, "--arch", "gfx1100", "-o", "new.bc").code == 0
+    assert fatpack("replace", host, "new.bc", "--section", section, "-o", "x.o").code == 0
+    assert fatpack("extract", "x.o", "--arch", "gfx90a", "-o", "-").code in (0, 1)
+    assert fatpack("replace", host, "k.ptx", "--section", section, "-o", "y.o", "--force").code == 0
 
 
 def test_sections_of_one_name_are_told_apart_by_number(fatpack: Fatpack, folder: Path) -> None:

@@ -28,6 +28,9 @@ SECTIONS = {
 _RUNTIMES = {"clang-offload-bundle": "HIP", "cuda-fatbin": "CUDA"}
 
 
+_ONE_IMAGE = "one image, of the form "
+
+
 def embedding_note(format: str | None) -> str:
     """Return what to know about a container of this format that was embedded; "" for nothing.
 
@@ -59,33 +62,34 @@ def replace(host: View, content: View, *, section: str | None = None, force: boo
     """Return the pieces of the host with the content of one section of device code exchanged.
 
     ``section`` is its name, or its number where several have one name; without it the host must have exactly one.
-    The new content must be a container of the format that is there now, unless ``force``: code refers to what a
-    section holds. Raises HostError otherwise.
+    The new content must be a container of the format, or an image of the form, that is there now, unless ``force``:
+    code refers to what a section holds. Raises HostError otherwise.
     """
     room = editor(host)
     sites = [site for site in room.locate(host) if not isinstance(site, Finding) and site.index is not None]
     sites = [site for site in sites if site.expects != hosts.TABLE]
     chosen = [site for site in sites if section in (None, site.section, str(site.index))]
     if len(chosen) != 1:
-        present = ", ".join(f"{site.index} {site.section}" for site in sites) or "none"
-        wanted = f"{len(chosen)} sections {section!r}" if section else f"{len(chosen)} sections of device code"
-        raise HostError(f"{wanted}, exactly one is needed", hint=f"present, for --section: {present}", chain=host.chain)
+        named = f" with the name or number {section}" if section else ""
+        problem = f"{len(chosen) or 'no'} section{'s' if len(chosen) > 1 else ''} of device code{named}"
+        present = ", ".join(f"{site.index} ({site.section})" for site in sites)
+        hint = f"name one with --section: {present}" if sites else "embed puts a container into an object without one"
+        raise HostError(problem, hint=hint, chain=host.chain)
     (site,) = chosen
     assert site.index is not None
     # A host that is not edited says so first: no other content, and no --force, would help there.
     pieces = room.replace(host, site.index, [content])
-    old, new = (formats.sniff(view.head(0, 24)) for view in (site.data, content))
+    old, new = _content(site.data), _content(content)
     if old != new and not force:
-        form = images.recognise(content).form if new is None else ""
-        if old and form:
-            raise HostError(
-                f"{site.section} holds {old}, the new content is one image, of the form {form}",
-                hint="pack a container of it, with the images that are to stay; extract gives those",
-                chain=host.chain,
-            )
-        raise HostError(
-            f"{site.section} holds {old or 'an unknown format'}, the new content is {new or 'of an unknown format'}",
-            hint="give a container of the same format, or --force",
-            chain=host.chain,
-        )
+        hint = "give content of the same format, or --force"
+        if formats.sniff(site.data.head(0, 24)) and new.startswith(_ONE_IMAGE):
+            hint = "pack a container of it, with the images that are to stay; extract gives those"
+        raise HostError(f"{site.section} holds {old}, the new content is {new}", hint=hint, chain=host.chain)
     return pieces
+
+
+def _content(view: View) -> str:
+    """Return what bytes are, in words: a container by its format, an image by its form."""
+    name = formats.sniff(view.head(0, 24))
+    form = "" if name else images.recognise(view).form
+    return name or (_ONE_IMAGE + form if form else "of an unknown format")
