@@ -15,10 +15,10 @@ from tests.laws.rooms import FIXTURES, image, joined, view_of
 
 import fatpack
 from fatpack import ImageFile, Selector
+from fatpack.deep import NextMagic
 from fatpack.errors import FatpackError, UsageError
 from fatpack.formats import offload_binary
 from fatpack.formats.offload_binary.layout import MAGIC, layouts
-from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Container, Span
 from fatpack.report.inspection import inspection
 from fatpack.scanner import scan
@@ -84,10 +84,8 @@ def test_kernels_of_a_shared_image_are_read_once(monkeypatch: pytest.MonkeyPatch
 
 def test_containers_with_zeros_between_them_are_found_without_any_search(monkeypatch: pytest.MonkeyPatch) -> None:
     searches: list[int] = []
-    real = BytesSource.find
-    monkeypatch.setattr(
-        BytesSource, "find", lambda self, needle, start, end: searches.append(start) or real(self, needle, start, end)
-    )
+    real = NextMagic.after
+    monkeypatch.setattr(NextMagic, "after", lambda self, at: searches.append(at) or real(self, at))
     one = FOUR.read_bytes()
     # A warning for the zeros before every binary but the first, and a note for those at the end.
     assert len(list(scan(view_of((one + bytes(9000)) * 20)))) == 4 * 20 + 19 + 1
