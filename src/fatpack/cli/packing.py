@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Command = TypeVar("Command", bound=Callable[..., Any])
 
-#: option that is not called what its field is → format and field; "container_version" is not "ccob_version"
+#: option that is not named after the field it sets → format and field
 _FIELDS = {
     "container_version": ("offload-binary", "version"),
     "ccob_version": ("bundle", "version"),
@@ -47,8 +47,8 @@ _KEYS = {name: _keys(name) for name in FORMATS}
 #: what a command that has other options too takes out of them for :func:`chosen_packing`
 PACKING_KEYS = ("format_name", "compress", *dict.fromkeys(key for keys in _KEYS.values() for key in keys))
 
-#: options that say how --compress does it
-_WITH_COMPRESS = ("compression", "level", "ccob_version")
+#: options that state how --compress does it
+_WITH_COMPRESS = {"compression", "level", "ccob_version"}
 
 
 class Packing(Record):
@@ -160,17 +160,17 @@ def chosen_packing(packing: Mapping[str, Any]) -> Packing:
         if name == "cir":
             raise UsageError("CIR containers are text, and are not compressed", hint="leave out --compress")
         raise UsageError(f"--compress is not for {name}", hint="use --compress-mode, --compress-all")
-    given = {key: packing[key] for key in PACKING_KEYS[2:] if packing[key] is not None}
+    fields = _KEYS[name]
+    given = {key: packing[key] for keys in _KEYS.values() for key in keys if packing[key] is not None}
     for key in given:
-        formats = [format for format, keys in _KEYS.items() if key in keys]
-        if name not in formats and key not in _WITH_COMPRESS[:2]:
+        if key not in fields:
             option = _SPELLINGS.get(key, f"--{key.replace('_', '-')}")
-            raise UsageError(f"{option} is for --format={' or '.join(formats)}, not for {name}")
-    if not compress and given.keys() & set(_WITH_COMPRESS):
+            formats = " or ".join(format for format, keys in _KEYS.items() if key in keys)
+            raise UsageError(f"{option} is for --format={formats}, not for {name}")
+    if not compress and given.keys() & _WITH_COMPRESS:
         raise UsageError("--compression, --compression-level and --ccob-version need --compress")
     if compress:
         given.setdefault("compression", "zstd")
     if "cir_ids" in given:
         given["cir_ids"] = given["cir_ids"].split(",")
-    fields = _KEYS[name]
     return Packing(name, FORMATS[name].options(**{fields[key]: value for key, value in given.items()}))
