@@ -5,10 +5,12 @@ Files that are treated alike are described alike: a new description means that a
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import tempfile
 from collections.abc import Callable, Iterable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 from tools.fuzz import seeds
@@ -244,12 +246,19 @@ def run_tool(name: str, *command_lines: list[str]) -> Callable[[bytes], str]:
         _FOLDER.write(data)
         codes = []
         for arguments in command_lines:
-            try:
-                codes.append(str(run_stand_in([name, *arguments])))
-            except FatpackError as error:
-                codes.append(_words(error))
-            except OSError as error:  # a name in the file that no file can have
-                codes.append(str(error.errno))
+            with redirect_stdout(_stream()), redirect_stderr(_stream()) as errors:
+                try:
+                    codes.append(str(run_stand_in([name, *arguments])))
+                except FatpackError as error:
+                    codes.append(_words(error))
+                except OSError as error:  # a name in the file that no file can have
+                    codes.append(str(error.errno))
+            errors.seek(0)
+            codes.append(_NO_WORDS.sub(" ", errors.read())[:60])
         return " ".join([*codes, str(len(os.listdir(".")))])
 
     return run
+
+
+def _stream() -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="surrogateescape")
