@@ -20,7 +20,7 @@ from typing import Any
 
 from tools.fuzz import guided
 from tools.fuzz.plain import fuzz
-from tools.fuzz.targets import TARGETS
+from tools.fuzz.targets import DIFFERENTIAL, TARGETS
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / ".fuzz"
@@ -32,10 +32,10 @@ def main() -> int:
     if options.worker:
         return _work(options)
     if options.list:
-        print("\n".join(TARGETS))
+        print("\n".join([*TARGETS, *DIFFERENTIAL]))
         return 0
     engine = options.engine or ("atheris" if guided.is_installed() else "plain")
-    names = options.targets or list(TARGETS)
+    names = options.targets or list(DIFFERENTIAL if options.differential else TARGETS)
     parts = [(name, number) for number in range(max(1, options.jobs // len(names))) for name in names]
     seconds = options.seconds or 60 * options.minutes * options.jobs / len(parts)
     print(f"{len(names)} targets, {options.jobs} processes at a time, {seconds:.0f} s each, {engine} loop", flush=True)
@@ -56,6 +56,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="another number gives other files")
     parser.add_argument("--engine", choices=["plain", "atheris"], help="default: atheris where it is installed")
     parser.add_argument("--list", action="store_true", help="print the names of the targets")
+    parser.add_argument("--differential", action="store_true", help="compare stand-ins with their originals instead")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -80,7 +81,8 @@ def _work(options: argparse.Namespace) -> int:
     for number in (0, 1, 2):
         os.dup2(nowhere, number)
     (name,) = options.targets
-    outcome = fuzz(TARGETS[name], seconds=options.seconds, executions=options.executions, number=options.seed)
+    target = (TARGETS | DIFFERENTIAL)[name]
+    outcome = fuzz(target, seconds=options.seconds, executions=options.executions, number=options.seed)
     faults = [[fault.key, fault.text, data.hex()] for fault, data in outcome.faults]
     with os.fdopen(own, "w") as stream:
         stream.write(json.dumps(outcome._asdict() | {"faults": faults}) + "\n")

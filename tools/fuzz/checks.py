@@ -217,24 +217,18 @@ def with_other(view: View) -> Iterable[object]:
     return replace(view, _view(_CONTAINER), force=True)
 
 
-class _Folder:
-    """Files for the stand-ins, which take names: in memory where the system has such a folder."""
-
-    def __init__(self) -> None:
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
-
-    def write(self, data: bytes) -> Path:
-        """Return the path of a file with these bytes, in a folder that has nothing else in it."""
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
-            os.chdir(self._folder.name)
-        for name in os.listdir("."):
-            os.unlink(name)
-        Path("in").write_bytes(data)
-        return Path("in")
+def fresh_folder(data: bytes) -> None:
+    """Go to a folder that holds a file ``in`` with these bytes, and nothing else: in memory where there is such one."""
+    global _folder  # noqa: PLW0603  (the folder one is in is of the process too)
+    if _folder is None:
+        _folder = tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+        os.chdir(_folder.name)
+    for name in os.listdir("."):
+        os.unlink(name)
+    Path("in").write_bytes(data)
 
 
-_FOLDER = _Folder()
+_folder: tempfile.TemporaryDirectory[str] | None = None
 
 
 def run_tool(name: str, *command_lines: list[str]) -> Callable[[bytes], str]:
@@ -243,7 +237,7 @@ def run_tool(name: str, *command_lines: list[str]) -> Callable[[bytes], str]:
     def run(data: bytes) -> str:
         from fatpack.cli.tools import run as run_stand_in
 
-        _FOLDER.write(data)
+        fresh_folder(data)
         codes = []
         for arguments in command_lines:
             with redirect_stdout(_stream()), redirect_stderr(_stream()) as errors:

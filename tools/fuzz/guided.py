@@ -53,10 +53,10 @@ def main(folder: str, name: str, seconds: str, executions: str, number: str) -> 
 
     from tools.fuzz import seeds
     from tools.fuzz.mutate import Mutator, Seed
-    from tools.fuzz.targets import TARGETS
+    from tools.fuzz.targets import DIFFERENTIAL, TARGETS
     from tools.fuzz.watch import Watch
 
-    target, results = TARGETS[name], Path(folder) / "results.json"
+    target, results = (TARGETS | DIFFERENTIAL)[name], Path(folder) / "results.json"
     watch = Watch(target)
     first = [*target.first(), *seeds.found(name)]
     corpus = Path(folder) / "corpus"

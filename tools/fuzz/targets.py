@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tools.fuzz import checks, seeds
+from tools.fuzz import checks, reference, seeds
 from tools.fuzz.mutate import Field
 
 from fatpack import formats, hosts
@@ -56,7 +56,7 @@ _TOOLS = {
             ["-type=bc", "-unbundle", "-allow-missing-bundles", "-input=in", "-output=a", "-output=b", _IDS],
         ],
     ),
-    "cuobjdump": (("cuda_fatbin", "cuobjdump"), [["-lelf", "in"], ["-xptx", "all", "in"]]),
+    "cuobjdump": (("cuda_fatbin", "cuobjdump"), [["-lelf", "in"], ["-xelf", "all", "in"], ["-xptx", "all", "in"]]),
     "fatbinary": (
         ("cuda/cubin", "cuda/ptx"),
         [["--create=out", f"--image3=kind={kind},sm=80,file=in"] for kind in ("elf", "ptx")],
@@ -98,4 +98,14 @@ def _targets() -> Iterator[Target]:
         yield Target(f"tool-{name}", run, _files(*folders), own_fields, words, is_text=is_text)
 
 
+def _same() -> Iterator[Target]:
+    for name, (folders, command_lines) in _TOOLS.items():
+        if reference.original(name) is not None:
+            run = reference.same_as(name, *command_lines)
+            yield Target(f"same-{name}", run, _files(*folders), checks.file_fields)
+
+
 TARGETS = {target.name: target for target in _targets()}
+
+#: Those that start another tool for every file; empty where none is installed.
+DIFFERENTIAL = {target.name: target for target in _same()}
