@@ -162,6 +162,11 @@ def divided_sections(name: str, view: View) -> Division:
     return divide(sections(name, view))
 
 
+def detected(view: View) -> str | None:
+    """Return the JSON name of the host that the bytes are, None if they are none; asks the rooms in their order."""
+    return next((name for name in ROOMS if room(name).detect(view)), None)
+
+
 def room(name: str) -> Host:
     """Return the host room of that JSON name; imports it."""
     return __import__(ROOMS[name], fromlist=["DOC"])

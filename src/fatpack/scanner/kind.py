@@ -13,4 +13,4 @@ def host_of(view: View) -> str:
     """Return the JSON name of the host the bytes are: ``raw`` when they are no host we know."""
     if formats.sniff(view.head(0, 24)):
         return "raw"
-    return next((name for name in hosts.ROOMS if hosts.room(name).detect(view)), "raw")
+    return hosts.detected(view) or "raw"

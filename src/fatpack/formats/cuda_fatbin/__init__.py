@@ -33,14 +33,14 @@ from fatpack.formats.cuda_fatbin.layout import (
 )
 from fatpack.formats.cuda_fatbin.reading.parse import detect, extent, parse
 from fatpack.formats.cuda_fatbin.stored import Entry, Fatbin, Group
-from fatpack.formats.cuda_fatbin.writing.write import write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fatpack.io.source import View
+    from fatpack.io.source import Piece, View
     from fatpack.model import Container, Label
+    from fatpack.options import FatbinOptions
 
 __all__ = [
     "DOC",
@@ -90,6 +90,13 @@ DOC = Doc(
 )
 
 LAYOUTS = (HEADER, ENTRY, DESCRIPTOR, GROUP_TABLE, MEMBER)
+
+
+def write(container: Container, options: FatbinOptions | None = None) -> Iterator[Piece]:
+    """Return the pieces of a fat binary; see :mod:`fatpack.formats.cuda_fatbin.writing.write`."""
+    from fatpack.formats.cuda_fatbin.writing import write as writing
+
+    return writing.write(container, options)
 
 
 def labels(view: View, container: Container) -> Iterator[Label]:

@@ -8,7 +8,6 @@ are simply out of range.
 from __future__ import annotations
 
 from fatpack import magics
-from fatpack.codec import decompress
 from fatpack.errors import BadMagic, BadValue, FormatError, LimitExceeded, Truncated, Unsupported, hexadecimal
 from fatpack.findings import finding
 from fatpack.formats.offload_binary.byte_map import check_places, keep_unknown
@@ -151,6 +150,8 @@ def _inflate(header: Header, header_size: int, inflated_size: int) -> Header:
         raise _fault(stored, 32, "inflated_size", f"{inflated_size} is less than the header", f"at least {header_size}")
     data = stored.slice(header_size, len(stored) - header_size)
     method = "zstd" if data.head(0, 4) == magics.ZSTD else "zlib"
+    from fatpack.io.sources.inflated import Call, InflatedSource
+
     inflate = Call(_inflated, stored, method, header_size, inflated_size)
     name = Derived(f"inflated {method} at {hexadecimal(stored.start)}")
     present = min(len(data), data.source.present)
@@ -163,6 +164,8 @@ def _inflate(header: Header, header_size: int, inflated_size: int) -> Header:
 def _inflated(stored: View, method: str, header_size: int, inflated_size: int) -> bytes:
     """Return the binary that a compressed one stands for, under the header of that."""
     data = stored.slice(header_size, len(stored) - header_size)
+    from fatpack.codec import decompress
+
     return stored.read(0, header_size) + decompress(data, method, inflated_size - header_size, format=FORMAT)
 
 

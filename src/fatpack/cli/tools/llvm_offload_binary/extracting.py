@@ -140,14 +140,14 @@ def llvm_images(view: View, name: str, llvm: str) -> Iterator[tuple[Image, str]]
     """Yield the images LLVM's extractor would find, in offload sections, in members, in a bare container, and the name
     of the file each lies in, which is ``name`` outside of archives.
     """
+    if view.head(0, 4) == MAGIC:
+        yield from ((image, name) for image in llvm_reader.read_all(view, llvm))
+        return
     from fatpack import hosts
     from fatpack.model import Finding
-    from fatpack.scanner.kind import host_of
 
-    host = host_of(view)
-    if host == "raw":
-        if view.head(0, 4) == MAGIC:
-            yield from ((image, name) for image in llvm_reader.read_all(view, llvm))
+    host = hosts.detected(view)
+    if host is None:
         return
     for site in hosts.room(host).locate(view):
         if isinstance(site, Finding) or site.expects == hosts.RECORDS:

@@ -15,8 +15,6 @@ from fatpack.formats.cuda_fatbin.layout import (
 )
 from fatpack.formats.cuda_fatbin.reading.entry import read_entry, target_of
 from fatpack.formats.cuda_fatbin.reading.faults import Faults, fault
-from fatpack.formats.cuda_fatbin.reading.group import read_group
-from fatpack.formats.cuda_fatbin.reading.mending import entry_before, mended_head
 from fatpack.formats.cuda_fatbin.reading.resume import Resumption, holds, is_entry, problem_of_place, starts_fatbin
 from fatpack.formats.cuda_fatbin.stored import Entry, Group, Head
 from fatpack.io import limits
@@ -127,6 +125,8 @@ class Walk:
         """Return whether the last entry does not hold all of its image, so that the zeros behind it may be its own."""
         if self._last is None:
             return False
+        from fatpack.formats.cuda_fatbin.reading.mending import mended_head
+
         start, head = self._last
         return mended_head(self.stored.slice(start, at - start), head) is None
 
@@ -135,6 +135,8 @@ class Walk:
         entry = self.stored.slice(at, head.place + head.padded_size)
         self._last = None
         if head.kind == GROUP:
+            from fatpack.formats.cuda_fatbin.reading.group import read_group
+
             return read_group(entry, head, self._noted), at + len(entry)
         self._keep()
         self._last = (at, head)
@@ -147,6 +149,8 @@ class Walk:
             return before
         if self._is_extended(at, head):
             return self._read(at, head)
+        from fatpack.formats.cuda_fatbin.reading.mending import mended_head
+
         field, text = problem
         following = self._after(at)
         span = self.stored.span(at, following - at)
@@ -163,6 +167,8 @@ class Walk:
         """Return the entry before a position where none is, if it is whole up to where the next one really starts."""
         if self._last is None:
             return None
+        from fatpack.formats.cuda_fatbin.reading.mending import entry_before, mended_head
+
         (start, head), self._last = self._last, None
         inside = entry_before(self.stored, start + ENTRY.size, at)
         for following in (inside, self._after(at)):
