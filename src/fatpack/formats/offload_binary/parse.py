@@ -150,8 +150,6 @@ def _inflate(header: Header, header_size: int, inflated_size: int) -> Header:
         raise _fault(stored, 32, "inflated_size", f"{inflated_size} is less than the header", f"at least {header_size}")
     data = stored.slice(header_size, len(stored) - header_size)
     method = "zstd" if data.head(0, 4) == magics.ZSTD else "zlib"
-    from fatpack.io.sources.inflated import Call, InflatedSource
-
     inflate = Call(_inflated, stored, method, header_size, inflated_size)
     name = Derived(f"inflated {method} at {hexadecimal(stored.start)}")
     present = min(len(data), data.source.present)
