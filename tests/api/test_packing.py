@@ -10,7 +10,7 @@ from tests.builders.cir import HOST, SM_80
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack import ImageFile
+from fatpack import BundleOptions, CirOptions, FatbinOptions, ImageFile, OffloadBinaryOptions, Options
 
 SAMPLES = FIXTURES / "cir" / "samples"
 HOST_MODULE, DEVICE_MODULE = SAMPLES / "host_lex.mlir", SAMPLES / "device_alias_conflict.mlir"
@@ -85,3 +85,35 @@ def test_an_image_that_contradicts_what_is_stated_is_warned_of() -> None:
     image = ImageFile(cubin, triple="nvptx64-nvidia-cuda", arch="sm_90", offload="cuda")
     with pytest.warns(UserWarning, match="sm_80"):
         fatpack.pack([image], io.BytesIO())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (OffloadBinaryOptions(level=3), "level 3 of a compressor, without compression"),
+        (OffloadBinaryOptions(version=2, compression="zstd"), "only container version 3 can be compressed"),
+        (OffloadBinaryOptions(version=4), "container version 4"),
+        (BundleOptions(level=3), "level 3 of a compressor, without compression"),
+        (BundleOptions(version=3), "version 3 of compressed bundles, without compression"),
+        (BundleOptions(type="s", align=2), "a text bundle has no alignment"),
+        (BundleOptions(type="x"), "bundle type 'x'"),  # type: ignore[arg-type]
+        (BundleOptions(compression="lz4", version=3), "compression 'lz4'"),  # type: ignore[arg-type]
+        (FatbinOptions(concat=True), "groups of entries are written since CUDA 13.4"),
+        (FatbinOptions(include_ptx="sm_20"), "no PTX for sm_20"),
+        (CirOptions(ids=[HOST]), "1 bundle IDs for 2 modules"),
+        (CirOptions(form="offload-module"), "is not written"),  # type: ignore[arg-type]
+    ],
+    ids=repr,
+)
+def test_options_that_mean_nothing_are_refused_and_leave_nothing(
+    options: Options, message: str, tmp_path: Path
+) -> None:
+    given = {
+        OffloadBinaryOptions: [ImageFile(b"x", triple="t")],
+        BundleOptions: [ImageFile(b"x", id="hip-amdgcn-amd-amdhsa--gfx90a")],
+        FatbinOptions: [ImageFile(FIXTURES / "cuda" / "cubin" / "k1.cuda13.0.sm_80.cubin")],
+        CirOptions: [ImageFile(HOST_MODULE, id=HOST), ImageFile(DEVICE_MODULE, id=SM_80)],
+    }
+    with pytest.raises(fatpack.UsageError, match=message):
+        fatpack.pack(given[type(options)], tmp_path / "x", format=options)
+    assert not list(tmp_path.iterdir())

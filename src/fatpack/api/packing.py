@@ -91,7 +91,7 @@ def pack(
             stored.append(host_entry(stored, opened[-1].view()))
             host = None
         packed = pack_as(stored, options)
-        _warn(finding.text for finding in packed.findings)
+        _warn(finding.text for finding in packed.findings if finding.severity != "note")
         views = [image.data for image in stored]
         if host is None:
             return write_packed(output, packed, force=force, inputs=views)
@@ -174,7 +174,7 @@ def convert(
     options = _options_for(format)
     with open(data) as file:
         conversion = convert(file.items, check_selector(selector), options)
-        _warn(finding.text for finding in conversion.packed.findings)
+        _warn(finding.text for finding in conversion.packed.findings if finding.severity != "note")
         if conversion.losses and not lossy:
             raise UsageError(f"{len(conversion.losses)} things would be lost: {'; '.join(conversion.losses)}")
         return write_packed(output, conversion.packed, force=force, inputs=[file.view])

@@ -56,6 +56,10 @@ def pack(stored: Sequence[Image], options: BundleOptions) -> Packed:
         raise UsageError(f"bundle alignment {align}", hint="it must be at least 1")
     if version is not None and compression is None:
         raise UsageError(f"version {version} of compressed bundles, without compression", hint="add --compress")
+    if options.level is not None and compression is None:
+        raise UsageError(
+            f"level {options.level} of a compressor, without compression", hint="compress too, or leave out the level"
+        )
     if type == "a":
         from fatpack.ops.pack.archive_bundle import pack_archive
 

@@ -31,6 +31,10 @@ def pack(stored: Sequence[Image], options: OffloadBinaryOptions) -> Packed:
         raise UsageError(f"container version {version}", hint="offload binaries have versions 1, 2 and 3")
     if options.compression and version != 3:
         raise UsageError("only container version 3 can be compressed", hint="add --container-version=3")
+    if options.level is not None and not options.compression:
+        raise UsageError(
+            f"level {options.level} of a compressor, without compression", hint="compress too, or leave out the level"
+        )
     groups = [(image,) for image in stored] if version == 1 else [tuple(stored)] if stored else []
     pieces: list[Piece] = []
     for group in groups:
