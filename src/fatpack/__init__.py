@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from fatpack.model import Container, Finding, Image, Span, Target
     from fatpack.ops.choose.select import Selector
     from fatpack.options import BundleOptions, CirOptions, FatbinOptions, OffloadBinaryOptions, Options
-    from fatpack.scanner import Found, FoundImage
+    from fatpack.scanner import Found, FoundImage, NotSearched
 
 #: public name → module that defines it
 _HOMES = {
@@ -75,7 +75,7 @@ _HOMES = {
     ),
     **dict.fromkeys(("BundleOptions", "CirOptions", "FatbinOptions", "OffloadBinaryOptions", "Options"), "options"),
     "Selector": "ops.choose.select",
-    **dict.fromkeys(("Found", "FoundImage"), "scanner"),
+    **dict.fromkeys(("Found", "FoundImage", "NotSearched"), "scanner"),
 }
 
 __all__ = [
@@ -101,6 +101,7 @@ __all__ = [
     "Image",
     "ImageFile",
     "LimitExceeded",
+    "NotSearched",
     "Offload",
     "OffloadBinaryOptions",
     "Options",

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.builders import elf
 from tests.laws.rooms import FIXTURES
 
 import fatpack
@@ -44,3 +45,14 @@ def test_a_member_that_is_not_there_leaves_no_file_open(tmp_path: Path) -> None:
     with pytest.raises(fatpack.UsageError, match="no archive"):
         fatpack.open(CONTAINER, member="a.o")
     assert os.listdir("/proc/self/fd") == before
+
+
+def test_a_file_says_what_was_not_searched() -> None:
+    made = elf.Elf()
+    made.add(".llvm.offloading", (FIXTURES / "offload_binary" / "llvm-22-four.bin").read_bytes())
+    made.add(".text", b"code")
+    data = made.build()
+    with fatpack.open(data) as file:
+        assert file.not_searched == (fatpack.NotSearched(".text", 1, 4),)
+    with fatpack.open(data, deep=True) as file:
+        assert file.not_searched == ()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import Source, View
     from fatpack.io.sources.opening import Input
     from fatpack.ops.choose.select import Selector
-    from fatpack.scanner import FoundImage
+    from fatpack.scanner import FoundImage, NotSearched
 
 
 class File:
@@ -36,6 +36,7 @@ class File:
         self._view = source.view() if view is None else view
         self._deep = deep
         self._items: tuple[Found | Finding, ...] | None = None
+        self._not_searched: tuple[NotSearched, ...] = ()
         self.path = source.name
         self.size = len(self._view)
         self.host = host_of(self._view)
@@ -44,8 +45,18 @@ class File:
     def items(self) -> tuple[Found | Finding, ...]:
         """The containers and the findings together, in the order they were met; scanned when first asked for."""
         if self._items is None:
-            self._items = tuple(scan_view(self._view, deep=self._deep))
+            found = scan_view(self._view, deep=self._deep)
+            self._items = tuple(found)
+            self._not_searched = found.not_searched
         return self._items
+
+    @property
+    def not_searched(self) -> tuple[NotSearched, ...]:
+        """The sections in which no container was looked for, by name, most bytes first; none with ``deep``.
+
+        None either where nothing was found: such a file is searched to its last byte.
+        """
+        return self._not_searched if self.items else ()
 
     @property
     def view(self) -> View:

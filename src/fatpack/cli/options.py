@@ -107,7 +107,7 @@ max_inflated_option = click.option(
     metavar="SIZE",
     help="What one compressed container or image may inflate to, as 1G. Default: 256 times its size, 4G at most.",
 )
-deep_option = click.option("--deep", is_flag=True, help="Search the whole file, outside the usual sections too.")
+deep_option = click.option("--deep", is_flag=True, help="Search the host's own code and data too.")
 limit_option = click.option(
     "--limit",
     multiple=True,

@@ -33,25 +33,26 @@ if TYPE_CHECKING:
 __all__ = ["Found", "FoundImage", "LateImages", "NotSearched", "Scan", "host_of", "looked_at", "scan"]
 
 
-def scan(view: View, *, deep: bool = False) -> Scan:
+def scan(view: View, *, deep: bool = False, is_member: bool = False) -> Scan:
     """Return every container in a file, an object, or a bare container, and a finding for everything wrong.
 
     Sections whose names say nothing are searched for containers too, and a file in which nothing is found is searched
     to its last byte. ``deep`` searches every file so (:mod:`fatpack.deep`); what that finds comes behind the others of
-    its host.
+    its host. A member of an archive in which something was found is not searched like that (``is_member``).
 
     Order is that of the bytes within a host; containers that only records lead to (:mod:`fatpack.runtime`) come behind
     those of its sections. Nothing is read but headers, unless something is compressed or searched; of a large
     compressed bundle its table is inflated, and the rest when its images are looked at. Never raises for damaged input:
     an unreadable host is a finding as well. Raises ``OSError`` when reading fails.
     """
-    return Scan(view, deep)
+    return Scan(view, deep, is_member)
 
 
 class Scan:
     """A scan under way: an iterator over what is found, which knows afterwards what was not searched."""
 
-    def __init__(self, view: View, deep: bool) -> None:
+    def __init__(self, view: View, deep: bool, is_member: bool) -> None:
+        self._is_member = is_member
         self._visit = first(view, ALL if deep else SECTIONS)
         self._items = self._both_models(self._whole())
 
@@ -83,7 +84,9 @@ class Scan:
                 is_found = True
                 yield from waiting
             yield item
-        if not is_found:
+        if not is_found and self._is_member:
+            yield from waiting
+        elif not is_found:
             self._visit = first(self._visit.view, ANYWHERE)
             yield from listed(self._visit)
 

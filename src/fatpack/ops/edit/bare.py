@@ -31,13 +31,13 @@ def without(view: View, inside: Sequence[Found], kept: Sequence[Sequence[Piece] 
     bytes that belong to nothing stay. Raises UsageError if nothing would stay, HostError for a container that the file
     does not hold as such.
     """
+    _refuse_others(view, inside)
     if not any(content is not None for content in kept):
         raise UsageError(
             "all images are selected, and nothing would be left of the container",
             hint="select fewer, or leave an empty container with --allow-empty",
             chain=view.chain,
         )
-    _refuse_others(view, inside)
     pieces: list[Piece] = []
     at = size = 0
     for found, content in zip(inside, kept, strict=True):

@@ -65,10 +65,10 @@ def _refuse_others(
 ) -> None:
     """Raise HostError if an image lies among a program's own data, where only a record that registers it leads."""
     for item in found:
-        if item.index is None or item.index in editable:
+        if item.container.attrs.get("flavour") == "object" or item.index in editable:
             continue
         if any(id(image) in meant for image in item.images):
-            place = f"{item.container.format} at {item.container.span.start:#x} in {item.section or 'a section'}"
+            place = f"{item.container.format} at {item.container.span.start:#x} in {item.section or 'no section'}"
             raise HostError(
                 f"the {place} lies among the object's own data, which is not edited",
                 hint="code refers to it when the program starts; build the object without it",

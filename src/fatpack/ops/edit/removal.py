@@ -15,6 +15,7 @@ from fatpack.ops.edit.editor import editor
 from fatpack.ops.verify import content_findings
 from fatpack.record import Record
 from fatpack.scanner import Found, host_of, scan
+from fatpack.scanner.foreign import kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,17 +66,24 @@ def remove(host: View, selector: Selector, *, allow_empty: bool = False) -> Remo
     name = host_of(host)
     if name not in ("archive", "raw"):
         editor(host)
-    whole = _part(host, "", limits.NESTING)
+    whole = _part(host, "", limits.NESTING, is_member=name == "archive")
     parts = list(_parts(whole))
     items = [item for part in parts for item in part.items]
+    if name == "archive" and not any(isinstance(item, Found) for item in items):
+        whole = _part(host, "", limits.NESTING, is_member=False)
+        parts = list(_parts(whole))
+        items = [item for part in parts for item in part.items]
     for item in items:
         if isinstance(item, Finding) and item.severity == "error":
             raise FormatError(
                 item.message, offset=item.span.start, hint="nothing was removed", chain=item.span.source or host.chain
             )
-    if name == "raw" and not items:
+    if name == "raw" and not any(isinstance(item, Found) for item in items):
+        kind = kind_of(host)
         raise HostError(
-            "this is no container, no object file and no archive, so there is nothing to take out",
+            f"this is {kind}, which this version does not edit"
+            if kind
+            else "this is no container, no object file and no archive, so there is nothing to take out",
             hint="fatpack inspect FILE says what it is",
             chain=host.chain,
         )
@@ -121,10 +129,10 @@ def _hosts_alone(
             yield found, f"container {number} has no device code left, only the image for its host ({ids})"
 
 
-def _part(view: View, title: str, depth: int) -> _Part:
+def _part(view: View, title: str, depth: int, *, is_member: bool) -> _Part:
     """Return a file with everything in it, archives in archives too."""
     if host_of(view) != "archive":
-        return _Part(view, title, tuple(scan(view)))
+        return _Part(view, title, tuple(scan(view, is_member=is_member)))
     if depth <= 0:
         hint = limits.advice("NESTING")
         raise LimitExceeded("archives are nested too deeply", offset=view.offset(0), hint=hint, chain=view.chain)
@@ -135,7 +143,7 @@ def _part(view: View, title: str, depth: int) -> _Part:
             continue
         assert site.index is not None
         inner = f"{title}({site.member})" if title else site.member or ""
-        members.append((site.index, _part(site.data, inner, depth - 1)))
+        members.append((site.index, _part(site.data, inner, depth - 1, is_member=is_member)))
     return _Part(view, title, tuple(findings), tuple(members))
 
 

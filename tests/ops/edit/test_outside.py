@@ -1,0 +1,68 @@
+"""Edits of what a scan finds outside the places for device code: refused, and never counted another way."""
+
+from __future__ import annotations
+
+import pytest
+from tests.builders import archive, elf, sycl
+from tests.laws.rooms import FIXTURES
+
+from fatpack.errors import HostError
+from fatpack.io.sources.memory import BytesSource
+from fatpack.ops.choose.select import Selector
+from fatpack.ops.edit.embed import embed, replace
+from fatpack.ops.edit.removal import remove
+from fatpack.scanner import Found, scan
+
+FATBIN = (FIXTURES / "cuda_fatbin" / "recorded" / "v130_none.fatbin").read_bytes()
+OFFLOAD = (FIXTURES / "offload_binary" / "llvm-22-four.bin").read_bytes()
+TAR = bytes(257) + b"ustar\x0000" + bytes(256) + FATBIN
+MACH_O = b"\xcf\xfa\xed\xfe" + bytes(60)
+
+
+def an_elf(**sections: bytes) -> bytes:
+    made = elf.Elf()
+    for name, content in sections.items():
+        made.add(f".{name}", content, align=8)
+    return made.build()
+
+
+@pytest.mark.parametrize(
+    "data", [an_elf(mine=FATBIN), an_elf(rodata=FATBIN), an_elf(text=b"code") + FATBIN], ids=["mine", "rodata", "end"]
+)
+def test_what_lies_in_data_of_the_object_is_listed_and_not_removed(data: bytes) -> None:
+    view = BytesSource(data, "x.o").view()
+    assert [item.format for item in scan(view) if isinstance(item, Found)] == ["cuda-fatbin"]
+    with pytest.raises(HostError, match="lies among the object's own data, which is not edited"):
+        remove(view, Selector())
+
+
+def test_images_of_an_archive_are_counted_as_a_scan_counts_them() -> None:
+    members = [archive.member(b"a.o/", an_elf(rodata=FATBIN)), archive.member(b"b.o/", an_elf(nv_fatbin=FATBIN))]
+    view = BytesSource(b"!<arch>\n" + b"".join(members), "libx.a").view()
+    assert [item.member for item in scan(view) if isinstance(item, Found)] == ["b.o"]
+    removed = remove(view, Selector()).removed
+    assert {line.partition(":")[0] for line in removed} == {"b.o"}
+    alone = BytesSource(b"!<arch>\n" + members[0], "libx.a").view()
+    with pytest.raises(HostError, match="lies among the object's own data"):
+        remove(alone, Selector())
+
+
+@pytest.mark.parametrize(("data", "kind"), [(TAR, "a tar archive"), (MACH_O, "a Mach-O file")])
+def test_files_that_no_room_reads_are_named_when_they_should_be_edited(data: bytes, kind: str) -> None:
+    view = BytesSource(data, "x").view()
+    with pytest.raises(HostError, match=f"this is {kind}"):
+        remove(view, Selector())
+    with pytest.raises(HostError, match=f"this is {kind}, which this version does not edit"):
+        embed(view, [OFFLOAD])
+
+
+def test_replacing_images_without_a_container_says_what_is_there() -> None:
+    made = elf.Elf()
+    made.add("__CLANG_OFFLOAD_BUNDLE__sycl-spir64", sycl.spirv(30))
+    made.add("__CLANG_OFFLOAD_BUNDLE__host-x86_64-unknown-linux-gnu", b"\0")
+    host, content = (BytesSource(data, "x.o").view() for data in (made.build(), OFFLOAD))
+    with pytest.raises(HostError, match="holds one image of the form spirv, the new content is llvm-offload-binary"):
+        replace(host, content, section="__CLANG_OFFLOAD_BUNDLE__sycl-spir64")
+    program = BytesSource(sycl.program([sycl.Stored(sycl.spirv(30))]), "app").view()
+    with pytest.raises(HostError, match="is loaded at run time"):
+        replace(program, content)
