@@ -61,7 +61,7 @@ def test_replacing_images_without_a_container_says_what_is_there() -> None:
     made.add("__CLANG_OFFLOAD_BUNDLE__sycl-spir64", sycl.spirv(30))
     made.add("__CLANG_OFFLOAD_BUNDLE__host-x86_64-unknown-linux-gnu", b"\0")
     host, content = (BytesSource(data, "x.o").view() for data in (made.build(), OFFLOAD))
-    with pytest.raises(HostError, match="holds one image of the form spirv, the new content is llvm-offload-binary"):
+    with pytest.raises(HostError, match="holds one image, of the form spirv, the new content is llvm-offload-binary"):
         replace(host, content, section="__CLANG_OFFLOAD_BUNDLE__sycl-spir64")
     program = BytesSource(sycl.program([sycl.Stored(sycl.spirv(30))]), "app").view()
     with pytest.raises(HostError, match="is loaded at run time"):
