@@ -107,6 +107,10 @@ CODES: dict[str, tuple[str, str]] = {
         "warning",
         "A module of a CIR container states its role as another form does, or only by its name; clang refuses both.",
     ),
+    "FP1516": (
+        "warning",
+        "A module of a CIR container states another role, target or kind of compilation than it is stored with.",
+    ),
     "FP1401": (
         "error",
         "An entry of a fat binary is damaged: one of its sizes is wrong. It is listed if the other numbers agree, "

@@ -275,6 +275,25 @@ def test_the_command_line_is_llvms(folder: Path, merge: Merge) -> None:
     assert (folder / "e").read_text() == text
 
 
+PASS_OPTIONS = [
+    "no-dead-kernel-elimination",
+    "no-kernel-arg-const-prop",
+    "no-module-opts",
+    "no-offload-opts",
+    "no-pointer-facts",
+    "no-propagate-block-shape",
+    "no-tighten-launch-bounds",
+]
+
+
+@pytest.mark.parametrize("option", PASS_OPTIONS)
+def test_options_that_switch_passes_off_change_nothing(merge: Merge, folder: Path, option: str) -> None:
+    assert merge(*combine(HOST, SM80)) == (0, "", "")
+    text = (folder / "c.cir").read_text()
+    assert merge(*combine(HOST, SM80), f"-{option}") == (0, "", "")
+    assert (folder / "c.cir").read_text() == text
+
+
 @pytest.mark.parametrize("option", ["--help", "-help", "-h", "--help-list"])
 def test_help_names_every_option_in_order(merge: Merge, option: str) -> None:
     code, out, err = merge("--bogus", option)
@@ -283,7 +302,14 @@ def test_help_names_every_option_in_order(merge: Merge, option: str) -> None:
         "cir-offload-merge: Unknown command line argument '--bogus'.  Try: 'cir-offload-merge --help'",
     )
     named = [line.split()[0].partition("=")[0] for line in out.splitlines() if line.startswith("  --")]
-    own = ["combine", "disable-cir-infer-launch-bounds", "disable-cir-prop-kernel-args", "input", "output"]
+    own = [
+        "combine",
+        "disable-cir-infer-launch-bounds",
+        "disable-cir-prop-kernel-args",
+        "input",
+        *PASS_OPTIONS,
+        "output",
+    ]
     assert named == [f"--{name}" for name in ("help", "help-list", "version", *own, "split", "targets")]
 
 

@@ -30,6 +30,17 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Piece, Source, View
 
+#: Options of the fork that switch its passes off (RiverDave/llvm-project, 2026).
+_PASS_OPTIONS = (
+    "no-dead-kernel-elimination",
+    "no-kernel-arg-const-prop",
+    "no-module-opts",
+    "no-offload-opts",
+    "no-pointer-facts",
+    "no-propagate-block-shape",
+    "no-tighten-launch-bounds",
+)
+
 #: In the order of the help.
 _OPTIONS = (
     command_line.Option("combine", "flag", "Make one container of a host module and device modules"),
@@ -39,6 +50,7 @@ _OPTIONS = (
     command_line.Option("help", "switch", "Display available options"),
     command_line.Option("help-list", "switch", "Display available options"),
     command_line.Option("input", "list", "Input file, once per module; - is standard input", "<string>"),
+    *(command_line.Option(name, "flag", "Accepted; no pass is run") for name in _PASS_OPTIONS),
     command_line.Option("output", "list", "Output file, once per module of a split; - is standard output", "<string>"),
     command_line.Option("split", "flag", "Write modules of a container to files of their own"),
     command_line.Option("targets", "commas", "Bundle IDs, separated by commas", "<string>"),

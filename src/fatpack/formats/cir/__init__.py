@@ -43,6 +43,7 @@ __all__ = [
     "Nested",
     "OffloadModule",
     "Stored",
+    "carried_id",
     "combine",
     "describe",
     "describe_alone",
@@ -140,6 +141,14 @@ def describe_alone(view: View) -> Mapping[str, object]:
     from fatpack.formats.cir.container.describe import facts_alone
 
     return facts_alone(view)
+
+
+def carried_id(view: View) -> str | None:
+    """Return the bundle ID that the only module of a file carries, as split files do; None where there is none."""
+    from fatpack.formats.cir.modules.alone import modules_alone
+
+    modules = modules_alone(view)
+    return modules[0][1].id if len(modules) == 1 else None
 
 
 def kernels(view: View, record: object = None) -> tuple[str, ...]:

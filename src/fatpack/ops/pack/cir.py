@@ -7,7 +7,7 @@ from fatpack.formats import cir
 from fatpack.formats.cir.bundle_id import KINDS, id_for, parse_id, problem
 from fatpack.formats.cir.words import FORMAT
 from fatpack.model import Container, Image, Span
-from fatpack.ops.pack.image_keys import id_from, image_with_id
+from fatpack.ops.pack.image_keys import id_from, image_with_id, refuse_keys
 from fatpack.ops.pack.packed import Packed
 
 TYPE_CHECKING = False
@@ -23,9 +23,14 @@ if TYPE_CHECKING:
 def image_from(option: ImageOption, _name: str, data: View) -> Image:
     """Return the module that one file of ``--image=file=F,id=ID`` or ``file=F,kind=K,triple=T[,arch=A]`` makes.
 
-    The ID is stored as it is given. Raises UsageError for a target that no container can name.
+    The ID is stored as it is given; where an option names no target, it is the one that the file itself carries, as
+    those do that a container was split into. Raises UsageError for a target that no container can name.
     """
-    spelling = id_from(option, "a CIR container", KINDS, id_for)
+    spelling = None if {"id", "kind", "triple", "arch"} & option.facts.keys() else cir.carried_id(data)
+    if spelling is None:
+        spelling = id_from(option, "a CIR container", KINDS, id_for)
+    else:
+        refuse_keys(option, option.facts, "a CIR container", "an ID for each image and nothing else")
     return image_with_id(spelling, parse_id(spelling).target, data, form="cir")
 
 
@@ -44,7 +49,7 @@ def pack(stored: Sequence[Image], options: CirOptions) -> Packed:
             hint="one compilation is for one of them, and a host registers the code of one; make a container for each",
         )
     combination = cir.combine(Container(FORMAT, 0, tuple(stored), Span(0, 0)), options)
-    return Packed(tuple(combination.pieces()), notes=tuple(report_lines(combination)))
+    return Packed(tuple(combination.pieces()), combination.findings, notes=tuple(report_lines(combination)))
 
 
 def _renamed(stored: Sequence[Image], ids: Sequence[str]) -> list[Image]:

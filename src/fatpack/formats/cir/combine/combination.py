@@ -15,13 +15,17 @@ Unlike the upstream tool nothing is optimised, locations stay, and no alias is e
 from __future__ import annotations
 
 from fatpack.errors import UsageError
+from fatpack.findings import finding
 from fatpack.formats.cir.combine import resources
 from fatpack.formats.cir.combine.aliases import LONGEST, AliasTable, needs
 from fatpack.formats.cir.combine.parts import Part
 from fatpack.formats.cir.combine.records import Interner, record_definitions, to_rename
+from fatpack.formats.cir.modules.facts import module_facts
+from fatpack.formats.cir.rules.agreement import CHECK_IDS, clashes, contradictions
 from fatpack.formats.cir.text.strings import unescaped
-from fatpack.formats.cir.words import CONTAINER, FORMS, PROTOTYPE, PROTOTYPE_MAP
+from fatpack.formats.cir.words import CONTAINER, FORMS, PROTOTYPE, PROTOTYPE_MAP, ROLES
 from fatpack.io import limits
+from fatpack.model import Span
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
 
     from fatpack.formats.cir.combine.records import Key
     from fatpack.io.source import Piece
+    from fatpack.model import Finding
 
 
 #: form → the attributes that mark the outermost module as a container
@@ -174,6 +179,20 @@ class Combination:
             )
             for part, why in zip(self.parts, self._why, strict=True)
         )
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the modules state of themselves that contradicts the places they get, and each other."""
+        stated = [module_facts(part.module, part.outline) if part.module else None for part in self.parts]
+        found = []
+        for number, (part, module) in enumerate(zip(self.parts, stated, strict=True)):
+            if part.module and module:
+                span = part.outline.text.span(part.module.start, 0)
+                for text in contradictions(module, ROLES[min(number, 1)], part.id):
+                    found.append(finding("FP1516", span, f"{part.name}: {text}", CHECK_IDS))
+        known = [module for module in stated if module]
+        found += [finding(item.code, Span(0, 0), item.text, item.hint) for item in clashes(known)]
+        return tuple(found)
 
     def pieces(self) -> Iterator[Piece]:
         """Yield the bytes of the container."""

@@ -13,6 +13,7 @@ from fatpack.formats.cir.modules.alone import bytecode_module
 from fatpack.formats.cir.modules.facts import bytecode_facts, target_of
 from fatpack.formats.cir.modules.kernels import launched_in
 from fatpack.formats.cir.modules.stored import Bytecode
+from fatpack.formats.cir.rules.agreement import disagreements
 from fatpack.formats.cir.rules.misplaced_bytecode import misplaced
 from fatpack.formats.cir.rules.verify import Facts, breaches
 from fatpack.formats.cir.words import (
@@ -91,7 +92,10 @@ def parse_bytecode(view: View, *, strict: bool) -> Container:
     launched = launched_in(file, modules)
     images = tuple(_image(file, inner, known, launched) for inner, known in zip(modules, facts.modules, strict=True))
     notes = _notes(view, file, walker, found)
-    for breach in chain(breaches(facts), misplaced(file, root), _lost(file, modules, facts)):
+    found_wrong = chain(
+        breaches(facts), disagreements(facts.modules), misplaced(file, root), _registrations(file, modules, facts)
+    )
+    for breach in found_wrong:
         if strict and breach.is_fatal:
             raise damaged(view, breach.at, "IR", breach.text)
         notes.append(finding(breach.code, view.span(breach.at, 0), breach.text, breach.hint))
@@ -107,7 +111,7 @@ def parse_bytecode(view: View, *, strict: bool) -> Container:
     )
 
 
-def _lost(file: File, modules: Sequence[Node], facts: Facts) -> Iterator[Breach]:
+def _registrations(file: File, modules: Sequence[Node], facts: Facts) -> Iterator[Breach]:
     """Yield what is wrong with the registration of hosts that were lowered."""
     from fatpack.formats.cir.gpu_binary.registration import check_registration
     from fatpack.formats.cir.gpu_binary.registration_bytecode import host_facts, is_lowered

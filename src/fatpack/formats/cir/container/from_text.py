@@ -12,6 +12,7 @@ from fatpack.formats.cir.modules.kernels import launched_by
 from fatpack.formats.cir.modules.outline import Outliner
 from fatpack.formats.cir.modules.roles import containers
 from fatpack.formats.cir.modules.stored import Nested, Stored
+from fatpack.formats.cir.rules.agreement import disagreements
 from fatpack.formats.cir.rules.misplaced import misplaced
 from fatpack.formats.cir.rules.verify import Facts, breaches
 from fatpack.formats.cir.text.faults import Lines, damage, fault
@@ -116,7 +117,8 @@ def _notes(view: View, outline: Outline, found: Sequence[tuple[Module, str]], fa
         notes.append(finding("FP1507", view.span(facts.start, 0), text, f"current clang wants the form {CURRENT!r}"))
     hosts = (module for module, known in zip(_modules(found[0][0]), facts.modules, strict=True) if known.kind == "host")
     registrations = chain.from_iterable(map(unregistered, hosts))
-    for breach in islice(chain(breaches(facts), misplaced(outline), registrations), MOST_FINDINGS):
+    found_wrong = chain(breaches(facts), disagreements(facts.modules), misplaced(outline), registrations)
+    for breach in islice(found_wrong, MOST_FINDINGS):
         text = f"{lines.place(breach.at)}: {breach.text}"
         notes.append(finding(breach.code, view.span(breach.at, 0), text, breach.hint))
     for other, _ in found[1:MOST_FINDINGS]:

@@ -77,7 +77,7 @@ def _structure(facts: Facts) -> Iterator[Breach]:
 
 def _role(module: ModuleFacts, number: int, form: str) -> Iterator[Breach]:
     wanted = ROLES[min(number, 1)]
-    own = f"module {number}{_named(module)}: 'builtin.module' op "
+    own = f"module {number}{named(module)}: 'builtin.module' op "
     if module.style not in _styles(form):
         what = "string attribute" if form == "op-string" else "offload kind attribute"
         code, hint = ("FP1515", "converting the container rewrites it") if module.kind == wanted else ("FP1502", "")
@@ -94,7 +94,8 @@ def _styles(form: str) -> tuple[str, ...]:
     return {"op": ("draft",), "attribute-draft": ("draft",), "nested": ("enum", "draft")}.get(form, ("enum",))
 
 
-def _named(module: ModuleFacts) -> str:
+def named(module: ModuleFacts) -> str:
+    """Return the name of a module in words, "" for none."""
     return f" @{module.name.decode('utf-8', 'backslashreplace')}" if module.name is not None else ""
 
 
@@ -111,7 +112,7 @@ def _names(modules: Sequence[ModuleFacts]) -> Iterator[Breach]:
 def _ids(modules: Sequence[ModuleFacts]) -> Iterator[Breach]:
     without = [module for module in modules if module.id is None]
     if without:
-        text = f"nested module{_named(without[0])} is missing 'cir.offload.bundle_id'"
+        text = f"nested module{named(without[0])} is missing 'cir.offload.bundle_id'"
         more = len(without) - 1
         text += f", and so {'is' if more == 1 else 'are'} {more} more" if more else ""
         advice = "it cannot be split off by its target; give IDs: fatpack convert --format=cir --cir-ids=ID,ID,..."
