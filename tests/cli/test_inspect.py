@@ -120,6 +120,27 @@ def test_the_exit_code_does_not_depend_on_what_is_printed(fatpack: Fatpack, path
     assert len({fatpack("inspect", *how, path).code for how in shown}) == 1
 
 
+@pytest.mark.parametrize(
+    ("options", "pair"),
+    [
+        (["--bytes", "--json"], "--bytes and --json"),
+        (["--bytes", "--by", "arch"], "--bytes and --by"),
+        (["--at", "0", "-v"], "--at and -v"),
+        (["--at", "0", "--deep"], "--at and --deep"),
+        (["--by", "arch", "--verify"], "--by and --verify"),
+        (["--by", "file", "--one-program"], "--by and --one-program"),
+        (["--by", "file", "--by", "arch", "-v"], "--by and -v"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_options_that_would_be_ignored_are_refused(
+    folder: Path, fatpack: Fatpack, options: list[str], pair: str
+) -> None:
+    ran = fatpack("inspect", "pkg.bin", *options)
+    assert (ran.code, ran.out) == (2, "")
+    assert f"{pair} exclude each other" in ran.err
+
+
 def test_long_names_of_kernels_are_cut_in_the_listing_and_whole_with_verbose(folder: Path, fatpack: Fatpack) -> None:
     name = "_Z" + "k" * 300
     text = (folder / "k.ptx").read_text().replace("add_one", name)

@@ -54,6 +54,12 @@ def test_places_and_kinds_are_counted_separately() -> None:
     ]
 
 
+def test_the_member_is_named() -> None:
+    item = note(16, place=("libx.a(inner.a(m.o))", ".nv_fatbin"))
+    assert lines([item], path="libx.a") == ["note FP1408 at 0x10 (inner.a(m.o) → .nv_fatbin): obfuscated"]
+    assert lines([note(16, place=("libx.a(m.o)",))], path="libx.a") == ["note FP1408 at 0x10 (m.o): obfuscated"]
+
+
 def test_many_different_messages_of_a_kind_are_cut_but_for_verbose() -> None:
     items = [note(number, f"entry {number}") for number in range(20)]
     assert lines(items)[2:] == [

@@ -122,5 +122,5 @@ def _failed(text: str, code: int) -> int:
         sys.stderr.write(f"fatpack: error: {text}\n")
         sys.stderr.flush()
     except OSError:
-        pass  # nobody listens; the exit code still tells
+        pass  # nobody listens; the exit code is what is left
     return code

@@ -95,7 +95,7 @@ def _size(context: click.Context, parameter: click.Parameter, value: str | None)
         return
     factor = {"K": 10, "M": 20, "G": 30}.get(value[-1:].upper())
     digits = value if factor is None else value[:-1]
-    if not (digits.isascii() and digits.isdecimal()) or not int(digits):
+    if not (digits.isascii() and digits.isdecimal() and len(digits) < 19 and int(digits)):
         raise click.BadParameter(f"{value!r} is no size; write 1073741824, 1024M or 1G")
     context.with_resource(opened_with(Budget(int(digits) << (factor or 0))))
 

@@ -28,12 +28,14 @@ def finding_lines(
     *,
     unlisted: Sequence[Mapping[str, Any]] = (),
     title: str = "",
+    path: str = "",
     verbose: int = 0,
 ) -> Iterator[str]:
     """Yield a line per kind, place and message: severity, code, number, place, message, hint.
 
     ``unlisted`` says how many more there are of a kind. ``title`` is the name of the file, where the lines do not stand
-    below it. Without ``verbose`` only the first few messages of a kind and place are shown, and the others counted.
+    below it; ``path`` is that of the file they stand below, in whose members they may be. Without ``verbose`` only the
+    first few messages of a kind and place are shown, and the others counted.
     """
     groups: dict[Kind, dict[tuple[str, str], list[Mapping[str, Any]]]] = {}
     for item in findings:
@@ -49,22 +51,22 @@ def finding_lines(
         rest = more.pop(kind, 0) + (more.pop((kind[0], ()), 0) if places[kind[0]] == 1 else 0)
         same = list(group.values())
         if len(same) == 1:
-            yield indent + _line(same[0][0], len(same[0]) + rest, title)
+            yield indent + _line(same[0][0], len(same[0]) + rest, title, path)
             continue
         shown = same if verbose or len(same) <= _SHOWN + 1 else same[:_SHOWN]
         for items in shown:
-            yield indent + _line(items[0], len(items), title)
+            yield indent + _line(items[0], len(items), title, path)
         hidden = sum(map(len, same[len(shown) :]))
         if hidden + rest:
             advice = "; -v shows them" if hidden and not rest else ""
-            where = _where(same[0][0], title)
+            where = _where(same[0][0], title, path)
             yield indent + printable(
                 f"{same[0][0]['severity']} {kind[0]}{where}: {hidden + rest} more with other messages{advice}"
             )
     for item in unlisted:
         number = more.pop(_kind(item), 0)
         if number:
-            yield indent + printable(f"{item['severity']} {item['code']}{_where(item, title)}: {number} more")
+            yield indent + printable(f"{item['severity']} {item['code']}{_where(item, title, path)}: {number} more")
 
 
 def _kind(item: Mapping[str, Any]) -> Kind:
@@ -80,18 +82,20 @@ def _message(item: Mapping[str, Any]) -> str:
     return message if after[:1].isalnum() else before + after
 
 
-def _line(item: Mapping[str, Any], number: int, title: str) -> str:
+def _line(item: Mapping[str, Any], number: int, title: str, path: str) -> str:
     times = f", {number} times" if number > 1 else ""
     at = f" at {item['offset']:#x}" if item["offset"] is not None else ""
-    if title:
-        place = f": {title}{', first' if times and at else ''}{at}"
-    else:
-        where = " → ".join(map(shortened, item["where"][1:]))
-        place = f"{', first' if times and at else ''}{at}{f' ({where})' if where else ''}"
+    first = ", first" if times and at else ""
+    place = f": {title}{first}{at}" if title else f"{first}{at}{_where(item, title, path)}"
     hint = f"; {item['hint']}" if item["hint"] else ""
     return printable(f"{item['severity']} {item['code']}{times}{place}: {_message(item)}{hint}")
 
 
-def _where(item: Mapping[str, Any], title: str) -> str:
-    where = " → ".join(map(shortened, item["where"][1:]))
-    return f": {title}" if title else f" ({where})" if where else ""
+def _where(item: Mapping[str, Any], title: str, path: str) -> str:
+    """Return the place of a finding in its file: a member, a section, a container that was inflated."""
+    if title:
+        return f": {title}"
+    outermost = item["where"][0] if item["where"] else ""
+    member = outermost[len(path) + 1 : -1] if path and outermost.startswith(f"{path}(") else ""
+    names = [*([member] if member else []), *map(shortened, item["where"][1:])]
+    return f" ({' → '.join(names)})" if names else ""

@@ -71,7 +71,7 @@ def render(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
         from fatpack.report.finding_text import finding_lines
 
         unlisted = record.get("unlisted_findings", ())
-        yield from finding_lines(record["findings"], "  ", unlisted=unlisted, verbose=verbose)
+        yield from finding_lines(record["findings"], "  ", unlisted=unlisted, path=record["path"], verbose=verbose)
 
 
 def _module_lines(image: dict[str, Any], indent: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What ``inspect`` says: one record of plain data per file, from which text and JSON are made.
+"""What ``inspect`` finds: one record of plain data per file, from which text and JSON are made.
 
 The record's shape is ``fatpack.inspect/1``; ``schemas/inspect.schema.json`` describes it. Names may be added
 within a version, never renamed or removed.

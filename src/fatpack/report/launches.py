@@ -5,9 +5,8 @@
     launched              sm_80  sm_90
     _Z5scalePff           yes    missing
 
-A stub names its kernel (``cu.kernel_name``); a device module has it or not, which cannot be told of the functions in
-bytecode that ClangIR writes. That a module lacks a kernel is noticed
-neither by the compiler nor by the linker, but when the program runs on that device.
+A stub names its kernel (``cu.kernel_name``); a device module has it or not, which the bytecode that ClangIR writes does
+not show. Neither the compiler nor the linker notices a missing kernel: the program does, on that device.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: what ``--by`` takes
 KEYS = ("arch", "kernel", "file")
 
-#: key → the columns that tell its values apart
+#: key → the columns of its values
 _COLUMNS = {"arch": ("arch", "form"), "kernel": ("kernel",), "file": ("file",)}
 
 _ZERO = {"images": 0, "stored_size": 0, "size": 0}

@@ -14,6 +14,10 @@ from fatpack.report.inspection import SCHEMA, InspectOptions
 from fatpack.report.problems import FINE, exit_code, message
 from fatpack.report.sums import KEYS
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 
 def _offset(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
     if value is None:
@@ -78,15 +82,24 @@ def command(
         return FINE
     if not files:
         raise UsageError("no file given", hint="fatpack inspect FILE...")
-    if (as_bytes or at is not None) and as_json:
-        raise UsageError("--json shows no bytes", hint="leave out --json, or --bytes and --at")
+    others = {"--json": as_json, "-v": verbose, "--by": by, "--one-program": one_program}
+    others |= {f"--{name}": is_set for name, is_set in reading.items()}
     if as_bytes or at is not None:
+        _refuse("--bytes" if as_bytes else "--at", others)
         return max(_show_bytes(path, at) for path in files)
     if by:
+        _refuse("--by", {name: others[name] for name in others if name not in ("--json", "--by", "--deep")})
         return show_sums(files, tuple(dict.fromkeys(by)), as_json=as_json, deep=reading["deep"])
     inflate = reading.pop("inflate") or reading["kernels"] or reading["verify"] or one_program
     options = InspectOptions(**reading, inflate=inflate)
     return show(files, options, as_json=as_json, verbose=verbose, one_program=one_program)
+
+
+def _refuse(option: str, others: Mapping[str, object]) -> None:
+    """Raise UsageError if others are given that mean nothing with an option: they would be ignored silently."""
+    given = [name for name, value in others.items() if value]
+    if given:
+        raise UsageError(f"{option} and {given[0]} exclude each other", hint="leave one out")
 
 
 def _show_bytes(path: str, at: int | None) -> int:

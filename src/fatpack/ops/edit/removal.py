@@ -92,7 +92,7 @@ def remove(host: View, selector: Selector, *, allow_empty: bool = False) -> Remo
     if not meant:
         raise _nothing(host, items, selector, [position for position, _, _ in chosen])
     if name == "archive":
-        # Whether it can be written at all is said first: members of a thin archive are files to edit by themselves.
+        # A reason not to write it at all comes first: members of a thin archive are files to edit by themselves.
         archive.rewrite(host, {})
     # What keeps some images is written anew with a hash of its own, which would make damaged code look right.
     kept = [
