@@ -84,8 +84,9 @@ DOC = Doc(
         "A fat binary in which images were added, removed or exchanged loses the bytes that belonged to no entry. "
         "Members of a group that is no longer whole become entries of their own, each compressed.",
         "The format has no checksum: a changed byte of code goes unnoticed.",
-        "No CUDA driver has loaded what is written here yet: it is compared with fatbinary, read by cuobjdump and "
-        "linked by nvlink. `make test-gpu` runs it on a machine with a device.",
+        "What is written here was loaded by one CUDA driver: 68 tests passed on an H100 with driver 580.159.04 (CUDA "
+        "13.0). Groups of entries were not loaded, because they need a newer driver. Everything is compared with "
+        "fatbinary, read by cuobjdump and linked by nvlink.",
     ),
 )
 
