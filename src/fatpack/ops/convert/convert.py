@@ -4,7 +4,7 @@ An offload binary says more than a bundle: a kind of image, flags and any number
 ID itself, which an offload binary has no place for, travels as a key ``id`` unless triple, arch and kind give the same
 one again; so a bundle becomes offload binaries and those the same bundle. How images are laid out (alignment,
 compression, comments of text bundles) is not content: it is chosen anew. What is special about CUDA fat binaries is in
-``fatbin_conversion``.
+``ops.convert.fatbins``.
 """
 
 from __future__ import annotations
