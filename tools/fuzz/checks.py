@@ -125,7 +125,9 @@ def format_room(name: str) -> Callable[[bytes], str]:
                     raise Failure(f"an image of {image.size} bytes has {len(image.data.tobytes())}")
             except (FormatError, Unsupported) as error:
                 damage = _words(error)
-        return " ".join([_written(name, container), str(kinds), str(len(container.images)), damage, *codes])
+        is_sound = all(item.severity == "note" for item in container.findings)
+        how = _written(name, container) if is_sound else "not sound"
+        return " ".join([how, str(kinds), str(len(container.images)), damage, *codes])
 
     return run
 

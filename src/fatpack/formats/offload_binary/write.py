@@ -101,8 +101,10 @@ def _lay_out(container: Container, stored: Header | None) -> tuple[list[Piece], 
     tail: Sequence[Piece] = [stored.tail] if stored and stored.tail is not None else []
 
     table, offsets = string_table.build(text for entry in entries for pair in entry.strings for text in pair)
-    if tail and not entries:
-        table = b""  # nobody can tell a table from other bytes behind the header, and those come back as they were
+    if tail and not any(entry.strings for entry in entries):
+        table = (
+            b""  # without strings nobody could tell it from the bytes behind the entries, which come back as they were
+        )
     entries_at = header.size + sum(map(len, extension))
     strings_at = entries_at + tables.entry.size * len(entries)
     table_at = strings_at + string_layout.size * sum(len(entry.strings) for entry in entries)
