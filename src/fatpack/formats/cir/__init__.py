@@ -77,7 +77,8 @@ DOC = Doc(
     ),
     reads=(
         "text in the forms attribute, attribute-draft, nested, op, op-string and prototype, MLIR bytecode of versions "
-        "0 to 6, and AMD's device modules inside a host module (offload-module), which are only listed"
+        "0 to 6, and AMD's device modules inside a host module (offload-module: cir.offload.module or gpu.module), "
+        "which are only listed"
     ),
     writes="text in the forms attribute, attribute-draft, nested, op, op-string and prototype",
     limitations=(
@@ -90,7 +91,6 @@ DOC = Doc(
         "Symbols of registered operations in bytecode of versions 5 and 6 cannot be read.",
         "A GPU binary in a lowered module in bytecode of ClangIR has an encoding of its own, and is not found.",
         "Writing a container anew loses blanks and comments between modules, and unused aliases.",
-        "A container that starts behind more than 64 MiB of alias definitions is not found.",
         "Resources of dialects other than builtin are not renamed: modules that use one key differently are refused.",
     ),
 )

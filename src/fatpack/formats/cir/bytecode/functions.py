@@ -40,7 +40,7 @@ class Functions(Record):
     binaries: tuple[tuple[str, int], ...]
 
 
-class _Words(Record):
+class _Stated(Record):
     """What the attributes of an operation say about it."""
 
     symbol: str | None
@@ -62,9 +62,9 @@ def functions(file: File, node: Node) -> Functions:
     for start in node.attributed:
         head = node.head(file, start)
         try:
-            found, is_whole = reader.words(head)
+            found, is_whole = reader.stated(head)
         except FormatError:
-            found, is_whole = _Words(None, is_kernel=False, launches=None), False
+            found, is_whole = _Stated(None, is_kernel=False, launches=None), False
         if found.symbol in BINARIES:
             held.add(found.symbol)
             if found.array is not None:
@@ -87,12 +87,12 @@ class _Reader:
 
     def __init__(self, file: File) -> None:
         self._file = file
-        self._known: dict[int, _Words] = {}
+        self._cached: dict[int, _Stated] = {}
 
-    def words(self, head: Head) -> tuple[_Words, bool]:
-        """Return what is known about an operation, and whether that is all there is."""
+    def stated(self, head: Head) -> tuple[_Stated, bool]:
+        """Return what the attributes of an operation say about it, and whether all of them could be read."""
         file = self._file
-        found = _Words(None, is_kernel=False, launches=None)
+        found = _Stated(None, is_kernel=False, launches=None)
         if head.attributes is not None:
             found = self._dictionary(head.attributes)
         if head.properties is None:
@@ -103,10 +103,10 @@ class _Reader:
         symbol = more.symbol if found.symbol is None else found.symbol
         launches = more.launches if found.launches is None else found.launches
         array = more.array if found.array is None else found.array
-        return _Words(symbol, found.is_kernel or more.is_kernel, launches, array), True
+        return _Stated(symbol, found.is_kernel or more.is_kernel, launches, array), True
 
-    def _dictionary(self, number: int) -> _Words:
-        found = self._known.get(number)
+    def _dictionary(self, number: int) -> _Stated:
+        found = self._cached.get(number)
         if found is None:
             file = self._file
             attrs = file.attribute(number).dictionary()
@@ -115,7 +115,7 @@ class _Reader:
             kernel = file.attribute(attrs[_LAUNCHES]).text() if _LAUNCHES in attrs else None
             array = _VALUE in attrs and file.attribute(attrs[_VALUE]).starts_with(_ARRAY)
             name = _KERNEL_NAME.fullmatch(kernel.strip()) if kernel else None
-            found = self._known[number] = _Words(
+            found = self._cached[number] = _Stated(
                 None if symbol is None else _decoded(symbol),
                 b"kernel" in (convention or b""),
                 _decoded(unescaped(name[1]) if name[1] is not None else name[2]) if name else None,

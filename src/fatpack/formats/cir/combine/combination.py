@@ -190,8 +190,8 @@ class Combination:
                 span = part.outline.text.span(part.module.start, 0)
                 for text in contradictions(module, ROLES[min(number, 1)], part.id):
                     found.append(finding("FP1516", span, f"{part.name}: {text}", CHECK_IDS))
-        known = [module for module in stated if module]
-        found += [finding(item.code, Span(0, 0), item.text, item.hint) for item in clashes(known)]
+        modules = [module for module in stated if module]
+        found += [finding(item.code, Span(0, 0), item.text, item.hint) for item in clashes(modules)]
         return tuple(found)
 
     def pieces(self) -> Iterator[Piece]:

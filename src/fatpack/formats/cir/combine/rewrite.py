@@ -38,7 +38,7 @@ class Renames:
         return None if key is None else spelled(key)
 
     def layout_key(self, key: bytes) -> bytes | None:
-        """Return the new key of ``cir.record_layouts`` for a record, whose kind is not told there."""
+        """Return the new key of ``cir.record_layouts`` for a record, whose kind is not stated there."""
         for (_, old), new in self.records.items():
             if unescaped(old[1:-1]) == key:
                 return unescaped(new[1:-1])

@@ -59,9 +59,11 @@ def route(
             chosen[target] = image
     for target in targets:
         if target not in chosen:
-            known = ", ".join(sorted(seen)) or "none"
+            stored_as = ", ".join(sorted(seen)) or "none"
             raise UsageError(
-                f"can't find module for target '{target}'", hint=f"the file has {known}", chain=container.span.source
+                f"can't find module for target '{target}'",
+                hint=f"the file has {stored_as}",
+                chain=container.span.source,
             )
     return tuple(chosen[target] for target in targets)
 

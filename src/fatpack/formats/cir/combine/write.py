@@ -89,7 +89,7 @@ def _parts(images: Sequence[Image]) -> list[Part]:
     seen: set[str] = set()
     for spelling in ids:
         if spelling is not None and spelling in seen:
-            raise UsageError(f"two modules have the bundle ID {spelling!r}", hint="splitting could not tell them apart")
+            raise UsageError(f"two modules have the bundle ID {spelling!r}", hint="splitting could not separate them")
         seen.add(spelling or "")
     taken = {"host"}
     parts: list[Part] = []

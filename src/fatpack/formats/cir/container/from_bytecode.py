@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 #: LIMIT: bytes of the strings in which the words that mark a container are looked for.
 _STRINGS = 64 << 20
 #: What the strings of a container hold; operations are stored without the name of their dialect.
-_MARKS = (b"offload.container\0", PROTOTYPE + b"\0")
+_MARKERS = (b"offload.container\0", PROTOTYPE + b"\0")
 
 
 def is_container(view: View) -> bool:
@@ -48,12 +48,12 @@ def is_container(view: View) -> bool:
         sections = read_sections(view, read_header(view).end)
     except FormatError:
         tail = view.head(max(len(view) - limits.CHUNK, 0), limits.CHUNK)
-        return any(mark in tail for mark in _MARKS)
+        return any(marker in tail for marker in _MARKERS)
     strings = next((section for section in sections if section.id == STRINGS), None)
     if strings is None:
         return False
     part = view.slice(strings.data, min(strings.end - strings.data, _STRINGS))
-    return any(part.find(mark) >= 0 for mark in _MARKS)
+    return any(part.find(marker) >= 0 for marker in _MARKERS)
 
 
 def parse_bytecode(view: View, *, strict: bool) -> Container:
@@ -90,7 +90,7 @@ def parse_bytecode(view: View, *, strict: bool) -> Container:
     if walker.damage and not modules:
         raise walker.damage
     launched = launched_in(file, modules)
-    images = tuple(_image(file, inner, known, launched) for inner, known in zip(modules, facts.modules, strict=True))
+    images = tuple(_image(file, inner, stated, launched) for inner, stated in zip(modules, facts.modules, strict=True))
     notes = _notes(view, file, walker, found)
     found_wrong = chain(
         breaches(facts), disagreements(facts.modules), misplaced(file, root), _registrations(file, modules, facts)
@@ -117,8 +117,8 @@ def _registrations(file: File, modules: Sequence[Node], facts: Facts) -> Iterato
     from fatpack.formats.cir.gpu_binary.registration_bytecode import host_facts, is_lowered
 
     if is_lowered(file):
-        for node, known in zip(modules, facts.modules, strict=True):
-            shown = host_facts(file, node) if known.kind == ROLES[0] else None
+        for node, stated in zip(modules, facts.modules, strict=True):
+            shown = host_facts(file, node) if stated.kind == ROLES[0] else None
             if shown:
                 yield from check_registration(shown)
 

@@ -50,7 +50,7 @@ def parse_text(view: View, *, strict: bool) -> Container:
         raise outline.damage
     launched = launched_by(modules)
     images = tuple(
-        _image(outline, module, known, launched) for module, known in zip(modules, facts.modules, strict=True)
+        _image(outline, module, stated, launched) for module, stated in zip(modules, facts.modules, strict=True)
     )
     if strict:
         _refuse(view, outline, found, facts)
@@ -115,7 +115,9 @@ def _notes(view: View, outline: Outline, found: Sequence[tuple[Module, str]], fa
     if form not in (CURRENT, "nested"):
         text = f"the container has the form {form!r} of an older producer"
         notes.append(finding("FP1507", view.span(facts.start, 0), text, f"current clang wants the form {CURRENT!r}"))
-    hosts = (module for module, known in zip(_modules(found[0][0]), facts.modules, strict=True) if known.kind == "host")
+    hosts = (
+        module for module, stated in zip(_modules(found[0][0]), facts.modules, strict=True) if stated.kind == "host"
+    )
     registrations = chain.from_iterable(map(unregistered, hosts))
     found_wrong = chain(breaches(facts), disagreements(facts.modules), misplaced(outline), registrations)
     for breach in islice(found_wrong, MOST_FINDINGS):

@@ -41,9 +41,9 @@ _NAME = re.compile(rb'"[\w$.]+"')
 def misplaced(outline: Outline) -> Iterator[Breach]:
     """Yield a breach for every such attribute on an operation that is known, from its lines, to be no module."""
     view = outline.text
-    known = set(_keys(outline.modules))
+    listed = set(_keys(outline.modules))
     budget = _BUDGET
-    for at, word in islice(((at, word) for at, word in _words(view) if at not in known), _MOST):
+    for at, word in islice(((at, word) for at, word in _words(view) if at not in listed), _MOST):
         before = _before(view, at)
         budget -= len(before)
         if budget < 0:

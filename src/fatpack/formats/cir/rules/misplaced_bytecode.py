@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fatpack.formats.cir.bytecode.operations import Node
     from fatpack.formats.cir.bytecode.tables import File
 
-#: LIMIT: operations that are told of.
+#: LIMIT: operations that are reported.
 _MOST = 100
 
 
@@ -24,17 +24,17 @@ def misplaced(file: File, root: Node) -> Iterator[Breach]:
     yield from islice(_in(file, root, {}), _MOST)
 
 
-def _in(file: File, outer: Node, known: dict[int, tuple[bytes, ...]]) -> Iterator[Breach]:
+def _in(file: File, outer: Node, cached: dict[int, tuple[bytes, ...]]) -> Iterator[Breach]:
     for start in outer.attributed:
         head = outer.head(file, start)
         if head.attributes is None or file.names[head.name] in (*MODULE_NAMES, CONTAINER):
             continue
-        if head.attributes not in known:
-            known[head.attributes] = _words(file, head.attributes)
-        for word in known[head.attributes]:
+        if head.attributes not in cached:
+            cached[head.attributes] = _words(file, head.attributes)
+        for word in cached[head.attributes]:
             yield Breach("FP1502", start, f"expects '{word.decode()}' attribute to be attached to 'builtin.module'")
     for inner in outer.modules:
-        yield from _in(file, inner, known)
+        yield from _in(file, inner, cached)
 
 
 def _words(file: File, number: int) -> tuple[bytes, ...]:

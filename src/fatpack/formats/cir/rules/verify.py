@@ -123,7 +123,7 @@ def _ids(modules: Sequence[ModuleFacts]) -> Iterator[Breach]:
             continue
         shown = module.id.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
         if module.id in ids:
-            hint = "every module needs an ID of its own, or they cannot be told apart"
+            hint = "every module needs an ID of its own, or they cannot be distinguished"
             yield Breach("FP1504", module.start, f"duplicate module bundle ID '{shown}'", hint)
         ids.add(module.id)
         wrong = bundle_id.problem(module.id)

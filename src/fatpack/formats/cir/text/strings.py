@@ -112,7 +112,7 @@ def unescaped(string: bytes) -> bytes:
     try:
         return string.replace(b"\\", b"\\x").decode("unicode_escape").encode("latin-1")
     except UnicodeDecodeError:
-        return string  # no valid literal, which whoever looked for its end has said already
+        return string  # no valid literal, which whoever looked for its end has reported
 
 
 def unescaped_view(literal: View) -> bytes:
