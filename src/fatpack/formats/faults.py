@@ -22,6 +22,10 @@ class Faults:
         self._tally = Tally(limits.FINDINGS)
         self._strict = strict
 
+    def __bool__(self) -> bool:
+        """Return whether anything is wrong."""
+        return bool(self._kept)
+
     @property
     def findings(self) -> list[Finding]:
         """What is wrong, in the order in which it was met; what was only counted comes last."""

@@ -87,9 +87,10 @@ def starts_fatbin(stored: View, at: int) -> bool:
 
 def is_entry(stored: View, at: int) -> bool:
     """Return whether what is at a position holds as an entry in all that is bounded."""
-    if at + ENTRY.size > len(stored):
+    numbers = stored.head(at, ENTRY.size)
+    if numbers[:4] not in STARTS or len(numbers) < ENTRY.size:
         return False
-    return holds(Head(*ENTRY.read(stored, at)), len(stored) - at)
+    return holds(Head(*ENTRY.struct.unpack(numbers)), len(stored) - at)
 
 
 def holds(head: Head, left: int) -> bool:

@@ -194,7 +194,7 @@ class Walk:
 
     def _keep(self) -> None:
         """Let what is wrong with the last entry stand."""
-        if self._of_last.findings:
+        if self._of_last:
             self._faults.take(self._of_last)
             self._of_last = self._faults.fresh()
 
