@@ -82,7 +82,7 @@ class Site(Record):
     ``data`` are the bytes; ``section`` the section's name and ``index`` its number in the host's own table, or the
     member's in an archive (None where the carrier has neither). ``member`` is the archive member it is in, if any.
     ``expects`` says what the host expects there: one of the seven names above this class.
-    ``findings`` are oddities of the place itself.
+    ``findings`` are about the place itself.
     """
 
     data: View
@@ -93,7 +93,7 @@ class Site(Record):
     findings: tuple[Finding, ...] = ()
 
 
-def apart(places: Sequence[Site | Finding]) -> Iterator[Site | Finding]:
+def without_overlaps(places: Sequence[Site | Finding]) -> Iterator[Site | Finding]:
     """Yield sections and findings in their order, with a finding for a section over the bytes of one before it.
 
     Only hostile files have such sections; thousands over the same bytes would be read as often.
@@ -149,7 +149,7 @@ def sections(name: str, view: View) -> list[tuple[int, int, str, int]]:
 
 
 def divided_sections(name: str, view: View) -> Division:
-    """Return the sections that have bytes in the file, those that hosts have anyway apart from the others.
+    """Return the sections that have bytes in the file, divided into those that hosts have anyway and the others.
 
     A damaged host gives what can be read of it, one without sections none.
     """

@@ -148,12 +148,16 @@ def test_a_fat_binary_without_a_record_is_told() -> None:
 
 @pytest.mark.parametrize(
     ("target", "words"),
-    [(0x10010, "where no fat binary starts"), (0x90000, "0x90000, where the file has no bytes"), (None, "nowhere")],
+    [
+        (0x10010, "where no fat binary starts"),
+        (0x90000, "0x90000, where the file has no bytes"),
+        (None, "a null pointer"),
+    ],
 )
 def test_a_pointer_that_leads_to_no_fat_binary_is_told(target: int | None, words: str) -> None:
     ((code, message),) = told(library([0x10000, 0x10000 + STEP, target]))
     assert code == "FP3033"
-    assert message.startswith("record 2 of .nvFatBinSegment points ")
+    assert message.startswith("record 2 of .nvFatBinSegment ")
     assert words in message
 
 
@@ -161,7 +165,7 @@ def test_a_pointer_that_leads_to_no_fat_binary_is_told(target: int | None, words
     ("bad", "words"),
     [
         (record(magic=0x48495046), "has magic 0x48495046, 0x466243b1 was expected"),
-        (record(0x10000, version=3), "is of version 3, 1 and 2 are known"),
+        (record(0x10000, version=3), "is of version 3, 1 or 2 was expected"),
         (b"\1" * 7, "7 bytes of .nvFatBinSegment are no whole record"),
     ],
 )
@@ -258,7 +262,7 @@ def test_a_host_without_records_is_not_judged() -> None:
 
 
 def test_no_more_tables_are_read_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fatpack.runtime.registration.wrapper._MOST_TABLES", 1)
+    monkeypatch.setattr("fatpack.runtime.registration.records._MOST_TABLES", 1)
     elf = build.Elf(type=build.SHARED)
     elf.add(".nv_fatbin", FATBIN, flags=build.ALLOC, align=8, addr=0x10000)
     for _ in range(3):

@@ -69,7 +69,11 @@ def test_of_many_lost_bundles_some_are_named() -> None:
 
 @pytest.mark.parametrize(
     ("target", "words"),
-    [(0x11010, "where no bundle starts"), (0x90000, "0x90000, where the file has no bytes"), (None, "points nowhere")],
+    [
+        (0x11010, "where no bundle starts"),
+        (0x90000, "0x90000, where the file has no bytes"),
+        (None, "holds a null pointer"),
+    ],
 )
 def test_a_pointer_that_leads_to_no_bundle_is_told(target: int | None, words: str) -> None:
     data = library([0x10000, 0x11000, target])
@@ -90,7 +94,7 @@ def test_a_damaged_bundle_is_still_pointed_at() -> None:
     ("bad", "words"),
     [
         (record(magic=0x466243B1), "has magic 0x466243b1, 0x48495046 was expected"),
-        (record(0x10000, version=2), "is of version 2, 1 is known"),
+        (record(0x10000, version=2), "is of version 2, 1 was expected"),
         (b"\1" * 7, "7 bytes of .hipFatBinSegment are no whole record"),
     ],
 )
@@ -159,13 +163,13 @@ def test_a_host_without_records_is_not_judged() -> None:
 
 
 def test_no_more_records_are_read_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fatpack.runtime.registration.wrapper._MOST", 2)
+    monkeypatch.setattr("fatpack.runtime.registration.records._MOST", 2)
     items = scan(BytesSource(library([], records=record(0x10000) + record(0x11000) + record(1))).view())
     assert [item.message for item in items if isinstance(item, Finding)] == ["3 records; only the first 2 are read"]
 
 
 def test_no_more_tables_are_read_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fatpack.runtime.registration.wrapper._MOST_TABLES", 1)
+    monkeypatch.setattr("fatpack.runtime.registration.records._MOST_TABLES", 1)
     elf = build.Elf(type=build.SHARED)
     elf.add(".hip_fatbin", bundle(), flags=build.ALLOC, align=4096, addr=0x10000)
     for _ in range(3):

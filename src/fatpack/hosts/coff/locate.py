@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.errors import FormatError
 from fatpack.findings import finding
-from fatpack.hosts import CONTAINER, IMAGE, IMAGES, TABLE, Site, apart
+from fatpack.hosts import CONTAINER, IMAGE, IMAGES, TABLE, Site, without_overlaps
 from fatpack.hosts.coff.layout import (
     BUNDLE_PREFIX,
     HEADER,
@@ -58,7 +58,7 @@ def locate(view: View) -> Iterator[Site | Finding]:
             place.replace(expects=IMAGES) if isinstance(place, Site) and place.expects == IMAGE else place
             for place in places
         ]
-    yield from apart(places)
+    yield from without_overlaps(places)
 
 
 def sections(view: View) -> list[tuple[int, int, str, int]]:

@@ -147,8 +147,8 @@ def kind(view: View) -> str | None:
         return None
     block = view.head(HEADER.size, min(count, _DETECTED_ROWS) * SECTION.size)
     block = block[: len(block) - len(block) % SECTION.size]
-    rows = list(SECTION.struct.iter_unpack(block))
-    return "classic" if rows and all(_is_plausible(row, table_end) for row in rows) else None
+    sections = [Section(number, *row) for number, row in enumerate(SECTION.struct.iter_unpack(block), 1)]
+    return "classic" if sections and all(_is_plausible(section, table_end) for section in sections) else None
 
 
 def _anonymous_kind(head: bytes) -> str | None:
@@ -161,14 +161,12 @@ def _anonymous_kind(head: bytes) -> str | None:
     return "anonymous" if version else "import"
 
 
-def _is_plausible(row: tuple[bytes, ...] | tuple[int, ...], table_end: int) -> bool:
-    name, _, _, _, raw_offset, relocation_offset, line_offset, _, _, flags = row
-    assert isinstance(name, bytes)
-    text = name.rstrip(b"\0")
-    offsets = (raw_offset, relocation_offset, line_offset)
+def _is_plausible(section: Section, table_end: int) -> bool:
+    text = section.stored_name.rstrip(b"\0")
+    offsets = (section.raw_offset, section.relocation_offset, section.line_offset)
     return (
         bool(text)
         and all(char > 0x20 and char != 0x7F for char in text)
-        and all(offset == 0 or int(offset) >= table_end for offset in offsets)
-        and (int(flags) >> 20 & 0xF) != 0xF
+        and all(offset == 0 or offset >= table_end for offset in offsets)
+        and (section.flags >> 20 & 0xF) != 0xF
     )

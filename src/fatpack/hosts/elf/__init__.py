@@ -110,7 +110,7 @@ def sections(view: View) -> list[tuple[int, int, str, int]]:
 
 
 def divided_sections(view: View) -> Division:
-    """Return the sections that have bytes, those that hosts have anyway apart from the others."""
+    """Return the sections that have bytes, divided into those that hosts have anyway and the others."""
     from fatpack.hosts.elf.reading import sites
 
     return sites.divided_sections(view)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fatpack import magics
 from fatpack.errors import Truncated
 from fatpack.findings import finding
-from fatpack.hosts import CONTAINER, IMAGE, IMAGES, MIXED, TABLE, Site, apart
+from fatpack.hosts import CONTAINER, IMAGE, IMAGES, MIXED, TABLE, Site, without_overlaps
 from fatpack.hosts.coff_records import REMOVED_BY_LINKER
 from fatpack.hosts.pe.read import UNINITIALIZED, PeFile
 from fatpack.io import limits
@@ -78,7 +78,7 @@ def locate(view: View) -> Iterator[Site | Finding]:
                 places += _place(view, section, name, expects)
     except Truncated as error:
         places.append(finding("FP2303", view.span(min(image.table_offset, len(view))), error.describe(), error.hint))
-    for place in apart(places):
+    for place in without_overlaps(places):
         if not isinstance(place, Site) or place.expects in (IMAGE, IMAGES, TABLE):
             yield place
         else:
@@ -101,7 +101,7 @@ def sections(view: View) -> list[tuple[int, int, str, int]]:
 
 
 def divided_sections(view: View) -> Division:
-    """Return the sections that have bytes, those that hosts have anyway apart from the others.
+    """Return the sections that have bytes, divided into those that hosts have anyway and the others.
 
     Bytes behind the last section count as one of the others: installers have their contents there.
     """

@@ -173,7 +173,7 @@ class ElfProgram:
         try:
             found = segments.loaded(self._elf)
         except FormatError:
-            return []  # the host has told it
+            return []  # the host has reported it
         return [(each.address, each.size, each.offset, each.number) for each in found]
 
     def _in_program(self, relocation: _Relocation, stored: int) -> Pointer:

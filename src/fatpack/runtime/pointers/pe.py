@@ -37,7 +37,7 @@ class PeProgram:
                 if not section.flags & _CODE:
                     self._data.append(rows[-1])
         except Truncated:
-            pass  # the host has told it
+            pass  # the host has reported it
         self._loaded = Loaded(rows, len(view))
 
     def pointers(self, table: Site, offsets: Sequence[int]) -> list[Pointer]:

@@ -1,4 +1,4 @@
-"""``.nvFatBinSegment``: the records with which CUDA code registers its fat binaries, held against those there are.
+"""``.nvFatBinSegment``: the records with which CUDA code registers its fat binaries, compared with those there are.
 
 ::
 
@@ -27,17 +27,16 @@ from fatpack.errors import FormatError, LimitExceeded
 from fatpack.findings import finding
 from fatpack.hosts import Site
 from fatpack.model import Finding
-from fatpack.runtime.pointers.open import program
-from fatpack.runtime.pointers.pointer import INSIDE, NULL, OUTSIDE, UNDEFINED, UNKNOWN
-from fatpack.runtime.registration import wrapper
+from fatpack.runtime.pointers.pointer import INSIDE, NULL, UNKNOWN
+from fatpack.runtime.registration import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from fatpack.io.source import View
-    from fatpack.model import Span
-    from fatpack.runtime.pointers.pointer import Pointer, Program
+    from fatpack.runtime.pointers.pointer import Pointer
+    from fatpack.runtime.registration.records import RegistrationRecord, Registrations, Segment
 
 #: What compilers call the section; linkers cut the name to 8 bytes in PE images.
 #: QUIRK(nvcc 13.5, --enable-tile): fat binaries of tile code have records in a section of their own.
@@ -56,42 +55,82 @@ _MOST_LISTS = 256
 _PRELINKED = 256
 
 
-def check(
-    view: View, host: str, tables: Sequence[Site], fatbins: Collection[int], known: Sequence[tuple[int, int]]
-) -> Iterator[Site | Finding]:
-    """Yield what is wrong with the records of a host, and where they lead to fat binaries outside the known places.
+_MODEL = records.Model(
+    names=NAMES,
+    versions={MAGIC: (_VERSION, _LINKED_VERSION)},
+    container="fat binary",
+    containers="fat binaries",
+    wrong="FP3031",
+    leads="FP3033",
+    unregistered="FP3032",
+)
 
-    ``fatbins`` are the absolute offsets at which fat binaries were found, ``known`` the ranges of the view that were
-    looked through for them. A host without records is none of our business here.
+
+def check(
+    view: View, host: str, tables: Sequence[Site], fatbins: Collection[int], searched_ranges: Sequence[tuple[int, int]]
+) -> Iterator[Site | Finding]:
+    """Yield what is wrong with the records of a host, and where they lead to fat binaries outside the usual places.
+
+    ``fatbins`` are the absolute offsets at which fat binaries were found, ``searched_ranges`` those of the view that
+    were searched for them. A host without records is none of our business here.
     """
-    segments, problems = wrapper.segments(tables, NAMES)
-    if not segments:
-        return
-    yield from problems
-    try:
-        reader = program(view, host)
-    except FormatError as error:
-        yield finding("FP3031", view.span(), error.describe(), error.hint)
-        return
-    trail = _Trail(view, fatbins, known)
-    for site in segments:
-        found, problems = wrapper.read(site, reader, {MAGIC: (_VERSION, _LINKED_VERSION)}, "FP3031")
-        yield from problems
-        for record in found:
-            yield from trail.follow(record.pointer, record.span, record.title)
-        for item in _prelinked(site, reader, found):
+    registrations = records.Registrations(view, _MODEL, fatbins, lambda position: _starts_fatbin(view, position))
+    first = None
+    for segment in records.segments(view, host, tables, _MODEL):
+        if isinstance(segment, Finding):
+            yield segment
+            continue
+        first = first or segment.site
+        for record in segment.records:
+            yield from registrations.follow(record.pointer, record.span, record.title)
+        for item in _prelinked(segment):
             if isinstance(item, Finding):
                 yield item
                 continue
             pointer, record = item
-            yield from trail.follow(pointer, record.span, f"a prelinked fat binary of {record.title}")
-    yield from trail.elsewhere(host)
-    lost = {at for at in trail.lost if not _has_nothing(view, at)}
-    if lost and not (trail.unresolved and trail.registered >= len(fatbins)):
-        text = wrapper.unregistered(lost, len(fatbins), "fat binaries")
-        if trail.unresolved:
-            text = f"{len(fatbins)} fat binaries are here, and records register {trail.registered}"
-        yield finding("FP3032", segments[0].data.span(), text, wrapper.UNREGISTERED_HINT)
+            yield from registrations.follow(pointer, record.span, f"a prelinked fat binary of {record.title}")
+    if first is not None:
+        yield from _elsewhere(view, host, registrations, sorted(searched_ranges))
+        yield from registrations.missing(
+            first, {start for start in registrations.unregistered if not _has_nothing(view, start)}
+        )
+
+
+def _starts_fatbin(view: View, position: int) -> bool:
+    return formats.sniff(view.head(position, 24)) == _FATBIN
+
+
+def _elsewhere(
+    view: View, host: str, registrations: Registrations, searched_ranges: Sequence[tuple[int, int]]
+) -> Iterator[Site | Finding]:
+    """Yield the fat binaries outside the searched ranges, in the order of their bytes; none overlaps another.
+
+    One inside of them is damaged, which was reported.
+    """
+    places = [
+        (position, *place)
+        for position, place in sorted(registrations.elsewhere.items())
+        if not _is_in(position, searched_ranges, len(view))
+    ]
+    rows = hosts.sections(host, view) if places else []
+    names = {number: name for _, _, name, number in rows}
+    reached = 0
+    for position, pointer, span, title in places:
+        if position < reached:
+            yield finding("FP3033", span, f"{title} points into a fat binary")
+            continue
+        here = view.slice(position, pointer.room)
+        # One that is cut short may have entries that are whole, up to the end of the section.
+        size = formats.room(_FATBIN).extent(here, 0) or pointer.room
+        reached = position + size
+        name = names.get(pointer.section or 0) or None
+        yield Site(view.slice(position, size, name or ""), name, pointer.section)
+
+
+def _is_in(position: int, ranges: Sequence[tuple[int, int]], size: int) -> bool:
+    """Return whether a position lies in one of the ranges, which are sorted."""
+    number = bisect_right(ranges, (position, size)) - 1
+    return number >= 0 and position < ranges[number][1]
 
 
 def _has_nothing(view: View, start: int) -> bool:
@@ -110,66 +149,14 @@ def _has_symbols(cubin: View) -> bool:
         return True
 
 
-class _Trail:
-    """Where the records of a host lead."""
-
-    def __init__(self, view: View, fatbins: Collection[int], known: Sequence[tuple[int, int]]) -> None:
-        self._view = view
-        self._fatbins = fatbins
-        self._known = sorted(known)
-        #: position of a fat binary outside the known places → how a pointer leads there, from which record
-        self._elsewhere: dict[int, tuple[Pointer, Span, str]] = {}
-        #: absolute offsets of the fat binaries that no record leads to
-        self.lost = set(fatbins)
-        self.registered = self.unresolved = 0
-
-    def follow(self, pointer: Pointer, span: Span, title: str) -> Iterator[Finding]:
-        """Take note of where a pointer leads, and yield what is wrong with it."""
-        self.registered += pointer.kind != UNDEFINED
-        self.unresolved += pointer.kind == UNKNOWN
-        if pointer.kind == NULL:
-            yield finding("FP3033", span, f"{title} points nowhere")
-        elif pointer.kind == OUTSIDE:
-            yield finding("FP3033", span, f"{title} points to {pointer.address:#x}, where the file has no bytes")
-        elif pointer.kind == INSIDE:
-            start = self._view.start + pointer.position
-            if start in self._fatbins:
-                self.lost.discard(start)
-            elif formats.sniff(self._view.head(pointer.position, 24)) != _FATBIN:
-                yield finding("FP3033", span, f"{title} points to {start:#x}, where no fat binary starts")
-            elif not self._is_known(pointer.position):  # else it is damaged, which was told
-                self._elsewhere.setdefault(pointer.position, (pointer, span, title))
-
-    def elsewhere(self, host: str) -> Iterator[Site | Finding]:
-        """Yield the fat binaries outside the known places, in the order of their bytes; none overlaps another."""
-        rows = hosts.sections(host, self._view) if self._elsewhere else []
-        names = {number: name for _, _, name, number in rows}
-        reached = 0
-        for position, (pointer, span, title) in sorted(self._elsewhere.items()):
-            if position < reached:
-                yield finding("FP3033", span, f"{title} points into a fat binary")
-                continue
-            here = self._view.slice(position, pointer.room)
-            # One that is cut short may have entries that are whole, up to the end of the section.
-            size = formats.room(_FATBIN).extent(here, 0) or pointer.room
-            reached = position + size
-            name = names.get(pointer.section or 0) or None
-            yield Site(self._view.slice(position, size, name or ""), name, pointer.section)
-
-    def _is_known(self, position: int) -> bool:
-        number = bisect_right(self._known, (position, len(self._view))) - 1
-        return number >= 0 and position < self._known[number][1]
-
-
-def _prelinked(
-    site: Site, reader: Program, found: Sequence[wrapper.Wrapper]
-) -> Iterator[tuple[Pointer, wrapper.Wrapper] | Finding]:
+def _prelinked(segment: Segment) -> Iterator[tuple[Pointer, RegistrationRecord] | Finding]:
     """Yield the pointers to prelinked fat binaries that a program's file has, each with its record."""
-    linked = [record for record in found if record.version == _LINKED_VERSION]
+    reader = segment.reader
+    linked = [record for record in segment.records if record.version == _LINKED_VERSION]
     if not linked or not reader.is_linked:
         return
     word = reader.word
-    starts = reader.pointers(site, [record.at + 8 + word for record in linked])
+    starts = reader.pointers(segment.site, [record.at + 8 + word for record in linked])
     lists = [(record, start) for record, start in zip(linked, starts, strict=True) if start.kind == INSIDE]
     if len(lists) > _MOST_LISTS:
         text = f"{len(lists)} lists of prelinked fat binaries; only the first {_MOST_LISTS} are followed"

@@ -1,4 +1,4 @@
-"""``.hipFatBinSegment``: the records with which HIP code registers its bundles, held against the bundles there are.
+"""``.hipFatBinSegment``: the records with which HIP code registers its bundles, compared with the bundles there are.
 
 ::
 
@@ -12,11 +12,9 @@ LLVM 22.1; the second magic: kpack of TheRock, which moves device code into a se
 from __future__ import annotations
 
 from fatpack import formats, magics
-from fatpack.errors import FormatError
 from fatpack.findings import finding
-from fatpack.runtime.pointers.open import program
-from fatpack.runtime.pointers.pointer import INSIDE, NULL, OUTSIDE, UNDEFINED, UNKNOWN
-from fatpack.runtime.registration import wrapper
+from fatpack.model import Finding
+from fatpack.runtime.registration import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +22,6 @@ if TYPE_CHECKING:
 
     from fatpack.hosts import Site
     from fatpack.io.source import View
-    from fatpack.model import Finding
-    from fatpack.runtime.pointers.pointer import Pointer
 
 #: What linkers call the section: cut to 8 bytes in PE images.
 NAMES = (".hipFatBinSegment", ".hipFatB")
@@ -34,62 +30,46 @@ MAGIC, _KPACK = 0x48495046, 0x4B504948
 _VERSION = 1
 
 
+_MODEL = records.Model(
+    names=NAMES,
+    versions={MAGIC: (_VERSION,), _KPACK: ()},
+    container="bundle",
+    containers="bundles",
+    wrong="FP3001",
+    leads="FP3003",
+    unregistered="FP3002",
+)
+
+
 def check(view: View, host: str, tables: Sequence[Site], bundles: Collection[int]) -> Iterator[Finding]:
     """Yield what is wrong with the records of a host. ``bundles`` are the absolute offsets at which bundles start.
 
     A host without records is none of our business here: its bundles may be registered in another way.
     """
-    segments, problems = wrapper.segments(tables, NAMES)
-    if not segments:
-        return
-    yield from problems
-    try:
-        reader = program(view, host)
-    except FormatError as error:
-        yield finding("FP3001", view.span(), error.describe(), error.hint)
-        return
-    pointed: set[int] = set()
-    registered = unresolved = 0
+    registrations = records.Registrations(view, _MODEL, bundles, lambda position: _may_start(view, position))
+    first = None
     is_kpack = False
-    for site in segments:
-        found, problems = wrapper.read(site, reader, {MAGIC: (_VERSION,), _KPACK: ()}, "FP3001")
-        yield from problems
-        kpacks = [record for record in found if record.magic == _KPACK]
+    for segment in records.segments(view, host, tables, _MODEL):
+        if isinstance(segment, Finding):
+            yield segment
+            continue
+        first = first or segment.site
+        kpacks = [record for record in segment.records if record.magic == _KPACK]
         is_kpack = is_kpack or bool(kpacks)
         if kpacks:
             text = f"{len(kpacks)} of its records say that the device code was moved to a separate archive (kpack)"
-            yield finding("FP3004", kpacks[0].span, f"{site.section}: {text}")
-        for record in found:
-            pointer = record.pointer
-            if record.magic == _KPACK:
-                continue
-            registered += pointer.kind != UNDEFINED
-            unresolved += pointer.kind == UNKNOWN
-            start = view.start + pointer.position
-            problem = _problem(view, pointer, start, bundles)
-            if problem:
-                yield finding("FP3003", record.span, f"{record.title} {problem}")
-            elif pointer.kind == INSIDE:
-                pointed.add(start)
-    lost = set(bundles) - pointed
-    if is_kpack or not lost or (unresolved and registered >= len(bundles)):
-        return
-    text = wrapper.unregistered(lost, len(bundles), "bundles")
-    if unresolved:
-        text = f"{len(bundles)} bundles are here, and records register {registered}"
-    yield finding("FP3002", segments[0].data.span(), text, wrapper.UNREGISTERED_HINT)
+            yield finding("FP3004", kpacks[0].span, f"{segment.site.section}: {text}")
+        for record in segment.records:
+            if record.magic != _KPACK:
+                yield from registrations.follow(record.pointer, record.span, record.title)
+    if first is not None and not is_kpack:
+        yield from registrations.missing(first, registrations.unregistered)
 
 
-def _problem(view: View, pointer: Pointer, start: int, bundles: Collection[int]) -> str:
-    """Return what is wrong with where a record points, "" if nothing is."""
-    if pointer.kind == NULL:
-        return "points nowhere"
-    if pointer.kind == OUTSIDE:
-        return f"points to {pointer.address:#x}, where the file has no bytes"
-    if pointer.kind != INSIDE or start in bundles:
-        return ""
-    head = view.head(pointer.position, 24)
-    # A damaged bundle was told already. The runtime takes code objects as they are, too.
-    if formats.sniff(head) or head.startswith(magics.ELF):
-        return ""
-    return f"points to {start:#x}, where no bundle starts"
+def _may_start(view: View, position: int) -> bool:
+    """Return whether what a record points to may be a bundle: a damaged one was reported already.
+
+    The runtime takes code objects as they are, too.
+    """
+    head = view.head(position, 24)
+    return bool(formats.sniff(head)) or head.startswith(magics.ELF)

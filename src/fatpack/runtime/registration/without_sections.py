@@ -1,8 +1,8 @@
 """Programs without sections: their containers, found through the records that register them.
 
-The records of CUDA and HIP (:mod:`fatpack.runtime.wrapper`) lie in data that is written when a program starts, and have
-magics. What only looks like a record is none: it must be aligned, have a version that is known, and lead to a container
-of its model.
+The records of CUDA and HIP (:mod:`fatpack.runtime.registration.records`) lie in data that is written when a program
+starts, and have magics. What only looks like a record is none: it must be aligned, have a version that is known, and
+lead to a container of its model.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def containers(view: View, sites: Sequence[Site]) -> Iterator[Site | Finding]:
     try:
         reader = ElfProgram(view)
     except FormatError:
-        return  # the host has told it
+        return  # the host has reported it
     places = list(islice((place for site in sites for place in _records(reader, site.data)), _MOST + 1))
     if len(places) > _MOST:
         yield finding("FP1005", view.span(), f"more than {_MOST} records; only the first {_MOST} are followed")
@@ -71,7 +71,7 @@ def _records(reader: ElfProgram, data: View) -> Iterator[tuple[int, str]]:
 
 
 def _size(data: View, format: str) -> int:
-    """Return how many bytes a container takes, all there are where that cannot be told."""
+    """Return how many bytes a container takes, all there are where it does not say so."""
     room = formats.room(format)
     try:
         return room.extent(data, 0) or room.parse(data, 0).span.size

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from fatpack.errors import FormatError
 from fatpack.findings import finding
-from fatpack.hosts import CONTAINER, IMAGE, IMAGES, RECORDS, TABLE, Site, apart
+from fatpack.hosts import CONTAINER, IMAGE, IMAGES, RECORDS, TABLE, Site, without_overlaps
 from fatpack.hosts.elf.reading import constants
 from fatpack.hosts.elf.reading.read import ElfFile, Section
 
@@ -116,7 +116,7 @@ def locate(view: View) -> Iterator[Site | Finding]:
         or name.startswith(BUNDLE_PREFIX)
         or (section.type == constants.NOBITS and not is_table_name(name))
     ]
-    yield from apart(sorted(places, key=_position))
+    yield from without_overlaps(sorted(places, key=_position))
     if names_error is not None:
         raise names_error
 
@@ -166,7 +166,7 @@ _MANY = {
 
 
 def divided_sections(view: View) -> Division:
-    """Return the sections that have bytes, those that hosts have anyway apart from the others.
+    """Return the sections that have bytes, divided into those that hosts have anyway and the others.
 
     Bytes behind the ELF image count as one of the others: AppImages and installers have a file system there. Names are
     built of few sections only: an object of a large C++ library has tens of thousands of one kind.
@@ -197,7 +197,7 @@ def divided_sections(view: View) -> Division:
         if reached < len(view):
             unusual.append((reached, len(view)))
     except FormatError:
-        pass  # the host has told it
+        pass  # the host has reported it
     return Division(unusual, opened)
 
 
@@ -288,10 +288,10 @@ def _site(elf: ElfFile, section: Section, name: str, expects: Expects) -> Site |
             span,
             f"{title} is compressed by its section flags, which no producer of device code does",
         )
-    oddities: list[Finding] = []
+    findings: list[Finding] = []
     if section.type != constants.OFFLOADING and name.startswith(OFFLOADING_NAMES[0]):
         raw = name not in OFFLOADING_NAMES
-        oddities.append(
+        findings.append(
             finding(
                 "FP2001",
                 span,
@@ -302,4 +302,4 @@ def _site(elf: ElfFile, section: Section, name: str, expects: Expects) -> Site |
             )
         )
     data = view.slice(section.offset, section.size, name or f"section {section.index}")
-    return Site(data, name, section.index, expects=expects, findings=tuple(oddities))
+    return Site(data, name, section.index, expects=expects, findings=tuple(findings))
