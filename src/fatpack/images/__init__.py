@@ -59,7 +59,7 @@ __all__ = [
 #: What the decision is made from: an ELF64 header, and more than any magic needs.
 HEAD_SIZE = 64
 
-#: first bytes → all that can be said from them; forms that claim a target have modules of their own
+#: first bytes → all that they say; forms that claim a target have modules of their own
 _MAGICS = (
     (
         magics.OFFLOAD_BINARY,
@@ -118,7 +118,7 @@ def _recognise_elf(view: View, head: bytes) -> Recognised:
 
     elf = header(view, head)
     if elf is None:
-        # Not even the machine can be trusted; the size tells the caller that bytes are missing.
+        # Not even the machine can be trusted; the size shows the caller that bytes are missing.
         return Recognised("object", size=None if len(head) == 64 else 64, detail="ELF with an unreadable header")
     if elf.machine == CUDA:
         from fatpack.images.nvidia.cubin import claim
@@ -165,7 +165,7 @@ def kernels(view: View, form: str) -> tuple[str, ...]:
 
 
 def facts(view: View, form: str) -> Facts:
-    """Return what an image of that form tells of itself: its kernels with what they need, and what made it.
+    """Return what an image of that form says of itself: its kernels with what they need, and what made it.
 
     The names are those of :func:`kernels`, in the same order. Reads the tables and notes of the whole image. Raises
     FormatError when they are damaged, LimitExceeded when they are out of proportion.

@@ -1,7 +1,7 @@
 """The sections of a device ELF, and the notes in them: what facts about kernels are read from.
 
-Telling kernels apart takes the names and links of sections, which recognising an image does not; so this stays out
-of ``fatpack.elf``, which is read for every image. System V gABI, chapters 4 and 5.
+What belongs to which kernel is in the names and links of sections, which recognising an image does not need; so this
+stays out of ``fatpack.elf``, which is read for every image. System V gABI, chapters 4 and 5.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class Kernel(Record):
 
 
 class Facts(Record):
-    """All that an image tells of itself beyond its name tag: its kernels in stored order, and the tools that made it.
+    """All that an image says of itself beyond what it is for: its kernels in stored order, and the tools that made it.
 
     ``contradictions`` are sentences about parts of the image that do not agree.
     """

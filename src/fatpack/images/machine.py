@@ -1,7 +1,7 @@
 """Objects for host processors: ELF of other machines, COFF and PE, Mach-O.
 
 OpenMP can offload to the host, bundles carry the host's own object, and SYCL's images for CPUs and Intel GPUs are
-such files. Only their kind and processor are told; hosts are read by ``fatpack.hosts``.
+such files. Only their kind and processor are named; hosts are read by ``fatpack.hosts``.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def _printed(window: bytes, start: int) -> Recognised:
 
 
 def _word(text: bytes) -> str:
-    """Return what a quotation mark ends; "" if that is far away or odd."""
+    """Return what a quotation mark ends; "" if that is far away, or no name stands there."""
     word, quote, _ = text[:_LONGEST_WORD].partition(b'"')
     return word.decode() if quote and _NAME.issuperset(word.replace(b":", b"").replace(b"+", b"")) else ""
 

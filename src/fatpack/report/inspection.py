@@ -14,7 +14,7 @@ from fatpack.io import limits
 from fatpack.model import Finding, Span
 from fatpack.record import Record
 from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
-from fatpack.scanner import FoundImage, LateImages, host_of, looked_at, scan
+from fatpack.scanner import FoundImage, LateImages, host_of, inflated, scan
 from fatpack.scanner.found import kernel_names
 
 TYPE_CHECKING = False
@@ -161,7 +161,7 @@ class _Inspection:
             is_late = not self._inflates and unread > self._small
             if not is_late:
                 self._small -= unread
-                images = [self._looked_at(image, container.images) for image in images]
+                images = [self._inflated(image, container.images) for image in images]
         record: dict[str, Any] = {
             "format": container.format,
             "version": container.version,
@@ -184,7 +184,7 @@ class _Inspection:
                 self.findings.add(finding(code, container.images[at].span, message))
         return record
 
-    def _looked_at(self, found: FoundImage, neighbours: Sequence[Image]) -> FoundImage:
+    def _inflated(self, found: FoundImage, neighbours: Sequence[Image]) -> FoundImage:
         """Return an image that was only listed inflated and recognised, as far as that can be done."""
         if found.recognised is not NOT_INFLATED or not found.size:
             return found
@@ -197,7 +197,7 @@ class _Inspection:
                 self.findings.add(finding("FP1107", found.span, text, hint))
             return found
         try:
-            return looked_at(found, neighbours)
+            return inflated(found, neighbours)
         except Unsupported:  # its container has the finding
             return found
         except FormatError as error:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from fatpack.findings import finding
 from fatpack.model import Finding
-from fatpack.scanner.found import Found, FoundImage, LateImages, looked_at
+from fatpack.scanner.found import Found, FoundImage, LateImages, inflated
 from fatpack.scanner.kind import host_of
 from fatpack.scanner.visit import ALL, ANYWHERE, SECTIONS, NotSearched, first
 from fatpack.scanner.walk import listed
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
 
-__all__ = ["Found", "FoundImage", "LateImages", "NotSearched", "Scan", "host_of", "looked_at", "scan"]
+__all__ = ["Found", "FoundImage", "LateImages", "NotSearched", "Scan", "host_of", "inflated", "scan"]
 
 
 def scan(view: View, *, deep: bool = False, is_member: bool = False) -> Scan:

@@ -67,7 +67,7 @@ class FoundImage(Record):
 
     ``as_stored`` is the image as its container states it; target, data, size and the like are its own. A compressed
     one whose container says what it is has ``images.NOT_INFLATED`` for ``recognised`` until
-    :func:`looked_at`.
+    :func:`inflated`.
     """
 
     as_stored: Image
@@ -199,7 +199,7 @@ def _recognise_now(stored: Sequence[Image], enter: Enter) -> tuple[FoundImage, .
     is looked at (rule 3). Entries of 40 bytes that all point into one container full of such entries would make work
     grow exponentially with the nesting.
 
-    Nothing is inflated that its container names: a CUDA library has thousands of such images (:func:`looked_at`).
+    Nothing is inflated that its container names: a CUDA library has thousands of such images (:func:`inflated`).
     """
     seen: dict[tuple[tuple[str, ...], int, int], tuple[Recognised, tuple[Found | Finding, ...]]] = {}
     reached: dict[tuple[str, ...], int] = {}
@@ -238,8 +238,8 @@ def _start(placed: tuple[tuple[tuple[str, ...], int, int], Image]) -> int:
     return placed[0][1]
 
 
-def looked_at(found: FoundImage, neighbours: Sequence[Image] = ()) -> FoundImage:
-    """Return an image that was listed without looking at it (``images.NOT_INFLATED``), inflated and recognised.
+def inflated(found: FoundImage, neighbours: Sequence[Image] = ()) -> FoundImage:
+    """Return an image that was listed without inflating it (``images.NOT_INFLATED``), inflated and recognised.
 
     ``neighbours`` are the images of its container. Raises FormatError when it does not inflate, Unsupported when nobody
     can.

@@ -13,7 +13,7 @@ PTX ``compute_XY``          every device of at least X.Y, compiled when it is lo
 Sources: CUDA Programming Guide, "Application Compatibility" and "Family-Specific Architecture Features"; PTX ISA,
 "Architecture families"; what a driver 580 (CUDA 13.0) did on an H100, which took nothing of ``f`` below 10.0. LLVM
 applies none of this to containers; to it ``sm_80`` and ``sm_86`` are unrelated. Which of several images a driver takes
-is told by :mod:`fatpack.target.choice.cuda`.
+says :mod:`fatpack.target.choice.cuda`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ALONE = frozenset((32, 53, 62, 72, 87))
 #: Since CUDA 13 Orin has the driver of servers, and a packager expects sm_80 to load: nobody has reported it.
 _ORIN = 87
 
-#: Nobody has said whether these parts are of Tegra.
+#: No document says whether these parts are of Tegra.
 _UNKNOWN_PARTS = frozenset((88,))
 
 #: number of a name with ``f`` → capabilities that run it

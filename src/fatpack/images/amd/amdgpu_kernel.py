@@ -1,4 +1,4 @@
-"""What code objects tell of their kernels: metadata from the notes, and the descriptors that the hardware gets.
+"""What code objects say of their kernels: metadata from the notes, and the descriptors that the hardware gets.
 
 A kernel NAME has a symbol NAME.kd for its descriptor and a symbol NAME for its code. The descriptor is 64 bytes
 (LLVM AMDGPUUsage, "Kernel Descriptor"; ``llvm/Support/AMDHSAKernelDescriptor.h``)::
@@ -57,14 +57,14 @@ def facts(view: View) -> Facts:
     descriptors, sizes = _symbols(view)
     kernels: list[Kernel] = []
     #: field → the kernels whose two sources differ, and what both say of the first
-    odd: dict[str, tuple[list[str], object, object]] = {}
+    differing: dict[str, tuple[list[str], object, object]] = {}
     for name, place in descriptors.items():
         described = _descriptor(sections, name, *place) if place is not None else {}
-        said = noted.get(name, {})
+        stated = noted.get(name, {})
         for field in _TWICE:
-            if field in said and field in described and said[field] != described[field]:
-                odd.setdefault(field, ([], said[field], described[field]))[0].append(name)
-        values: Values = {**described, **said}
+            if field in stated and field in described and stated[field] != described[field]:
+                differing.setdefault(field, ([], stated[field], described[field]))[0].append(name)
+        values: Values = {**described, **stated}
         kernels.append(Kernel(name, size=sizes.get(name), **values))  # type: ignore[arg-type]
     contradictions: list[str] = []
     if metadata:
@@ -75,7 +75,7 @@ def facts(view: View) -> Facts:
             contradictions += [
                 f"kernel {names[0]} {and_others(names)}needs {first} {_TWICE[field]} by its metadata, "
                 f"{second} by its descriptor"
-                for field, (names, first, second) in odd.items()
+                for field, (names, first, second) in differing.items()
             ]
     return Facts(tuple(kernels), tuple(_made_by(sections)), tuple(contradictions))
 
@@ -115,7 +115,7 @@ def _descriptor(sections: Sections, name: str, section: int, address: int) -> Va
 
 
 def _of_target(sections: Sections, metadata: Metadata) -> Iterator[str]:
-    """Yield what is odd about the target ID that the notes hold: the header has one too."""
+    """Yield a contradiction between the target IDs of the header and of the notes."""
     claimed = amdgpu.claim(sections.elf)
     # arch-vendor-os-environment-target ID, the environment empty; target IDs have dashes of their own
     triple, arch = metadata.target.rpartition("--")[::2]

@@ -1,4 +1,4 @@
-"""The metadata note of code objects: what the compiler tells the runtime of each kernel.
+"""The metadata note of code objects: what the compiler says to the runtime of each kernel.
 
 =======  =========  ====  ==========================================================================
 version  owner      type  content

@@ -125,7 +125,7 @@ def _is_family(view: View, front: bytes, sections: list[tuple[int, int, int]], n
 
 
 def _toolkit(view: View, front: bytes, sections: list[tuple[int, int, int]]) -> int:
-    """Return ten times the version of the toolkit as the notes tell it; 0 when they do not."""
+    """Return ten times the version of the toolkit that the notes state; 0 when they do not."""
     notes = [(offset, size) for kind, offset, size in sections if kind == NOTE and size == _INFO_SIZE]
     for offset, size in notes[:_NOTES]:
         note = _peek(view, front, offset, size)

@@ -1,4 +1,4 @@
-"""What cubins tell of their kernels: attributes in ``.nv.info``, and the sizes of the sections that belong to each.
+"""What cubins say of their kernels: attributes in ``.nv.info``, and the sizes of the sections that belong to each.
 
 A kernel NAME is a symbol in ``.text.NAME``; sections of its own name that one in ``sh_info``:
 
@@ -53,7 +53,7 @@ _NOTHING, _BYTE, _SHORT, _SIZED = 1, 2, 3, 4
 #: st_shndx from here on means something else than a section
 _RESERVED = 0xFF00
 
-#: owner and type of the note that tells which tool took part, and with which options
+#: owner and type of the note that says which tool took part, and with which options
 _TOOL = (b"NVIDIA Corp", 2000)
 
 #: that note: u32 version, offsets behind these of object, tool, version, branch and options; then the strings
@@ -70,7 +70,7 @@ def facts(view: View) -> Facts:
     owned = _owned(sections)
     symbols = Symbols(view, (SYMTAB,))
     kernels: dict[str, Kernel] = {}
-    odd: list[str] = []
+    fewer: list[str] = []
     for index, (at, info, other, number) in enumerate(symbols):
         if not is_kernel(info, other, number):
             continue
@@ -89,12 +89,12 @@ def facts(view: View) -> Facts:
                 elif kernel.registers < registers_of_code:
                     # More is none: nvlink raises them in .nv.info to those of the functions that a kernel calls, and
                     # leaves the row as it was.
-                    odd.append(name)
+                    fewer.append(name)
                 kernel = kernel.replace(barriers=code.flags >> 20 & 0x7F)
         kernels[name] = kernel
         check_count(view, len(kernels))
     contradictions = (
-        [f"kernel {odd[0]} {and_others(odd)}has fewer registers in .nv.info than with its code"] if odd else []
+        [f"kernel {fewer[0]} {and_others(fewer)}has fewer registers in .nv.info than with its code"] if fewer else []
     )
     return Facts(tuple(kernels.values()), tuple(_made_by(sections)), tuple(contradictions))
 

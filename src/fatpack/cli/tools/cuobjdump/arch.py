@@ -94,8 +94,8 @@ def _arch(head: bytes, compat: Callable[[], bytes | None]) -> str | None:
     records = compat()
     if records is None:
         return ""
-    said = _accelerator(records)
-    return f"sm_{number}{'a' if (flags & 8 if said is None else said == 1) else ''}"
+    stated = _accelerator(records)
+    return f"sm_{number}{'a' if (flags & 8 if stated is None else stated == 1) else ''}"
 
 
 def _stored_compat(view: View) -> bytes:

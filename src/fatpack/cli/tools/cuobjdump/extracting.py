@@ -70,10 +70,10 @@ def _free(name: str, given: set[str], used: dict[str, int]) -> str:
     if name not in used:
         used[name] = 1
         return name
-    start, mark, end = name.rpartition(".sm_")
+    start, marker, end = name.rpartition(".sm_")
     numbered = name
     while numbered in used or numbered in given:
         used[name] += 1
-        numbered = f"{start}.{used[name]}{mark}{end}"
+        numbered = f"{start}.{used[name]}{marker}{end}"
     used[numbered] = 1
     return numbered
