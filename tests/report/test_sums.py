@@ -44,7 +44,7 @@ def image(arch: str, size: int, stored: int | None, kernels: tuple[str, ...] = (
 
 
 def container(size: int, *images: dict[str, object]) -> dict[str, object]:
-    return {"size": size, "member": None, "images": list(images)}
+    return {"size": size, "member": None, "attrs": {}, "images": list(images)}
 
 
 def file(path: str, *containers: dict[str, object], **more: object) -> dict[str, Any]:
@@ -92,6 +92,12 @@ def test_the_empty_entry_of_the_host_is_no_image() -> None:
     result = sums([file("one", container(100, host, image("a", 30, 30), code))], ["arch"])
     assert [(row["arch"], row["images"]) for row in result["rows"]] == [("a", 1), ("x86_64", 1)]
     assert result["total"]["images"] == 2
+
+
+def test_the_marker_of_the_host_in_a_fat_object_is_no_image(run: Run) -> None:
+    path = FIXTURES / "elf" / "clang-22-hip-rdc-bundler.o"
+    rows = json.loads(run("inspect", "--by", "arch", "--json", path))["rows"]
+    assert {(row["arch"], row["form"]) for row in rows} == {("gfx1100", "bitcode"), ("gfx90a", "bitcode")}
 
 
 def test_a_compressed_container_is_shared_out_by_inflated_size() -> None:

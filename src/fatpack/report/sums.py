@@ -9,7 +9,7 @@
 
 Images count wherever they are: in containers, as members of archives, as files of their own. One that holds containers
 is not counted itself, what is in it is, unless it would have to be inflated for that: ``fatpack inspect`` does so for
-the sums by kernel alone. The empty entry that stands for the host in a bundle is no image. ``stored`` are bytes of the
+the sums by kernel alone. The entry that only stands for the host in a bundle or a fat object is no image. ``stored`` are bytes of the
 file; of a container that is compressed as a whole each image gets its part by inflated size. A kernel's own size is
 that of its code.
 """
@@ -102,8 +102,13 @@ def _images(containers: Sequence[dict[str, Any]], budget: int | None = None) -> 
             if image["containers"]:
                 is_packed = budget is not None or image["compression"] is not None
                 yield from _images(image["containers"], stored if is_packed else None)
-            elif image["size"] or image["offload"] != "host":
+            elif image["offload"] != "host" or not _is_marker(container, image):
                 yield image, stored
+
+
+def _is_marker(container: dict[str, Any], image: dict[str, Any]) -> bool:
+    """Return whether an entry for the host only stands for it: it is empty, or a byte in a fat object."""
+    return not image["size"] or container["attrs"].get("flavour") == "object"
 
 
 def _part(whole: int, size: int, total: int) -> int:
