@@ -9,9 +9,9 @@
 
 Images count wherever they are: in containers, as members of archives, as files of their own. One that holds containers
 is not counted itself, what is in it is, unless it would have to be inflated for that: ``fatpack inspect`` does so for
-the sums by kernel alone. The entry that only stands for the host in a bundle or a fat object is no image. ``stored`` are bytes of the
-file; of a container that is compressed as a whole each image gets its part by inflated size. A kernel's own size is
-that of its code.
+the sums by kernel alone. An entry that only stands for the host is no image. ``stored`` are bytes of the file; of a
+container that is compressed as a whole each image gets its part by inflated size. A kernel's own size is that of its
+code.
 """
 
 from __future__ import annotations
