@@ -16,7 +16,7 @@ import fatpack as library
 from fatpack import codec
 from fatpack.formats import clang_bundle
 from fatpack.formats.clang_bundle.compressed import read
-from fatpack.formats.clang_bundle.layout import WRAPPERS
+from fatpack.formats.clang_bundle.layout import COMPRESSED_HEADERS
 from fatpack.io import limits
 from fatpack.model import Container, Image, Span
 
@@ -55,7 +55,7 @@ def packed() -> bytes:
 
 
 def with_wrong_hash(data: bytearray) -> bytes:
-    data[WRAPPERS[3].field_offset("hash")] ^= 1
+    data[COMPRESSED_HEADERS[3].field_offset("hash")] ^= 1
     return bytes(data)
 
 

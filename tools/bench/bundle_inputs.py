@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from tools.bench.measure import need
 
 from fatpack.formats import clang_bundle
-from fatpack.formats.clang_bundle.stored import Wrapper
+from fatpack.formats.clang_bundle.stored import CompressedBundle
 from fatpack.io.sink import write_file
 from fatpack.io.sources.opening import open_source
 from fatpack.model import Container, Image, Span, Target
@@ -141,6 +141,6 @@ def stream(path: Path, compressed: Path) -> Path:
     """Write the zstd stream of a compressed bundle to a file of its own, for the zstd tool."""
     with open_source(compressed) as source:
         container = clang_bundle.parse(source.view())
-        assert isinstance(container.record, Wrapper)
+        assert isinstance(container.record, CompressedBundle)
         write_file(path, [container.record.stream], force=True)
     return path

@@ -18,7 +18,7 @@ from tools.corpus.find import BUNDLE_PREFIX, Opened
 
 import fatpack
 from fatpack import formats, hosts
-from fatpack.formats.clang_bundle.stored import Wrapper
+from fatpack.formats.clang_bundle.stored import CompressedBundle
 from fatpack.formats.cuda_fatbin.stored import Entry as FatbinEntry
 from fatpack.formats.offload_binary.stored import Entry
 from fatpack.hosts.elf.reading.read import ElfFile
@@ -192,7 +192,7 @@ def _bundles(opened: Opened, expected: Mapping[str, Any], outcome: Comparison) -
     sizes: Counter[str] = Counter()
     for image in images:
         sizes[image.attrs["id"]] += image.size
-    wrappers = [container.record for container in containers if isinstance(container.record, Wrapper)]
+    compressed = [container.record for container in containers if isinstance(container.record, CompressedBundle)]
     found_numbers: dict[str, Any] = {
         "bundles": len(containers),
         "by_format": dict(Counter(map(_bundle_format, containers))),
@@ -202,9 +202,11 @@ def _bundles(opened: Opened, expected: Mapping[str, Any], outcome: Comparison) -
         "empty_entries": sum(not image.size for image in images),
         "payload_digest": payload_digest(payload_line(image.attrs["id"], image.data) for image in images),
         "ccob": {
-            "n": len(wrappers),
-            "stored": sum(container.span.size for container in containers if isinstance(container.record, Wrapper)),
-            "raw": sum(wrapper.inflated_size for wrapper in wrappers),
+            "n": len(compressed),
+            "stored": sum(
+                container.span.size for container in containers if isinstance(container.record, CompressedBundle)
+            ),
+            "raw": sum(record.inflated_size for record in compressed),
         },
     }
     _part("bundles", expected, found_numbers, outcome)

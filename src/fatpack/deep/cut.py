@@ -93,14 +93,14 @@ def _is_cut_stream(rest: View) -> bool:
     """Return whether a compressed bundle is longer than ``rest``; one of version 1 does not say how long it is."""
     if not _starts_stream(rest):
         return False
-    sizes = bundle.WRAPPERS[int.from_bytes(rest.head(4, 2), "little")].read(rest, 0)[3:-1]
+    sizes = bundle.COMPRESSED_HEADERS[int.from_bytes(rest.head(4, 2), "little")].read(rest, 0)[3:-1]
     return sizes[-1] > 0 and (len(sizes) < 2 or sizes[0] > len(rest))
 
 
 def _starts_stream(rest: View) -> bool:
     """Return whether a compressed bundle starts here: a header of a version that exists, and a stream behind it."""
     head = rest.head(0, 8)
-    layout = bundle.WRAPPERS.get(int.from_bytes(head[4:6], "little"))
+    layout = bundle.COMPRESSED_HEADERS.get(int.from_bytes(head[4:6], "little"))
     method = bundle.METHODS.get(int.from_bytes(head[6:], "little"))
     return layout is not None and _is_stream(rest.head(layout.size, 4), method)
 

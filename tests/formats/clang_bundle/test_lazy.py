@@ -16,8 +16,8 @@ from fatpack.errors import BadValue, FormatError, LimitExceeded
 from fatpack.formats import clang_bundle
 from fatpack.formats.clang_bundle.compressed import read
 from fatpack.formats.clang_bundle.compressed.verify import is_unchecked, verify
-from fatpack.formats.clang_bundle.layout import WRAPPERS
-from fatpack.formats.clang_bundle.stored import Wrapper
+from fatpack.formats.clang_bundle.layout import COMPRESSED_HEADERS
+from fatpack.formats.clang_bundle.stored import CompressedBundle
 from fatpack.io import limits
 from fatpack.io.source import View
 from fatpack.io.sources.streamed import StreamedSource
@@ -43,7 +43,7 @@ def large(align: int = 4096, attrs: dict[str, str] | None = None) -> bytes:
 
 
 def body_of(container: Container) -> StreamedSource:
-    assert isinstance(container.record, Wrapper)
+    assert isinstance(container.record, CompressedBundle)
     source = container.record.inside.stored.source
     assert isinstance(source, StreamedSource)
     return source
@@ -217,10 +217,10 @@ def test_listing_many_takes_no_memory_and_hashing_them_little() -> None:
 
 def test_the_hash_is_that_of_the_content() -> None:
     container = clang_bundle.parse(view_of(large()))
-    assert isinstance(container.record, Wrapper)
+    assert isinstance(container.record, CompressedBundle)
     body = container.record.inside.stored.tobytes()
     assert container.record.hash == hashlib.md5(body).digest()[:8]
-    at = WRAPPERS[3].field_offset("hash")
+    at = COMPRESSED_HEADERS[3].field_offset("hash")
     data = bytearray(large())
     data[at] ^= 1
     (found,) = verify(clang_bundle.parse(view_of(bytes(data))))

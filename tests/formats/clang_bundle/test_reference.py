@@ -14,7 +14,7 @@ from tests.laws.rooms import image, joined, view_of
 
 from fatpack.formats import clang_bundle
 from fatpack.formats.clang_bundle.ids.bundle_id import conflict_llvm22, stored_by_llvm22, stored_id
-from fatpack.formats.clang_bundle.layout import COMMENTS, WRAPPERS
+from fatpack.formats.clang_bundle.layout import COMMENTS, COMPRESSED_HEADERS
 from fatpack.formats.clang_bundle.plain.hash_order import listed
 from fatpack.model import Container, Span
 from fatpack.options import BundleOptions
@@ -164,7 +164,7 @@ def test_compressed_bundles_are_those_of_the_tool(
     ours = joined(clang_bundle.write(model(ids, images, version), chosen))
     if libzstd_of_the_tool() == zstandard.ZSTD_VERSION:
         assert ours == theirs
-    layout = WRAPPERS[version]
+    layout = COMPRESSED_HEADERS[version]
     mine, their_fields = layout.read(view_of(ours), 0), layout.read(view_of(theirs), 0)
     assert [*mine[:3], *mine[4:]] == [*their_fields[:3], *their_fields[4:]]  # all but the total size
     assert mine[3] == len(ours)
@@ -204,7 +204,7 @@ def test_what_the_tool_accepts_of_odd_streams_we_read_too(tmp_path: Path) -> Non
     skippable = b"\x5a\x2a\x4d\x18" + (5).to_bytes(4, "little") + b"skip!"
     stream = skippable + zstandard.compress(plain[:100]) + skippable + zstandard.compress(plain[100:])
     for size, inflated, stored_hash in ((32 + len(stream), len(plain), bytes(8)), (7, len(plain) + 9, b"\1" * 8)):
-        data = WRAPPERS[3].pack(b"CCOB", 3, 1, size, inflated, stored_hash) + stream
+        data = COMPRESSED_HEADERS[3].pack(b"CCOB", 3, 1, size, inflated, stored_hash) + stream
         assert tool_list(tmp_path, data) == ["hip-amdgcn-amd-amdhsa--gfx906"]
         assert clang_bundle.parse(view_of(data)).images[0].data.tobytes() == b"device" * 500
 

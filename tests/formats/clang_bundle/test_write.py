@@ -7,7 +7,7 @@ from tests.laws.rooms import FIXTURES, image, joined, view_of
 
 from fatpack.errors import UsageError
 from fatpack.formats import clang_bundle, offload_binary
-from fatpack.formats.clang_bundle.write import entry_id, wrapper_header
+from fatpack.formats.clang_bundle.write import compressed_header, entry_id
 from fatpack.io.source import Source, View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Container, Image, Span, Target
@@ -112,11 +112,11 @@ def test_levels_that_the_compressor_does_not_have_are_refused() -> None:
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_sizes_beyond_32_bits_need_version_3(version: int) -> None:
-    assert len(wrapper_header(3, "zstd", 1 << 33, 1 << 33, bytes(8))) == 32
+    assert len(compressed_header(3, "zstd", 1 << 33, 1 << 33, bytes(8))) == 32
     with pytest.raises(UsageError, match="the uncompressed size exceeds what version"):
-        wrapper_header(version, "zstd", 100, 1 << 32, bytes(8))
+        compressed_header(version, "zstd", 100, 1 << 32, bytes(8))
     with pytest.raises(UsageError, match="the total size exceeds"):
-        wrapper_header(version, "zstd", (1 << 32) - 20, 100, bytes(8))
+        compressed_header(version, "zstd", (1 << 32) - 20, 100, bytes(8))
 
 
 def test_an_unknown_version_of_a_stored_bundle_is_refused() -> None:

@@ -20,7 +20,7 @@ LLVM's sources and real libraries of ROCm 5 to 7.
 from __future__ import annotations
 
 from fatpack.doc import Doc
-from fatpack.formats.clang_bundle.layout import DESCRIPTOR, FORMAT, HEADER, WRAPPERS
+from fatpack.formats.clang_bundle.layout import COMPRESSED_HEADERS, DESCRIPTOR, FORMAT, HEADER
 from fatpack.formats.clang_bundle.parse import detect, extent, parse
 from fatpack.formats.clang_bundle.write import write
 
@@ -68,16 +68,16 @@ DOC = Doc(
         "If a linked program has neither its table (.tgtimg) nor its records, where its images end is a guess.",
         "Writing two images under one ID is refused. LLVM accepts them, and then mixes them up.",
         "A text bundle reaches to the end of its file. Text that holds the END line of its own entry is cut there.",
-        "In normalised IDs, rare architecture names of ARM are not told apart as LLVM tells them.",
+        "In normalised IDs, rare architecture names of ARM are not distinguished as LLVM does it.",
     ),
 )
 
-LAYOUTS = (HEADER, DESCRIPTOR, *WRAPPERS.values())
+LAYOUTS = (HEADER, DESCRIPTOR, *COMPRESSED_HEADERS.values())
 
 
 def labels(view: View, container: Container) -> Iterator[Label]:
     """Yield a label for every byte of a parsed container; of a compressed one, header and stream only."""
-    from fatpack.formats.clang_bundle.stored import Bundle, FatObject, Linked, Text, Wrapper
+    from fatpack.formats.clang_bundle.stored import Bundle, CompressedBundle, FatObject, Linked, Text
 
     record = container.record
     if isinstance(record, FatObject):
@@ -90,7 +90,10 @@ def labels(view: View, container: Container) -> Iterator[Label]:
         return linked.labels(record)
     from fatpack.formats.clang_bundle import byte_map
 
-    assert isinstance(record, (Bundle, Text, Wrapper))
+    if not isinstance(record, (Bundle, Text, CompressedBundle)):
+        from fatpack.formats.faults import not_read
+
+        raise not_read("container")
     return byte_map.labels(record)
 
 
@@ -107,12 +110,15 @@ def describe(container: Container) -> Mapping[str, object]:
     if isinstance(record, stored.Linked):
         found = [entry for entry in entries if isinstance(entry, stored.LinkedEntry)]
         return {"entries": [{"offset": entry.offset, "table_size": entry.size} for entry in found], **_symbols(record)}
-    assert isinstance(record, (stored.Bundle, stored.Text, stored.Wrapper))
+    if not isinstance(record, (stored.Bundle, stored.Text, stored.CompressedBundle)):
+        from fatpack.formats.faults import not_read
+
+        raise not_read("container")
     rows = [{"id": _text(entry.id), "offset": entry.offset} for entry in entries if isinstance(entry, stored.Entry)]
     facts: dict[str, object] = {"entries": rows}
-    if isinstance(record, stored.Wrapper):
+    if isinstance(record, stored.CompressedBundle):
         facts |= {"size": record.size, "inflated_size": record.inflated_size, "hash": record.hash.hex()}
-    inside = record.inside if isinstance(record, stored.Wrapper) else record
+    inside = record.inside if isinstance(record, stored.CompressedBundle) else record
     if isinstance(inside, stored.Bundle):
         facts |= {"entry_count": inside.entry_count, "table_size": inside.table_end}
     return facts

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fatpack.formats.clang_bundle.layout import DESCRIPTOR, HEADER, WRAPPERS
-from fatpack.formats.clang_bundle.stored import Bundle, Entry, Text, Wrapper
+from fatpack.formats.clang_bundle.layout import COMPRESSED_HEADERS, DESCRIPTOR, HEADER
+from fatpack.formats.clang_bundle.stored import Bundle, CompressedBundle, Entry, Text, entry_read
 from fatpack.model import Label
 
 TYPE_CHECKING = False
@@ -25,7 +25,7 @@ def check_places(record: Bundle, faults: Faults) -> Iterator[Span]:
     overlap = _first_overlap(record)
     if overlap is not None:
         start, end, number, owner = overlap
-        faults.odd("FP1306", stored.span(start, end - start), f"the image of entry {number} overlaps {owner}")
+        faults.unexpected("FP1306", stored.span(start, end - start), f"the image of entry {number} overlaps {owner}")
     if stored.source.is_streamed:
         return
     is_damaged = any(item.severity == "error" for item in faults.findings)
@@ -37,7 +37,7 @@ def check_places(record: Bundle, faults: Faults) -> Iterator[Span]:
 def stray(stored: View, start: int, end: int, owner: str, faults: Faults) -> Span:
     """Note bytes that belong to nothing, and return their span; ``owner`` is what lies before them."""
     span = stored.span(start, end - start)
-    faults.odd("FP1308", span, f"{end - start} bytes after {owner} belong to nothing")
+    faults.unexpected("FP1308", span, f"{end - start} bytes after {owner} belong to nothing")
     return span
 
 
@@ -81,7 +81,7 @@ def _first_overlap(record: Bundle) -> tuple[int, int, int, str] | None:
     return None
 
 
-def labels(record: Bundle | Text | Wrapper) -> Iterator[Label]:
+def labels(record: Bundle | Text | CompressedBundle) -> Iterator[Label]:
     """Return a label for every byte of a bundle, once, in order; a part that overlaps an earlier one is cut."""
     # Without labels, as in a listing, nothing of this is loaded.
     from fatpack.byte_map import covered
@@ -89,17 +89,16 @@ def labels(record: Bundle | Text | Wrapper) -> Iterator[Label]:
     return covered(record.stored, _raw_labels(record))
 
 
-def _raw_labels(record: Bundle | Text | Wrapper) -> Iterator[Label]:
-    if isinstance(record, Wrapper):
-        yield from WRAPPERS[record.version].labels(record.stored, 0, "header")
+def _raw_labels(record: Bundle | Text | CompressedBundle) -> Iterator[Label]:
+    if isinstance(record, CompressedBundle):
+        yield from COMPRESSED_HEADERS[record.version].labels(record.stored, 0, "header")
         value = f"{len(record.stream)} bytes of {record.method}"
         yield Label(record.stream.span(), "compressed", value, "the bundle inside, one stream", "data")
         return
     if isinstance(record, Bundle):
         yield from HEADER.labels(record.stored, 0, "header")
     for number, image in enumerate(record.images):
-        entry = image.record
-        assert isinstance(entry, Entry)
+        entry = entry_read(image)
         name = f"entry[{number}]"
         if isinstance(record, Bundle):
             yield from DESCRIPTOR.labels(record.stored, entry.at, name)

@@ -12,7 +12,7 @@ from fatpack.layout import Field, Layout
 FORMAT = "clang-offload-bundle"
 MAGIC, COMPRESSED_MAGIC = magics.BUNDLE, magics.COMPRESSED_BUNDLE
 
-#: The versions of the compressed wrapper. A bundle that is not compressed has no version number; ours is 0.
+#: The versions of compressed bundles. A bundle that is not compressed has no version number; ours is 0.
 COMPRESSED_VERSIONS = (1, 2, 3)
 
 #: stored number → compression method
@@ -52,9 +52,9 @@ DESCRIPTOR = Layout(
     ],
 )
 
-_WRAPPER = [
+_COMPRESSED_FIELDS = [
     Field("magic", "bytes[4]", "CCOB", lambda value: value.decode("latin-1")),
-    Field("version", "u16", "version of this wrapper, 1 to 3"),
+    Field("version", "u16", "version of the compressed bundle, 1 to 3"),
     Field("method", "u16", "0 = zlib (RFC 1950), 1 = zstd (RFC 8878)", _method),
 ]
 _SIZE = "TotalFileSize: bytes from the magic to the end of the compressed data"
@@ -62,13 +62,13 @@ _INFLATED = "UncompressedFileSize: bytes of the bundle inside"
 _HASH = Field("hash", "bytes[8]", "Hash: the first 8 bytes of the MD5 of the bundle inside")
 
 
-def _wrapper(version: int, *sizes: Field) -> Layout:
-    return Layout(FORMAT, f"header of a compressed bundle (v{version})", [*_WRAPPER, *sizes, _HASH])
+def _compressed_header(version: int, *sizes: Field) -> Layout:
+    return Layout(FORMAT, f"header of a compressed bundle (v{version})", [*_COMPRESSED_FIELDS, *sizes, _HASH])
 
 
 #: version → header in front of the compressed data
-WRAPPERS = {
-    1: _wrapper(1, Field("inflated_size", "u32", _INFLATED)),
-    2: _wrapper(2, Field("size", "u32", _SIZE), Field("inflated_size", "u32", _INFLATED)),
-    3: _wrapper(3, Field("size", "u64", _SIZE), Field("inflated_size", "u64", _INFLATED)),
+COMPRESSED_HEADERS = {
+    1: _compressed_header(1, Field("inflated_size", "u32", _INFLATED)),
+    2: _compressed_header(2, Field("size", "u32", _SIZE), Field("inflated_size", "u32", _INFLATED)),
+    3: _compressed_header(3, Field("size", "u64", _SIZE), Field("inflated_size", "u64", _INFLATED)),
 }

@@ -27,7 +27,7 @@ def detect(view: View, at: int = 0) -> bool:
 
 
 def extent(view: View, at: int = 0) -> int | None:
-    """Return how many bytes the bundle at ``at`` takes, or None when that cannot be told.
+    """Return how many bytes the bundle at ``at`` takes, or None when nobody knows.
 
     A binary bundle ends behind its last image; version 1 of the compressed one stores no size and is measured by its
     stream. A text bundle takes the rest of the view.

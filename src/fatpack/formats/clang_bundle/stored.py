@@ -7,6 +7,7 @@ in which these were not changed is written again as the same bytes, whatever lie
 from __future__ import annotations
 
 from fatpack.formats.clang_bundle.target_symbols import Symbols
+from fatpack.formats.faults import not_read
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fatpack.io.source import View
-    from fatpack.model import Image
+    from fatpack.model import Container, Image
 
 
 class Entry(Record):
@@ -40,6 +41,13 @@ class Entry(Record):
 _put_id, _put_offset, _put_at, _put_end = Entry._setters
 
 
+def entry_read(image: Image) -> Entry:
+    """Return what was stored of an image. Raises UsageError for one that was not read from a bundle."""
+    if isinstance(image.record, Entry):
+        return image.record
+    raise not_read("image")
+
+
 class Bundle(Record):
     """A binary bundle as stored; ``entry_count`` is what the header says, ``table_end`` the end of the descriptors."""
 
@@ -59,7 +67,7 @@ class Text(Record):
     comment: str
 
 
-class Wrapper(Record):
+class CompressedBundle(Record):
     """A compressed bundle as stored.
 
     ``size`` (None in version 1) and ``inflated_size`` are what the header says, ``hash`` the 8 bytes stored in it;
@@ -76,6 +84,13 @@ class Wrapper(Record):
     hash: bytes
     stream: View
     inside: Bundle | Text
+
+
+def plain_read(container: Container) -> Bundle | Text:
+    """Return what was stored of a plain bundle. Raises UsageError for a container that is none, or was not read."""
+    if isinstance(container.record, Bundle | Text):
+        return container.record
+    raise not_read("container")
 
 
 class SectionEntry(Record):

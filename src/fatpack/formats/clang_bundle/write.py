@@ -11,13 +11,13 @@ from fatpack.errors import UsageError
 from fatpack.formats.clang_bundle.ids.bundle_id import id_for
 from fatpack.formats.clang_bundle.layout import (
     COMMENTS,
+    COMPRESSED_HEADERS,
     COMPRESSED_MAGIC,
     DESCRIPTOR,
     HEADER,
     MAGIC,
     METHODS,
     TYPES,
-    WRAPPERS,
 )
 from fatpack.io import limits
 from fatpack.record import Record
@@ -46,14 +46,14 @@ def write(container: Container, options: BundleOptions | None = None) -> Iterato
     keeps its compressed data. Raises UsageError for what the format cannot hold, Unsupported for images that lie on top
     of each other so often that a small file would become a huge one.
     """
-    from fatpack.formats.clang_bundle.stored import Bundle, FatObject, Linked, Text, Wrapper
+    from fatpack.formats.clang_bundle.stored import Bundle, CompressedBundle, FatObject, Linked, Text
 
-    kinds = (Bundle, Text, Wrapper, FatObject, Linked)
+    kinds = (Bundle, Text, CompressedBundle, FatObject, Linked)
     record = container.record if isinstance(container.record, kinds) else None
     if record and options is None and container.images == record.images and dict(container.attrs) == dict(record.attrs):
-        if isinstance(record, Wrapper) and container.version != record.version:
+        if isinstance(record, CompressedBundle) and container.version != record.version:
             inflated_size = record.inside.stored.source.size
-            yield wrapper_header(container.version, record.method, len(record.stream), inflated_size, record.hash)
+            yield compressed_header(container.version, record.method, len(record.stream), inflated_size, record.hash)
             yield record.stream
         else:
             yield record.stored
@@ -210,7 +210,7 @@ def _compressed(container: Container, style: _Style, method: str) -> Iterator[Pi
     version = container.version
     if method not in METHODS.values():
         raise UsageError(f"compression {method!r}", hint=f"known are {', '.join(METHODS.values())}")
-    if version not in WRAPPERS:
+    if version not in COMPRESSED_HEADERS:
         raise UsageError(f"compressed bundle version {version}", hint="known are 1, 2 and 3")
     pieces = list(_plain(container.images, style))
     from fatpack.codec.compress import compress
@@ -229,15 +229,15 @@ def _compressed(container: Container, style: _Style, method: str) -> Iterator[Pi
     if method == "zstd":
         level = min(level, 22) or _ZSTD_LEVEL
     stream = compress(parts(), method, size, level, long_distance=True)
-    yield wrapper_header(version, method, len(stream), size, digest.digest()[:HASH_SIZE])
+    yield compressed_header(version, method, len(stream), size, digest.digest()[:HASH_SIZE])
     yield stream
 
 
-def wrapper_header(version: int, method: str, stream_size: int, inflated_size: int, content_hash: bytes) -> bytes:
+def compressed_header(version: int, method: str, stream_size: int, inflated_size: int, content_hash: bytes) -> bytes:
     """Return the header in front of a compressed stream. Raises UsageError for sizes that the version cannot say."""
-    if version not in WRAPPERS:
+    if version not in COMPRESSED_HEADERS:
         raise UsageError(f"compressed bundle version {version}", hint="known are 1, 2 and 3")
-    layout = WRAPPERS[version]
+    layout = COMPRESSED_HEADERS[version]
     number = next(number for number, name in METHODS.items() if name == method)
     size = layout.size + stream_size
     if version < 3 and max(size, inflated_size) >= 1 << 32:

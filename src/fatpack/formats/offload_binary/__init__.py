@@ -25,7 +25,7 @@ from fatpack.doc import Doc
 from fatpack.formats.offload_binary import byte_map
 from fatpack.formats.offload_binary.layout import FORMAT, IMAGE_KINDS, OFFLOAD_KINDS, VERSIONS, layouts
 from fatpack.formats.offload_binary.parse import detect, extent, parse
-from fatpack.formats.offload_binary.stored import Entry, Header
+from fatpack.formats.offload_binary.stored import Entry, Header, header_read
 from fatpack.formats.offload_binary.write import write
 from fatpack.model import Label
 
@@ -70,7 +70,7 @@ DOC = Doc(
     limitations=(
         "Rewriting gives the canonical order of parts: a binary whose parts lie elsewhere, share strings differently "
         "or leave gaps is equal in content afterwards, not in bytes.",
-        "Unknown bytes survive a rewrite behind the header and at the end; elsewhere they are reported and lost.",
+        "Unknown bytes survive a rewrite behind the header and at the end; elsewhere they are reported and dropped.",
         "Version 1 is what LLVM 22 writes and version 2 what LLVM 23.1 does, each with its order of keys; a file named "
         ".spv has image kind 0 in version 1 and 6 (SPIR-V) in those after it. Version 3, compressed or not, follows "
         "LLVM's source of 2026; llvm-offload-binary 23.1 refuses it.",
@@ -84,8 +84,7 @@ LAYOUTS = (*_TABLES.header.values(), _TABLES.entry, _TABLES.strings[1], _TABLES.
 
 def labels(view: View, container: Container) -> Iterator[Label]:
     """Yield a label for every byte of a parsed container; of a compressed one, header and stream only."""
-    header = container.record
-    assert isinstance(header, Header)
+    header = header_read(container)
     tables = layouts(header.order)
     if not header.inflated_size:
         yield from byte_map.labels(header, tables, container.images)
@@ -101,8 +100,7 @@ def labels(view: View, container: Container) -> Iterator[Label]:
 
 def describe(container: Container) -> Mapping[str, object]:
     """Return what the common model does not say: byte order, compression, the stored numbers of every entry."""
-    header = container.record
-    assert isinstance(header, Header)
+    header = header_read(container)
     return {
         "order": header.order,
         "compression": header.compression,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack.findings import finding
-from fatpack.formats.offload_binary.stored import Entry, Header
+from fatpack.formats.offload_binary.stored import Header, entry_read
 from fatpack.model import Label
 
 TYPE_CHECKING = False
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.model import Finding, Image
 
-    Part = tuple[int, int, str]
-    """(start, end, name), from the magic"""
+    Part = tuple[int, int, str, bool]
+    """(start, end, name, whether others of its kind may share its bytes), from the magic"""
 
 #: Bytes of a string that a label shows.
 _SHOWN = 200
@@ -23,20 +23,19 @@ _SHOWN = 200
 
 def _parts(header: Header, tables: Layouts, images: Sequence[Image], strings: Sequence[tuple[int, int]]) -> list[Part]:
     """Return all parts in the order of their positions. Shared string entries and tails of strings overlap freely."""
-    parts = [(0, tables.header[header.version].size, "header")]
+    parts = [(0, tables.header[header.version].size, "header", False)]
     if images:
         table_end = header.entry_offset + len(images) * tables.entry.size
-        parts.append((header.entry_offset, table_end, "entries"))
+        parts.append((header.entry_offset, table_end, "entries", False))
     string_size = tables.strings[header.version].size
     for number, image in enumerate(images):
-        entry = image.record
-        assert isinstance(entry, Entry)
+        entry = entry_read(image)
         if entry.strings:
             end = entry.string_offset + len(entry.strings) * string_size
-            parts.append((entry.string_offset, end, f"string entries of entry[{number}]"))
+            parts.append((entry.string_offset, end, f"string entries of entry[{number}]", True))
         if image.size:
-            parts.append((entry.image_offset, entry.image_offset + image.size, f"image[{number}]"))
-    parts += [(start, end, "string table") for start, end in strings]
+            parts.append((entry.image_offset, entry.image_offset + image.size, f"image[{number}]", False))
+    parts += [(start, end, "string table", True) for start, end in strings]
     parts.sort()
     return parts
 
@@ -50,25 +49,21 @@ def check_places(
 ) -> list[View]:
     """Add findings for overlapping parts and for bytes that no part covers; return the latter as views."""
     body, gaps = header.body, []
-    reached, before = 0, ""
+    reached, before, was_shared = 0, "", False
     has_overlap = False
-    for start, end, name in [*_parts(header, tables, images, strings), (len(body), len(body), "end")]:
+    for start, end, name, is_shared in [*_parts(header, tables, images, strings), (len(body), len(body), "end", False)]:
         if start > reached:
             gap = body.slice(reached, start - reached)
             if not gap.is_zero():
                 gaps.append(gap)
                 findings.append(finding("FP1205", gap.span(), f"{len(gap)} bytes after the {before} belong to nothing"))
-        elif start < reached and _kind(name) != _kind(before) and not has_overlap:
+        elif start < reached and not (is_shared and was_shared) and not has_overlap:
             has_overlap = True
             span = body.span(start, min(end, reached) - start)
             findings.append(finding("FP1203", span, f"{name} overlaps the {before}"))
         if end > reached:
-            reached, before = end, name
+            reached, before, was_shared = end, name, is_shared
     return gaps
-
-
-def _kind(name: str) -> str:
-    return "string" if name.startswith("string") else name
 
 
 def keep_unknown(header: Header, tables: Layouts, gaps: Sequence[View]) -> Header:
@@ -95,8 +90,7 @@ def _raw_labels(header: Header, tables: Layouts, images: Sequence[Image]) -> Ite
     yield from tables.header[header.version].labels(body, 0, "header")
     labelled: set[tuple[int, int]] = set()
     for number, image in enumerate(images):
-        entry = image.record
-        assert isinstance(entry, Entry)
+        entry = entry_read(image)
         yield from tables.entry.labels(body, header.entry_offset + number * tables.entry.size, f"entry[{number}]")
         for index, (key, value) in enumerate(entry.strings):
             at = entry.string_offset + index * string_layout.size

@@ -33,7 +33,7 @@ class ImageOption(Record):
 
     @property
     def facts(self) -> dict[str, str]:
-        """What is said about the images: all keys but ``file``, with their values."""
+        """What the option states about its images: all keys but ``file``, with their values."""
         return {key: value for key, value in self.pairs if key != "file"}
 
     def get(self, key: str) -> str | None:

@@ -43,7 +43,8 @@ def _check(rest: View, llvm: str) -> None:
     header, entry = tables.header[1], tables.entry
     if len(rest) < header.size + entry.size or rest.head(0, 4) != MAGIC:
         raise LlvmError(INVALID)
-    _, version, size, entry_offset, last = header.read(rest, 0)
+    fields = header.named(rest, 0)
+    version, size, entry_offset, last = (fields[name] for name in ("version", "size", "entry_offset", "entry_size"))
     if version not in VERSIONS:
         raise LlvmError(INVALID)
     if size > len(rest) or size < entry.size or size < header.size:
@@ -58,7 +59,7 @@ def _check(rest: View, llvm: str) -> None:
     if entry_offset > size - entry.size * count or entries_size > size - header.size:
         raise LlvmError(END)
     for number in range(count):
-        _, _, _, string_offset, string_count, image_offset, _ = entry.read(rest, entry_offset + number * entry.size)
-        strings_end = string_offset + (string_count * tables.strings[version].size if llvm == "23" else 0)
-        if image_offset > size or strings_end > size:
+        row = entry.named(rest, entry_offset + number * entry.size)
+        strings_size = row["string_count"] * tables.strings[version].size if llvm == "23" else 0
+        if row["image_offset"] > size or row["string_offset"] + strings_size > size:
             raise LlvmError(END)

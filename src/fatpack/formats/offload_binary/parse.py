@@ -8,9 +8,10 @@ are simply out of range.
 from __future__ import annotations
 
 from fatpack import magics
-from fatpack.errors import BadMagic, BadValue, FormatError, LimitExceeded, Truncated, Unsupported, hexadecimal
+from fatpack.errors import FormatError, LimitExceeded, Unsupported, hexadecimal
 from fatpack.findings import finding
 from fatpack.formats.offload_binary.byte_map import check_places, keep_unknown
+from fatpack.formats.offload_binary.faults import errors, fault
 from fatpack.formats.offload_binary.layout import (
     FLAG_METADATA_ONLY,
     FORMAT,
@@ -39,10 +40,10 @@ def detect(view: View, at: int = 0) -> bool:
 def extent(view: View, at: int = 0) -> int | None:
     """Return how many bytes the binary at ``at`` takes by its header, or None when that cannot be right."""
     try:
-        _, _, size, _ = _read_prefix(view, at)
+        _, header = _read_prefix(view, at)
     except (FormatError, Unsupported):
         return None
-    return size
+    return header["size"]
 
 
 def parse(view: View, at: int = 0) -> Container:
@@ -78,44 +79,25 @@ def parse(view: View, at: int = 0) -> Container:
     )
 
 
-def _fault(view: View, at: int, field: str, problem: str, expected: str = "", hint: str = "") -> BadValue:
-    return BadValue(
-        problem, format=FORMAT, offset=view.offset(at), field=field, expected=expected, hint=hint, chain=view.chain
-    )
-
-
-def _read_prefix(view: View, at: int) -> tuple[str, int, int, list[int]]:
-    """Return byte order, version, size and the remaining header fields, all checked against the bytes present."""
+def _read_prefix(view: View, at: int) -> tuple[str, dict[str, int]]:
+    """Return the byte order and the header's fields by name; version and size are checked against the bytes present."""
     head = view.head(at, 8)
     if not head or not MAGIC.startswith(head[:4]):
-        raise BadMagic(
-            "not an offload binary",
-            format=FORMAT,
-            offset=view.offset(at),
-            field="magic",
-            expected=MAGIC.hex(" "),
-            found=head[:4].hex(" ") or "nothing",
-            chain=view.chain,
-        )
+        raise errors.magic(view, at, "not an offload binary", MAGIC.hex(" "))
     if len(head) < 8:
-        raise Truncated(
-            needed=32, left=len(head), format=FORMAT, offset=view.offset(at), field="header", chain=view.chain
-        )
+        raise errors.cut(view, at, "header", 32)
     little, big = int.from_bytes(head[4:], "little"), int.from_bytes(head[4:], "big")
     # QUIRK(LLVM on s390x, sparc): producers write host byte order and no marker; a version from 1 to 3 tells.
     order, version = ("big", big) if little not in VERSIONS and big in VERSIONS else ("little", little)
     if version not in VERSIONS:
-        raise Unsupported(
-            f"{FORMAT} of version {version} at {hexadecimal(view.offset(at))}",
-            hint="known are 1, 2 and 3",
-            chain=view.chain,
-        )
+        raise errors.unsupported(view, at, f"version {version}", "known are 1, 2 and 3")
     tables = layouts(order)
     layout, entry_size = tables.header[version], tables.entry.size
-    _, _, size, entry_offset, entry_count, *rest = layout.read(view, at)
+    header = layout.named(view, at)
+    size = header["size"]
     size_at = at + layout.field_offset("size")
     if size > len(view) - at:
-        raise _fault(
+        raise fault(
             view,
             size_at,
             "size",
@@ -125,18 +107,17 @@ def _read_prefix(view: View, at: int) -> tuple[str, int, int, list[int]]:
         )
     least = layout.size + (entry_size if version == 1 else 0)
     if size < least:
-        raise _fault(view, size_at, "size", f"{size} cannot hold header and entry", f"at least {least}")
-    return order, version, size, [entry_offset, entry_count, *rest]
+        raise fault(view, size_at, "size", f"{size} cannot hold header and entry", f"at least {least}")
+    return order, header
 
 
 def _read_header(view: View, at: int) -> Header:
-    order, version, size, (entry_offset, entry_count, *rest) = _read_prefix(view, at)
-    layout, inflated_size = layouts(order).header[version], rest[0] if rest else 0
-    if version == 1:
-        entry_count = 1  # field 0x18 is a size in v1; LLVM 22 accepts 0 and 39 there
-    body = view.slice(at, size)
-    header = Header(version, order, size, entry_offset, entry_count, body)
-    return _inflate(header, layout.size, inflated_size) if inflated_size else header
+    order, fields = _read_prefix(view, at)
+    version, size = fields["version"], fields["size"]
+    # In version 1 a size stands in the place of the count; LLVM 22 accepts 0 and 39 there.
+    header = Header(version, order, size, fields["entry_offset"], fields.get("entry_count", 1), view.slice(at, size))
+    inflated_size = fields.get("inflated_size", 0)
+    return _inflate(header, layouts(order).header[version].size, inflated_size) if inflated_size else header
 
 
 def _inflate(header: Header, header_size: int, inflated_size: int) -> Header:
@@ -145,9 +126,9 @@ def _inflate(header: Header, header_size: int, inflated_size: int) -> Header:
 
     stored = header.body
     if header.entry_offset != header_size:
-        raise _fault(stored, 16, "entry_offset", f"{header.entry_offset} in a compressed binary", str(header_size))
+        raise fault(stored, 16, "entry_offset", f"{header.entry_offset} in a compressed binary", str(header_size))
     if inflated_size < header_size:
-        raise _fault(stored, 32, "inflated_size", f"{inflated_size} is less than the header", f"at least {header_size}")
+        raise fault(stored, 32, "inflated_size", f"{inflated_size} is less than the header", f"at least {header_size}")
     data = stored.slice(header_size, len(stored) - header_size)
     method = "zstd" if data.head(0, 4) == magics.ZSTD else "zlib"
     inflate = Call(_inflated, stored, method, header_size, inflated_size)
@@ -170,18 +151,12 @@ def _inflated(stored: View, method: str, header_size: int, inflated_size: int) -
 def _read_entries(header: Header, tables: Layouts) -> list[tuple[int, ...]]:
     body, entry = header.body, tables.entry
     if header.entry_count > limits.IMAGES:
-        raise LimitExceeded(
-            f"{header.entry_count} entries",
-            format=FORMAT,
-            offset=body.offset(tables.header[header.version].field_offset("entry_offset")),
-            field="entry table",
-            expected=f"at most {limits.IMAGES}",
-            hint=limits.advice("IMAGES"),
-            chain=body.chain,
-        )
+        at = tables.header[header.version].field_offset("entry_offset")
+        problem, most = f"{header.entry_count} entries", f"at most {limits.IMAGES}"
+        raise errors.limit(body, at, "entry table", problem, most, limits.advice("IMAGES"))
     end = header.entry_offset + header.entry_count * entry.size
     if end > len(body):
-        raise _fault(
+        raise fault(
             body,
             tables.header[header.version].field_offset("entry_offset"),
             "entry table",
@@ -211,7 +186,7 @@ class _Strings:
         if count == 0:
             return ()
         if at + count * size > len(body):
-            raise _fault(
+            raise fault(
                 body,
                 min(at, len(body)),
                 f"{entry} string entries",
@@ -234,7 +209,7 @@ class _Strings:
         known = self.known.get((at, -1))
         if known is None:
             if at >= len(self.body):
-                raise _fault(
+                raise fault(
                     self.body,
                     len(self.body),
                     name,
@@ -250,7 +225,7 @@ class _Strings:
                     parts.append(part[:nul])
                     break
                 if not part:
-                    raise _fault(self.body, at, name, "no NUL before the end of the binary")
+                    raise fault(self.body, at, name, "no NUL before the end of the binary")
                 self._spend(len(part), at, name)
                 parts.append(part)
                 place += len(part)
@@ -263,7 +238,7 @@ class _Strings:
         known = self.known.get((at, size))
         if known is None:
             if at + size > len(self.body):
-                raise _fault(
+                raise fault(
                     self.body,
                     min(at, len(self.body)),
                     name,
@@ -284,14 +259,7 @@ class _Strings:
             raise self._too_much(at, name, "the strings decode to many times the size of the binary")
 
     def _too_much(self, at: int, name: str, problem: str) -> LimitExceeded:
-        return LimitExceeded(
-            problem,
-            format=FORMAT,
-            offset=self.body.offset(at),
-            field=name,
-            hint=limits.advice("STRING_RATIO"),
-            chain=self.body.chain,
-        )
+        return errors.limit(self.body, at, name, problem, hint=limits.advice("STRING_RATIO"))
 
 
 def text(stored: bytes) -> str:
@@ -306,7 +274,7 @@ def _read_image(
     body, place = header.body, header.entry_offset + number * tables.entry.size
     name = f"entry[{number}]"
     if image_at + size > len(body):
-        raise _fault(
+        raise fault(
             body,
             place + tables.entry.field_offset("image_offset"),
             f"{name} image",

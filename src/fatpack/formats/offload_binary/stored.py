@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from fatpack.formats.faults import not_read
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
+    from fatpack.model import Container, Image
 
 
 class Header(Record):
@@ -30,7 +32,7 @@ class Header(Record):
 
 
 class Entry(Record):
-    """One entry as stored: numbers as numbers, strings in stored order, duplicates and odd bytes included."""
+    """One entry as stored: numbers as numbers, strings in stored order, even twice or no text."""
 
     image_kind: int
     offload_kind: int
@@ -51,3 +53,17 @@ class NewEntry(Record):
     is_bitcode: bool
     offload_kind: int
     pairs: tuple[tuple[bytes, bytes], ...]
+
+
+def header_read(container: Container) -> Header:
+    """Return what was stored of a container. Raises UsageError for one that was not read from a file."""
+    if isinstance(container.record, Header):
+        return container.record
+    raise not_read("container")
+
+
+def entry_read(image: Image) -> Entry:
+    """Return what was stored of an image. Raises UsageError for one that was not read from an offload binary."""
+    if isinstance(image.record, Entry):
+        return image.record
+    raise not_read("image")

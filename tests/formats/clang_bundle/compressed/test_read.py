@@ -17,8 +17,8 @@ from tests.laws.rooms import FIXTURES, image, joined, view_of
 from fatpack.errors import BadMagic, BadValue, FormatError, LimitExceeded, Truncated, Unsupported
 from fatpack.formats import clang_bundle
 from fatpack.formats.clang_bundle.compressed.stream_end import stream_end
-from fatpack.formats.clang_bundle.layout import WRAPPERS
-from fatpack.formats.clang_bundle.stored import Wrapper
+from fatpack.formats.clang_bundle.layout import COMPRESSED_HEADERS
+from fatpack.formats.clang_bundle.stored import CompressedBundle
 from fatpack.io import limits
 from fatpack.io.sources.inflated import InflatedSource
 from fatpack.model import Container, Finding, Span
@@ -42,7 +42,7 @@ def wrapped(
     body: bytes, stream: bytes, version: int = 3, method: int = 1, size: int | None = None, inflated: int | None = None
 ) -> bytes:
     """Return a compressed bundle with a header as given."""
-    layout = WRAPPERS[version]
+    layout = COMPRESSED_HEADERS[version]
     sizes = [len(body) if inflated is None else inflated]
     sizes = sizes if version == 1 else [layout.size + len(stream) if size is None else size, *sizes]
     return layout.pack(b"CCOB", version, method, *sizes, hashlib.md5(body).digest()[:8]) + stream
@@ -50,7 +50,7 @@ def wrapped(
 
 def edited(data: bytes, field: str, value: int, version: int = 3) -> bytes:
     """Return a good bundle with one field of its header changed."""
-    layout = WRAPPERS[version]
+    layout = COMPRESSED_HEADERS[version]
     code = next(item.code for item in layout.fields if item.name == field)
     at = layout.field_offset(field)
     return data[:at] + struct.pack(f"<{code}", value) + data[at + struct.calcsize(code) :]
@@ -81,7 +81,7 @@ def test_every_version_and_method_holds_the_same_images(name: str) -> None:
 @each
 def test_the_stored_stream_is_kept_when_only_the_version_changes(name: str) -> None:
     container = clang_bundle.parse(view_of(ALL[name]))
-    assert isinstance(container.record, Wrapper)
+    assert isinstance(container.record, CompressedBundle)
     for version in (1, 2, 3):
         again = joined(clang_bundle.write(container.replace(version=version)))
         assert again.endswith(container.record.stream.tobytes())
@@ -162,7 +162,7 @@ def test_a_wrong_inflated_size_is_reported_and_never_believed(value: int) -> Non
 
 
 def test_a_wrong_hash_is_reported() -> None:
-    at = WRAPPERS[3].field_offset("hash")
+    at = COMPRESSED_HEADERS[3].field_offset("hash")
     data = V3[:at] + bytes(8) + V3[at + 8 :]
     container = clang_bundle.parse(view_of(data), strict=True)
     assert [finding.code for finding in container.findings] == ["FP1304"]

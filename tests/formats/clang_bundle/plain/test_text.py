@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -156,7 +158,8 @@ def test_marker_lines_in_a_row_may_share_their_newline() -> None:
 def test_very_many_markers_take_linear_time() -> None:
     data = marker("START", DEVICE) * 4000 + marker("END", HOST) * 4000
     assert len(clang_bundle.parse(view_of(data)).images) == 4000
-    assert len(codes(data)) == 1000
+    # Of every code a thousand are listed, and one more stands for all others.
+    assert max(Counter(codes(data)).values()) == 1001
 
 
 def test_more_entries_than_any_bundle_has_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:

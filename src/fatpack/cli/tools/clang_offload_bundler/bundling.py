@@ -9,7 +9,7 @@ from fatpack.cli.tools.clang_offload_bundler.reading import OBJECT, TEXT, is_kno
 from fatpack.cli.tools.clang_offload_bundler.settings import Refusal
 from fatpack.cli.tools.clang_offload_bundler.targets import are_all_hip, is_host, stored_ids
 from fatpack.errors import UsageError
-from fatpack.formats.clang_bundle.layout import FORMAT, WRAPPERS
+from fatpack.formats.clang_bundle.layout import COMPRESSED_HEADERS, FORMAT
 from fatpack.formats.clang_bundle.write import write
 from fatpack.model import Container, Image, Span, Target
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _LEVELS = (-131072, 22)
 
 #: The section of the host's object in a fat object: LLVM reads a single NUL byte as "the object itself".
-_HOST_MARK = b"\0"
+_HOST_MARKER = b"\0"
 
 
 def bundle(settings: Settings) -> None:
@@ -113,16 +113,16 @@ def _compressed(settings: Settings, type: BundleType, images: Sequence[Image]) -
     start = perf_counter()
     pieces = _written(images, settings.version, options)
     if settings.is_verbose:
-        _say(settings, pieces, perf_counter() - start)
+        _report(settings, pieces, perf_counter() - start)
     return pieces
 
 
-def _say(settings: Settings, pieces: Sequence[Piece], seconds: float) -> None:
+def _report(settings: Settings, pieces: Sequence[Piece], seconds: float) -> None:
     from fatpack.cli.tools.clang_offload_bundler import verbose
 
-    header, stream = pieces
-    assert isinstance(header, bytes)
-    *_, size, inflated_size, content_hash = WRAPPERS[settings.version].struct.unpack(header)
+    front, stream = pieces
+    header = front if isinstance(front, bytes | bytearray | memoryview) else front.tobytes()
+    *_, size, inflated_size, content_hash = COMPRESSED_HEADERS[settings.version].struct.unpack(header)
     measures = verbose.Measures(settings.version, "zstd", size, len(stream), inflated_size, content_hash, seconds)
     verbose.compressed(measures, settings.level)
 
@@ -130,15 +130,15 @@ def _say(settings: Settings, pieces: Sequence[Piece], seconds: float) -> None:
 def _fat_object(
     settings: Settings, ids: Sequence[str], views: Sequence[View], host: int, carrier: str
 ) -> Iterable[Piece]:
-    talk: list[Piece] = []
+    messages: list[Piece] = []
     if settings.is_compressed and (settings.is_verbose or settings.prints_commands):
         # QUIRK(LLVM 19-22): a fat object is not compressed; an empty bundle is, and then written over.
-        talk = _compressed(settings, "i", ())
+        messages = _compressed(settings, "i", ())
     if settings.prints_commands:
         _print_command(settings, ids, host)
-        return talk
+        return messages
     additions: list[tuple[str, Sequence[Piece]]] = [
-        (objects.PREFIX + spelling, [_HOST_MARK if number == host else view])
+        (objects.PREFIX + spelling, [_HOST_MARKER if number == host else view])
         for number, (spelling, view) in enumerate(zip(ids, views, strict=True))
     ]
     return objects.with_sections(views[host], carrier, additions)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from fatpack.cli.tools.clang_offload_bundler import objects
 from fatpack.cli.tools.clang_offload_bundler.settings import Refusal
 from fatpack.errors import FormatError, LimitExceeded, Unsupported
-from fatpack.formats.clang_bundle.layout import COMMENTS, COMPRESSED_MAGIC, MAGIC, METHODS, WRAPPERS
+from fatpack.formats.clang_bundle.layout import COMMENTS, COMPRESSED_HEADERS, COMPRESSED_MAGIC, MAGIC, METHODS
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -122,7 +122,7 @@ def _next_bundle(view: View, at: int, *, compressed: bool) -> int | None:
 
 def _is_header(head: bytes) -> bool:
     version, method = (int.from_bytes(head[at : at + 2], "little") for at in (4, 6))
-    return version in WRAPPERS and method in METHODS
+    return version in COMPRESSED_HEADERS and method in METHODS
 
 
 def entries(view: View, settings: Settings) -> Entries:
@@ -193,7 +193,7 @@ def _inflated(view: View, settings: Settings, what: str) -> tuple[View, int | No
             verbose.not_compressed(settings.llvm)
         return view, None
     version, method = (int.from_bytes(head[at : at + 2], "little") for at in (4, 6))
-    if version not in WRAPPERS or len(view) < WRAPPERS[version].size:
+    if version not in COMPRESSED_HEADERS or len(view) < COMPRESSED_HEADERS[version].size:
         raise Refusal(_not_inflated(settings, what, "Compressed bundle header size too small"))
     if method not in METHODS:
         raise Refusal(_not_inflated(settings, what, "Unknown compressing method"))

@@ -11,15 +11,15 @@ the content is small, and by :func:`fatpack.formats.clang_bundle.verify.verify` 
 from __future__ import annotations
 
 from fatpack.codec import decompress, inflated
-from fatpack.errors import BadMagic, FormatError, Truncated, Unsupported, hexadecimal
+from fatpack.errors import FormatError, Unsupported, hexadecimal
 from fatpack.formats import sniff
 from fatpack.formats.clang_bundle.compressed.digest import HASH_SIZE, new_digest
 from fatpack.formats.clang_bundle.compressed.stream_end import measure, stream_end
-from fatpack.formats.clang_bundle.faults import Faults, fault
-from fatpack.formats.clang_bundle.layout import COMPRESSED_VERSIONS, FORMAT, MAGIC, METHODS, WRAPPERS
+from fatpack.formats.clang_bundle.faults import Faults, errors, fault
+from fatpack.formats.clang_bundle.layout import COMPRESSED_HEADERS, COMPRESSED_VERSIONS, FORMAT, MAGIC, METHODS
 from fatpack.formats.clang_bundle.plain.binary import parse_binary
 from fatpack.formats.clang_bundle.plain.text import find_comment, parse_text
-from fatpack.formats.clang_bundle.stored import Bundle, Text, Wrapper
+from fatpack.formats.clang_bundle.stored import CompressedBundle, plain_read
 from fatpack.io import limits
 from fatpack.io.source import Derived
 from fatpack.io.sources.inflated import Call, InflatedSource
@@ -51,17 +51,12 @@ class _Header(Record):
 def _read_header(rest: View) -> _Header:
     head = rest.head(0, 8)
     if len(head) < 8:
-        raise Truncated(
-            needed=8, left=len(head), format=FORMAT, offset=rest.offset(0), field="header", chain=rest.chain
-        )
+        raise errors.cut(rest, 0, "header", 8)
     version = int.from_bytes(head[4:6], "little")
-    if version not in WRAPPERS:
-        raise Unsupported(
-            f"{FORMAT} at {hexadecimal(rest.offset(0))}: compressed bundle of version {version}",
-            hint=f"known are {', '.join(map(str, COMPRESSED_VERSIONS))}",
-            chain=rest.chain,
-        )
-    _, _, method, *sizes, stored_hash = WRAPPERS[version].read(rest, 0)
+    if version not in COMPRESSED_HEADERS:
+        known = f"known are {', '.join(map(str, COMPRESSED_VERSIONS))}"
+        raise errors.unsupported(rest, 0, f"compressed bundle of version {version}", known)
+    _, _, method, *sizes, stored_hash = COMPRESSED_HEADERS[version].read(rest, 0)
     return _Header(version, method, sizes[0] if len(sizes) > 1 else None, sizes[-1], stored_hash)
 
 
@@ -72,7 +67,7 @@ def extent(view: View, at: int) -> int | None:
         header = _read_header(rest)
     except (FormatError, Unsupported):
         return None
-    front = WRAPPERS[header.version].size
+    front = COMPRESSED_HEADERS[header.version].size
     if header.size is not None and front <= header.size <= len(rest):
         return header.size
     if header.method not in METHODS:
@@ -82,7 +77,7 @@ def extent(view: View, at: int) -> int | None:
 
 
 class Inflated(Record):
-    """A compressed bundle without its wrapper: ``stored`` is all of it, ``stream`` the compressed data in it.
+    """A compressed bundle and what came out of it: ``stored`` is all of it, ``stream`` the compressed data in it.
 
     ``body`` is what came out; ``size`` (None in version 1) and ``inflated_size`` are what the header says.
     """
@@ -106,11 +101,8 @@ def inflate(rest: View, faults: Faults) -> Inflated:
     """
     header = _read_header(rest)
     if header.method not in METHODS:
-        raise Unsupported(
-            f"{FORMAT} at {hexadecimal(rest.offset(0))}: compression method {header.method}",
-            hint="known are 0 (zlib) and 1 (zstd)",
-            chain=rest.chain,
-        )
+        known = "known are 0 (zlib) and 1 (zstd)"
+        raise errors.unsupported(rest, 0, f"compression method {header.method}", known)
     method = METHODS[header.method]
     stream, size, inflated_size = _delimit(rest, header, method, faults)
     stored = rest.slice(0, size)
@@ -126,7 +118,7 @@ def parse_compressed(view: View, at: int, faults: Faults) -> Container:
     """
     found = inflate(view.slice(at, len(view) - at), faults)
     stored, stream, body, method = found.stored, found.stream, found.body, found.method
-    front = WRAPPERS[found.version].size + len(stream)
+    front = COMPRESSED_HEADERS[found.version].size + len(stream)
     tail = stored.slice(front, len(stored) - front)
     unknown: list[Span] = []
     inside = _parse_inside(body, faults)
@@ -134,11 +126,10 @@ def parse_compressed(view: View, at: int, faults: Faults) -> Container:
     for extra, where in ((tail, "after the compressed data"), (rest_inside, "after the bundle inside")):
         if not extra.is_zero():
             unknown.append(extra.span())
-            faults.odd("FP1308", extra.span(), f"{len(extra)} bytes {where} belong to nothing")
+            faults.unexpected("FP1308", extra.span(), f"{len(extra)} bytes {where} belong to nothing")
     images = tuple(image.replace(compression=method, stored_size=None) for image in inside.images)
-    assert isinstance(inside.record, (Bundle, Text))
     attrs = {**inside.attrs, "flavour": "compressed", "inside": inside.attrs["flavour"], "compression": method}
-    record = Wrapper(
+    record = CompressedBundle(
         stored,
         images,
         attrs,
@@ -148,7 +139,7 @@ def parse_compressed(view: View, at: int, faults: Faults) -> Container:
         found.inflated_size,
         found.hash,
         stream,
-        inside.record,
+        plain_read(inside),
     )
     unknown += inside.unknown
     if body.source.is_streamed:
@@ -163,7 +154,7 @@ def _delimit(rest: View, header: _Header, method: str, faults: Faults) -> tuple[
     """Return the stream, the size of the whole container as stored unless the stream proves it wrong, and what it
     inflates to, as far as the stream says so.
     """
-    layout = WRAPPERS[header.version]
+    layout = COMPRESSED_HEADERS[header.version]
     front = layout.size
     data = rest.slice(front, len(rest) - front)
     claimed = header.size
@@ -175,14 +166,12 @@ def _delimit(rest: View, header: _Header, method: str, faults: Faults) -> tuple[
     found = measure(data, method)
     if found is None:
         if claimed is not None and claimed > len(rest):
-            raise Truncated(
-                needed=claimed, left=len(rest), format=FORMAT, offset=rest.offset(0), field="size", chain=rest.chain
-            )
+            raise errors.cut(rest, 0, "size", claimed)
         raise fault(data, 0, "compressed data", f"the {method} stream is damaged or cut short")
     end, inflated_size = found
     if claimed is not None:
         span = rest.span(layout.field_offset("size"), 4 if header.version == 2 else 8)
-        faults.odd("FP1303", span, f"the size is {claimed} by the header, {front + end} by the {method} stream")
+        faults.unexpected("FP1303", span, f"the size is {claimed} by the header, {front + end} by the {method} stream")
     return data.slice(0, end), front + end, inflated_size
 
 
@@ -222,10 +211,12 @@ def _bytes(stream: View, method: str) -> bytes | bytearray:
 
 
 def _check(header: _Header, stored: View, body: View, faults: Faults) -> None:
-    layout = WRAPPERS[header.version]
+    layout = COMPRESSED_HEADERS[header.version]
     if header.inflated_size != len(body):
         span = stored.span(layout.field_offset("inflated_size"), 8 if header.version == 3 else 4)
-        faults.odd("FP1305", span, f"the inflated size is {header.inflated_size} by the header, {len(body)} in fact")
+        faults.unexpected(
+            "FP1305", span, f"the inflated size is {header.inflated_size} by the header, {len(body)} in fact"
+        )
     if not body.source.is_streamed:
         digest = new_digest(len(body))
         for piece in body.pieces():
@@ -237,8 +228,8 @@ def check_hash(stored: View, version: int, stored_hash: bytes, digest: bytes, fa
     """Note a hash that is not that of the content, whose MD5 is ``digest``."""
     real = digest[:HASH_SIZE]
     if stored_hash != real:
-        span = stored.span(WRAPPERS[version].field_offset("hash"), HASH_SIZE)
-        faults.odd("FP1304", span, f"the hash is {stored_hash.hex()}, the content has {real.hex()}")
+        span = stored.span(COMPRESSED_HEADERS[version].field_offset("hash"), HASH_SIZE)
+        faults.unexpected("FP1304", span, f"the hash is {stored_hash.hex()}, the content has {real.hex()}")
 
 
 def _parse_inside(body: View, faults: Faults) -> Container:
@@ -246,12 +237,4 @@ def _parse_inside(body: View, faults: Faults) -> Container:
         return parse_binary(body, 0, faults, is_inflated=True)
     if find_comment(body):
         return parse_text(body, 0, faults)
-    raise BadMagic(
-        "the compressed data is no bundle",
-        format=FORMAT,
-        offset=0,
-        field="magic",
-        expected=MAGIC.decode(),
-        found=repr(body.head(0, 24))[1:],
-        chain=body.chain,
-    )
+    raise errors.magic(body, 0, "the compressed data is no bundle", MAGIC.decode(), repr(body.head(0, 24))[1:])

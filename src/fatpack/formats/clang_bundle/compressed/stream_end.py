@@ -1,4 +1,4 @@
-"""Where compressed data ends, told by the data itself.
+"""Where compressed data ends, by the data itself.
 
 Version 1 of the compressed bundle stores no size, and the one that later versions store may be wrong: LLVM ignores it
 (section 4.4 of the notes on bundles). A zstd frame is walked by its block headers without inflating anything

@@ -8,7 +8,7 @@ from fatpack.formats.clang_bundle.compressed.digest import new_digest
 from fatpack.formats.clang_bundle.compressed.read import check_hash
 from fatpack.formats.clang_bundle.faults import Faults
 from fatpack.formats.clang_bundle.layout import FORMAT
-from fatpack.formats.clang_bundle.stored import Bundle, Wrapper
+from fatpack.formats.clang_bundle.stored import Bundle, CompressedBundle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def is_unchecked(container: Container) -> bool:
     """Return whether a container is a compressed bundle whose content was too large to be checked when it was read."""
     record = container.record
-    return isinstance(record, Wrapper) and record.inside.stored.source.is_streamed
+    return isinstance(record, CompressedBundle) and record.inside.stored.source.is_streamed
 
 
 def verify(container: Container) -> list[Finding]:
@@ -31,7 +31,7 @@ def verify(container: Container) -> list[Finding]:
     """
     record = container.record
     faults = Faults()
-    if not isinstance(record, Wrapper) or not is_unchecked(container):
+    if not isinstance(record, CompressedBundle) or not is_unchecked(container):
         return faults.findings
     inside = record.inside
     size = inside.stored.source.size

@@ -11,7 +11,7 @@ from fatpack.formats.clang_bundle.faults import Faults, fault
 from fatpack.formats.clang_bundle.ids.bundle_id import parse_id
 from fatpack.formats.clang_bundle.layout import DESCRIPTOR, FORMAT, HEADER, MAGIC
 from fatpack.formats.clang_bundle.plain.table import Table, read_table
-from fatpack.formats.clang_bundle.stored import Bundle, Entry
+from fatpack.formats.clang_bundle.stored import Bundle, Entry, entry_read
 from fatpack.model import Container, Image
 
 TYPE_CHECKING = False
@@ -114,7 +114,7 @@ def _without_swallowed(rest: View, table: Table, faults: Faults) -> Table:
         return table
     problem = f"the image reaches into the bundle at {hexadecimal(rest.offset(at))}"
     span = rest.span(last.entry.at, DESCRIPTOR.size + len(last.entry.id))
-    faults.lost("FP1301", fault(rest, last.entry.at, text(last.entry.id)[:80], problem), span)
+    faults.unreadable("FP1301", fault(rest, last.entry.at, text(last.entry.id)[:80], problem), span)
     return table.replace(rows=tuple(row for row in table.rows if row is not last))
 
 
@@ -126,21 +126,22 @@ def _next_content(rest: View, at: int) -> int:
 
 
 def _remarks(record: Bundle, rest: View, faults: Faults) -> None:
-    """Note what is odd about the entries without being damage."""
+    """Note what is unexpected about the entries without being damage."""
     seen: dict[bytes, int] = {}
     size = len(record.stored)
     # Of what is cut short, offsets past the end are no quirk of an old producer.
     is_whole = not any(item.severity == "error" for item in faults.findings)
     for number, image in enumerate(record.images):
-        entry = image.record
-        assert isinstance(entry, Entry)
+        entry = entry_read(image)
         if entry.id in seen:
             message = f"entries {seen[entry.id]} and {number} both are {text(entry.id)!r}"
-            faults.odd("FP1307", _place(rest, entry), message, "LLVM sees the last one only")
+            faults.unexpected("FP1307", _place(rest, entry), message, "LLVM sees the last one only")
         seen[entry.id] = number
         if entry.offset > size and is_whole:
             span = _place(rest, entry)
-            faults.odd("FP1309", span, f"the empty entry {number} lies at {entry.offset:#x}, past the bundle's end")
+            faults.unexpected(
+                "FP1309", span, f"the empty entry {number} lies at {entry.offset:#x}, past the bundle's end"
+            )
 
 
 def _place(rest: View, entry: Entry) -> Span:
@@ -151,7 +152,9 @@ def _check_hip_runtime(record: Bundle, faults: Faults) -> None:
     is_hip = any(image.target.offload == "hip" for image in record.images)
     if is_hip and record.table_end > _HIP_READS:
         span = record.stored.span(0, record.table_end)
-        faults.odd("FP1310", span, f"the table of entries takes {record.table_end} bytes, more than {_HIP_READS}")
+        faults.unexpected(
+            "FP1310", span, f"the table of entries takes {record.table_end} bytes, more than {_HIP_READS}"
+        )
 
 
 def alignment(table: Table) -> int:

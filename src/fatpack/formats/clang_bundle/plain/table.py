@@ -12,15 +12,16 @@ table is followed as long as it makes sense:
 
 from __future__ import annotations
 
-from fatpack.errors import LimitExceeded, Truncated, hexadecimal
-from fatpack.formats.clang_bundle.faults import Faults, fault
-from fatpack.formats.clang_bundle.layout import DESCRIPTOR, FORMAT, HEADER
+from fatpack.errors import hexadecimal
+from fatpack.formats.clang_bundle.faults import Faults, errors, fault
+from fatpack.formats.clang_bundle.layout import DESCRIPTOR, HEADER
 from fatpack.formats.clang_bundle.stored import Entry
 from fatpack.io import limits
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from fatpack.errors import LimitExceeded
     from fatpack.io.source import View
     from fatpack.model import Span
 
@@ -61,7 +62,7 @@ def read_table(rest: View, faults: Faults) -> Table:
     for number in range(count):
         if number >= limits.BUNDLE_ENTRIES:
             problem = f"{count} entries, {limits.BUNDLE_ENTRIES} are read"
-            faults.lost("FP1302", too_many(rest, 24, problem), rest.span(24, 8))
+            faults.unreadable("FP1302", too_many(rest, 24, problem), rest.span(24, 8))
             break
         if at + DESCRIPTOR.size > total:
             _end_of_table(rest, at, number, f"the descriptor is past the end, {count} entries are stored", faults)
@@ -87,7 +88,7 @@ def read_table(rest: View, faults: Faults) -> Table:
             break
         if id_size > limits.BUNDLE_ID:
             error = long_id(rest, at, f"entry[{number}]", f"the ID has {id_size} bytes")
-            faults.lost("FP1317", error, _row_span(rest, at))
+            faults.unreadable("FP1317", error, _row_span(rest, at))
             at = end
             continue
         entry = Entry(front[id_at:end] if end <= len(front) else rest.read(id_at, id_size), offset, at)
@@ -110,14 +111,7 @@ def read_table(rest: View, faults: Faults) -> Table:
 def _front(rest: View) -> bytes:
     """Return the first bytes of a bundle. Raises Truncated when its header is cut."""
     if len(rest) < HEADER.size:
-        raise Truncated(
-            needed=HEADER.size,
-            left=len(rest),
-            format=FORMAT,
-            offset=rest.offset(0),
-            field="header",
-            chain=rest.chain,
-        )
+        raise errors.cut(rest, 0, "header", HEADER.size)
     return rest.head(0, _FRONT)
 
 
@@ -143,7 +137,7 @@ def _is_text(stored: bytes) -> bool:
 def _end_of_table(rest: View, at: int, number: int, problem: str, faults: Faults) -> None:
     at = min(at, len(rest))
     error = fault(rest, at, f"entry[{number}]", problem, hint="the entries before it can be read")
-    faults.lost("FP1302", error, _row_span(rest, at))
+    faults.unreadable("FP1302", error, _row_span(rest, at))
 
 
 def _row_span(rest: View, at: int) -> Span:
@@ -161,29 +155,15 @@ def _damaged(rest: View, entry: Entry, size: int, name: str, table_end: int, fau
         hint = "the file looks cut short"
     label = f"{name} ({entry.id.decode('utf-8', 'backslashreplace')[:80]})"
     span = rest.span(entry.at, DESCRIPTOR.size + len(entry.id))
-    faults.lost("FP1301", fault(rest, entry.at, label, problem, expected, hint), span)
+    faults.unreadable("FP1301", fault(rest, entry.at, label, problem, expected, hint), span)
 
 
 def long_id(view: View, at: int, field: str, problem: str) -> LimitExceeded:
     """Return the error for an ID of more than :data:`fatpack.io.limits.BUNDLE_ID` bytes."""
-    return LimitExceeded(
-        problem,
-        format=FORMAT,
-        offset=view.offset(at),
-        field=field,
-        expected=f"at most {limits.BUNDLE_ID} bytes",
-        hint=limits.advice("BUNDLE_ID"),
-        chain=view.chain,
-    )
+    expected = f"at most {limits.BUNDLE_ID} bytes"
+    return errors.limit(view, at, field, problem, expected, limits.advice("BUNDLE_ID"))
 
 
 def too_many(view: View, at: int, problem: str) -> LimitExceeded:
     """Return the error for more entries than :data:`fatpack.io.limits.BUNDLE_ENTRIES`."""
-    return LimitExceeded(
-        problem,
-        format=FORMAT,
-        offset=view.offset(at),
-        field="entry_count",
-        hint=limits.advice("BUNDLE_ENTRIES"),
-        chain=view.chain,
-    )
+    return errors.limit(view, at, "entry_count", problem, hint=limits.advice("BUNDLE_ENTRIES"))

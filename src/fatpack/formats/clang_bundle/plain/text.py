@@ -13,8 +13,7 @@ marker lines itself comes out whole.
 
 from __future__ import annotations
 
-from fatpack.errors import BadMagic
-from fatpack.formats.clang_bundle.faults import Faults, fault
+from fatpack.formats.clang_bundle.faults import Faults, errors, fault
 from fatpack.formats.clang_bundle.layout import COMMENTS, FORMAT, MAGIC
 from fatpack.formats.clang_bundle.plain.binary import image_of
 from fatpack.formats.clang_bundle.plain.table import long_id, too_many
@@ -64,26 +63,18 @@ def parse_text(view: View, at: int, faults: Faults) -> Container:
     stored = view.slice(at, len(view) - at)
     comment = find_comment(stored)
     if comment is None:
-        raise BadMagic(
-            "not a bundle",
-            format=FORMAT,
-            offset=stored.offset(0),
-            field="magic",
-            expected=f"{MAGIC.decode()}, CCOB or a line with a START marker",
-            found=stored.head(0, 4).hex(" ") or "nothing",
-            chain=stored.chain,
-        )
+        raise errors.magic(stored, 0, "not a bundle", f"{MAGIC.decode()}, CCOB or a line with a START marker")
     images = []
     unknown: list[Span] = []
     reached = 0
     rows = list(entries(stored, comment, faults))
     # An entry that was not read is no stray text.
-    is_odd = not any(item.code == "FP1317" for item in faults.findings)
+    is_stray = not any(item.code == "FP1317" for item in faults.findings)
     for entry, end in rows:
-        _check_gap(stored, reached, entry.at, unknown, faults if is_odd else None)
+        _check_gap(stored, reached, entry.at, unknown, faults if is_stray else None)
         images.append(image_of(entry, stored.slice(entry.offset, end - entry.offset)))
         reached = entry.end
-    _check_gap(stored, reached, len(stored), unknown, faults if is_odd else None)
+    _check_gap(stored, reached, len(stored), unknown, faults if is_stray else None)
     attrs = {"flavour": "text", "comment": comment}
     return Container(
         FORMAT,
@@ -103,8 +94,8 @@ def _check_gap(stored: View, start: int, end: int, unknown: list[Span], faults: 
     gap = stored.slice(start, end - start)
     unknown.append(gap.span())
     where = "before the first entry" if start == 0 else "behind an entry"
-    if faults:
-        faults.odd("FP1308", gap.span(), f"{len(gap)} bytes of text {where} belong to nothing")
+    if faults is not None:
+        faults.unexpected("FP1308", gap.span(), f"{len(gap)} bytes of text {where} belong to nothing")
 
 
 def _markers(stored: View, comment: str, faults: Faults) -> Iterator[_Marker]:
@@ -133,7 +124,7 @@ def _markers(stored: View, comment: str, faults: Faults) -> Iterator[_Marker]:
             yield _Marker(place, reached, word == START, spelled.removesuffix(b"\r"), is_crlf)
         elif word == START:
             error = long_id(stored, line_at, "START line", "the ID is longer than what is read")
-            faults.lost("FP1317", error, stored.span(line_at, len(line)))
+            faults.unreadable("FP1317", error, stored.span(line_at, len(line)))
         at = stored.find(needle, max(reached - 1, at + 1))
 
 
@@ -141,7 +132,7 @@ def entries(stored: View, comment: str, faults: Faults) -> Iterator[tuple[Entry,
     """Yield every entry between marker lines with that comment token, and where its text ends."""
     markers = list(_markers(stored, comment, faults))
     if any(marker.is_crlf for marker in markers):
-        faults.odd("FP1313", stored.span(0, 0), "lines end in CRLF", "convert the file to plain newlines")
+        faults.unexpected("FP1313", stored.span(0, 0), "lines end in CRLF", "convert the file to plain newlines")
     own_ends: dict[bytes, list[int]] = {}
     for number in reversed(range(len(markers))):
         if not markers[number].is_start:
@@ -155,7 +146,9 @@ def entries(stored: View, comment: str, faults: Faults) -> Iterator[tuple[Entry,
         count += 1
         if count > limits.BUNDLE_ENTRIES:
             problem = f"more than {limits.BUNDLE_ENTRIES} entries"
-            faults.lost("FP1302", too_many(stored, start.at, problem), stored.span(start.at, start.end - start.at))
+            faults.unreadable(
+                "FP1302", too_many(stored, start.at, problem), stored.span(start.at, start.end - start.at)
+            )
             return
         own = own_ends.get(start.id, [])
         while own and own[-1] < number:
@@ -181,10 +174,14 @@ def _check_end(
     name = start.id.decode("utf-8", "backslashreplace")[:80]
     if end is None or end.is_start:
         problem = "no END line before the next START line" if end else "no END line before the end of the file"
-        faults.lost("FP1311", fault(stored, start.at, f"entry {name}", problem, hint="the file looks cut short"), span)
+        faults.unreadable(
+            "FP1311", fault(stored, start.at, f"entry {name}", problem, hint="the file looks cut short"), span
+        )
     elif end.id != start.id:
-        faults.odd("FP1312", span, f"the END line of {name} names {end.id.decode('utf-8', 'backslashreplace')[:80]}")
+        faults.unexpected(
+            "FP1312", span, f"the END line of {name} names {end.id.decode('utf-8', 'backslashreplace')[:80]}"
+        )
     elif has_other_end:
-        faults.odd("FP1312", span, f"END lines of others stand in the text of {name}; LLVM ends it at the first")
+        faults.unexpected("FP1312", span, f"END lines of others stand in the text of {name}; LLVM ends it at the first")
     if is_repeated:
-        faults.odd("FP1307", span, f"{name} occurs again", "LLVM hands out the first only")
+        faults.unexpected("FP1307", span, f"{name} occurs again", "LLVM hands out the first only")

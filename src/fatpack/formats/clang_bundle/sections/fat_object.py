@@ -87,7 +87,7 @@ def container(parts: Sequence[Part], whole: View, symbols: Symbols | None = None
         images.append(Image(target, form, part.data, size, size, part.data.span(), attrs={"id": part.id}, record=entry))
         if seen.setdefault(part.id, part.section) != part.section:
             text = f"sections {seen[part.id]} and {part.section} both hold an image for {part.id!r}"
-            faults.odd("FP1307", part.data.span(), text, "clang-offload-bundler hands out the first")
+            faults.unexpected("FP1307", part.data.span(), text, "clang-offload-bundler hands out the first")
     attrs = {"flavour": "object"}
     record = FatObject(whole, tuple(images), attrs, symbols or Symbols())
     return Container(FORMAT, 0, tuple(images), whole.span(), attrs, (), tuple(faults.findings), record)

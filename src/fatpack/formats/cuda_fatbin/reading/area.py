@@ -64,7 +64,7 @@ def _is_inside(entry: View, at: int, size: int, what: str, field: str, faults: F
         expected=f"{ENTRY.size:#x} to {hexadecimal(len(entry))}",
         hint="read as if there were none; the entry is copied as it is",
     )
-    faults.lost("FP1406", error, entry.span(0, min(ENTRY.size, len(entry))))
+    faults.unreadable("FP1406", error, entry.span(0, min(ENTRY.size, len(entry))))
     return False
 
 

@@ -52,7 +52,7 @@ def read_entry(stored: View, head: Head, faults: Faults) -> Entry:
     problem = problem_of(stored, packed, head)
     if problem is None:
         return Entry(head, stored, area, packed, data_of(packed, head))
-    faults.lost("FP1403", problem, stored.span())
+    faults.unreadable("FP1403", problem, stored.span())
     return Entry(head, stored, area, packed, refused(packed, 0, Call(problem.with_traceback, None)))
 
 
@@ -61,20 +61,22 @@ def check(entry: View, head: Head, faults: Faults) -> None:
     flags = head.flags
     if head.kind not in KINDS or head.version != ENTRY_VERSION:
         what = f"kind {head.kind:#x}" if head.kind not in KINDS else f"version {head.version:#x}"
-        faults.odd("FP1407", entry.span(0, ENTRY.size), f"an entry of {what}", "it is listed, and copied as it is")
+        faults.unexpected(
+            "FP1407", entry.span(0, ENTRY.size), f"an entry of {what}", "it is listed, and copied as it is"
+        )
     elif head.kind in UNSEEN:
-        faults.odd("FP1407", entry.span(0, ENTRY.size), unseen(head.kind), "it is listed, and copied as it is")
+        faults.unexpected("FP1407", entry.span(0, ENTRY.size), unseen(head.kind), "it is listed, and copied as it is")
     if not flags & COMPRESSED:
         if head.inflated_size and not head.compressed_size:
             text = f"not compressed, and it inflates to {head.inflated_size} bytes"
-            faults.odd("FP1405", entry.span(0, ENTRY.size), text)
+            faults.unexpected("FP1405", entry.span(0, ENTRY.size), text)
     elif flags & COMPRESSED not in METHODS:
         text = f"more than one method of compression ({flags & COMPRESSED:#x}); taken for {method_of(flags)}"
-        faults.odd("FP1405", entry.span(0, ENTRY.size), text)
+        faults.unexpected("FP1405", entry.span(0, ENTRY.size), text)
     # QUIRK(fatbinary 8): what fills a multiple of 8 is padded all the same.
     elif head.compressed_size and padded(head.compressed_size) + ALIGN < head.padded_size:
         text = f"{head.compressed_size} compressed bytes are padded to {head.padded_size}"
-        faults.odd("FP1405", entry.span(0, ENTRY.size), text)
+        faults.unexpected("FP1405", entry.span(0, ENTRY.size), text)
 
 
 def unseen(kind: int) -> str:

@@ -14,11 +14,11 @@ whose length nothing else tells.
 from __future__ import annotations
 
 from fatpack.codec import decompress
-from fatpack.errors import FormatError, LimitExceeded, hexadecimal
+from fatpack.errors import FormatError, hexadecimal
 from fatpack.formats.cuda_fatbin.layout import ENTRY, FORMAT, GROUP, GROUP_TABLE, MEMBER, TEXTS, method_of
 from fatpack.formats.cuda_fatbin.reading.area import read_area
 from fatpack.formats.cuda_fatbin.reading.entry import check
-from fatpack.formats.cuda_fatbin.reading.faults import fault
+from fatpack.formats.cuda_fatbin.reading.faults import errors, fault
 from fatpack.formats.cuda_fatbin.reading.inflate import inflated, problem_of, refused, without_padding
 from fatpack.formats.cuda_fatbin.stored import Area, Entry, Group, Head
 from fatpack.io import limits
@@ -41,7 +41,7 @@ def read_group(stored: View, head: Head, faults: Faults) -> list[Entry | Group]:
     if problem is None:
         inside = _inflated(packed, head)
     else:
-        faults.lost("FP1403", problem, stored.span())
+        faults.unreadable("FP1403", problem, stored.span())
         inside = _refused(packed, problem)
     rows = list(_rows(stored.slice(0, head.place), head, faults))
     group = Group(head, stored, inside, len(rows))
@@ -51,7 +51,7 @@ def read_group(stored: View, head: Head, faults: Faults) -> list[Entry | Group]:
         wrong = problem or _misplaced(row, member, inside, expected)
         expected += member.padded_size
         if wrong is not None and problem is None:
-            faults.lost("FP1409", wrong, row.span())
+            faults.unreadable("FP1409", wrong, row.span())
         data = packed = _refused(inside, wrong) if wrong else inside.slice(member.place, member.padded_size)
         if wrong is None:
             check(row, member, faults)
@@ -59,7 +59,7 @@ def read_group(stored: View, head: Head, faults: Faults) -> list[Entry | Group]:
                 data = without_padding(packed, member.kind) if member.kind in TEXTS else packed
             except FormatError as error:  # the first text of a group inflates it
                 problem = error
-                faults.lost("FP1403", error, stored.span())
+                faults.unreadable("FP1403", error, stored.span())
                 data = packed = _refused(inside, error)
         members.append(Entry(member, row, area, packed, data, group, number))
     return members
@@ -87,15 +87,9 @@ def _out_of_proportion(stored: View, head: Head) -> FormatError | None:
         most = max(limits.INFLATED_AT_ONCE, limits.INFLATED_RATIO * head.compressed_size)
     if head.inflated_size <= most:
         return None
-    return LimitExceeded(
-        f"{head.compressed_size} bytes of a group claim to inflate to {head.inflated_size}",
-        format=FORMAT,
-        offset=stored.offset(ENTRY.field_offset("inflated_size")),
-        field="inflated_size",
-        expected=f"at most {most}",
-        hint=limits.inflated_hint(head.inflated_size),
-        chain=stored.chain,
-    )
+    claim = f"{head.compressed_size} bytes of a group claim to inflate to {head.inflated_size}"
+    hint = limits.inflated_hint(head.inflated_size)
+    return errors.limit(stored, ENTRY.field_offset("inflated_size"), "inflated_size", claim, f"at most {most}", hint)
 
 
 def _rows(header: View, group: Head, faults: Faults) -> Iterator[tuple[View, Head, Area]]:
@@ -104,7 +98,7 @@ def _rows(header: View, group: Head, faults: Faults) -> Iterator[tuple[View, Hea
     if not ENTRY.size <= table_at <= len(header) - GROUP_TABLE.size:
         where = ENTRY.field_offset("options_offset")
         text = f"the table of members at {hexadecimal(table_at)} is outside of the header"
-        faults.lost("FP1409", fault(header, where, "options_offset", text), header.span())
+        faults.unreadable("FP1409", fault(header, where, "options_offset", text), header.span())
         return
     count, size = GROUP_TABLE.read(header, table_at)
     table = header.slice(table_at, min(max(size, GROUP_TABLE.size), len(header) - table_at))
@@ -119,7 +113,7 @@ def _rows(header: View, group: Head, faults: Faults) -> Iterator[tuple[View, Hea
         found += 1
     if found != count or at != size:
         text = f"{count} members in {size} bytes by its head, {found} in {at} bytes are there"
-        faults.lost("FP1409", fault(table, 0, "member_count", text), table.span())
+        faults.unreadable("FP1409", fault(table, 0, "member_count", text), table.span())
 
 
 def _misplaced(row: View, member: Head, inside: View, expected: int) -> FormatError | None:

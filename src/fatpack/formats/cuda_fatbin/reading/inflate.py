@@ -9,9 +9,9 @@ from __future__ import annotations
 from fatpack.codec import decompress, most_inflated
 from fatpack.codec import inflated as pieces_inflated
 from fatpack.elf import header as elf_header
-from fatpack.errors import FatpackError, FormatError, LimitExceeded, Unsupported, hexadecimal
+from fatpack.errors import FatpackError, FormatError, Unsupported, hexadecimal
 from fatpack.formats.cuda_fatbin.layout import ALIGN, ENTRY, FLAG_OBFUSCATED, FORMAT, TEXTS, method_of
-from fatpack.formats.cuda_fatbin.reading.faults import fault
+from fatpack.formats.cuda_fatbin.reading.faults import errors, fault
 from fatpack.formats.cuda_fatbin.reading.frame import HEAD_SIZE, content_size, is_of
 from fatpack.io import limits
 from fatpack.io.source import Derived, Source, View
@@ -54,15 +54,11 @@ def _problem_of_sizes(entry: View, packed: View, head: Head) -> FormatError | No
         return fault(entry, _SIZE_AT, "inflated_size", "it is 0, and the image is compressed")
     most = most_inflated(packed)
     if head.inflated_size > most:
-        return LimitExceeded(
+        claim, hint = (
             f"{len(packed)} bytes claim to inflate to {head.inflated_size}",
-            format=FORMAT,
-            offset=entry.offset(_SIZE_AT),
-            field="inflated_size",
-            expected=f"at most {most}",
-            hint=limits.inflated_hint(head.inflated_size),
-            chain=entry.chain,
+            limits.inflated_hint(head.inflated_size),
         )
+        return errors.limit(entry, _SIZE_AT, "inflated_size", claim, f"at most {most}", hint)
     return None
 
 

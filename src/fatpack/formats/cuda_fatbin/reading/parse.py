@@ -8,7 +8,6 @@ image is as long as its other numbers and what follows it say (:mod:`.mending`).
 
 from __future__ import annotations
 
-from fatpack.errors import BadMagic, Truncated
 from fatpack.formats.cuda_fatbin.layout import (
     FLAG_OBFUSCATED,
     FORMAT,
@@ -17,7 +16,7 @@ from fatpack.formats.cuda_fatbin.layout import (
     VERSION,
 )
 from fatpack.formats.cuda_fatbin.reading.entry import image_of
-from fatpack.formats.cuda_fatbin.reading.faults import Faults, fault
+from fatpack.formats.cuda_fatbin.reading.faults import Faults, errors, fault
 from fatpack.formats.cuda_fatbin.reading.resume import (
     is_entry,
 )
@@ -83,12 +82,10 @@ def read_parts(view: View, at: int, faults: Faults) -> tuple[int, View, list[Ent
     stored = view.slice(at, min(size, left))
     if version != VERSION:
         text = f"a fat binary of version {version}"
-        faults.odd("FP1407", stored.span(), text, f"it is read as one of version {VERSION}")
+        faults.unexpected("FP1407", stored.span(), text, f"it is read as one of version {VERSION}")
     if size > left:
-        error = Truncated(
-            needed=size, left=left, format=FORMAT, offset=stored.offset(0), field="entries_size", chain=view.chain
-        )
-        faults.lost("FP1402", error, stored.span())
+        error = errors.cut(stored, 0, "entries_size", size)
+        faults.unreadable("FP1402", error, stored.span())
     walk = Walk(view.slice(at, left), size, faults)
     walk.run()
     return version, walk.stored, walk.parts, walk.unknown
@@ -98,15 +95,7 @@ def _read_header(view: View, at: int, faults: Faults) -> tuple[int, int]:
     """Return version and size of the fat binary at a position; the size is as stored, with the header."""
     head = view.head(at, HEADER.size)
     if not head or not MAGIC.startswith(head[:4]):
-        raise BadMagic(
-            "not a fat binary",
-            format=FORMAT,
-            offset=view.offset(at),
-            field="magic",
-            expected=MAGIC.hex(" "),
-            found=head[:4].hex(" ") or "nothing",
-            chain=view.chain,
-        )
+        raise errors.magic(view, at, "not a fat binary", MAGIC.hex(" "))
     _, version, header_size, size = HEADER.read(view, at)
     if header_size != HEADER.size:
         rest = view.slice(at, len(view) - at)
@@ -114,7 +103,7 @@ def _read_header(view: View, at: int, faults: Faults) -> tuple[int, int]:
         error = fault(rest, where, "header_size", f"it is {header_size}", expected=str(HEADER.size))
         if not is_entry(rest, HEADER.size):
             raise error
-        faults.lost("FP1402", error, rest.span(0, HEADER.size))
+        faults.unreadable("FP1402", error, rest.span(0, HEADER.size))
     return version, HEADER.size + size
 
 
@@ -123,4 +112,4 @@ def _note_obfuscated(entries: Sequence[Entry], faults: Faults) -> None:
     if obfuscated:
         what = "an image is" if len(obfuscated) == 1 else f"{len(obfuscated)} images are"
         text = f"{what} obfuscated by NVIDIA's tools; such images are listed, and copied as they are"
-        faults.odd("FP1408", obfuscated[0].stored.span(), text)
+        faults.unexpected("FP1408", obfuscated[0].stored.span(), text)

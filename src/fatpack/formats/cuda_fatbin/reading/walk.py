@@ -6,7 +6,6 @@ from fatpack.errors import LimitExceeded, Truncated
 from fatpack.formats.cuda_fatbin.layout import (
     ALIGN,
     ENTRY,
-    FORMAT,
     FORMS,
     GROUP,
     HEADER,
@@ -14,7 +13,7 @@ from fatpack.formats.cuda_fatbin.layout import (
     MAGIC,
 )
 from fatpack.formats.cuda_fatbin.reading.entry import read_entry, target_of
-from fatpack.formats.cuda_fatbin.reading.faults import Faults, fault
+from fatpack.formats.cuda_fatbin.reading.faults import Faults, errors, fault
 from fatpack.formats.cuda_fatbin.reading.resume import Resumption, holds, is_entry, problem_of_place, starts_fatbin
 from fatpack.formats.cuda_fatbin.stored import Entry, Group, Head
 from fatpack.io import limits
@@ -74,7 +73,7 @@ class Walk:
         while at < len(self.stored) or self._goes_on(at):
             stored = self.stored
             if len(self.parts) >= limits.IMAGES:
-                self._noted.lost("FP1401", self._too_many(at), stored.span(at))
+                self._noted.unreadable("FP1401", self._too_many(at), stored.span(at))
                 self.unknown.append(stored.span(at))
                 return
             parts, following = self._parts_at(at)
@@ -108,7 +107,7 @@ class Walk:
         if gap.is_zero():
             before = self._before(at) if self._last_ends_early(at) else None
             if before is None:
-                self._noted.odd("FP1404", gap.span(), f"{len(gap)} zero bytes that belong to no entry")
+                self._noted.unexpected("FP1404", gap.span(), f"{len(gap)} zero bytes that belong to no entry")
             return before or ((), following)
         if left >= ENTRY.size:
             return None
@@ -118,7 +117,7 @@ class Walk:
             return self._read(at, head)
         before = self._before(at)
         if before is None:
-            self._noted.lost("FP1401", self._cut_short(at), stored.span(at))
+            self._noted.unreadable("FP1401", self._cut_short(at), stored.span(at))
         return before or ((), len(stored))
 
     def _last_ends_early(self, at: int) -> bool:
@@ -158,9 +157,9 @@ class Walk:
         if mended is not None:
             wrong = _wrong_field(head, mended)
             text = text if wrong == field else f"it is {head.place:#x}, and the image starts at {mended.place:#x}"
-            self._noted.lost("FP1401", self._fault(at, wrong, text, _WHOLE), span)
+            self._noted.unreadable("FP1401", self._fault(at, wrong, text, _WHOLE), span)
             return self._read(at, mended)
-        self._noted.lost("FP1401", self._fault(at, field, text, _cut_image(head, self._size - at)), span)
+        self._noted.unreadable("FP1401", self._fault(at, field, text, _cut_image(head, self._size - at)), span)
         return (), following
 
     def _before(self, at: int) -> tuple[Sequence[Entry | Group], int] | None:
@@ -205,7 +204,7 @@ class Walk:
 
     def _note(self, start: int, following: int, field: str, size: int, hint: str) -> None:
         error = self._fault(start, field, f"it is {size:#x}, and no entry follows there", hint)
-        self._noted.lost("FP1401", error, self.stored.span(start, following - start))
+        self._noted.unreadable("FP1401", error, self.stored.span(start, following - start))
 
     def _fault(self, at: int, field: str, text: str, hint: str) -> BadValue:
         """Return the error for a field of the entry that comes next, which starts at a position."""
@@ -237,7 +236,7 @@ class Walk:
         if not self._is_extended_already:
             where, text = HEADER.field_offset("entries_size"), f"it is {self._size - HEADER.size}, and entries follow"
             error = fault(self._rest, where, "entries_size", text, hint="they are read as entries of this fat binary")
-            self._noted.lost("FP1402", error, self._rest.span(0, HEADER.size))
+            self._noted.unreadable("FP1402", error, self._rest.span(0, HEADER.size))
             self._is_extended_already = True
         self.stored = self._rest.slice(0, end)
         self._resumption = None
@@ -251,20 +250,11 @@ class Walk:
         """Note that another fat binary starts inside of this one; the walk over the file goes on with it."""
         stored = self.stored
         error = fault(stored, HEADER.field_offset("entries_size"), "entries_size", "another fat binary starts inside")
-        self._noted.lost("FP1402", error, stored.span(at))
+        self._noted.unreadable("FP1402", error, stored.span(at))
 
     def _cut_short(self, at: int) -> Truncated:
-        stored, left = self.stored, len(self.stored) - at
-        return Truncated(
-            needed=ENTRY.size, left=left, format=FORMAT, offset=stored.offset(at), field="entry", chain=stored.chain
-        )
+        return errors.cut(self.stored, at, "entry", ENTRY.size)
 
     def _too_many(self, at: int) -> LimitExceeded:
-        return LimitExceeded(
-            f"more than {limits.IMAGES} entries",
-            format=FORMAT,
-            offset=self.stored.offset(at),
-            field="entries",
-            hint=limits.advice("IMAGES"),
-            chain=self.stored.chain,
-        )
+        hint = limits.advice("IMAGES")
+        return errors.limit(self.stored, at, "entries", f"more than {limits.IMAGES} entries", hint=hint)

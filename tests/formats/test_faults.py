@@ -1,0 +1,42 @@
+"""The errors that formats share, and what their doors say of containers that nobody read."""
+
+from __future__ import annotations
+
+import pytest
+from tests.laws.rooms import image, view_of
+
+from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated, Unsupported, UsageError
+from fatpack.formats import clang_bundle, offload_binary
+from fatpack.formats.faults import Errors
+from fatpack.model import Container, Span
+
+ERRORS = Errors("some-format")
+
+
+def test_every_error_says_format_place_and_file() -> None:
+    view = view_of(b"0123456789").slice(4, 6)
+    errors = [
+        ERRORS.value(view, 1, "field", "is wrong", "right", "mend it"),
+        ERRORS.limit(view, 1, "field", "is wrong", "right", "mend it"),
+        ERRORS.cut(view, 1, "field", 9),
+        ERRORS.magic(view, 1, "is wrong", "right"),
+    ]
+    assert [type(error) for error in errors] == [BadValue, LimitExceeded, Truncated, BadMagic]
+    for error in errors:
+        assert (error.format, error.offset, error.chain) == ("some-format", 5, view.chain)
+    assert str(errors[0]) == "test: some-format at 0x5: field: is wrong (expected right); mend it"
+    assert (errors[2].needed, errors[2].left) == (9, 5)  # type: ignore[attr-defined]
+    assert errors[3].found == "35 36 37 38"
+    unknown = ERRORS.unsupported(view, 1, "version 9", "known is 1")
+    assert isinstance(unknown, Unsupported)
+    assert str(unknown) == "test: some-format at 0x5: version 9; known is 1"
+
+
+@pytest.mark.parametrize("room", [offload_binary, clang_bundle])
+def test_a_container_built_by_hand_has_no_labels_and_no_description(room: object) -> None:
+    door = offload_binary if room is offload_binary else clang_bundle
+    container = Container(door.DOC.name, 1, (image(b"x"),), Span(0, 0))
+    with pytest.raises(UsageError, match="was not read from bytes"):
+        list(door.labels(view_of(b""), container))
+    with pytest.raises(UsageError, match="was not read from bytes"):
+        door.describe(container)
