@@ -189,6 +189,19 @@ def test_the_command_line_says_what_it_does(
     assert main(["inspect", str(host)]) == 0
 
 
+def test_a_program_with_capabilities_is_written_anew(
+    host: Path, growing: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = identity_of(str(host))
+    given: list[object] = []
+    monkeypatch.setattr(
+        identity, "identity_of", lambda _: real.replace(attributes={"security.capability": b"\1"} if not given else {})
+    )
+    monkeypatch.setattr(identity, "give", lambda _fd, like, _path: given.append(like.attributes))
+    assert edited(host, only_growing=True).added is None
+    assert given == [{"security.capability": b"\1"}]
+
+
 def test_a_pipe_is_not_edited_in_place(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with open_source(OBJECT) as source, pytest.raises(UsageError, match="no regular file"):

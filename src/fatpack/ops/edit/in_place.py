@@ -62,7 +62,8 @@ def write_in_place(
         )
     like = identity_of(path)
     pieces = list(pieces)
-    if can_grow(host) and status.st_nlink == 1:
+    # Writing to a file takes its capabilities away, and not everybody who may write can give them back.
+    if can_grow(host) and status.st_nlink == 1 and "security.capability" not in like.attributes:
         from fatpack.io.growth import grow, growth
 
         change = growth(host, pieces)
