@@ -29,6 +29,13 @@ _CLOSERS = {b"//": b"\n", b"/*": b"*/"}
 #: A text bundle begins with an empty line and one of the three comment tokens, by the language of its entries.
 _BUNDLE = tuple(b"\n" + token + b" " + BUNDLE + b"__START__ " for token in (b"//", b"#", b";"))
 
+#: whether it has the word, and its kind → what MLIR is; containers have very many modules
+_MLIR = {
+    (is_cir, kind): Recognised("cir", detail=f"{'CIR' if is_cir else 'MLIR'} {kind}")
+    for is_cir in (True, False)
+    for kind in ("text", "bytecode")
+}
+
 #: What LLVM prints before anything else; the first two are left out of modules without a name.
 _LLVM_IR = (b"; ModuleID = '", b'source_filename = "', b'target datalayout = "', b'target triple = "')
 #: What LLVM prints first into assembly for AMD, before ``triple--target ID"``.
@@ -57,7 +64,7 @@ def recognise(view: View) -> Recognised:
 
         return ptx.claim(b"".join(code([window[start:]])))
     if _starts_mlir(window[start:]):
-        return _mlir(view.head(0, WINDOWS[-1]), "text")
+        return _mlir(window if len(window) == len(view) else view.head(0, WINDOWS[-1]), "text")
     return _printed(window, start)
 
 
@@ -82,7 +89,7 @@ def _word(text: bytes) -> str:
 
 def _mlir(window: bytes, kind: str) -> Recognised:
     """Return what MLIR is; whether it is a container as well only the format can tell."""
-    return Recognised("cir", detail=f"{'CIR' if b'cir' in window else 'MLIR'} {kind}")
+    return _MLIR[b"cir" in window, kind]
 
 
 def _skip(window: bytes) -> int:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from fatpack.errors import UsageError
 from fatpack.findings import finding
+from fatpack.formats.cir.bundle_id import parse_id
 from fatpack.formats.cir.combine import resources
 from fatpack.formats.cir.combine.aliases import LONGEST, AliasTable, needs
 from fatpack.formats.cir.combine.parts import Part
@@ -188,7 +189,8 @@ class Combination:
         for number, (part, module) in enumerate(zip(self.parts, stated, strict=True)):
             if part.module and module:
                 span = part.outline.text.span(part.module.start, 0)
-                for text in contradictions(module, ROLES[min(number, 1)], part.id):
+                given = None if part.id is None else parse_id(part.id)
+                for text in contradictions(module, ROLES[min(number, 1)], given):
                     found.append(finding("FP1516", span, f"{part.name}: {text}", CHECK_IDS))
         modules = [module for module in stated if module]
         found += [finding(item.code, Span(0, 0), item.text, item.hint) for item in clashes(modules)]

@@ -107,7 +107,8 @@ def _attributes(module: Module) -> dict[str, str]:
             continue
         size = attr.value[1] - attr.value[0]
         if attr.name in _SHOWN:
-            shown[attr.name.decode()] = _shown(module.text.read(attr.value[0], min(size, _LONGEST + 1)))
+            value = attr.literal or module.text.read(attr.value[0], min(size, _LONGEST + 1))
+            shown[attr.name.decode()] = _shown(value)
         elif attr.name == DEVICE_BINARY:
             shown[attr.name.decode()] = f"{size} bytes of text"
     return shown

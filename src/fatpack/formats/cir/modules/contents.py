@@ -109,7 +109,8 @@ class Tracker:
 
     def child(self, name: bytes, start: int, name_end: int) -> int | None:
         """Note an operation directly in the module."""
-        self.finish(start)
+        if self._name:
+            self.finish(start)
         if self._wants_symbols or name in (OFFLOAD_MODULE, GPU_MODULE) or self._may_begin(name, name_end):
             self._name, self._start, self._opened, self._closed = name, start, -1, -1
         return None

@@ -14,16 +14,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from fatpack.formats.cir.bundle_id import BundleId
     from fatpack.formats.cir.bytecode.operations import Node
     from fatpack.formats.cir.bytecode.tables import File
     from fatpack.formats.cir.modules.stored import Module, Outline
 
+_NO_FLAGS: Mapping[str, bool] = {}
 _FLAG = re.compile(rb"\b(\w+) = (true|false)\b")
 
 
 class ModuleFacts(Record):
     """A module: where it starts, its name, its role as spelled and in which style (see ``roles``), its bundle ID and
-    triple, and the flags of the language options that it was compiled with.
+    triple, the flags of the language options that it was compiled with, and the parts of its ID.
     """
 
     start: int
@@ -33,6 +35,7 @@ class ModuleFacts(Record):
     id: str | None
     triple: str
     options: Mapping[str, bool]
+    parts: BundleId | None = None
 
     @property
     def model(self) -> str:
@@ -46,7 +49,9 @@ def module_facts(module: Module, outline: Outline) -> ModuleFacts:
     attr = module.attr(LANGUAGE_OPTIONS)
     options = resolved(module, attr, outline) if attr else b""
     id, triple = string(module, BUNDLE_ID, outline), string(module, TRIPLE, outline)
-    return ModuleFacts(module.start, module.name, found.kind, found.style, id, triple or "", _flags(options))
+    parts = None if id is None else parse_id(id)
+    flags = _flags(options) if options else _NO_FLAGS
+    return ModuleFacts(module.start, module.name, found.kind, found.style, id, triple or "", flags, parts)
 
 
 def bytecode_facts(file: File, node: Node) -> ModuleFacts:
@@ -62,13 +67,14 @@ def bytecode_facts(file: File, node: Node) -> ModuleFacts:
         found = parse_kind(None, (symbol or b"").decode("utf-8", "backslashreplace"))
     options = file.attribute(attrs[LANGUAGE_OPTIONS]).text() if LANGUAGE_OPTIONS in attrs else None
     id, triple = _string(file, attrs, BUNDLE_ID), _string(file, attrs, TRIPLE)
-    return ModuleFacts(node.start, symbol, found.kind, found.style, id, triple or "", _flags(options or b""))
+    parts, flags = None if id is None else parse_id(id), _flags(options or b"")
+    return ModuleFacts(node.start, symbol, found.kind, found.style, id, triple or "", flags, parts)
 
 
 def target_of(facts: ModuleFacts) -> Target:
     """Return what a module was made for: its bundle ID says, else its triple and its language options."""
-    if facts.id is not None:
-        return parse_id(facts.id).target
+    if facts.parts is not None:
+        return facts.parts.target
     return Target(facts.triple, "", "host" if facts.kind == ROLES[0] else facts.model)
 
 

@@ -18,7 +18,7 @@ from fatpack.formats.cir.text.faults import fault
 from fatpack.formats.cir.text.header import Header, custom_header, generic_header, generic_trailer, location
 from fatpack.formats.cir.text.patterns import ALL, NOTHING, OPERATION
 from fatpack.formats.cir.text.window import Text
-from fatpack.formats.cir.words import CONTAINER, FORMAT, MODULE_NAMES, PROTOTYPE
+from fatpack.formats.cir.words import CONTAINER, FORMAT, MODULE_NAMES
 from fatpack.io import limits
 
 TYPE_CHECKING = False
@@ -174,10 +174,10 @@ class Outliner:
             )
         is_generic = text.peek(name_end - 1) == b'"'
         header = generic_header(text, name_end) if is_generic else custom_header(text, name_end)
-        if name == CONTAINER or _is_marked(header):
+        if name == CONTAINER or header.is_marked:
             self.marked()
         # The modules of a container hold whatever they want: what is in them is not listed.
-        is_inside = bool(self._open) and (self._open[-1][1] == CONTAINER or _is_marked(self._open[-1][2]))
+        is_inside = bool(self._open) and (self._open[-1][1] == CONTAINER or self._open[-1][2].is_marked)
         scope = _Scope(self, _LEVELS if is_inside else level + 1)
         self._open.append((start, name, header, scope))
         body = header.end
@@ -187,7 +187,7 @@ class Outliner:
         if is_generic:
             header = generic_trailer(text, end, header)
             end = header.end
-            if _is_marked(header):
+            if header.is_marked:
                 self.marked()
         behind = text.space_end(end)
         place = location(text, behind)
@@ -228,10 +228,6 @@ class Outliner:
         )
 
 
-def _is_marked(header: Header) -> bool:
-    return any(attr.name in (CONTAINER, PROTOTYPE) for attr in header.attrs)
-
-
 class _Scope(Tracker):
     """The sink of a region whose modules are listed; everything else directly in it is only followed."""
 
@@ -269,7 +265,8 @@ class _Scope(Tracker):
             self.stray = start
         if not is_listed or self._level >= _LEVELS:
             return super().child(name, start, name_end)
-        self.finish(start)
+        if self._name:
+            self.finish(start)
         module = self._outliner.module(name, start, name_end, self._level)
         self.modules.append(module)
         self._outliner.check_behind()

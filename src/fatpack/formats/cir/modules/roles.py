@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from fatpack.formats.cir.text.header import LONGEST, read
 from fatpack.formats.cir.text.strings import unescaped
@@ -58,10 +59,12 @@ def _form(module: Module) -> str:
 def role(module: Module, outline: Outline | None = None) -> Role:
     """Return the role of a module in a container; ``outline`` is where an alias in the attribute is looked up."""
     attr = module.attr(KIND) or module.attr(PROTOTYPE_KIND)
-    name = (module.name or b"").decode("utf-8", "backslashreplace")
-    return parse_kind(resolved(module, attr, outline) if attr else None, name)
+    if attr:
+        return parse_kind(resolved(module, attr, outline))
+    return parse_kind(None, (module.name or b"").decode("utf-8", "backslashreplace"))
 
 
+@lru_cache(maxsize=256)
 def parse_kind(value: bytes | None, name: str = "") -> Role:
     """Return the role that the text of an attribute says; without one, that which the name of the module says."""
     if value is None:

@@ -80,7 +80,10 @@ class Module(Record):
 
     def attr(self, name: bytes) -> Attr | None:
         """Return the attribute of that name."""
-        return next((attr for attr in self.attrs if attr.name == name), None)
+        for attr in self.attrs:
+            if attr.name == name:
+                return attr
+        return None
 
 
 class Outline(Record):

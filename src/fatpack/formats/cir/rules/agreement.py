@@ -6,7 +6,9 @@ flags are those of ``cir.lowering_lang_options`` (llvm-project#224757): HIP sets
 
 from __future__ import annotations
 
-from fatpack.formats.cir.bundle_id import fits, parse_id
+from functools import lru_cache
+
+from fatpack.formats.cir.bundle_id import KINDS, fits
 from fatpack.formats.cir.rules.verify import Breach, named
 from fatpack.formats.cir.words import ROLES
 from fatpack.target.triple import as_llvm22, identity
@@ -15,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from fatpack.formats.cir.bundle_id import BundleId
     from fatpack.formats.cir.modules.facts import ModuleFacts
 
 _CODE = "FP1516"
@@ -29,12 +32,12 @@ def disagreements(modules: Sequence[ModuleFacts]) -> Iterator[Breach]:
     """Yield what in the modules of a container contradicts their roles and IDs, and what contradicts another module."""
     for number, module in enumerate(modules):
         role = module.kind if module.kind in ROLES else ROLES[min(number, 1)]
-        for text in contradictions(module, role, module.id):
+        for text in contradictions(module, role, module.parts):
             yield Breach(_CODE, module.start, f"module {number}{named(module)}: {text}", CHECK_IDS)
     yield from clashes(modules)
 
 
-def contradictions(module: ModuleFacts, role: str, id: str | None) -> Iterator[str]:
+def contradictions(module: ModuleFacts, role: str, id: BundleId | None) -> Iterator[str]:
     """Yield what a module states that contradicts the role and the bundle ID that a container gives it."""
     if module.kind in ROLES and module.kind != role:
         yield f"it is stored as {role}, and states that it is {_called(module.kind)}"
@@ -45,15 +48,15 @@ def contradictions(module: ModuleFacts, role: str, id: str | None) -> Iterator[s
         yield f"it is stored as {role}, and was compiled for {'a device' if is_device else 'the host'}"
 
 
-def _of_id(module: ModuleFacts, role: str, id: str) -> Iterator[str]:
-    target = parse_id(id)
+def _of_id(module: ModuleFacts, role: str, target: BundleId) -> Iterator[str]:
+    id = target.spelling
     if (target.kind == "host") != (role == "host"):
         yield f"it is stored as {role}, with the bundle ID {id!r}"
     if module.id is not None and module.id != id and not fits(module.id, id) and not fits(id, module.id):
         yield f"it is stored as {id!r}, and its file as {module.id!r}"
     if module.triple and not _agree(module.triple, target.triple):
         yield f"it is stored as {id!r}, and its triple is {module.triple!r}"
-    model = target.target.offload
+    model = KINDS.get(target.kind)
     if model in ("cuda", "hip") and module.model in ("cuda", "hip") and module.model != model:
         yield f"it is stored as {id!r}, and was compiled as {module.model.upper()}"
 
@@ -78,6 +81,7 @@ def _is_device(module: ModuleFacts) -> bool | None:
     return module.options.get(_DEVICE_FLAGS.get(module.model, ""))
 
 
+@lru_cache(maxsize=64)
 def _agree(first: str, second: str) -> bool:
     """Return whether two triples can mean the same; a part that one leaves open fits any."""
     pairs = zip(*(identity(as_llvm22(triple, "")[0]) for triple in (first, second)), strict=False)

@@ -67,7 +67,8 @@ def _words(view: View) -> Iterator[tuple[int, bytes]]:
 
 def _keys(modules: Iterable[Module]) -> Iterator[int]:
     for module in modules:
-        yield from (attr.key[0] for attr in module.attrs)
+        for attr in module.attrs:
+            yield attr.key[0]
         yield from _keys(module.modules)
 
 

@@ -129,6 +129,6 @@ def _ids(modules: Sequence[ModuleFacts]) -> Iterator[Breach]:
         wrong = bundle_id.problem(module.id)
         if wrong:
             yield Breach("FP1505", module.start, f"invalid module bundle ID '{shown}': {wrong}")
-        elif bundle_id.parse_id(module.id).is_misplaced:
+        elif module.parts is not None and module.parts.is_misplaced:
             text = f"the processor of '{shown}' stands in the place of the environment"
             yield Breach("FP1511", module.start, text, "cir-offload-merge sees none; write two dashes before it")

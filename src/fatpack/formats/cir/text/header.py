@@ -14,7 +14,7 @@ from fatpack.errors import LimitExceeded
 from fatpack.formats.cir.text.faults import fault
 from fatpack.formats.cir.text.strings import unescaped
 from fatpack.formats.cir.text.window import BARE_ID, BLANKS, PLAIN_BODY, Text
-from fatpack.formats.cir.words import FORMAT
+from fatpack.formats.cir.words import CONTAINER, FORMAT, PROTOTYPE
 from fatpack.io import limits
 from fatpack.record import Record
 
@@ -23,6 +23,10 @@ LONGEST = 1 << 16
 
 _LOCATION = re.compile(rb"loc[ \t\r\n]*(?=\()")
 _ITEM = re.compile(rb'["<(\[{,})\]]|->|//')
+
+
+#: The attributes that mark a module as a container.
+_MARKERS = frozenset((CONTAINER, PROTOTYPE))
 
 
 class Attr(Record):
@@ -36,13 +40,29 @@ class Attr(Record):
     value: tuple[int, int] | None
     literal: bytes | None = None
 
+    # A file may have hundreds of thousands: this takes less than half the time of the general way.
+    def __init__(
+        self, name: bytes, key: tuple[int, int], value: tuple[int, int] | None, literal: bytes | None = None
+    ) -> None:
+        _put_name(self, name)
+        _put_key(self, key)
+        _put_value(self, value)
+        _put_literal(self, literal)
+
+
+_put_name, _put_key, _put_value, _put_literal = Attr._setters
+
 
 class Header(Record):
-    """What stands before a region and, in the generic form, behind it: name, attributes, and where they end."""
+    """What stands before a region and, in the generic form, behind it: name, attributes, and where they end.
+
+    ``is_marked`` says whether an attribute marks a container.
+    """
 
     name: bytes | None
     attrs: tuple[Attr, ...]
     end: int
+    is_marked: bool = False
 
 
 def expect(text: Text, at: int, what: bytes, where: str) -> int:
@@ -68,17 +88,20 @@ def _plain_header(text: Text, at: int) -> Header | None:
     found = _PLAIN_HEADER.match(text.window, text.seek(at))
     if found is None:
         return None
-    base, attrs = text.base, []
+    base, names = text.base, frozenset[bytes]()
+    attrs: list[Attr] = []
     if found[2] is not None:
         for attribute in _PLAIN_ATTRIBUTE.finditer(text.window, found.start(2), found.end(2)):
+            if len(attrs) == limits.ATTRIBUTES:
+                return None
             key, literal = attribute.groups()
             start, end = attribute.span(2)
             place = (base + attribute.start(), base + attribute.end(1))
             attrs.append(Attr(key.strip(b'"'), place, None if start < 0 else (base + start, base + end), literal))
-        names = {attr.name for attr in attrs}
+        names = frozenset(attr.name for attr in attrs)
         if len(names) < len(attrs) or b"sym_name" in names:
             return None
-    return Header(found[1], tuple(attrs), base + found.end())
+    return Header(found[1], tuple(attrs), base + found.end(), not _MARKERS.isdisjoint(names))
 
 
 def custom_header(text: Text, at: int) -> Header:
@@ -95,7 +118,7 @@ def custom_header(text: Text, at: int) -> Header:
     word = text.match(BARE_ID, at)
     if word and word[0] == b"attributes":
         attrs, at = dictionary(text, expect(text, text.end(word), b"{", "module header") - 1)
-    return Header(*_named(text, name, attrs), expect(text, at, b"{", "module header"))
+    return _header(text, name, attrs, expect(text, at, b"{", "module header"))
 
 
 def generic_header(text: Text, at: int) -> Header:
@@ -109,7 +132,7 @@ def generic_header(text: Text, at: int) -> Header:
         attrs, at = dictionary(text, expect(text, at + 1, b"{", "properties") - 1)
         at = expect(text, at, b">", "properties")
     at = expect(text, at, b"(", "operation")
-    return Header(*_named(text, None, attrs), expect(text, at, b"{", "operation"))
+    return _header(text, None, attrs, expect(text, at, b"{", "operation"))
 
 
 def generic_trailer(text: Text, at: int, header: Header) -> Header:
@@ -122,7 +145,7 @@ def generic_trailer(text: Text, at: int, header: Header) -> Header:
     at = expect(text, at, b":", "operation")
     at = text.balanced_end(expect(text, at, b"(", "operation type") - 1)
     at = text.balanced_end(expect(text, expect(text, at, b"->", "operation type"), b"(", "operation type") - 1)
-    return Header(*_named(text, header.name, attrs), at)
+    return _header(text, header.name, attrs, at)
 
 
 def location(text: Text, at: int) -> tuple[int, int] | None:
@@ -214,8 +237,8 @@ def item_end(text: Text, at: int) -> int:
             position = end = text.string_end(start) if token == b'"' else text.balanced_end(start)
 
 
-def _named(text: Text, name: bytes | None, attrs: tuple[Attr, ...]) -> tuple[bytes | None, tuple[Attr, ...]]:
-    """Return name and attributes with ``sym_name`` taken out of the attributes. Raises BadValue for a repeated key."""
+def _header(text: Text, name: bytes | None, attrs: tuple[Attr, ...], end: int) -> Header:
+    """Return a header with ``sym_name`` taken out of the attributes. Raises BadValue for a repeated key."""
     seen: set[bytes] = set()
     kept = []
     for attr in attrs:
@@ -227,7 +250,7 @@ def _named(text: Text, name: bytes | None, attrs: tuple[Attr, ...]) -> tuple[byt
             name = unescaped(literal[1:-1])
         else:
             kept.append(attr)
-    return name, tuple(kept)
+    return Header(name, tuple(kept), end, not _MARKERS.isdisjoint(seen))
 
 
 def read(text: Text, span: tuple[int, int] | None) -> bytes:
