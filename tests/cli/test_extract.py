@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Ran
+from tests.laws.rooms import FIXTURES
 
 from fatpack.hosts import archive
 from fatpack.io.sources.opening import open_source
@@ -188,6 +189,16 @@ def test_what_is_left_of_a_cut_object_is_extracted_when_asked_for(folder: Path, 
     assert [line.split()[0] for line in ran.out.splitlines()] == ["out/cut-nvptx64-nvidia-cuda-sm_80.0.cubin"]
     (made,) = (folder / "out").iterdir()
     assert made.read_bytes() == (folder / "a.cubin").read_bytes()
+
+
+def test_what_an_id_means_is_printed_once_with_its_number(folder: Path, fatpack: Fatpack) -> None:
+    library = FIXTURES / "cuda_fatbin" / "recorded" / "two_fatbins.fatbin"
+    ran = fatpack("extract", library, "--id", "cuda-nvptx64-nvidia-cuda--sm_80", "--dry-run")
+    images = len(ran.out.splitlines())
+    assert images > 2
+    assert ran.err.splitlines() == [
+        f"cuda-nvptx64-nvidia-cuda--sm_80: chose cuda-nvptx64-nvidia-cuda--sm_80, its exact ID: {images} images"
+    ]
 
 
 def test_containers_come_out_as_stored(folder: Path, fatpack: Fatpack) -> None:

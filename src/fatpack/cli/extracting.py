@@ -147,12 +147,15 @@ def extract_range(request: Request, data: View) -> int:
 
 
 def _choose(request: Request, items: Sequence[Found | Finding]) -> list[str]:
-    """Print which images the bundle IDs mean, and return the IDs that mean none."""
+    """Print which images the bundle IDs mean, and why, and return the IDs that mean none."""
     from fatpack.ops.choose.by_id import missing
 
     chosen = choices(items, request.selector)
-    for choice in chosen:
-        say(choice.text, quiet=request.quiet)
+    numbers: dict[str, int] = {}
+    for choice in chosen:  # a library has thousands of containers, and the same is chosen in most of them
+        numbers[choice.text] = numbers.get(choice.text, 0) + 1
+    for text, number in numbers.items():
+        say(text if number == 1 else f"{text}: {number} images", quiet=request.quiet)
     return missing(chosen, request.selector.ids)
 
 
