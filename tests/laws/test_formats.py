@@ -77,7 +77,8 @@ def test_what_is_written_is_read_back(name: str, data: st.DataObject) -> None:
     assert [image.target for image in again.images] == [image.target for image in model.images], lost
     assert [dict(image.attrs) for image in again.images] == [dict(image.attrs) for image in model.images], lost
     assert joined(room.write(again)) == stored, "writing what was read must give the same bytes"
-    assert again.findings == (), "parse must find nothing wrong with what write has written"
+    wrong = [finding for finding in again.findings if finding.code not in cases(name).findings]
+    assert wrong == [], "parse must find nothing wrong with what write has written"
 
 
 @each_fixture
