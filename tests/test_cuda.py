@@ -210,7 +210,7 @@ def test_lto_ir_that_is_packed_is_linked_like_that_of_the_original(nvcc: Made, t
         for mode in ("none", "default"):
             path = tmp_path / f"{mode}.{name}.fatbin"
             file = fatpack.ImageFile(folder / f"{name}.ltoir", arch="sm_80")
-            fatpack.pack([file], path, format=fatpack.FatbinOptions(compress_mode=mode))
+            fatpack.pack([file], path, options=fatpack.FatbinOptions(compress_mode=mode))
             (found,) = cuobjdump.check(path, tmp_path / f"{mode}.{name}")
             # Nothing but the compressed form says where it ends.
             stored = (folder / f"{name}.ltoir").read_bytes()

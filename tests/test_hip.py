@@ -115,7 +115,7 @@ def test_a_fat_object_is_packed_as_the_driver_packs_it(tmp_path: Path) -> None:
             if not stands_for_host(image.as_stored)
         ]
         (host,) = fatpack.extract(path, tmp_path, Selector(offload="host"))
-        images.append(fatpack.ImageFile(host, id=next(file.images(Selector(offload="host"))).attrs["id"]))
+        images.append(fatpack.ImageFile(host, id=file.images(offload="host")[0].attrs["id"]))
     again = tmp_path / "again.o"
-    fatpack.pack(images, again, format=fatpack.BundleOptions(type="o"))
+    fatpack.pack(images, again, options=fatpack.BundleOptions(type="o"))
     assert again.read_bytes() == path.read_bytes()

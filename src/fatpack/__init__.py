@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.api.editing import embed, remove, replace
     from fatpack.api.packing import ImageFile, convert, pack
-    from fatpack.api.reading import File, extract, open, scan
+    from fatpack.api.reading import File, Images, extract, open, scan
     from fatpack.errors import (
         BadMagic,
         BadValue,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 #: public name → module that defines it
 _HOMES = {
-    **dict.fromkeys(("File", "extract", "open", "scan"), "api.reading"),
+    **dict.fromkeys(("File", "Images", "extract", "open", "scan"), "api.reading"),
     **dict.fromkeys(("ImageFile", "convert", "pack"), "api.packing"),
     **dict.fromkeys(("embed", "remove", "replace"), "api.editing"),
     **dict.fromkeys(
@@ -100,6 +100,7 @@ __all__ = [
     "HostError",
     "Image",
     "ImageFile",
+    "Images",
     "LimitExceeded",
     "NotSearched",
     "Offload",

@@ -22,7 +22,7 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "no images": (lambda: fatpack.pack(3, TO), "images are several fatpack.ImageFile in a list, not int"),  # type: ignore[arg-type]
     "paths": (lambda: fatpack.pack(["a.cubin"], TO), r"images\[0\] is a fatpack.ImageFile, not str"),  # type: ignore[list-item]
     "file": (lambda: fatpack.pack([ImageFile(3)], TO), "file is a path, bytes or a binary file, not int"),  # type: ignore[arg-type]
-    "format": (lambda: fatpack.pack([IMAGE], TO, format=3), "format is the name of a format, or its options, not int"),  # type: ignore[arg-type]
+    "format": (lambda: fatpack.pack([IMAGE], TO, format=3), "format is the name of a format, not int"),  # type: ignore[arg-type]
     "host": (lambda: fatpack.pack([IMAGE], TO, host=3), "host is a path, bytes or a binary file, not int"),  # type: ignore[arg-type]
     "output": (lambda: fatpack.pack([IMAGE], 3), "output is a path or a binary file open for writing, not int"),  # type: ignore[arg-type]
     "data": (lambda: fatpack.open(None), "data is a path, bytes or a binary file, not NoneType"),  # type: ignore[arg-type]
@@ -46,7 +46,7 @@ def test_formats_are_named_or_meant_by_their_options() -> None:
     with pytest.raises(fatpack.UsageError, match=r"container format 'bundel'.*known are offload-binary, bundle"):
         fatpack.pack([IMAGE], io.BytesIO(), format="bundel")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"options are one of OffloadBinaryOptions, .*, not Options"):
-        fatpack.pack([IMAGE], io.BytesIO(), format=fatpack.Options())
+        fatpack.pack([IMAGE], io.BytesIO(), options=fatpack.Options())
 
 
 @pytest.mark.parametrize("name", ["pack", "convert"])

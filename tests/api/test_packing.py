@@ -115,5 +115,5 @@ def test_options_that_mean_nothing_are_refused_and_leave_nothing(
         CirOptions: [ImageFile(HOST_MODULE, id=HOST), ImageFile(DEVICE_MODULE, id=SM_80)],
     }
     with pytest.raises(fatpack.UsageError, match=message):
-        fatpack.pack(given[type(options)], tmp_path / "x", format=options)
+        fatpack.pack(given[type(options)], tmp_path / "x", options=options)
     assert not list(tmp_path.iterdir())

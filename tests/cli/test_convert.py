@@ -111,9 +111,31 @@ def test_a_selection_is_converted_alone(bundle: Path, fatpack: Fatpack) -> None:
 
 def test_the_library_converts_as_the_command_does(bundle: Path) -> None:
     library.convert(bundle / "b.bundle", bundle / "o", format="offload-binary")
-    size = library.convert(bundle / "o", bundle / "again", format=library.BundleOptions(align=64))
+    size = library.convert(bundle / "o", bundle / "again", options=library.BundleOptions(align=64))
     assert size == len((bundle / "b.bundle").read_bytes())
     assert (bundle / "again").read_bytes() == (bundle / "b.bundle").read_bytes()
+
+
+def test_the_library_converts_the_images_that_a_file_selects(bundle: Path) -> None:
+    with library.open(bundle / "b.bundle") as file:
+        library.convert(file.images(offload="hip"), bundle / "x", format="offload-binary")
+        assert (len(file.images(library.Selector(offload="hip"))), len(file.images())) == (2, 6)
+        with pytest.raises(library.UsageError, match="conditions of their own"):
+            file.images(library.Selector(offload="hip"), arch="gfx90a")
+        with pytest.raises(IndexError):
+            file.images()[6]
+        assert file.images()[-1] == file.images()[5]
+    with library.open(bundle / "x") as file:
+        assert [image.target.arch for image in file.images()] == ["gfx90a:xnack-", "gfx1030"]
+
+
+def test_a_format_and_its_options_do_not_contradict(bundle: Path) -> None:
+    options = library.BundleOptions(align=64)
+    library.convert(bundle / "b.bundle", bundle / "x", format="bundle", options=options)
+    with pytest.raises(library.UsageError, match="the options are for bundle, the format is fatbin"):
+        library.convert(bundle / "b.bundle", bundle / "y", format="fatbin", options=options)
+    with pytest.raises(library.UsageError, match="no format"):
+        library.convert(bundle / "b.bundle", bundle / "y")
 
 
 def test_a_fat_object_gives_its_host_to_the_bundle(folder: Path, fatpack: Fatpack) -> None:

@@ -125,7 +125,7 @@ def test_the_library_makes_the_fat_object_that_the_command_makes(folder: Path, f
     device = f"--image=file=a.cubin,id={DEVICES[0]}"
     assert fatpack("pack", "--format=bundle", "--type=o", device, "--host=host.o", "-o", "fat.o").code == 0
     library.pack(
-        [library.ImageFile("a.cubin", id=DEVICES[0])], "own.o", format=library.BundleOptions(type="o"), host="host.o"
+        [library.ImageFile("a.cubin", id=DEVICES[0])], "own.o", options=library.BundleOptions(type="o"), host="host.o"
     )
     assert (folder / "own.o").read_bytes() == (folder / "fat.o").read_bytes()
     assert (folder / "own.o").stat().st_mode == (folder / "fat.o").stat().st_mode

@@ -349,9 +349,9 @@ def test_the_library_does_the_same(folder: Path, fatpack: Fatpack) -> None:
     assert fatpack("pack", "--format=fatbin", *given, "--compress-mode=size", "--minify-ptx", "-o", "x").code == 0
     files = [library.ImageFile(name, offload="cuda", attrs={"ident": "x.cu"}) for name in ("a.cubin", "k.ptx")]
     options = library.FatbinOptions(compress_mode="size", minify_ptx=True)
-    library.pack(files, "y", format=options)
+    library.pack(files, "y", options=options)
     assert Path("y").read_bytes() == Path("x").read_bytes()
-    library.convert("y", "z", format=library.FatbinOptions(compress_mode="none"))
+    library.convert("y", "z", options=library.FatbinOptions(compress_mode="none"))
     assert {image.compression for image in images("z")} == {None}
     with pytest.raises(library.UsageError, match="offload model 'hip' in a fat binary"):
         library.pack([library.ImageFile("a.cubin", offload="hip")], "u", format="fatbin")

@@ -17,7 +17,7 @@ from tests.gpu.driver import Driver, DriverError
 from tests.gpu.requirements import cuda, needs_capability, needs_driver, no_device
 
 import fatpack
-from fatpack import FatbinOptions, ImageFile, Selector
+from fatpack import FatbinOptions, ImageFile
 
 pytestmark = pytest.mark.gpu
 
@@ -51,7 +51,7 @@ def as_library(request: pytest.FixtureRequest) -> bool:
 def packed(folder: Path, files: Mapping[Path, str], options: FatbinOptions) -> bytes:
     """Return a fat binary of the files, for the architectures that are given."""
     images = [ImageFile(path, arch=arch) for path, arch in files.items()]
-    fatpack.pack(images, folder / "packed.fatbin", format=options)
+    fatpack.pack(images, folder / "packed.fatbin", options=options)
     return (folder / "packed.fatbin").read_bytes()
 
 
@@ -105,7 +105,7 @@ def test_the_cubin_for_the_device_is_preferred_to_ptx(driver: Driver, tmp_path: 
 def test_what_is_compressed_anew_loads(driver: Driver, tmp_path: Path, name: str, mode: str, as_library: bool) -> None:
     path = tmp_path / "converted.fatbin"
     options = FatbinOptions(compress_mode=mode)
-    fatpack.convert(RECORDED / f"{name}.fatbin", path, format=options)
+    fatpack.convert(RECORDED / f"{name}.fatbin", path, options=options)
     check_adds_one(driver, path.read_bytes(), as_library=as_library)
 
 
@@ -115,13 +115,12 @@ def test_what_old_toolkits_made_loads_when_it_is_compressed_anew(
 ) -> None:
     path = tmp_path / "converted.fatbin"
     options = FatbinOptions(compress_mode="size")
-    fatpack.convert(RECORDED / f"{name}.fatbin", path, format=options)
+    fatpack.convert(RECORDED / f"{name}.fatbin", path, options=options)
     assert driver.run(path.read_bytes(), "bump", [5, 5], as_library=as_library).numbers == [6, 5]
 
 
 def test_entries_that_are_copied_and_selected_load(driver: Driver, tmp_path: Path, as_library: bool) -> None:
     path = tmp_path / "selected.fatbin"
-    fatpack.convert(
-        RECORDED / "recorded" / "v130_default.fatbin", path, format="fatbin", selector=Selector(form=("ptx",))
-    )
+    with fatpack.open(RECORDED / "recorded" / "v130_default.fatbin") as file:
+        fatpack.convert(file.images(form="ptx"), path, format="fatbin")
     check_adds_one(driver, path.read_bytes(), as_library=as_library)

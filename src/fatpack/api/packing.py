@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from fatpack.api.arguments import check, check_selector, open_input
+from fatpack.api.arguments import check, open_input
 from fatpack.api.output import write_edited, write_packed
-from fatpack.api.reading import open
+from fatpack.api.reading import Images, open
 from fatpack.errors import UsageError
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, ImageOption
 from fatpack.ops.edit.embed import embed
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from fatpack.io.sources.opening import Input
     from fatpack.literals import Format, Offload
     from fatpack.model import Image
-    from fatpack.ops.choose.select import Selector
 
 
 class ImageFile(Record):
@@ -54,13 +53,15 @@ def pack(
     images: Iterable[ImageFile],
     output: Output,
     *,
-    format: Format | Options = "offload-binary",
+    format: Format | None = None,
+    options: Options | None = None,
     host: Input | None = None,
     force: bool = False,
 ) -> int:
     """Pack images into containers and return the number of bytes written.
 
-    ``format`` is a name, or a record that states how the container is made, too:
+    ``format`` is a name, ``options`` the record that states how such a container is made; one of them is enough, and
+    without both it is an offload binary:
 
     * ``offload-binary``, :class:`OffloadBinaryOptions`: LLVM offload binaries, one for each image by default.
     * ``bundle``, :class:`BundleOptions`: a clang offload bundle.
@@ -74,7 +75,7 @@ def pack(
     those of llvm-offload-binary 22 and clang-offload-bundler 22, and of fatbinary 13.0 if PTX is minified. What looks
     like a mistake is a Python warning. Raises UsageError, HostError, FormatError and ``OSError``.
     """
-    options = _options_for(format)
+    options = _options_for(format or (None if options else "offload-binary"), options)
     name = name_for(options)
     opened: list[Source] = []
     try:
@@ -103,11 +104,16 @@ def pack(
             source.close()
 
 
-def _options_for(format: Format | Options) -> Options:
-    """Return the options that an argument means: its own, or the defaults of the format it names."""
-    if isinstance(format, Options):
-        return format
-    return named(check("format", format, str, "the name of a format, or its options")).options()
+def _options_for(format: Format | None, options: Options | None) -> Options:
+    """Return the options that are given, or the defaults of the format. Raises UsageError if they contradict."""
+    if options is None:
+        if format is None:
+            raise UsageError("no format", hint="give format= a name, or options= a record such as BundleOptions()")
+        return named(check("format", format, str, "the name of a format")).options()
+    name = name_for(check("options", options, Options, "a record of options, such as fatpack.BundleOptions"))
+    if format not in (None, name):
+        raise UsageError(f"the options are for {name}, the format is {format}", hint="leave out format=")
+    return options
 
 
 def _check_images(images: Iterable[ImageFile]) -> list[ImageFile]:
@@ -154,27 +160,34 @@ def _warn(texts: Iterable[str]) -> None:
 
 
 def convert(
-    data: Input,
+    data: Input | Images,
     output: Output,
     *,
-    format: Format | Options,
-    selector: Selector | None = None,
+    format: Format | None = None,
+    options: Options | None = None,
     lossy: bool = False,
     force: bool = False,
 ) -> int:
-    """Write the selected images (all by default) of a file as containers of another format; return the size in bytes.
+    """Write the images of a file as containers of another format; return the size in bytes.
 
-    ``format`` is a name or a record of options, as in :func:`pack`. Entries of fat binaries are copied into others as
-    they are stored, unless :class:`FatbinOptions` say how to store them. What the format cannot say raises UsageError
-    with the list of it, unless ``lossy``. Raises FormatError if something in the file is damaged, HostError,
+    ``data`` is a file, all of whose images are meant, or what :meth:`File.images` returned of one: the selected ones.
+    ``format`` and ``options`` are those of :func:`pack`; one is needed. Entries of fat binaries are copied into others
+    as they are stored, unless :class:`FatbinOptions` say how to store them. What the format cannot say raises
+    UsageError with the list of it, unless ``lossy``. Raises FormatError if something in the file is damaged, HostError,
     ``OSError``.
     """
+    options = _options_for(format, options)
+    if not isinstance(data, Images):
+        with open(data) as file:
+            return _convert(file.images(), output, options, lossy=lossy, force=force)
+    return _convert(data, output, options, lossy=lossy, force=force)
+
+
+def _convert(images: Images, output: Output, options: Options, *, lossy: bool, force: bool) -> int:
     from fatpack.ops.convert.convert import convert
 
-    options = _options_for(format)
-    with open(data) as file:
-        conversion = convert(file.items, check_selector(selector), options)
-        _warn(finding.text for finding in conversion.packed.findings if finding.severity != "note")
-        if conversion.losses and not lossy:
-            raise UsageError(f"{len(conversion.losses)} things would be lost: {'; '.join(conversion.losses)}")
-        return write_packed(output, conversion.packed, force=force, inputs=[file.view])
+    conversion = convert(images.file.items, images.selector, options)
+    _warn(finding.text for finding in conversion.packed.findings if finding.severity != "note")
+    if conversion.losses and not lossy:
+        raise UsageError(f"{len(conversion.losses)} things would be lost: {'; '.join(conversion.losses)}")
+    return write_packed(output, conversion.packed, force=force, inputs=[images.file.view])

@@ -10,7 +10,7 @@ from fatpack.model import Finding
 from fatpack.scanner import Found, host_of
 from fatpack.scanner import scan as scan_view
 
-__all__ = ["File", "extract", "open", "scan"]
+__all__ = ["File", "Images", "extract", "open", "scan"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,12 +82,25 @@ class File:
 
         return tuple(verify(self.items))
 
-    def images(self, selector: Selector | None = None) -> Iterator[FoundImage]:
-        """Yield the images of all containers, or the selected ones; nested images follow the image around them."""
-        from fatpack.ops.choose.select import select
+    def images(
+        self,
+        selector: Selector | None = None,
+        *,
+        arch: str | tuple[str, ...] = (),
+        triple: str | tuple[str, ...] = (),
+        offload: str | tuple[str, ...] = (),
+        form: str | tuple[str, ...] = (),
+    ) -> Images:
+        """Return the images of all containers, or the selected ones; nested images follow the image around them.
 
-        for _, _, image in select(self.items, check_selector(selector)):
-            yield image
+        The keywords are patterns as in :class:`Selector`, for those who need no other condition.
+        """
+        from fatpack.ops.choose.select import Selector
+
+        given = Selector(arch=arch, triple=triple, offload=offload, form=form)
+        if selector is not None and not given.is_empty():
+            raise UsageError("a selector and conditions of their own", hint="state all of them in the Selector")
+        return Images(self, given if selector is None else check_selector(selector))
 
     def __repr__(self) -> str:
         return f"<fatpack.File {self.path!r} of {self.size} bytes: {self.host}, {self._summary()}>"
@@ -111,6 +124,35 @@ class File:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class Images:
+    """Images of an opened file, found when they are first asked for; the file must be open then.
+
+    Goes through them as often as one likes, ``len()`` counts them and ``[0]`` is the first. :func:`convert` takes it in
+    place of a file, to convert these images alone.
+    """
+
+    def __init__(self, file: File, selector: Selector) -> None:
+        self.file = file
+        self.selector = selector
+
+    def __iter__(self) -> Iterator[FoundImage]:
+        from fatpack.ops.choose.select import select
+
+        return (image for _, _, image in select(self.file.items, self.selector))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __getitem__(self, index: int) -> FoundImage:
+        for number, image in enumerate(self if index >= 0 else reversed(tuple(self))):
+            if number == (index if index >= 0 else ~index):
+                return image
+        raise IndexError(index)
+
+    def __repr__(self) -> str:
+        return f"<fatpack images of {self.file.path!r}: {self.selector.describe() or 'all'}>"
 
 
 def scan(data: Input, *, deep: bool = False, max_inflated: int | None = None) -> Iterator[Found | Finding]:
