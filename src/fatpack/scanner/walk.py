@@ -187,20 +187,22 @@ class _Host:
 
     def _elsewhere(self) -> Iterator[Found | Finding]:
         """Yield the containers outside the places that the host named: in sections of unusual names, or anywhere."""
-        from fatpack import deep
-
         visit = self._visit
         if visit.search != ALL and _is_device_image(visit):
             return
-        rest = deep.between(self._searched_ranges, len(visit.view))
         if visit.search != SECTIONS:
-            yield from _searched(visit, rest, may_be_cut=self._is_damaged)
+            from fatpack.deep import between
+
+            yield from _searched(visit, between(self._searched_ranges, len(visit.view)), may_be_cut=self._is_damaged)
             return
         division = hosts.divided_sections(visit.host, visit.view)
         for name, (count, total) in division.open.items():
             visit.progress.skip(name, count, total)
         if division.unusual:
-            yield from _searched(visit, deep.common(division.unusual, list(rest)), may_be_cut=False)
+            from fatpack.deep import between, common
+
+            rest = list(between(self._searched_ranges, len(visit.view)))
+            yield from _searched(visit, common(division.unusual, rest), may_be_cut=False)
 
 
 def _of_section(section: str | None, findings: Iterable[Finding]) -> Iterator[Finding]:
