@@ -55,7 +55,7 @@ def containers(view: View, host: str, sites: Sequence[Site], tables: Sequence[Si
 def _pieces(
     part: fat_object.Part, merged: int, sizes: Mapping[str, View], order: str
 ) -> tuple[list[View], Finding | None]:
-    """Return the images that a section holds, and a finding where they cannot be told apart."""
+    """Return the images that a section holds, and a finding where they cannot be separated."""
     if part.id in sizes:
         pieces = fat_object.by_sizes(part.data, sizes[part.id], order)
         if pieces:
@@ -65,12 +65,12 @@ def _pieces(
     pieces = _taken_apart(part.data, merged) if merged > 1 else [part.data]
     if pieces:
         return pieces, None
-    text = f"{merged} fat objects were merged, and the images for {part.id!r} cannot be told apart"
+    text = f"{merged} fat objects were merged, and the images for {part.id!r} cannot be separated"
     return [part.data], finding("FP1314", part.data.span(), text, "listed as one image; use the objects before ld -r")
 
 
 def _taken_apart(data: View, most: int) -> list[View]:
-    """Return the images, ``most`` or fewer, that fill a section by their own headers; none if that cannot be told."""
+    """Return the images, ``most`` or fewer, that fill a section by their own headers; none if those do not say."""
     pieces: list[View] = []
     at = 0
     while at < len(data) or not pieces:

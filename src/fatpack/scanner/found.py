@@ -218,7 +218,7 @@ def _recognise_now(stored: Sequence[Image], enter: Enter) -> tuple[FoundImage, .
         try:
             seen[place] = _recognise(image, enter)
         except (FormatError, Unsupported) as error:
-            # An image of its own compression does not inflate; its neighbours do. A damaged stream is told of once.
+            # An image of its own compression does not inflate; its neighbours do. A damaged stream is reported once.
             seen[place] = (images.UNKNOWN, (as_finding(error, image.span),) if error is not reported else ())
             reported = error
             continue

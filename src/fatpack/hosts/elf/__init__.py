@@ -7,9 +7,9 @@
     ....  sections: code, data, symbols, names, device code
     ....  section table: name, type, flags, place and size of every section
 
-Device code lies in sections (``fatpack.hosts.elf.sites`` has the rules). Editors never write a file from a parsed
-model: they copy what was there, add or exchange bytes, and patch the headers that must change
-(``fatpack.hosts.elf.append``, ``fatpack.hosts.elf.rewrite``). The modules of this room are imported when they are used.
+Device code lies in sections (``reading.sites`` has the rules). Editors never write a file from a parsed model: they
+copy what was there, add or exchange bytes, and patch the headers that must change (``editing.append``,
+``editing.rewrite``). The modules of this room are imported when they are used.
 
 How we know: the ELF gABI for all records; LLVM's source for the section type; linked results of edited objects are
 byte-compared with those of the originals for GNU ld, gold and lld in the reference tests.
@@ -70,8 +70,8 @@ DOC = Doc(
         "A section added to a linked file is not loaded at run time: tools see it, the program does not. Device code "
         "reaches a program by linking.",
         "Sections that are loaded at run time are not removed. In linked files they are not replaced either.",
-        "If the section table is gone or damaged, only the device code is found that records of CUDA and HIP point to; "
-        "`inspect --deep` searches all of the file. Such files are not edited.",
+        "If the section table is gone or damaged, the device code is found that records of CUDA and HIP point to. If "
+        "they point to none, or with `inspect --deep`, all of the file is searched. Such files are not edited.",
         "Core files are not edited. Files with data behind the ELF image (signatures, AppImages) are not edited "
         "either; from Python, `fatpack.hosts.elf.embed` adds to them with `keep_trailing=True`.",
         "Removing leaves an empty section header and the section's name behind, so that no section index changes.",
@@ -89,7 +89,7 @@ def detect(view: View) -> bool:
 
 
 def locate(view: View) -> Iterator[Site | Finding]:
-    """Yield the sections where device code may lie, in file order; see :func:`fatpack.hosts.elf.sites.locate`."""
+    """Yield the sections where device code may lie, in file order; see ``reading.sites.locate``."""
     from fatpack.hosts.elf.reading import sites
 
     return sites.locate(view)
@@ -131,7 +131,7 @@ def embed(
 
     Type and alignment are by name those that compilers use; whatever the name, linkers drop the section and ``ld -r``
     keeps it. ``unique`` refuses a name that a section already has, ``keep_trailing`` allows bytes behind the ELF image.
-    For several sections at once see :func:`fatpack.hosts.elf.append.embed_sections`, which also lists the errors.
+    For several sections at once see ``editing.append.embed_sections``, which also lists the errors.
     """
     from fatpack.hosts.elf.editing import append
 
@@ -163,35 +163,35 @@ def _section(content: Sequence[Piece], name: str) -> NewSection:
 def embed_sections(
     view: View, additions: Sequence[NewSection], *, unique: bool = False, keep_trailing: bool = False
 ) -> list[Piece]:
-    """Return the file with sections added, as pieces; see :func:`fatpack.hosts.elf.append.embed_sections`."""
+    """Return the file with sections added, as pieces; see :func:`fatpack.hosts.elf.editing.append.embed_sections`."""
     from fatpack.hosts.elf.editing import append
 
     return append.embed_sections(view, additions, unique=unique, keep_trailing=keep_trailing)
 
 
 def replace(view: View, index: int, content: Sequence[Piece]) -> list[Piece]:
-    """Return the file with other contents in one section; see :func:`fatpack.hosts.elf.rewrite.replace`."""
+    """Return the file with other contents in one section; see :func:`fatpack.hosts.elf.editing.rewrite.replace`."""
     from fatpack.hosts.elf.editing import rewrite
 
     return rewrite.replace(view, index, content)
 
 
 def remove(view: View, indices: Sequence[int]) -> list[Piece]:
-    """Return the file without some sections; see :func:`fatpack.hosts.elf.rewrite.remove`."""
+    """Return the file without some sections; see :func:`fatpack.hosts.elf.editing.rewrite.remove`."""
     from fatpack.hosts.elf.editing import rewrite
 
     return rewrite.remove(view, indices)
 
 
 def edit(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> list[Piece]:
-    """Return the file with several sections exchanged or taken out; see :func:`fatpack.hosts.elf.rewrite.edit`."""
+    """Return the file with several sections exchanged or taken out; see ``editing.rewrite.edit``."""
     from fatpack.hosts.elf.editing import rewrite
 
     return rewrite.edit(view, changes)
 
 
 def verify(before: View, after: View, *, edited: Collection[int] | None = None) -> None:
-    """Raise HostError unless ``after`` is a sound edit of ``before``; see :func:`fatpack.hosts.elf.check.verify`."""
+    """Raise HostError unless ``after`` is a sound edit of ``before``; see ``editing.check.verify``."""
     from fatpack.hosts.elf.editing import check
 
     check.verify(before, after, edited=edited)

@@ -57,9 +57,9 @@ DOC = Doc(
     limitations=(
         "Images are never edited. No tool reads device code that was added to one, and addresses, checksums and "
         "signatures depend on what is there.",
-        "Device code is searched for in the sections that linkers name after it, from the first magic on, and where "
-        "the records of .nvFatBi point. SYCL images are listed where DPC++ puts them, not where LLVM does "
-        "(.llvm.offloading).",
+        "Device code is searched for in the sections that linkers name after it, from the first magic on, in sections "
+        "whose names say nothing, and where the records of .nvFatBi point. SYCL images are listed where DPC++ puts "
+        "them, not where LLVM does (.llvm.offloading).",
         "LLVM's own tools find nothing in linked images.",
     ),
 )

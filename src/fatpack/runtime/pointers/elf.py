@@ -206,7 +206,7 @@ class ElfProgram:
         return Pointer(INSIDE, at, section.offset + at, section.size - at, index)
 
     def _symbol(self, relocation: _Relocation) -> tuple[str, int, int] | None:
-        """Return name, section and value of a symbol; None if that cannot be told."""
+        """Return name, section and value of a symbol; None if that is not known."""
         elf, layout = self._elf, self._elf.layouts.symbol
         if not 0 < relocation.symbols < elf.section_count:
             return None

@@ -157,7 +157,7 @@ def _entry_count(elf: EditableFile, table: Section, size: int) -> int:
 
 
 class Use(Record):
-    """A relocation through one of the symbols asked for: ``addend`` is None where it cannot be told."""
+    """A relocation through one of the symbols asked for: ``addend`` is None where that is not known."""
 
     relocations: Section
     number: int

@@ -1,6 +1,6 @@
 """What must not be edited, and why: every check raises HostError with what stands in the way.
 
-The first reason that is met is the one that is told; ``fatpack.hosts.elf.rewrite`` has the order.
+The first reason that is met is the one that is reported; ``fatpack.hosts.elf.editing.rewrite`` has the order.
 """
 
 from __future__ import annotations

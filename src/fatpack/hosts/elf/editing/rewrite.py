@@ -1,9 +1,8 @@
 """Replacing and removing sections: who refers to them is asked first, then the file is laid out again.
 
 No index changes: a removed section becomes an all-zero (null) header, and only at the end of the table the header goes
-as well. What lies where afterwards is in ``fatpack.hosts.elf.placement``, what is refused in
-``fatpack.hosts.elf.refusal``. In linked files nothing that is loaded may move, so only sections behind all segments can
-be edited.
+as well. What lies where afterwards is in ``placement``, what is refused in ``refusal``. In linked files nothing that is
+loaded may move, so only sections behind all segments can be edited.
 """
 
 from __future__ import annotations

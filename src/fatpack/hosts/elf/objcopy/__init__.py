@@ -1,6 +1,6 @@
 """Sections added to and taken out of ELF files exactly as llvm-objcopy 22 does it, for fat objects.
 
-This is not how fatpack edits (``fatpack.hosts.elf.append`` and ``rewrite`` leave every byte in place that need not
+This is not how fatpack edits (``editing.append`` and ``rewrite`` leave every byte in place that need not
 move). llvm-objcopy takes a file apart and writes it anew::
 
     1. sections go, with the relocations that apply to them, their symbols, and groups that held nothing else

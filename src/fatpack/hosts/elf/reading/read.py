@@ -2,7 +2,7 @@
 
 A table is read in blocks and handed out as tuples in field order, because an object of a large C++ or device
 library has tens of thousands of sections and a person waits for the answer; a :class:`Section` is made for the few
-that matter. Names are compared in the string table (``fatpack.hosts.elf.sites``), never built for all sections.
+that matter. Names are compared in the string table (``fatpack.hosts.elf.reading.sites``), never built for all sections.
 
 Extended numbering (gABI, "ELF Header"): with 65280 sections or more the header holds 0, and the count is the size
 field of section 0; a string table index that large is the link field of section 0, a large number of program headers
@@ -36,7 +36,7 @@ _BLOCK = 1 << 20
 
 
 class Header(Record):
-    """The ELF header as stored; the fields are documented in ``fatpack.hosts.elf.layout``."""
+    """The ELF header as stored; the fields are documented in ``fatpack.hosts.elf.reading.layout``."""
 
     ident: bytes
     type: int
