@@ -6,18 +6,14 @@ import os
 
 import click
 
-from fatpack import images
 from fatpack.cli.options import Meter, check_name, say, selector, tell_abandoned, warn
 from fatpack.errors import FormatError, Unsupported, UsageError, shortened
-from fatpack.findings import finding
-from fatpack.images.agreement import disagreements
 from fatpack.io.sink import write_file, write_pieces
-from fatpack.io.sources.opening import open_source
 from fatpack.model import Finding
 from fatpack.ops.choose.presence import instead, unseen
 from fatpack.ops.choose.select import Selector, choices, present_ids
 from fatpack.ops.extract import Extract, origins, plan_archive, plan_containers, plan_images, write_plan
-from fatpack.ops.verify import CONTENT_CODES, Verification, verify
+from fatpack.ops.verify import CONTENT_CODES, Verification, late_damage, verify
 from fatpack.record import Record
 from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
 from fatpack.report.finding_text import finding_lines
@@ -27,11 +23,10 @@ from fatpack.scanner import Found
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any, Self
 
     from fatpack.io.source import View
-    from fatpack.model import Image
 
 
 class Request(Record):
@@ -211,7 +206,7 @@ def _write_many(request: Request, plan: Plan, file: View) -> tuple[int, list[Fin
     left_out = {id(item) for item, _ in unreadable}
     written = [item for item in plan.extracts if id(item) not in left_out]
     _print(paths, written, quiet=request.quiet)
-    cut = [item for path, extract in zip(paths, written, strict=True) for item in _cut_short(extract, path)]
+    cut = [item for path, extract in zip(paths, written, strict=True) for item in _late_damage(extract, path)]
     code = max([FINE, *(MALFORMED if isinstance(error, FormatError) else FINDINGS for _, error in unreadable)])
     return code, cut
 
@@ -222,14 +217,14 @@ def _write_one(request: Request, plan: Plan, file: View) -> tuple[int, list[Find
     output = request.output or "-"
     if output == "-":
         write_pieces(1, item.pieces)
-        return FINE, _cut_short(item, "")
+        return FINE, _late_damage(item, "")
     meter = Meter(item.size, "extracting", quiet=request.quiet)
     try:
         write_file(output, item.pieces, force=request.force, inputs=[file, *item.views], progress=meter)
     finally:
         meter.finish()
     say(f"wrote {output}: {item.what}, {size_words(item.size)}", quiet=request.quiet)
-    return FINE, _cut_short(item, output)
+    return FINE, _late_damage(item, output)
 
 
 def _print(paths: Iterable[str], extracts: Iterable[Extract], *, quiet: bool) -> None:
@@ -238,29 +233,9 @@ def _print(paths: Iterable[str], extracts: Iterable[Extract], *, quiet: bool) ->
         click.echo(printable(f"{path}  {item.what}, {size_words(item.size)}") if not quiet else path)
 
 
-def _cut_short(item: Extract, path: str) -> list[Finding]:
-    """Return what is damaged in images that were inflated only to be written: their headers, their tables of symbols.
-
-    Listing does not inflate what its container names. An image that is a file now is read from there: that takes its
-    headers and tables, and not to inflate it again.
-    """
-    late = [image for image in item.images if image.recognised is images.NOT_INFLATED]
-    if len(item.pieces) == 1 and os.path.isfile(path) and late:
-        with open_source(path) as source:
-            return list(_damage(late[0].as_stored, source.view()))
-    return [each for image in late for each in _damage(image.as_stored, image.data)]
-
-
-def _damage(image: Image, data: View) -> Iterator[Finding]:
-    """Yield what ``inspect`` says of an image that is damaged."""
-    recognised = images.recognise(data)
-    cut = [each for each in disagreements(image, recognised) if each.code == "FP1104"]
-    yield from cut
-    try:
-        if not cut:
-            images.kernels(data, recognised.form)
-    except FormatError as error:
-        yield finding("FP1104", image.span, error.describe(), field=error.field or "")
+def _late_damage(extract: Extract, path: str) -> list[Finding]:
+    """Return what is damaged in images that nobody looked at before they were written; an archive is no image."""
+    return late_damage(extract.images, path if len(extract.pieces) == 1 else "")
 
 
 def _doubts(plan: Plan) -> list[Finding]:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
+from fatpack import images
 from fatpack.errors import FormatError
 from fatpack.findings import finding
+from fatpack.images.agreement import disagreements
 from fatpack.io.source import is_in_file
+from fatpack.io.sources.opening import open_source
 from fatpack.model import Finding
 from fatpack.parallel import Tasks
 
@@ -13,8 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Self
 
-    from fatpack.model import Container
-    from fatpack.scanner import Found
+    from fatpack.io.source import View
+    from fatpack.model import Container, Image
+    from fatpack.scanner import Found, FoundImage
 
 
 class Verification:
@@ -97,3 +103,28 @@ def _check(container: Container) -> Callable[[], list[Finding]]:
             return [finding("FP1001", container.span, error.describe(), error.hint)]
 
     return run
+
+
+def late_damage(found: Sequence[FoundImage], path: str = "") -> list[Finding]:
+    """Return what is damaged in images that were not inflated to be listed, but then to be written.
+
+    ``path`` is the file that one of them was written to: its headers and tables of symbols are read from there, which
+    takes not to inflate it again. Several images, in an archive, are read where they were found.
+    """
+    late = [image for image in found if image.recognised is images.NOT_INFLATED]
+    if len(late) == len(found) == 1 and os.path.isfile(path):
+        with open_source(path) as source:
+            return list(_damage(late[0].as_stored, source.view()))
+    return [item for image in late for item in _damage(image.as_stored, image.as_stored.data)]
+
+
+def _damage(image: Image, data: View) -> Iterator[Finding]:
+    """Yield what ``inspect`` finds in an image that is damaged."""
+    recognised = images.recognise(data)
+    cut = [item for item in disagreements(image, recognised) if item.code == "FP1104"]
+    yield from cut
+    try:
+        if not cut:
+            images.kernels(data, recognised.form)
+    except FormatError as error:
+        yield finding("FP1104", image.span, error.describe(), field=error.field or "")
