@@ -101,14 +101,14 @@ def _lay_out(container: Container, stored: Header | None) -> tuple[list[Piece], 
     tail: Sequence[Piece] = [stored.tail] if stored and stored.tail is not None else []
 
     table, offsets = string_table.build(text for entry in entries for pair in entry.strings for text in pair)
-    if tail and not any(entry.strings for entry in entries):
-        table = (
-            b""  # without strings nobody could tell it from the bytes behind the entries, which come back as they were
-        )
+    if (extension or tail) and not any(entry.strings for entry in entries):
+        table = b""  # nobody could tell it from the bytes beside it, which come back as they were
     entries_at = header.size + sum(map(len, extension))
     strings_at = entries_at + tables.entry.size * len(entries)
     table_at = strings_at + string_layout.size * sum(len(entry.strings) for entry in entries)
-    images_at = table_at + len(table) + len(_padding(table_at + len(table)))
+    images_at = table_at + len(table)
+    if not tail or any(len(image.data) for image in images):
+        images_at += len(_padding(images_at))  # without images it would be taken for the first bytes of the tail
 
     records, string_entries = bytearray(), bytearray()
     image_at = images_at
