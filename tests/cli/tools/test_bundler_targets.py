@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.reference import tool
+from tests.reference import llvm_tool, tool
 
 from fatpack.cli import main
 from fatpack.formats.clang_bundle.ids import llvm_words
@@ -158,3 +158,37 @@ def test_a_hundred_entries_are_listed_in_the_order_of_llvm(
         assert main(["tool", NAME, "-type=bc", "-list", "-input=made"]) == 0
         done = subprocess.run([tool(NAME), "-type=bc", "-list", "-input=made"], capture_output=True, text=True)
         assert capfd.readouterr().out == done.stdout
+
+
+#: Names without an instruction set, and names of sets of which none is a family with another of them in it.
+AMD = ["amdgcn", "amdgpu", "amdgpu9", "amdgpu9.0a", "amdgpu12.50"]
+TARGET_IDS = ["", "gfx90a", "gfx90a:xnack+", "gfx1250", "gfx1250:sramecc+", "gfx1251:sramecc-", "gfx1250:xnack+"]
+
+
+@pytest.mark.parametrize("stored", AMD)
+def test_the_names_of_llvm_23_for_amd_serve_each_other_as_there(stored: str, tmp_path: Path) -> None:
+    """Every name and target-id, stored and asked for: which ID is stored, and whether it is handed out."""
+    real = llvm_tool(NAME, "23")
+    image = tmp_path / "image"
+    image.write_bytes(b"x")
+
+    def ran(command: list[str], arguments: list[str], output: str) -> tuple[int, bytes]:
+        path = tmp_path / output
+        path.unlink(missing_ok=True)
+        done = subprocess.run([*command, "-type=bc", *arguments, f"-output={path}"], capture_output=True, check=False)
+        return done.returncode, path.read_bytes() if path.exists() and not done.returncode else b""
+
+    def ours(arguments: list[str], output: str) -> tuple[int, bytes]:
+        path = tmp_path / output
+        path.unlink(missing_ok=True)
+        code = main(["tool", "--as=23", NAME, "-type=bc", *arguments, f"-output={path}"])
+        return code, path.read_bytes() if path.exists() and not code else b""
+
+    for target_id in TARGET_IDS[:6]:
+        arguments = [f"-targets=hip-{stored}-amd-amdhsa--{target_id}", f"-input={image}"]
+        made = ran([real], arguments, "theirs")
+        assert ours(arguments, "ours") == made
+        for asked in AMD:
+            for wanted in TARGET_IDS:
+                request = [f"-targets=hip-{asked}-amd-amdhsa--{wanted}", f"-input={tmp_path / 'theirs'}", "-unbundle"]
+                assert ours(request, "x") == ran([real], request, "y"), (arguments, request)

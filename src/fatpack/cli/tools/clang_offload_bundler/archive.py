@@ -91,7 +91,8 @@ def _entries(settings: Settings, member: Site, ids: list[str]) -> Iterator[tuple
     view, found = reading.read(member.data, settings, "code object")
     if found.damage:
         raise Refusal(f"{member.member}: {found.damage[0].text}")
-    matcher = Matcher([entry.id for entry in found.entries], ids, hip_openmp=settings.treats_hip_as_openmp)
+    stored = [entry.id for entry in found.entries]
+    matcher = Matcher(stored, ids, hip_openmp=settings.treats_hip_as_openmp, llvm=settings.llvm)
     for entry in found.entries:
         targets = [target for target in ids if matcher.serves(entry.id, target)]
         if not targets:

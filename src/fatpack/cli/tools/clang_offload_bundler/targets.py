@@ -39,8 +39,24 @@ def stored_id(spelling: str) -> str:
     if known is None:
         if len(_STORED) == _MOST_STORED:
             _STORED.clear()
-        known = _STORED[spelling] = new_stored_id(spelling)
+        word = _amdgpu_word(spelling)
+        known = new_stored_id(with_amdgcn(spelling))
+        if word:
+            known = known.replace("amdgcn", word, 1)
+        _STORED[spelling] = known
     return known
+
+
+def _amdgpu_word(spelling: str) -> str:
+    """Return LLVM 23's name of AMD's architecture in an ID, ``amdgpu`` or ``amdgpu9.0a``; "" for any other."""
+    word = spelling.split("-", 2)[1] if spelling.count("-") > 1 else ""
+    return word if word.startswith("amdgpu") else ""
+
+
+def with_amdgcn(spelling: str) -> str:
+    """Return an ID with LLVM 22's name of AMD's architecture in the place of LLVM 23's."""
+    word = _amdgpu_word(spelling)
+    return spelling.replace(word, "amdgcn", 1) if word else spelling
 
 
 def is_host(spelling: str) -> bool:
@@ -60,7 +76,7 @@ def stored_ids(settings: Settings) -> list[str]:
     for number, target in enumerate(targets):
         if target in targets[:number]:
             raise Refusal("Duplicate targets are not allowed")
-        problem = refusal_llvm22(target)
+        problem = refusal_llvm22(target if settings.llvm == "22" else with_amdgcn(target))
         if problem:
             raise Refusal(problem)
         ids.append(stored_id(target))
@@ -98,8 +114,9 @@ def _is_read_whole(spelling: str) -> bool:
 class Matcher:
     """Says which entries of one bundle serve which targets; targets are IDs as we store them."""
 
-    def __init__(self, entries: Sequence[str], targets: Sequence[str], *, hip_openmp: bool) -> None:
+    def __init__(self, entries: Sequence[str], targets: Sequence[str], *, hip_openmp: bool, llvm: str) -> None:
         self._hip_openmp = hip_openmp
+        self._llvm = llvm
         #: What was asked for so far: whether LLVM 22 sees all there is in an ID.
         self._whole: dict[str, bool] = {}
         stored = set(entries)
@@ -122,16 +139,21 @@ class Matcher:
     def _is_whole(self, spelling: str) -> bool:
         known = self._whole.get(spelling)
         if known is None:
-            known = self._whole[spelling] = _is_read_whole(spelling)
+            known = self._whole[spelling] = _is_read_whole(with_amdgcn(spelling))
         return known
 
     def _is_for(self, entry: str, target: str) -> bool:
         if entry == target:
             return True
+        if self._llvm == "23":
+            sets = {_amdgpu_word(spelling).removeprefix("amdgpu") for spelling in (entry, target)}
+            if len(sets - {""}) > 1:
+                return False  # two instruction sets; what names none goes with any
+            entry, target = with_amdgcn(entry), with_amdgcn(target)
         if not kinds_agree(entry.partition("-")[0], target.partition("-")[0], self._hip_openmp):
             return False
         if self._is_whole(entry) and self._is_whole(target):
-            return compatible_llvm22(entry, target, hip_openmp=self._hip_openmp)
+            return compatible_llvm22(entry, target, hip_openmp=self._hip_openmp, llvm=self._llvm)
         if is_host(entry) and is_host(target):
             return compatible(_without_arch(entry), _without_arch(target))  # the host's processor never counted
         return compatible(entry, target, hip_openmp=self._hip_openmp)

@@ -83,7 +83,8 @@ def _chosen(settings: Settings, found: Entries, ids: Sequence[str]) -> tuple[lis
     """
     waiting = dict(zip(ids, settings.outputs, strict=True))
     order: dict[str, int] = {}
-    matcher = Matcher([entry.id for entry in found.entries], ids, hip_openmp=settings.treats_hip_as_openmp)
+    stored = [entry.id for entry in found.entries]
+    matcher = Matcher(stored, ids, hip_openmp=settings.treats_hip_as_openmp, llvm=settings.llvm)
     chosen = []
     for entry in found.entries:
         served = [target for target in waiting if matcher.serves(entry.id, target)]

@@ -196,8 +196,8 @@ def kinds_agree(entry: str, request: str, hip_openmp: bool) -> bool:
     )
 
 
-def _target_id_features(triple: str, target_id: str) -> tuple[str, dict[str, str]] | None:
-    """Return processor and features of a target-id, None where LLVM 22 cannot read it for that triple."""
+def _target_id_features(triple: str, target_id: str, llvm: str) -> tuple[str, dict[str, str]] | None:
+    """Return processor and features of a target-id, None where that version of LLVM cannot read it for that triple."""
     processor, *features = target_id.split(":")
     if features and not features[-1]:
         features.pop()  # QUIRK(LLVM 22): a colon at the end is passed over
@@ -211,13 +211,15 @@ def _target_id_features(triple: str, target_id: str) -> tuple[str, dict[str, str
     if architecture == "amdgcn" and processor not in llvm_words.AMD_PROCESSORS:
         return None
     allowed = {name for name, having in llvm_words.FEATURES.items() if processor in having}
+    if llvm == "23" and processor in llvm_words.SRAMECC_ADDED_BY_LLVM23:
+        allowed.add("sramecc")
     if not processor or (found and (architecture != "amdgcn" or not allowed.issuperset(found))):
         return None
     return processor, found
 
 
-def compatible_llvm22(entry: str, request: str, *, hip_openmp: bool = False) -> bool:
-    """Return whether clang-offload-bundler 22 hands out the entry when the request is asked for.
+def compatible_llvm22(entry: str, request: str, *, hip_openmp: bool = False, llvm: str = "22") -> bool:
+    """Return whether clang-offload-bundler 22, or 23, hands out the entry when the request is asked for.
 
     The request is brought into normal form first, the entry is taken as stored. ``hip_openmp`` is the option
     ``-hip-openmp-compatible``. Raises UsageError for an ID of fewer than five parts, at which the tool stops.
@@ -228,8 +230,8 @@ def compatible_llvm22(entry: str, request: str, *, hip_openmp: bool = False) -> 
         return True
     if not is_same_triple or not kinds_agree(have.kind, want.kind, hip_openmp):
         return False
-    first = _target_id_features(have.triple, have.target_id)
-    second = _target_id_features(want.triple, want.target_id)
+    first = _target_id_features(have.triple, have.target_id, llvm)
+    second = _target_id_features(want.triple, want.target_id, llvm)
     if first is None or second is None or first[0] != second[0]:
         return False
     return first[1].items() <= second[1].items()

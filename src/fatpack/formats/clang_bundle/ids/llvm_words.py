@@ -136,3 +136,6 @@ FEATURES = {
     ),
     "sramecc": frozenset("gfx906 gfx908 gfx90a gfx942 gfx950 gfx9-4-generic".split()),
 }
+
+#: Processors that have sramecc in target-ids since LLVM 23.
+SRAMECC_ADDED_BY_LLVM23 = frozenset({"gfx1250", "gfx1251"})
