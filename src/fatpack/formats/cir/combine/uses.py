@@ -111,4 +111,4 @@ def spelled(literal: bytes) -> bytes:
 
 def record_kind(mnemonic: bytes, words: bytes) -> bytes:
     """Return the kind of a record: the word before its name, or the name of its type."""
-    return next((word for word in reversed(words.split()) if word in _KINDS), mnemonic)
+    return next((word for word in reversed(words.split()) if word in _KINDS), mnemonic) if words else mnemonic
