@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fatpack.errors import FormatError
 from fatpack.formats.cir.bytecode.stream import is_bytecode
-from fatpack.formats.cir.container import detection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +23,8 @@ def detect(view: View, at: int = 0) -> bool:
             from fatpack.formats.cir.container.from_bytecode import is_container
 
             return is_container(stored)
+        from fatpack.formats.cir.container import detection
+
         return detection.is_container(stored)
     except FormatError:
         return False
