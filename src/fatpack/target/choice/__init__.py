@@ -5,6 +5,7 @@
 ``cuda``       the CUDA driver: one registered fat binary
 ``hip``        the HIP runtime: one bundle
 ``openmp``     LLVM's offload plugins: the images of one descriptor
+``sycl``       the adapters of SYCL's runtime: the images of one program
 ============  =====================================================================================
 
 Each answer names its rule, ``C2`` or ``H3``. A rule that nobody has documented or observed makes an answer that is not

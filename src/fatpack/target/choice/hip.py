@@ -4,6 +4,7 @@
 H1-H2  names are asked for in order: the device's target ID, its generic processor, SPIR-V
 H3     of each name the first entry in file order that fits; an exact ID further back is not preferred
 H7     none fits: hipErrorInvalidImage today, hipErrorNoBinaryForGpu in runtimes of 2024 and older
+H8     several devices are served in order, until one has no image; without one for the first, none is served
 H11    SPIR-V is compiled when it is loaded
 H13    generic processors need code object version 6, which ROCm reads since 6.3
 ====  =====================================================================================================
@@ -43,6 +44,19 @@ def choose(
             if verdict.answer:
                 return _taken(number, name, device, verdict.reason, rocm)
     return Answer("fails", None, "H3", f"no entry fits {device}", ERROR)
+
+
+def choose_all(
+    images: Sequence[Candidate], devices: Sequence[str], rocm: tuple[int, int] | None = None
+) -> list[Answer]:
+    """Return what the runtime takes for several devices that a program sees, in their order."""
+    answers: list[Answer] = []
+    for device in devices:
+        if answers and answers[-1].image is None:
+            answers.append(answers[-1].replace(rule="H8", reason="a device before it has no image"))
+        else:
+            answers.append(choose(images, device, rocm))
+    return answers
 
 
 def _taken(number: int, name: str, device: str, reason: str, rocm: tuple[int, int] | None) -> Answer:
