@@ -130,6 +130,23 @@ def test_words_of_a_container_in_comments_and_strings_make_none(
     assert "no device code" not in shown
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'module attributes {a.b = "cir.offload.container"} {\n}\n',
+        'module {\n  "a.b"() {cir.offload.container} : () -> ()\n}\n',
+        'module {\n  "a.b"() ({\n    "cir.offload.container"() : () -> ()\n  }) : () -> ()\n}\n',
+    ],
+)
+def test_words_of_a_container_in_bytecode_make_none(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in.mlir").write_text(text)
+    more = ("--allow-unregistered-dialect", "--emit-bytecode", "-o", "out.mlirbc")
+    reference.run("mlir-opt", "in.mlir", *more, cwd=tmp_path)
+    assert "bytecode" in inspected((tmp_path / "out.mlirbc").read_bytes(), tmp_path, capsys=capsys)
+
+
 def test_a_module_alone_shows_its_name_its_target_and_its_kernels(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

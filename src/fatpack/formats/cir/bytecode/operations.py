@@ -87,6 +87,14 @@ def _head(stream: Stream) -> Head:
     return Head(number, attributes, properties)
 
 
+def outermost(file: File) -> Head:
+    """Return the head of the one operation at file level; its number of operations, 1, stands before it."""
+    section = file.section(IR)
+    stream = Stream(file.view, "IR section", section.data, min(section.end, section.data + 9 + _HEAD))
+    stream.flagged()
+    return _head(stream)
+
+
 class Walker:
     """Goes through the IR section once; ``damage`` is the error that ended it early."""
 

@@ -6,7 +6,7 @@ from itertools import chain
 
 from fatpack.errors import FormatError
 from fatpack.findings import finding
-from fatpack.formats.cir.bytecode.operations import Node, Walker
+from fatpack.formats.cir.bytecode.operations import Node, Walker, outermost
 from fatpack.formats.cir.bytecode.stream import damaged
 from fatpack.formats.cir.bytecode.tables import DIALECTS, NEWEST, STRINGS, File, read_header, read_sections
 from fatpack.formats.cir.modules.alone import bytecode_module
@@ -36,14 +36,13 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.model import Finding
 
-#: LIMIT: bytes of the strings in which the words that mark a container are looked for.
-_STRINGS = 64 << 20
+_ATTRIBUTES = frozenset((CONTAINER, PROTOTYPE))
 #: What the strings of a container hold; operations are stored without the name of their dialect.
 _MARKERS = (b"offload.container\0", PROTOTYPE + b"\0")
 
 
 def is_container(view: View) -> bool:
-    """Return whether bytecode may be a container: whether its strings hold a word that marks one."""
+    """Return whether bytecode is a container, or would be if it were not damaged."""
     try:
         sections = read_sections(view, read_header(view).end)
     except FormatError:
@@ -52,8 +51,21 @@ def is_container(view: View) -> bool:
     strings = next((section for section in sections if section.id == STRINGS), None)
     if strings is None:
         return False
-    part = view.slice(strings.data, min(strings.end - strings.data, _STRINGS))
-    return any(part.find(marker) >= 0 for marker in _MARKERS)
+    part = view.slice(strings.data, strings.end - strings.data)
+    return any(part.find(marker) >= 0 for marker in _MARKERS) and _has_container(view)
+
+
+def _has_container(view: View) -> bool:
+    """Return whether a module is marked where that counts; true for damage, which the parser is to report."""
+    try:
+        file = File(view)
+        attributes = outermost(file).attributes
+        if attributes is not None and not _ATTRIBUTES.isdisjoint(file.attribute(attributes).dictionary()):
+            return True
+        walker = Walker(file)
+        return any(form for _, form in _containers(file, walker.walk())) or walker.damage is not None
+    except FormatError:
+        return True
 
 
 def parse_bytecode(view: View, *, strict: bool) -> Container:
