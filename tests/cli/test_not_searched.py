@@ -88,3 +88,14 @@ def test_thousands_of_findings_hide_no_container(folder: Path, fatpack: Fatpack)
     assert len(listed) + sum(item["count"] for item in record["unlisted_findings"]) == 2500
     assert {item["section"] for item in listed} == {".nv_fatbin"}
     assert "FP1002, 2500 times, first at" in fatpack("inspect", "many.o").out
+
+
+def test_images_that_a_limit_leaves_out_are_one_error_of_extract(
+    folder: Path, fatpack: Fatpack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "CONTAINERS", 2)
+    (folder / "many.o").write_bytes(an_elf(nv_fatbin=FATBIN * 3))
+    ran = fatpack("extract", "many.o", "-d", "out")
+    assert ran.code == 3
+    assert ran.err.count("FP1005") == 1
+    assert len(list((folder / "out").iterdir())) == 4
