@@ -60,7 +60,7 @@ def selector_options(command: Command) -> Command:
             metavar="PATTERN,…",
             help="What the image is: cubin, ptx, bitcode, …",
         ),
-        click.option("--kernel", metavar="REGEX", help="Images with a kernel whose name matches."),
+        click.option("--kernel", metavar="REGEX", help="Images with a kernel whose name matches (5 s per image)."),
         click.option("--container", type=click.IntRange(0), metavar="N", help="The N-th container, from 0."),
         click.option("--index", type=click.IntRange(0), metavar="M", help="The M-th image of its container, from 0."),
         click.option(

@@ -23,9 +23,10 @@ class Selector(Record):
     and exceptions alone mean all other values; what has none, as a host no arch, is not meant then. AMD's targets may
     be given as LLVM 22 or as LLVM 23 spells them: ``amdgpu9.0a-amd-amdhsa`` is ``amdgcn-amd-amdhsa`` with gfx90a. PTX
     for sm_90 is ``compute_90`` too, and an image for ``sm_80,sm_90`` is one for each of them.
-    ``kernel`` is a regular expression that one of the image's kernel names must contain. ``container`` and ``index``
-    are positions as ``inspect`` prints them: the n-th container of the file, the n-th image in it. ``id`` are bundle
-    IDs: in every container the image of that very ID is meant, else the compatible one (:mod:`.by_id`);
+    ``kernel`` is a regular expression that one of the image's kernel names must contain; in the main thread, one that
+    takes more than 5 s of processor time for an image raises UsageError. ``container`` and ``index`` are positions as
+    ``inspect`` prints them: the n-th container of the file, the n-th image in it. ``id`` are bundle IDs: in every
+    container the image of that very ID is meant, else the compatible one (:mod:`.by_id`);
     ``hip_openmp`` lets HIP and OpenMP stand for each other there.
     """
 
