@@ -75,6 +75,9 @@ def embed(view: View, content: Sequence[Piece], name: bytes = OFFLOADING_NAME) -
             hint="compile it with /bigobj",
             chain=view.chain,
         )
+    # What verification looks at is looked at first: there, damage would be blamed on the edit.
+    if device := {number for number in range(1, coff.section_count + 1) if coff.is_device(number)}:
+        coff.symbols_in(device)
     # Some objects leave room behind the section table; then nothing has to move.
     room = view.head(coff.table_end, min(SECTION.size, coff.body_start - coff.table_end))
     free = SECTION.size if room == bytes(SECTION.size) else 0
