@@ -25,6 +25,11 @@ CODES: dict[str, tuple[str, str]] = {
         "warning",
         "Zero bytes before an offload binary that shares its section; LLVM refuses the whole section because of them.",
     ),
+    "FP1008": (
+        "error",
+        "This version cannot read a container, or not take an image out, though its bytes may be right; all others "
+        "are listed and extracted.",
+    ),
     "FP1101": ("warning", "The stored image kind and the bytes of the image disagree."),
     "FP1102": ("warning", "The stored architecture and the one the image itself claims disagree."),
     "FP1103": ("warning", "The stored triple and the kind of machine the image is for disagree."),

@@ -170,7 +170,7 @@ def test_what_lies_before_damage_is_extracted(folder: Path, fatpack: Fatpack) ->
     assert "zstd stream is damaged" in ran.out
     ran = fatpack("extract", "lib.hipfb", "-d", "out")
     assert ran.code == 3
-    assert "error FP1001: 0.3 hip amdgcn-amd-amdhsa gfx942" in ran.err
+    assert "error FP1001: lib.hipfb: 0.3 hip amdgcn-amd-amdhsa gfx942" in ran.err
     assert len(ran.out.splitlines()) == 3
     found = {path.name: path.read_bytes() for path in (folder / "out").iterdir()}
     assert len(found) == 3

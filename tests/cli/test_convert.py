@@ -95,10 +95,19 @@ def test_images_of_several_bundles_stay_apart(bundle: Path, fatpack: Fatpack) ->
     assert (ran.code, "two: the images make 2 bundles, and only binary ones" in ran.err) == (4, True)
 
 
-def test_a_damaged_file_is_not_converted(bundle: Path, fatpack: Fatpack) -> None:
+def test_what_is_intact_of_a_damaged_file_is_converted(bundle: Path, fatpack: Fatpack) -> None:
     (bundle / "cut").write_bytes((bundle / "b.bundle").read_bytes()[:-10])
     ran = fatpack("convert", "cut", "--format=offload-binary", "-o", "x")
-    assert (ran.code, "nothing was converted" in ran.err) == (3, True)
+    assert (ran.code, "error FP1301: cut at 0x" in ran.err) == (3, True)
+    with library.open(bundle / "cut") as cut, library.open(bundle / "x") as file:
+        left = [image.data.tobytes() for image in cut.images()]
+        assert [image.data.tobytes() for image in file.images()] == left
+        assert len(left) == len(IDS) - 1
+    with pytest.raises(library.FormatError, match="nothing was converted"):
+        library.convert(bundle / "cut", bundle / "y", format="offload-binary")
+    with pytest.warns(UserWarning, match="is past the end"):
+        library.convert(bundle / "cut", bundle / "y", format="offload-binary", lossy=True)
+    assert (bundle / "y").read_bytes() == (bundle / "x").read_bytes()
 
 
 def test_a_selection_is_converted_alone(bundle: Path, fatpack: Fatpack) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fatpack.io.sources.opening import Input
     from fatpack.literals import Format, Offload
     from fatpack.model import Image
+    from fatpack.ops.unreadable import Unreadable
 
 
 class ImageFile(Record):
@@ -173,8 +174,8 @@ def convert(
     ``data`` is a file, all of whose images are meant, or what :meth:`File.images` returned of one: the selected ones.
     ``format`` and ``options`` are those of :func:`pack`; one is needed. Entries of fat binaries are copied into others
     as they are stored, unless :class:`FatbinOptions` say how to store them. What the format cannot say raises
-    UsageError with the list of it, unless ``lossy``. Raises FormatError if something in the file is damaged, HostError,
-    ``OSError``.
+    UsageError with the list of it, and damage FormatError, unless ``lossy``: then what is intact is converted, and what
+    is not is told in Python warnings. Raises HostError, ``OSError``.
     """
     options = _options_for(format, options)
     if not isinstance(data, Images):
@@ -186,8 +187,13 @@ def convert(
 def _convert(images: Images, output: Output, options: Options, *, lossy: bool, force: bool) -> int:
     from fatpack.ops.convert.convert import convert
 
-    conversion = convert(images.file.items, images.selector, options)
+    file = images.file
+    unreadable: list[Unreadable] | None = [] if lossy else None
+    conversion = convert(file.items, images.selector, options, unreadable=unreadable)
     _warn(finding.text for finding in conversion.packed.findings if finding.severity != "note")
     if conversion.losses and not lossy:
         raise UsageError(f"{len(conversion.losses)} things would be lost: {'; '.join(conversion.losses)}")
-    return write_packed(output, conversion.packed, force=force, inputs=[images.file.view])
+    if unreadable is not None:
+        _warn(finding.text for finding in file.findings if finding.severity == "error")
+        _warn(item.finding.text for item in unreadable)
+    return write_packed(output, conversion.packed, force=force, inputs=[file.view])

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import Source, View
     from fatpack.io.sources.opening import Input
     from fatpack.ops.choose.select import Selector
+    from fatpack.ops.unreadable import Unreadable
     from fatpack.scanner import FoundImage, NotSearched
 
 
@@ -187,14 +188,20 @@ def open(data: Input, *, deep: bool = False, member: str = "", max_inflated: int
 
 
 def extract(
-    data: Input, directory: str | os.PathLike[str], selector: Selector | None = None, *, force: bool = False
+    data: Input,
+    directory: str | os.PathLike[str],
+    selector: Selector | None = None,
+    *,
+    force: bool = False,
+    unreadable: list[Finding] | None = None,
 ) -> list[str]:
     """Write the selected images (all by default) into a directory and return the paths, in file order.
 
     There are none if the file has no such images: what it has is in :attr:`File.containers`, what could not be read in
     :attr:`File.findings`. Names are made from the input's name, triple and arch, with a number that counts all images
     of the file. Existing files are refused unless ``force``, before anything is written, and so is a selector with a
-    bundle ID that no image serves. Raises UsageError, FormatError, ``OSError``.
+    bundle ID that no image serves. With ``unreadable``, a list, images that cannot be taken out are added there as
+    findings, and all others are written. Raises UsageError, FormatError, HostError, Unsupported, ``OSError``.
     """
     from fatpack.ops.choose.by_id import missing, reason
     from fatpack.ops.choose.select import choices, present_ids
@@ -207,5 +214,9 @@ def extract(
         if lacking:
             hint = f"present are {', '.join(present_ids(items)) or 'none'}"
             raise UsageError(f"no image for the bundle ID {' nor '.join(lacking)}{reason(lacking)}", hint=hint)
-        plan = plan_images(items, selector, file.path or "image")
-        return write_plan(plan, os.fspath(directory), force=force, inputs=[file.view])
+        left_out: list[Unreadable] | None = None if unreadable is None else []
+        plan = plan_images(items, selector, file.path or "image", left_out)
+        paths = write_plan(plan, os.fspath(directory), force=force, inputs=[file.view], unreadable=left_out)
+        if unreadable is not None and left_out is not None:
+            unreadable += [item.finding for item in left_out]
+        return paths

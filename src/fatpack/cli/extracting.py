@@ -7,17 +7,25 @@ import os
 import click
 
 from fatpack.cli.options import Meter, check_name, say, selector, tell_abandoned, warn
-from fatpack.errors import FormatError, Unsupported, UsageError, shortened
+from fatpack.cli.reporting import report
+from fatpack.errors import UsageError, shortened
 from fatpack.io.sink import write_file, write_pieces
 from fatpack.model import Finding
 from fatpack.ops.choose.presence import instead, unseen
 from fatpack.ops.choose.select import Selector, choices, present_ids
-from fatpack.ops.extract import Extract, origins, plan_archive, plan_containers, plan_images, write_plan
+from fatpack.ops.extract import (
+    Extract,
+    origins,
+    plan_archive,
+    plan_containers,
+    plan_images,
+    readable,
+    write_plan,
+)
+from fatpack.ops.unreadable import ONE_ALONE, Unreadable
 from fatpack.ops.verify import CONTENT_CODES, Verification, late_damage, verify
 from fatpack.record import Record
-from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
-from fatpack.report.finding_text import finding_lines
-from fatpack.report.problems import FINDINGS, FINE, MALFORMED
+from fatpack.report.problems import FINDINGS, FINE, code_of, worst
 from fatpack.report.text import printable, size_words
 from fatpack.scanner import Found
 
@@ -66,37 +74,70 @@ class Request(Record):
 
 
 class Plan(Record):
-    """What to write for a request, from the items of a scan; ``reason`` says why there is nothing to write."""
+    """What to write for a request, from the items of a scan; ``reason`` says why there is nothing to write.
+
+    ``name`` is what files are named after. ``members`` are the images of an archive, and ``unreadable`` those that were
+    meant and cannot be taken out.
+    """
 
     items: tuple[Found | Finding, ...]
+    name: str
     extracts: tuple[Extract, ...] = ()
     reason: str = ""
+    members: tuple[Extract, ...] = ()
+    unreadable: tuple[Unreadable, ...] = ()
 
     @property
-    def is_damaged(self) -> bool:
-        """Whether a part of the file cannot be read."""
-        return any(isinstance(item, Finding) and item.severity == "error" for item in self.items)
+    def errors(self) -> list[Finding]:
+        """The parts of the file that cannot be read, and the images that cannot be taken out."""
+        read = [item for item in self.items if isinstance(item, Finding) and item.severity == "error"]
+        return [*read, *(item.finding for item in self.unreadable)]
+
+    @property
+    def code(self) -> int:
+        """The exit code for them."""
+        return code_of((item.severity, item.code) for item in self.errors)
 
 
 def report_problems(request: Request, items: Sequence[Found | Finding]) -> None:
     """Print what of the file is damaged, and what was not read."""
-    _report(request.file, [item for item in items if isinstance(item, Finding) and item.severity == "error"])
-    warn(unseen(items), quiet=request.quiet)
+    report(request.file, [item for item in items if isinstance(item, Finding) and item.severity == "error"])
+    warn((item for item in unseen(items) if item.severity != "error"), quiet=request.quiet)
 
 
 def make_plan(request: Request, items: tuple[Found | Finding, ...], name: str) -> Plan:
     """Return what to write; files are named after ``name``. What the bundle IDs of the request mean is printed."""
     missing_ids = _choose(request, items) if request.selector.id else []
     extracts: list[Extract] = []
+    unreadable: list[Unreadable] = []
     if not missing_ids or request.allow_missing:
-        extracts = (plan_containers if request.containers else plan_images)(items, request.selector, name)
-    plan = Plan(items, tuple(extracts))
+        if request.containers:
+            extracts = plan_containers(items, request.selector, name)
+        else:
+            extracts = plan_images(items, request.selector, name, unreadable)
+    members: tuple[Extract, ...] = ()
+    if extracts and request.archive:
+        extracts, members = _archive(extracts, name, unreadable)
+    plan = Plan(items, name, tuple(extracts), members=members, unreadable=tuple(unreadable))
     if extracts:
-        return plan.replace(extracts=(plan_archive(items, request.selector, name),)) if request.archive else plan
-    if not request.allow_missing or plan.is_damaged:
+        return plan
+    if unreadable:
+        return plan.replace(reason="nothing of what was meant can be taken out")
+    if not request.allow_missing or plan.errors:
         return plan.replace(reason=_nothing(request, items, missing_ids))
     # A build step that asks with --allow-missing expects the file to be there afterwards, if with no content.
     return plan.replace(extracts=(Extract("", (), "no image"),)) if request.output is not None else plan
+
+
+def _archive(
+    images: Sequence[Extract], name: str, unreadable: list[Unreadable]
+) -> tuple[list[Extract], tuple[Extract, ...]]:
+    """Return the archive of images, if any can be a member, and those that are in it."""
+    archive = plan_archive(images, name, unreadable)
+    if not archive.images:
+        return [], ()
+    inside = {id(image) for image in archive.images}
+    return [archive], tuple(item for item in images if id(item.images[0]) in inside)
 
 
 def run(request: Request, plan: Plan, file: View, checks: Verification) -> int:
@@ -104,27 +145,28 @@ def run(request: Request, plan: Plan, file: View, checks: Verification) -> int:
 
     ``file`` is never written over. ``checks`` runs already if everything is to be written.
     """
+    report(request.file, [item.finding for item in plan.unreadable])
     if plan.reason:
-        say(f"fatpack: {request.file}: {plan.reason}", quiet=request.quiet and not plan.is_damaged)
-        return MALFORMED if plan.is_damaged else FINDINGS
-    if request.output is not None:
-        _check_one(plan.extracts, file)
+        say(f"fatpack: {request.file}: {plan.reason}", quiet=request.quiet and not plan.errors)
+        return worst((FINDINGS, plan.code))
+    if request.output is not None and not request.archive:
+        _check_one(plan, file)
     if request.dry_run:
         names = (os.path.join(request.directory or "", item.name) for item in plan.extracts)
         paths = [request.output or name for name in names]
         _print(paths, plan.extracts, quiet=request.quiet)
-        return _outcome(request, plan, FINE, _doubts(plan))
+        return _outcome(request, plan, _doubts(plan))
     if request.output != "-":
         folder = request.directory or "" if request.output is None else os.path.dirname(request.output)
         tell_abandoned(folder, quiet=request.quiet)
     write = _write_many if request.output is None else _write_one
-    code, cut = write(request, plan, file)
+    plan, cut = write(request, plan, file)
     # Small compressed content was checked when it was read: errors are reported already, the rest is with the others.
     used = origins(plan.items, plan.extracts)
     found_before = [item for found in used for item in found.container.findings if item.code in CONTENT_CODES]
     checked = [item for item in found_before if item.severity != "error"]
     wrong = [*_doubts(plan), *cut, *checked, *(checks.findings() if request.is_everything else verify(used))]
-    return _outcome(request, plan, code, wrong)
+    return _outcome(request, plan, wrong)
 
 
 def extract_range(request: Request, data: View) -> int:
@@ -169,23 +211,21 @@ def _nothing(request: Request, items: Sequence[Found | Finding], missing_ids: Se
     return shortened(f"{what}; {present}" if present else what)
 
 
-def _check_one(extracts: Sequence[Extract], file: View) -> None:
+def _check_one(plan: Plan, file: View) -> None:
     """Raise UsageError if there is more than -o takes."""
-    if len(extracts) > 1:
-        named = "; ".join(item.what for item in extracts[:4])
-        more = f"; and {len(extracts) - 4} more" if len(extracts) > 4 else ""
+    matches = [*(item.what for item in plan.extracts), *(item.what for item in plan.unreadable)]
+    if len(matches) > 1:
+        named = "; ".join(matches[:4])
+        more = f"; and {len(matches) - 4} more" if len(matches) > 4 else ""
         raise UsageError(
-            f"{file.chain[0]}: {len(extracts)} images match, and -o takes one: {named}{more}",
+            f"{file.chain[0]}: {len(matches)} images match, and -o takes one: {named}{more}",
             hint="select one with --arch, --form, or --container and --index, or give -d DIR",
         )
 
 
-def _write_many(request: Request, plan: Plan, file: View) -> tuple[int, list[Finding]]:
-    """Write files into the directory; return the exit code, and which images are cut short.
-
-    Images may be damaged, or be what nobody can inflate.
-    """
-    unreadable: list[tuple[Extract, FormatError | Unsupported]] = []
+def _write_many(request: Request, plan: Plan, file: View) -> tuple[Plan, list[Finding]]:
+    """Write files into the directory; return the plan with what could not be written, and what is cut short."""
+    unreadable: list[Unreadable] = []
     meter = Meter(sum(item.size for item in plan.extracts), "extracting", quiet=request.quiet)
     try:
         paths = write_plan(
@@ -198,33 +238,54 @@ def _write_many(request: Request, plan: Plan, file: View) -> tuple[int, list[Fin
         )
     finally:
         meter.finish()
-    for item, error in unreadable:
-        if isinstance(error, Unsupported):
-            say(f"fatpack: left out: {item.what}: {error.problem}", quiet=request.quiet)
-        else:
-            say(f"fatpack: error FP1001: {item.what}: {error.describe()}")
-    left_out = {id(item) for item, _ in unreadable}
-    written = [item for item in plan.extracts if id(item) not in left_out]
+    report(request.file, [item.finding for item in unreadable])
+    names = {os.path.basename(path) for path in paths}
+    written = [item for item in plan.extracts if item.name in names]
     _print(paths, written, quiet=request.quiet)
     cut = [item for path, extract in zip(paths, written, strict=True) for item in _late_damage(extract, path)]
-    code = max([FINE, *(MALFORMED if isinstance(error, FormatError) else FINDINGS for _, error in unreadable)])
-    return code, cut
+    return plan.replace(unreadable=(*plan.unreadable, *unreadable)), cut
 
 
-def _write_one(request: Request, plan: Plan, file: View) -> tuple[int, list[Finding]]:
-    """Write the one image, container or archive where -o says; return the exit code, and which images are cut short."""
-    (item,) = plan.extracts
+def _write_one(request: Request, plan: Plan, file: View) -> tuple[Plan, list[Finding]]:
+    """Write the one image, container or archive where -o says; return as :func:`_write_many` does.
+
+    Of an archive, images that turn out to be unreadable are left out.
+    """
+    if plan.members and request.output == "-":
+        plan = _without_unreadable(request, plan)  # what is written to stdout is not taken back
+    try:
+        _write_output(request, plan.extracts[0], file)
+    except ONE_ALONE:
+        left = _without_unreadable(request, plan) if request.output != "-" else plan
+        if not left.extracts or len(left.members) == len(plan.members):
+            raise
+        plan = left
+        _write_output(request, plan.extracts[0], file)
+    return plan, _late_damage(plan.extracts[0], request.output if request.output not in (None, "-") else "")
+
+
+def _without_unreadable(request: Request, plan: Plan) -> Plan:
+    """Return the plan of an archive without the images that cannot be read to their end, which are reported."""
+    unreadable: list[Unreadable] = []
+    left = readable(plan.members, unreadable)
+    if not unreadable:
+        return plan
+    report(request.file, [item.finding for item in unreadable])
+    archive, members = _archive(left, plan.name, unreadable) if left else ([], ())
+    return plan.replace(extracts=tuple(archive), members=tuple(members), unreadable=(*plan.unreadable, *unreadable))
+
+
+def _write_output(request: Request, item: Extract, file: View) -> None:
     output = request.output or "-"
     if output == "-":
         write_pieces(1, item.pieces)
-        return FINE, _late_damage(item, "")
+        return
     meter = Meter(item.size, "extracting", quiet=request.quiet)
     try:
         write_file(output, item.pieces, force=request.force, inputs=[file, *item.views], progress=meter)
     finally:
         meter.finish()
     say(f"wrote {output}: {item.what}, {size_words(item.size)}", quiet=request.quiet)
-    return FINE, _late_damage(item, output)
 
 
 def _print(paths: Iterable[str], extracts: Iterable[Extract], *, quiet: bool) -> None:
@@ -250,19 +311,8 @@ def _doubts(plan: Plan) -> list[Finding]:
     return [item for item in (*doubts, *cut) if item.span in written]
 
 
-def _outcome(request: Request, plan: Plan, code: int, wrong: Sequence[Finding]) -> int:
+def _outcome(request: Request, plan: Plan, wrong: Sequence[Finding]) -> int:
     """Print what is wrong with images and with the content of compressed bundles, and return the exit code."""
     wrong = [item for item in wrong if item.severity != "note"]
-    _report(request.file, wrong)
-    if plan.is_damaged or any(item.severity == "error" for item in wrong):
-        return MALFORMED
-    return max(code, FINDINGS if wrong else FINE)
-
-
-def _report(file: str, findings: Sequence[Finding]) -> None:
-    """Print findings about the file: those of one kind in one place once."""
-    found = FindingList()
-    found.extend(findings)
-    records = [finding_record(item) for item in found.kept]
-    for line in finding_lines(records, unlisted=unlisted_records(found), title=file):
-        say(f"fatpack: {line}")
+    report(request.file, wrong)
+    return worst((plan.code, code_of((item.severity, item.code) for item in wrong)))

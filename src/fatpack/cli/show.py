@@ -9,7 +9,7 @@ from fatpack.errors import FatpackError
 from fatpack.io.sources.opening import open_source
 from fatpack.report.inspect_text import render
 from fatpack.report.inspection import SCHEMA, InspectOptions, failure, inspection
-from fatpack.report.problems import FINDINGS, FINE, MALFORMED, exit_code
+from fatpack.report.problems import FINDINGS, FINE, code_of, exit_code, worst
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ def show(
     verbose: int = 0,
     one_program: bool = False,
 ) -> int:
-    """Print what is in the files and return the exit code: 1 for warnings, 3 for damage, 5 for unreadable files.
+    """Print what is in the files and return the exit code: 1 for warnings, 3 for damage, 4 for what this
+    version cannot read, 5 for unreadable files.
 
     What is read follows from ``options`` alone, and so does the exit code; by default the images of large compressed
     containers are taken from their tables. ``one_program`` compares the files too.
@@ -39,7 +40,7 @@ def show(
     records = []
     for path in files:
         record, problem = _inspect(path, options)
-        code = max(code, problem)
+        code = worst((code, problem))
         if as_json or one_program:
             records.append(record)
         else:
@@ -47,7 +48,7 @@ def show(
     if one_program:
         from fatpack.report.program import add_differences
 
-        code = max(code, FINDINGS if add_differences(records) else FINE)
+        code = worst((code, FINDINGS if add_differences(records) else FINE))
     for record in () if as_json else records:
         _write(record, verbose)
     if as_json:
@@ -90,7 +91,7 @@ def show_sums(files: Sequence[str], by: Sequence[str], *, as_json: bool = False,
     code, records = FINE, []
     for path in files:
         record, problem = _inspect(path, options)
-        code = max(code, problem)
+        code = worst((code, problem))
         if record.get("error"):
             sys.stderr.write(f"fatpack: error: {record['error']['message']}\n")
             continue
@@ -122,8 +123,8 @@ def _inspect(path: str, options: InspectOptions) -> tuple[dict[str, Any], int]:
                 gc.enable()
     except (FatpackError, OSError) as error:
         return failure(path, error), exit_code(error)
-    severities = {item["severity"] for item in (*record["findings"], *record.get("unlisted_findings", ()))}
-    return record, MALFORMED if "error" in severities else FINDINGS if "warning" in severities else FINE
+    found = (*record["findings"], *record.get("unlisted_findings", ()))
+    return record, code_of((item["severity"], item["code"]) for item in found)
 
 
 def opened(path: str) -> tuple[Source, View]:

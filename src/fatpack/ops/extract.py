@@ -10,7 +10,7 @@ import errno
 import os
 
 from fatpack import hosts, images
-from fatpack.errors import FormatError, Unsupported, UsageError
+from fatpack.errors import UsageError
 from fatpack.io import limits
 from fatpack.io.bulk import NewFile, write_files
 from fatpack.io.names import image_name, member_word, safe_word, stem
@@ -18,6 +18,7 @@ from fatpack.io.sink import refuse_inputs
 from fatpack.io.source import View
 from fatpack.io.sources.pieces import PiecesSource
 from fatpack.ops.choose.select import describe, positions, select
+from fatpack.ops.unreadable import ONE_ALONE, Unreadable, why_unreadable
 from fatpack.record import Record
 from fatpack.scanner import Found
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.sink import Progress
     from fatpack.io.source import Piece
-    from fatpack.model import Finding
+    from fatpack.model import Finding, Span
     from fatpack.ops.choose.select import Selector
     from fatpack.scanner import FoundImage
 
@@ -45,7 +46,7 @@ class Extract(Record):
     """One thing to write: its proposed file name, its bytes in pieces, and a phrase that says what it is.
 
     ``containers`` are the numbers of the outermost containers that images in it come from, ``images`` those that it is
-    made of.
+    made of; ``found`` is the container of an image.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Extract(Record):
     what: str
     containers: frozenset[int] = frozenset()
     images: tuple[FoundImage, ...] = ()
+    found: Found | None = None
 
     @property
     def size(self) -> int:
@@ -64,12 +66,20 @@ class Extract(Record):
         """The pieces that lie in files."""
         return [piece for piece in self.pieces if isinstance(piece, View)]
 
+    @property
+    def span(self) -> Span:
+        """Where the first of its images lies; of whole containers, their bytes."""
+        return self.images[0].span if self.images else self.views[0].span()
 
-def plan_images(items: Sequence[Found | Finding], selector: Selector, source: str) -> list[Extract]:
+
+def plan_images(
+    items: Sequence[Found | Finding], selector: Selector, source: str, unreadable: list[Unreadable] | None = None
+) -> list[Extract]:
     """Return what to write for the selected images, named ``<stem>-<triple>-<arch>.<number>.<extension>``.
 
     The number counts all images of the file, so that it does not depend on the selection. An image that only wraps
-    containers is listed like any other; those inside it come right after it.
+    containers is listed like any other; those inside it come right after it. One that cannot be made a file raises
+    FormatError, HostError or Unsupported; with ``unreadable`` it is added there, and all others are planned.
     """
     numbers = {position: number for number, (position, _, _) in enumerate(positions(items))}
     plan = []
@@ -79,7 +89,15 @@ def plan_images(items: Sequence[Found | Finding], selector: Selector, source: st
         extension = images.EXTENSIONS.get(image.form, "bin" if not image.form else image.form)
         name = image_name(where, target.triple, target.arch, numbers[position], extension)
         containers = frozenset([int(position.partition(".")[0])])
-        plan.append(Extract(name, tuple(pieces_of(found, image)), describe(position, image), containers, (image,)))
+        what = describe(position, image)
+        try:
+            pieces = tuple(pieces_of(found, image))
+        except ONE_ALONE as error:
+            if unreadable is None:
+                raise
+            unreadable.append(Unreadable(what, image.span, error))
+        else:
+            plan.append(Extract(name, pieces, what, containers, (image,), found))
     return plan
 
 
@@ -109,23 +127,70 @@ def pieces_of(found: Found, image: FoundImage) -> Iterable[Piece]:
     return [image.data]
 
 
-def plan_archive(items: Sequence[Found | Finding], selector: Selector, source: str) -> Extract:
-    """Return an archive of the selected images, in file order, with names as of clang-offload-bundler."""
-    from fatpack.formats.clang_bundle.ids.member_name import member_name
+def plan_archive(plan: Sequence[Extract], source: str, unreadable: list[Unreadable] | None = None) -> Extract:
+    """Return an archive of images that are planned, in their order, with names as of clang-offload-bundler.
+
+    An image that cannot be a member raises FormatError, HostError or Unsupported; with ``unreadable`` it is added
+    there, and the archive has all others.
+    """
     from fatpack.hosts import archive
+
+    members = [_member(item, source) for item in plan]
+    try:
+        pieces = archive.build(members)
+    except ONE_ALONE:
+        if unreadable is None:
+            raise
+        plan, members = _alone(plan, members, unreadable)
+        pieces = archive.build(members)
+    chosen = tuple(image for item in plan for image in item.images)
+    containers = frozenset[int]().union(*(item.containers for item in plan))
+    return Extract("", tuple(pieces), f"an archive of {len(members)} images", containers, chosen)
+
+
+def _member(item: Extract, source: str) -> tuple[bytes, View]:
+    """Return the name and the bytes of the member that an image becomes."""
+    from fatpack.formats.clang_bundle.ids.member_name import member_name
     from fatpack.ops.choose.by_id import bundle_id
 
-    members = []
-    plan = plan_images(items, selector, source)
-    for item, (_, found, image) in zip(plan, select(items, selector), strict=True):
-        spelling = bundle_id(image.as_stored)
-        name = member_word(member_name(found.member or source, spelling)) if spelling else item.name
-        data = image.data if len(item.pieces) == 1 else PiecesSource(item.pieces, name).view()
-        members.append((name.encode("utf-8", "surrogateescape"), data))
-    what = f"an archive of {len(members)} images"
-    pieces = tuple(archive.build(members))
-    chosen = tuple(image for item in plan for image in item.images)
-    return Extract("", pieces, what, frozenset[int]().union(*(item.containers for item in plan)), chosen)
+    (image,) = item.images
+    assert item.found is not None
+    spelling = bundle_id(image.as_stored)
+    name = member_word(member_name(item.found.member or source, spelling)) if spelling else item.name
+    data = image.data if len(item.pieces) == 1 else PiecesSource(item.pieces, name).view()
+    return name.encode("utf-8", "surrogateescape"), data
+
+
+def _alone(
+    plan: Sequence[Extract], members: Sequence[tuple[bytes, View]], unreadable: list[Unreadable]
+) -> tuple[list[Extract], list[tuple[bytes, View]]]:
+    """Return the images that can be members, each tried alone; add the others to ``unreadable``."""
+    from fatpack.hosts import archive
+
+    kept = []
+    for item, member in zip(plan, members, strict=True):
+        try:
+            archive.build([member])
+        except ONE_ALONE as error:
+            unreadable.append(Unreadable(item.what, item.span, error))
+        else:
+            kept.append((item, member))
+    return [item for item, _ in kept], [member for _, member in kept]
+
+
+def readable(plan: Sequence[Extract], unreadable: list[Unreadable]) -> list[Extract]:
+    """Return the images of a plan that can be read to their last byte; add the others to ``unreadable``.
+
+    That reads everything: it is for finding out why an archive of them could not be written.
+    """
+    kept = []
+    for item in plan:
+        error = why_unreadable(item.pieces)
+        if error is None:
+            kept.append(item)
+        else:
+            unreadable.append(Unreadable(item.what, item.span, error))
+    return kept
 
 
 def plan_containers(items: Sequence[Found | Finding], selector: Selector, source: str) -> list[Extract]:
@@ -155,7 +220,7 @@ def write_plan(
     force: bool = False,
     inputs: Sequence[View] = (),
     progress: Progress | None = None,
-    unreadable: list[tuple[Extract, FormatError | Unsupported]] | None = None,
+    unreadable: list[Unreadable] | None = None,
 ) -> list[str]:
     """Write everything into ``directory`` (made if missing); return the paths in order.
 
@@ -174,10 +239,10 @@ def write_plan(
         for path, item in zip(paths, plan, strict=True):
             try:
                 next(iter(sizes))
-            except (FormatError, Unsupported) as error:
+            except ONE_ALONE as error:
                 if unreadable is None:
                     raise
-                unreadable.append((item, error))
+                unreadable.append(Unreadable(item.what, item.span, error))
             else:
                 written.append(path)
     return written

@@ -5,6 +5,10 @@ from __future__ import annotations
 from fatpack.errors import FatpackError
 from fatpack.report.text import printable
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 #: What every command exits with; ``docs/cli.md`` lists the same table.
 FINE, FINDINGS, USAGE, MALFORMED, UNSUPPORTED, INPUT_OUTPUT = range(6)
 
@@ -19,6 +23,26 @@ def message(error: FatpackError | OSError) -> str:
         hint = "; name a file in it" if isinstance(error, IsADirectoryError) else hint
         return printable(f"{place}{error.strerror or error}{hint}")
     return printable(str(error))
+
+
+#: What several files or parts of one exit with together is the last of these that one of them does.
+_RISING = (FINE, FINDINGS, USAGE, UNSUPPORTED, MALFORMED, INPUT_OUTPUT)
+
+
+def worst(codes: Iterable[int]) -> int:
+    """Return the exit code of a command for those of its parts: damage is worse than what cannot be done with it."""
+    return max(codes, key=_RISING.index)
+
+
+def code_of(findings: Iterable[tuple[str, str]]) -> int:
+    """Return the exit code for what was found, given as severities and codes."""
+    return worst((FINE, *(_code(*item) for item in findings)))
+
+
+def _code(severity: str, code: str) -> int:
+    if severity == "error":
+        return UNSUPPORTED if code == "FP1008" else MALFORMED
+    return FINDINGS if severity == "warning" else FINE
 
 
 def exit_code(error: FatpackError | OSError) -> int:

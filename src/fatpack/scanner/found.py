@@ -270,5 +270,5 @@ def as_finding(error: FormatError | Unsupported | HostError, span: Span) -> Find
         message = f"{error.format}: {error.describe()}" if error.format else error.describe()
         code = "FP1005" if isinstance(error, LimitExceeded) else "FP1001"
         return finding(code, span, message, error.hint, field=error.field)
-    code = "FP1006" if isinstance(error, Unsupported) else "FP1001"
+    code = "FP1008" if isinstance(error, Unsupported) else "FP1001"
     return finding(code, span, error.problem, error.hint)

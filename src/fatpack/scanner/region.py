@@ -55,7 +55,7 @@ def _containers(site: Site, visit: Visit, enter: Enter) -> Iterator[Found | Find
         if name not in formats.ROOMS:
             if name not in unread:
                 unread.add(name)
-                yield finding("FP1006", view.span(at), f"{name}: this version does not read these")
+                yield finding("FP1008", view.span(at), f"{name}: this version does not read these")
             # How far it reaches is unknown too, so the next magic behind its own is where the walk goes on.
             at = magics.after(at + 4)
             continue

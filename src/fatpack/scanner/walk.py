@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from fatpack.io.source import View
-    from fatpack.model import Container
+    from fatpack.model import Container, Span
     from fatpack.runtime.registration.module_id import ModuleIds
 
 #: Hosts with sections, some of which say something about the others.
@@ -70,7 +70,15 @@ class _Inside:
 
 
 def _file(visit: Visit) -> Iterator[Found | Finding]:
-    return _raw(visit) if visit.host == "raw" else _Host(visit).items()
+    return _isolated(_raw(visit) if visit.host == "raw" else _Host(visit).items(), visit.view.span())
+
+
+def _isolated(items: Iterable[Found | Finding], span: Span) -> Iterator[Found | Finding]:
+    """Yield what is found in one place; an error that ends it is a finding, and takes nothing from other places."""
+    try:
+        yield from items
+    except (FormatError, Unsupported, HostError) as error:
+        yield as_finding(error, span)
 
 
 class _Host:
@@ -88,19 +96,16 @@ class _Host:
         self._is_damaged = False
 
     def items(self) -> Iterator[Found | Finding]:
-        """Yield what is in the host. Raises what reading the file raises."""
-        try:
-            for place in self._places():
-                if isinstance(place, Finding):
-                    yield from self._wrong(place)
-                else:
-                    yield from self._site(place)
-            if self._deferred:
-                yield from self._together()
-        except (FormatError, Unsupported, HostError) as error:
-            yield as_finding(error, self._visit.view.span())
+        """Yield what is in the host, each place for itself. Raises what reading the file raises."""
+        for place in self._places():
+            if isinstance(place, Finding):
+                yield from _isolated(self._wrong(place), place.span)
+            else:
+                yield from _isolated(self._site(place), place.data.span())
+        if self._deferred:
+            yield from _isolated(self._together(), self._visit.view.span())
         if self._visit.host != "archive":
-            yield from self._elsewhere()
+            yield from _isolated(self._elsewhere(), self._visit.view.span())
 
     def _places(self) -> Iterator[Site | Finding]:
         """Yield what a host locates; of one with sections, first those that say something about the others.

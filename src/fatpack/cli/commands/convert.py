@@ -22,20 +22,31 @@ from fatpack.cli.options import (
     warn,
 )
 from fatpack.cli.packing import PACKING_KEYS, chosen_packing, packing_options
+from fatpack.cli.reporting import report
 from fatpack.errors import FatpackError
 from fatpack.io.names import stem
 from fatpack.io.sink import write_file, write_pieces
 from fatpack.io.sources.opening import open_source
+from fatpack.model import Finding
 from fatpack.ops.choose.presence import refuse_empty, unseen
 from fatpack.ops.convert.convert import convert
-from fatpack.ops.verify import content_findings
-from fatpack.report.problems import FINDINGS, FINE, MALFORMED
+from fatpack.ops.unreadable import ONE_ALONE
+from fatpack.ops.verify import CONTENT_CODES, content_findings
+from fatpack.record import Record
+from fatpack.report.problems import FINDINGS, code_of
 from fatpack.report.text import count, size_words
 from fatpack.scanner import Found, scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
+
+    from fatpack.io.source import View
+    from fatpack.ops.choose.select import Selector
+    from fatpack.ops.convert.convert import Conversion
+    from fatpack.ops.unreadable import Unreadable
+    from fatpack.options import Options
 
 #: lines of losses that are shown; the rest is counted
 _SHOWN = 20
@@ -63,6 +74,8 @@ def command(file: str, output: str | None, lossy: bool, deep: bool, force: bool,
     FILE is a container, or any file with containers in it. If the other format cannot hold everything, the losses are
     listed, nothing is written, and the exit code is 1; --lossy writes all the same.
 
+    What is damaged is reported and left out, and the exit code is 3.
+
     Layout and compression are not carried over; set them with --bundle-align, --compress and so on.
     """
     check_name(output)
@@ -71,18 +84,16 @@ def command(file: str, output: str | None, lossy: bool, deep: bool, force: bool,
     with open_source(file) as source:
         refuse_empty(source.view())
         items = list(scan(source.view(), deep=deep))
-        warn(unseen(items), quiet=quiet)
-        wrong = content_findings([item for item in items if isinstance(item, Found)])
-        for item in wrong:
-            say(f"fatpack: {item.severity} {item.code}: {file} at {item.span.start:#x}: {item.text}")
-        if wrong and not lossy:
-            say(f"fatpack: {file}: nothing was written; --lossy converts all the same")
-            return MALFORMED
+        warn((item for item in unseen(items) if item.severity != "error"), quiet=quiet)
+        wrong = _damage(items)
+        report(file, wrong)
+        request = _Request(items, selector(options), chosen.options, () if lossy else _distrusted(items, wrong))
         try:
-            conversion = convert(items, selector(options), chosen.options)
+            conversion, unreadable = request.conversion()
         except FatpackError as error:
             error.chain = error.chain or (file,)
             raise
+        report(file, [item.finding for item in unreadable])
         warn(conversion.packed.findings, quiet=quiet)
         for note in conversion.packed.notes:
             say(note, quiet=quiet)
@@ -95,23 +106,92 @@ def command(file: str, output: str | None, lossy: bool, deep: bool, force: bool,
             return FINDINGS
         name = stem(file) if file != "-" else "stdin"
         target = output or f"{name}.{chosen.extension}"
-        pieces = conversion.packed.pieces
-        if target == "-":
-            write_pieces(1, pieces)
-            return FINE
-        tell_abandoned(os.path.dirname(target), quiet=quiet)
-        meter = Meter(sum(map(len, pieces)), f"writing {target}", quiet=quiet)
+        if target != "-":
+            tell_abandoned(os.path.dirname(target), quiet=quiet)
         try:
-            size = write_file(
-                target,
-                pieces,
-                force=force,
-                inputs=[source.view()],
-                verify=conversion.packed.verify,
-                mode=conversion.packed.mode,
-                progress=meter,
-            )
-        finally:
-            meter.finish()
-        say(f"wrote {target}: {count(conversion.image_count, 'image')}, {size_words(size)}", quiet=quiet)
-    return FINE
+            _write(conversion, target, source.view(), force=force, quiet=quiet)
+        except ONE_ALONE:
+            again = request.without_unreadable(unreadable) if target != "-" else None
+            if again is None:
+                raise
+            reported = {item.what for item in unreadable}
+            report(file, [item.finding for item in again[1] if item.what not in reported])
+            conversion, unreadable = again
+            _write(conversion, target, source.view(), force=force, quiet=quiet)
+    # Content with another hash is taken where that was asked for.
+    left_out = [item for item in wrong if not (lossy and item.code in CONTENT_CODES)]
+    return code_of((item.severity, item.code) for item in (*left_out, *(item.finding for item in unreadable)))
+
+
+def _damage(items: Sequence[Found | Finding]) -> list[Finding]:
+    """Return the parts of a file that cannot be read, and containers whose content is not what was stored."""
+    read = [item for item in items if isinstance(item, Finding) and item.severity == "error"]
+    content = content_findings([item for item in items if isinstance(item, Found)])
+    return [*(item for item in read if item not in content), *content]
+
+
+def _distrusted(items: Sequence[Found | Finding], wrong: Sequence[Finding]) -> list[int]:
+    """Return the containers whose content is damaged: a new hash over it would make the damage look right."""
+    spans = [item.span for item in wrong if item.code in CONTENT_CODES and item.severity == "error"]
+    containers = [item for item in items if isinstance(item, Found)]
+    return [
+        id(found)
+        for found in containers
+        for around in (found.container.span,)
+        if any(span.source == around.source and around.start <= span.start < around.end for span in spans)
+    ]
+
+
+class _Request(Record):
+    """Which images to convert into what; ``distrusted`` are containers of which none is taken."""
+
+    items: Sequence[Found | Finding]
+    selector: Selector
+    options: Options
+    distrusted: Sequence[int]
+
+    def conversion(self) -> tuple[Conversion, list[Unreadable]]:
+        """Return what the images become, and those that cannot be taken out."""
+        try:
+            return self._made(read=False)
+        except ONE_ALONE as error:
+            try:
+                made = self._made(read=True)
+            except ONE_ALONE:
+                raise error from None
+            if not made[1]:
+                raise
+            return made
+
+    def without_unreadable(self, before: Sequence[Unreadable]) -> tuple[Conversion, list[Unreadable]] | None:
+        """Return the same with all images read to their ends before; None if that shows nothing new."""
+        made = self._made(read=True)
+        return made if len(made[1]) > len(before) else None
+
+    def _made(self, *, read: bool) -> tuple[Conversion, list[Unreadable]]:
+        unreadable: list[Unreadable] = []
+        made = convert(
+            self.items, self.selector, self.options, unreadable=unreadable, distrusted=self.distrusted, read=read
+        )
+        return made, unreadable
+
+
+def _write(conversion: Conversion, target: str, file: View, *, force: bool, quiet: bool) -> None:
+    pieces = conversion.packed.pieces
+    if target == "-":
+        write_pieces(1, pieces)
+        return
+    meter = Meter(sum(map(len, pieces)), f"writing {target}", quiet=quiet)
+    try:
+        size = write_file(
+            target,
+            pieces,
+            force=force,
+            inputs=[file],
+            verify=conversion.packed.verify,
+            mode=conversion.packed.mode,
+            progress=meter,
+        )
+    finally:
+        meter.finish()
+    say(f"wrote {target}: {count(conversion.image_count, 'image')}, {size_words(size)}", quiet=quiet)

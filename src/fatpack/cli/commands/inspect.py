@@ -66,7 +66,8 @@ def command(
     (lib.so#offset=0x1000&size=0x200).
 
     The first column is the position CONTAINER.IMAGE, which `extract --container N --index M` takes. The exit code is 1
-    if there are warnings and 3 if something is damaged. What can be read is shown all the same.
+    if there are warnings, 3 if something is damaged, and 4 if this version does not read something. What can be read is
+    shown all the same.
 
     Large compressed containers are listed without decompressing them: their images have no form and no kernels, and
     damage in them goes unnoticed. --inflate, --kernels, --verify and --one-program look inside. --by arch and --by file

@@ -49,7 +49,7 @@ _NAMES: dict[bytes, Expects] = {
 _IMAGES_PREFIX = magics.BUNDLE
 
 #: What containers start with: all that a host may know of a format.
-_MAGICS = (magics.OFFLOAD_BINARY, magics.BUNDLE, magics.COMPRESSED_BUNDLE, magics.FATBIN)
+_MAGICS = (magics.OFFLOAD_BINARY, magics.BUNDLE, magics.COMPRESSED_BUNDLE, magics.FATBIN, magics.OLD_FATBIN)
 _LONGEST_MAGIC = max(map(len, _MAGICS))
 _ALIGN = 8
 

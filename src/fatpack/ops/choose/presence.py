@@ -34,7 +34,7 @@ _KEYS = {
 _NAMELESS = frozenset(("bitcode", "ltoir", "tileir", "llvm-ir", "assembly"))
 
 #: findings that say that something was not looked at, so that there may be more images
-_UNSEEN = ("FP1006", "FP2104", "FP2105", "FP2106")
+_UNSEEN = ("FP1006", "FP1008", "FP2104", "FP2105", "FP2106")
 
 
 class NothingSelected(UsageError):

@@ -28,6 +28,7 @@ from fatpack.ops.convert.fatbins import fatbins, keys_of
 from fatpack.ops.extract import pieces_of
 from fatpack.ops.pack.formats import pack_as
 from fatpack.ops.pack.packed import Packed
+from fatpack.ops.unreadable import ONE_ALONE, Unreadable, why_unreadable
 from fatpack.ops.verify import CONTENT_CODES
 from fatpack.ops.writing import separated
 from fatpack.options import BundleOptions, CirOptions, FatbinOptions
@@ -37,7 +38,7 @@ from fatpack.scanner import Found
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from typing import TypeVar
 
     from fatpack.io.source import Piece
@@ -59,7 +60,15 @@ class Conversion(Record):
     losses: tuple[str, ...] = ()
 
 
-def convert(items: Sequence[Found | Finding], selector: Selector, options: Options) -> Conversion:
+def convert(
+    items: Sequence[Found | Finding],
+    selector: Selector,
+    options: Options,
+    *,
+    unreadable: list[Unreadable] | None = None,
+    distrusted: Collection[int] = (),
+    read: bool = False,
+) -> Conversion:
     """Return the selected images as containers of the format that the options are for.
 
     Offload binaries are made one by one. Of bundles there is one for each bundle the images come from and one for those
@@ -68,9 +77,13 @@ def convert(items: Sequence[Found | Finding], selector: Selector, options: Optio
     IDs make one bundle, and the object itself is in the first of them.
 
     Raises NothingSelected if there are no images, Unsupported for images that the format cannot hold, each of them or
-    together, UsageError for options that mean nothing, FormatError for damage.
+    together, UsageError for options that mean nothing, FormatError for damage. With ``unreadable`` damage raises
+    nothing: what is intact is converted, and images that cannot be taken out are added there. Those of ``distrusted``
+    containers (their ``id()``) are left out. What shows only when all of an image is read, ``read`` finds out before.
     """
-    chosen, losses = _chosen(items, selector)
+    if unreadable is None:
+        _refuse_damage(items)
+    chosen, losses = _chosen(items, selector, unreadable, distrusted, read=read)
     if isinstance(options, CirOptions):
         modules = [_made(item, _for_cir) for item in chosen]
         return Conversion(pack_as(modules, options), len(modules), tuple(losses))
@@ -178,33 +191,57 @@ class _Chosen(Record):
         return f"image {describe(self.position, self.found)}"
 
 
-def _chosen(items: Sequence[Found | Finding], selector: Selector) -> tuple[list[_Chosen], list[str]]:
-    """Return the selected images with their containers and bytes, and what is lost of the containers around them."""
+def _refuse_damage(items: Iterable[Found | Finding]) -> None:
     for item in items:
         # Content with another hash than the stored one is the caller's to refuse: all of it can be read.
         if isinstance(item, Finding) and item.severity == "error" and item.code not in CONTENT_CODES:
             hint = "nothing was converted; extract gets out what is intact"
             raise FormatError(item.message, offset=item.span.start, hint=hint, chain=item.span.source)
+
+
+def _chosen(
+    items: Sequence[Found | Finding],
+    selector: Selector,
+    unreadable: list[Unreadable] | None,
+    distrusted: Collection[int],
+    *,
+    read: bool,
+) -> tuple[list[_Chosen], list[str]]:
+    """Return the selected images with their containers and bytes, and what is lost of the containers around them."""
     chosen, losses = [], []
     glued = {item.span for item in items if isinstance(item, Finding) and item.code == "FP1314"}
     seen: set[int] = set()
     for position, found, image in select(items, selector):
         # What an image holds in turn goes with it.
-        if "/" in position:
+        if "/" in position or id(found) in distrusted:
             continue
-        chosen.append(_Chosen(position, found, image, _bytes_of(found, image)))
+        try:
+            data = _bytes_of(found, image)
+            if read and (error := why_unreadable([data])) is not None:
+                raise error
+        except ONE_ALONE as error:
+            if unreadable is None:
+                raise
+            unreadable.append(Unreadable(describe(position, image), image.span, error))
+            continue
+        chosen.append(_Chosen(position, found, image, data))
         if image.span in glued:
             losses.append(f"{chosen[-1].title}: that it is several images, which ld -r has glued together")
         if id(found) not in seen:
             seen.add(id(found))
             unknown = sum(span.size for span in found.container.unknown)
-            if unknown:
+            is_damaged = any(item.severity == "error" for item in found.container.findings)
+            if unknown and not is_damaged:  # what is left of an entry that cannot be read was reported as damage
                 number = position.partition(".")[0]
                 losses.append(f"container {number}: {unknown} bytes that no field of the format describes")
             if any(item.code == "FP1407" and item.span == found.container.span for item in found.container.findings):
                 number, version = position.partition(".")[0], found.container.version
                 losses.append(f"container {number}: that it is a {found.container.format} of version {version}")
     if not chosen:
+        if unreadable:
+            raise next((item.error for item in unreadable if isinstance(item.error, FormatError)), unreadable[0].error)
+        if distrusted:
+            raise FormatError("nothing of what was meant is intact", hint="--lossy converts it all the same")
         asked = f" that match {selector.describe()}" if not selector.is_empty() else ""
         raise NothingSelected(f"no images to convert{asked}", hint=instead(items, selector))
     refuse_shared(item.data for item in chosen)

@@ -74,7 +74,7 @@ def remove(host: View, selector: Selector, *, allow_empty: bool = False) -> Remo
         parts = list(_parts(whole))
         items = [item for part in parts for item in part.items]
     for item in items:
-        if isinstance(item, Finding) and item.severity == "error":
+        if isinstance(item, Finding) and item.severity == "error" and item.code != "FP1008":
             raise FormatError(
                 item.message, offset=item.span.start, hint="nothing was removed", chain=item.span.source or host.chain
             )

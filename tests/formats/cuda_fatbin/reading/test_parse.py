@@ -327,7 +327,7 @@ def test_an_entry_is_found_again_only_where_all_of_it_holds() -> None:
 def test_the_container_of_long_ago_is_recognised_and_refused() -> None:
     items = list(scan(view_of(b"\x01\x5a\xe5\x1e" + bytes(100))))
     assert [(item.code, item.message) for item in items if not isinstance(item, Found)] == [
-        ("FP1006", "cuda-fatbin-old: this version does not read these")
+        ("FP1008", "cuda-fatbin-old: this version does not read these")
     ]
     assert len(items) == 1
 

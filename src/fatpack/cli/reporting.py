@@ -1,0 +1,22 @@
+"""Findings about a file, on stderr: what is wrong with it, beside what a command does all the same."""
+
+from __future__ import annotations
+
+from fatpack.cli.options import say
+from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
+from fatpack.report.finding_text import finding_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fatpack.model import Finding
+
+
+def report(file: str, findings: Iterable[Finding]) -> None:
+    """Print findings about the file: those of one kind in one place once."""
+    found = FindingList()
+    found.extend(findings)
+    records = [finding_record(item) for item in found.kept]
+    for line in finding_lines(records, unlisted=unlisted_records(found), title=file):
+        say(f"fatpack: {line}")
