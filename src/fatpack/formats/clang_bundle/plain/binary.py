@@ -92,8 +92,9 @@ def _end(rest: View, table: Table) -> int:
 def _without_swallowed(rest: View, table: Table, faults: Faults) -> Table:
     """Leave the last image out if its offset or size is so wrong that it reaches into the next bundle.
 
-    A magic inside an image is no container of ours, so this is only believed where that bundle reaches further than
-    the image, and images are only searched where the bytes behind the bundle are neither padding nor a container.
+    A magic inside an image is no container of ours: an image may be a bundle, or a part of one. So this is only
+    believed where that bundle reaches further than the image, and what is behind the image is neither padding nor a
+    container.
     """
     rows = sorted((row for row in table.rows if row.size), key=lambda row: row.entry.offset + row.size)
     if not rows:
@@ -101,11 +102,11 @@ def _without_swallowed(rest: View, table: Table, faults: Faults) -> Table:
     last = rows[-1]
     end = last.entry.offset + last.size
     before = max([table.end, *(row.entry.offset + row.size for row in rows[:-1])])
+    follower = rest.head(_next_content(rest, end), len(MAGIC))
+    if not follower or sniff(follower) is not None:
+        return table
     at = _next_content(rest, before)
     if rest.head(at, len(MAGIC)) != MAGIC:
-        follower = rest.head(_next_content(rest, end), len(MAGIC))
-        if not follower or sniff(follower) is not None:
-            return table
         at = rest.slice(0, end).find(MAGIC, before)
     if not 0 <= at < end:
         return table
