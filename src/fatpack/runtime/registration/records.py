@@ -13,7 +13,7 @@ from __future__ import annotations
 from fatpack.errors import FormatError
 from fatpack.findings import finding
 from fatpack.record import Record
-from fatpack.runtime.pointers.open import program
+from fatpack.runtime.pointers.open import HOSTS, program
 from fatpack.runtime.pointers.pointer import INSIDE, NULL, OUTSIDE, UNDEFINED, UNKNOWN
 
 TYPE_CHECKING = False
@@ -80,7 +80,7 @@ def segments(view: View, host: str, tables: Sequence[Site], model: Model) -> Ite
     What follows a ``$`` in a name only sorts the sections of COFF objects.
     """
     found = [site for site in tables if (site.section or "").partition("$")[0] in model.names]
-    if not found:
+    if not found or host not in HOSTS:  # in bitcode nothing points
         return
     if len(found) > _MOST_TABLES:
         text = f"{len(found)} sections of records; only the first {_MOST_TABLES} are read"

@@ -9,7 +9,7 @@ from fatpack.formats.clang_bundle.sections import linked
 from fatpack.formats.clang_bundle.target_symbols import Symbols
 from fatpack.hosts import Site
 from fatpack.runtime.assembled import Assembled
-from fatpack.runtime.pointers.open import program
+from fatpack.runtime.pointers.open import HOSTS, program
 from fatpack.runtime.sycl import image_record, image_table
 
 TYPE_CHECKING = False
@@ -37,6 +37,9 @@ def containers(
     device code. Of the former the ones without images are yielded as they are. The table is believed wherever it leads:
     older wrappers put images among a program's constants.
     """
+    if host not in HOSTS:  # bitcode: nothing of it is linked, and nothing in it points
+        yield from sites
+        return
     try:
         reader = program(view, host)
     except FormatError as error:
