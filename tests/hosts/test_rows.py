@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from fatpack.elf import layout
 from fatpack.hosts.coff_records import Section, section_header
-from fatpack.hosts.elf.reading import layout
 
 
 @pytest.mark.parametrize("bits", [32, 64])

@@ -18,10 +18,10 @@ from tools.corpus.find import BUNDLE_PREFIX, Opened
 
 import fatpack
 from fatpack import formats, hosts
+from fatpack.elf.file import ElfFile
 from fatpack.formats.clang_bundle.stored import CompressedBundle
 from fatpack.formats.cuda_fatbin.stored import Entry as FatbinEntry
 from fatpack.formats.offload_binary.stored import Entry
-from fatpack.hosts.elf.reading.read import ElfFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fatpack import formats, hosts
+from fatpack.elf.file import ElfFile
 from fatpack.hosts import Site
 from fatpack.hosts.coff.read import CoffObject
-from fatpack.hosts.elf.reading.read import ElfFile
 from fatpack.hosts.pe.read import UNINITIALIZED, PeFile
 from fatpack.scanner import Found, host_of, scan
 

@@ -114,7 +114,7 @@ def recognise(view: View) -> Recognised:
 
 
 def _recognise_elf(view: View, head: bytes) -> Recognised:
-    from fatpack.elf import AMDGPU, CUDA, header
+    from fatpack.elf.header import AMDGPU, CUDA, header
 
     elf = header(view, head)
     if elf is None:

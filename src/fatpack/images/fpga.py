@@ -7,13 +7,13 @@ targets fpga_aoco, fpga_aocr and fpga_aocx. No sample was at hand: what is known
 
 from __future__ import annotations
 
+from fatpack.elf.sections import Sections
 from fatpack.errors import FormatError
-from fatpack.images.elf_section import Sections
 from fatpack.images.recognised import Recognised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.elf import Elf
+    from fatpack.elf.header import Elf
 
 _PREFIX, _HARDWARE = ".acl.", ".acl.fpga.bin"
 

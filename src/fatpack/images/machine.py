@@ -7,7 +7,7 @@ such files. Only their kind and processor are named; hosts are read by ``fatpack
 from __future__ import annotations
 
 from fatpack import magics
-from fatpack.elf import Elf
+from fatpack.elf.header import Elf
 from fatpack.images.recognised import Recognised
 
 TYPE_CHECKING = False

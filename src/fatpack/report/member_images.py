@@ -6,7 +6,7 @@ Archives that compilers make for one target hold such members, and so do those t
 from __future__ import annotations
 
 from fatpack import images
-from fatpack.elf import AMDGPU, CUDA, header
+from fatpack.elf.header import AMDGPU, CUDA, header
 from fatpack.hosts import Site, archive
 from fatpack.io import limits
 from fatpack.record import Record

@@ -8,7 +8,8 @@ they are global; nor do ARM's symbols without a name.
 
 from __future__ import annotations
 
-from fatpack.elf import SYMTAB, Symbols, header
+from fatpack.elf.header import SYMTAB, header
+from fatpack.elf.symbols import Symbols
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -62,7 +62,7 @@ def test_looking_for_device_code_loads_no_editor() -> None:
     )
     command = [sys.executable, "-I", "-c", program.format(path=sys.path, file=str(OBJECT))]
     loaded = set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
-    assert "fatpack.hosts.elf.reading.sites" in loaded
+    assert "fatpack.hosts.elf.sites" in loaded
     assert not {name for name in loaded if name.startswith(("fatpack.hosts.elf.editing", "fatpack.hosts.elf.objcopy"))}
-    assert "fatpack.hosts.elf.reading.byte_map" not in loaded
+    assert "fatpack.hosts.elf.byte_map" not in loaded
     assert not {"enum", "re", "typing", "dataclasses", "pathlib", "elftools", "lief"} & loaded

@@ -10,10 +10,10 @@ from collections.abc import Callable
 import pytest
 from tests.builders import elf as build
 
+from fatpack.elf.file import ElfFile
 from fatpack.errors import FatpackError
 from fatpack.hosts import Site, elf
 from fatpack.hosts.elf import objcopy
-from fatpack.hosts.elf.reading.read import ElfFile
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 

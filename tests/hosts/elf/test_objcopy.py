@@ -16,12 +16,12 @@ from tests.builders.bulk import Untouchable, edited_sparse
 from tests.objcopy import BUNDLES, PREFIX
 
 from fatpack import hosts
+from fatpack.elf.file import ElfFile, Section
 from fatpack.errors import BadValue, FormatError, HostError, LimitExceeded, UsageError
 from fatpack.hosts.elf.objcopy import add_sections, crel, remove_sections
 from fatpack.hosts.elf.objcopy.model import Model
 from fatpack.hosts.elf.objcopy.overlay import Layer, flattened
 from fatpack.hosts.elf.objcopy.write import pieces as written
-from fatpack.hosts.elf.reading.read import ElfFile, Section
 from fatpack.io.sink import write_file
 from fatpack.io.sources.memory import BytesSource
 from fatpack.io.sources.opening import open_source

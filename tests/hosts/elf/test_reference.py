@@ -16,9 +16,9 @@ import pytest
 from tests.builders import elf as build
 from tests.reference import run, tool
 
+from fatpack.elf.file import ElfFile
 from fatpack.hosts import Site, elf
 from fatpack.hosts.elf.editing.append import NewSection, embed_sections
-from fatpack.hosts.elf.reading.read import ElfFile
 from fatpack.io.sink import file_mode, write_file
 from fatpack.io.sources.opening import open_source
 

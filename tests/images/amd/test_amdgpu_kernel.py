@@ -158,7 +158,8 @@ def test_a_wrong_number_in_the_yaml_is_named_with_its_line() -> None:
 def test_a_descriptor_outside_its_section_is_named() -> None:
     data = bytearray(V6.read_bytes())
     with open_source(V6) as source:
-        from fatpack.elf import DYNSYM, Symbols
+        from fatpack.elf.header import DYNSYM
+        from fatpack.elf.symbols import Symbols
 
         symbols = Symbols(source.view(), (DYNSYM,))
         (index,) = (number for number, (at, *_) in enumerate(symbols) if symbols.name(at) == b"lds.kd")

@@ -18,8 +18,8 @@ byte-compared with those of the originals for GNU ld, gold and lld in the refere
 from __future__ import annotations
 
 from fatpack.doc import Doc
-from fatpack.hosts.elf.reading import constants
-from fatpack.hosts.elf.reading.read import is_elf
+from fatpack.elf import constants
+from fatpack.elf.file import is_elf
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,28 +90,28 @@ def detect(view: View) -> bool:
 
 def locate(view: View) -> Iterator[Site | Finding]:
     """Yield the sections where device code may lie, in file order; see ``reading.sites.locate``."""
-    from fatpack.hosts.elf.reading import sites
+    from fatpack.hosts.elf import sites
 
     return sites.locate(view)
 
 
 def labels(view: View) -> Iterator[Label]:
     """Yield labels that cover every byte of the file once, in file order. Raises FormatError for a damaged header."""
-    from fatpack.hosts.elf.reading import byte_map
+    from fatpack.hosts.elf import byte_map
 
     return byte_map.labels(view)
 
 
 def sections(view: View) -> list[tuple[int, int, str, int]]:
     """Return (start, end, name, index) of every section that has bytes, as far as the tables can be read."""
-    from fatpack.hosts.elf.reading import sites
+    from fatpack.hosts.elf import sites
 
     return sites.sections(view)
 
 
 def divided_sections(view: View) -> Division:
     """Return the sections that have bytes, divided into those that hosts have anyway and the others."""
-    from fatpack.hosts.elf.reading import sites
+    from fatpack.hosts.elf import sites
 
     return sites.divided_sections(view)
 

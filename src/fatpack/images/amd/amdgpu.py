@@ -17,7 +17,8 @@ Code object v2 has the processor in a note, which is not read: it has been out o
 
 from __future__ import annotations
 
-from fatpack.elf import DYNSYM, SYMTAB, Elf, Symbols, texts
+from fatpack.elf.header import DYNSYM, SYMTAB, Elf, texts
+from fatpack.elf.symbols import Symbols
 from fatpack.images.recognised import Recognised
 
 TYPE_CHECKING = False

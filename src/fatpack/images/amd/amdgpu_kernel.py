@@ -16,9 +16,10 @@ must agree with the metadata; where there is none, the descriptor is the source.
 
 from __future__ import annotations
 
-from fatpack.elf import DYNSYM, SYMTAB, Symbols, text
+from fatpack.elf.header import DYNSYM, SYMTAB, text
+from fatpack.elf.sections import Sections
+from fatpack.elf.symbols import Symbols
 from fatpack.images.amd import amdgpu, amdgpu_metadata
-from fatpack.images.elf_section import Sections
 from fatpack.images.kernel import Facts, Kernel, and_others, check_count
 
 TYPE_CHECKING = False

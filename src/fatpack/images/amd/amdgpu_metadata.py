@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import TypeAlias
 
-    from fatpack.images.elf_section import Sections
+    from fatpack.elf.sections import Sections
     from fatpack.io.source import View
 
     #: field of Kernel → value

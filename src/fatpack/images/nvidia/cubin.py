@@ -19,7 +19,8 @@ cubin without that note claims sm_100.
 
 from __future__ import annotations
 
-from fatpack.elf import NOTE, SYMTAB, Elf, Symbols, texts
+from fatpack.elf.header import NOTE, SYMTAB, Elf, texts
+from fatpack.elf.symbols import Symbols
 from fatpack.images.recognised import Recognised
 
 TYPE_CHECKING = False

@@ -21,9 +21,10 @@ Nothing but the metadata of ptxas is read: what the code does is not looked at.
 
 from __future__ import annotations
 
-from fatpack.elf import SYMTAB, Symbols, text
+from fatpack.elf.header import SYMTAB, text
+from fatpack.elf.sections import Sections
+from fatpack.elf.symbols import Symbols
 from fatpack.errors import BadValue
-from fatpack.images.elf_section import Sections
 from fatpack.images.kernel import Facts, Kernel, and_others, check_count
 from fatpack.images.nvidia.cubin import is_kernel
 
@@ -31,7 +32,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fatpack.images.elf_section import Section
+    from fatpack.elf.sections import Section
     from fatpack.io.source import View
 
 _OLD_OSABI = 0x33

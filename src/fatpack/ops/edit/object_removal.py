@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack import magics
-from fatpack.elf import header
+from fatpack.elf.header import header
 from fatpack.errors import HostError
 from fatpack.formats.clang_bundle import target_symbols
 from fatpack.formats.clang_bundle.stored import SectionEntry

@@ -11,9 +11,9 @@ from __future__ import annotations
 import struct
 from array import array
 
+from fatpack.elf import constants
+from fatpack.elf.file import ElfFile
 from fatpack.errors import FormatError
-from fatpack.hosts.elf.reading import constants
-from fatpack.hosts.elf.reading.read import ElfFile
 from fatpack.io import limits
 from fatpack.record import Record
 from fatpack.runtime.pointers.pointer import (
@@ -31,8 +31,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
+    from fatpack.elf.file import Section
     from fatpack.hosts import Site
-    from fatpack.hosts.elf.reading.read import Section
     from fatpack.io.source import View
 
 #: e_machine → types of relocation: the base address is added, and a whole pointer to a symbol (32 and 64 bits)
@@ -168,7 +168,7 @@ class ElfProgram:
         return self._loaded
 
     def _segment_rows(self) -> list[tuple[int, int, int, int]]:
-        from fatpack.hosts.elf.reading import segments
+        from fatpack.hosts.elf import segments
 
         try:
             found = segments.loaded(self._elf)
@@ -235,7 +235,7 @@ class ElfProgram:
 
     def _relocation_sections(self, target: int | None) -> Iterator[Section]:
         if not self._elf.section_count:
-            from fatpack.hosts.elf.reading import segments
+            from fatpack.hosts.elf import segments
 
             yield from segments.relocation_tables(self._elf)
             return

@@ -22,7 +22,8 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from fatpack import formats, hosts
-from fatpack.elf import SYMTAB, Symbols
+from fatpack.elf.header import SYMTAB
+from fatpack.elf.symbols import Symbols
 from fatpack.errors import FormatError, LimitExceeded
 from fatpack.findings import finding
 from fatpack.hosts import Site

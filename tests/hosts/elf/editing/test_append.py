@@ -8,10 +8,10 @@ import pytest
 from tests.builders import elf as build
 from tests.builders.bulk import Untouchable
 
+from fatpack.elf.file import ElfFile, Section
 from fatpack.errors import BadValue, FatpackError, HostError, Truncated, UsageError
 from fatpack.hosts import Site, elf
 from fatpack.hosts.elf.editing.append import NewSection, embed_sections
-from fatpack.hosts.elf.reading.read import ElfFile, Section
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 

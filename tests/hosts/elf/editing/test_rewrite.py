@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from tests.builders import elf as build
 
+from fatpack.elf.file import ElfFile
 from fatpack.errors import BadValue, HostError, UsageError
 from fatpack.hosts import Site, elf
-from fatpack.hosts.elf.reading.read import ElfFile
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "elf"
 KINDS = [(32, "little"), (32, "big"), (64, "little"), (64, "big")]

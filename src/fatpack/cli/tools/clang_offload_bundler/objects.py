@@ -47,7 +47,7 @@ def carrier(view: View) -> str:
 
 
 def _is_elf(view: View) -> bool:
-    from fatpack.hosts.elf.reading.read import ElfFile
+    from fatpack.elf.file import ElfFile
 
     try:
         ElfFile(view)
@@ -85,7 +85,7 @@ def parts(view: View, carrier: str) -> tuple[list[Part], list[Finding]]:
 def _in_elf(view: View) -> tuple[list[Part], list[Finding]]:
     from fatpack.formats.clang_bundle.sections.fat_object import Part
     from fatpack.hosts import Site
-    from fatpack.hosts.elf.reading.sites import locate
+    from fatpack.hosts.elf.sites import locate
 
     found, findings = [], []
     for site in locate(view):

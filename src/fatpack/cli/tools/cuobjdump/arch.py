@@ -10,7 +10,7 @@ sections, which is its end; this is done on all cores, and nothing but the two p
 from __future__ import annotations
 
 from fatpack import magics
-from fatpack.elf import CUDA, header
+from fatpack.elf.header import CUDA, header
 from fatpack.errors import FormatError, Unsupported
 from fatpack.formats.cuda_fatbin.reading.beginning import beginning
 from fatpack.parallel import Tasks
@@ -80,7 +80,7 @@ def _nothing(_view: View) -> None:
 def _arch(head: bytes, compat: Callable[[], bytes | None]) -> str | None:
     """Return the architecture by the first bytes of a cubin, None for what is none, "" without what ``compat`` gives.
 
-    Listing a library asks thousands of times, so this is not left to ``fatpack.elf``.
+    Listing a library asks thousands of times, so this is not left to ``fatpack.elf.header``.
     """
     if len(head) < _HEAD or head[:4] != magics.ELF or head[18:20] != _MACHINE:
         return None

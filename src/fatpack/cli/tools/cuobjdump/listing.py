@@ -156,7 +156,7 @@ def _functions(data: View) -> Iterator[tuple[str, View]]:
     Code that overlaps is damage, too: a small file could be made to fill a disk.
     """
     from fatpack.cli.tools.cuobjdump.resources import functions
-    from fatpack.images.elf_section import Sections
+    from fatpack.elf.sections import Sections
 
     sections = Sections(data)
     left = len(data)

@@ -11,8 +11,8 @@ kind, and members of archives that are cubins or fat binaries themselves.
 from __future__ import annotations
 
 from fatpack import hosts, magics
-from fatpack.elf import CUDA
-from fatpack.elf import header as elf_header
+from fatpack.elf.header import CUDA
+from fatpack.elf.header import header as elf_header
 from fatpack.errors import FormatError, HostError, Unsupported
 from fatpack.formats.cuda_fatbin.layout import ELF, MAGIC, TEXTS
 from fatpack.formats.cuda_fatbin.reading.faults import Faults

@@ -10,15 +10,16 @@ has some.
 
 from __future__ import annotations
 
-from fatpack.elf import SYMTAB, Symbols
-from fatpack.images.elf_section import Sections
+from fatpack.elf.header import SYMTAB
+from fatpack.elf.sections import Sections
+from fatpack.elf.symbols import Symbols
 from fatpack.images.nvidia.cubin_kernel import UNKNOWN_STACK, of_functions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from fatpack.images.elf_section import Section
+    from fatpack.elf.sections import Section
     from fatpack.io.source import View
 
 _CODE, _GLOBAL, _SHARED, _LOCAL, _CONSTANT = ".text.", ".nv.global", ".nv.shared.", ".nv.local.", ".nv.constant"

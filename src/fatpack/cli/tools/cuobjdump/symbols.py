@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fatpack.elf import SYMTAB, Symbols
+from fatpack.elf.header import SYMTAB
+from fatpack.elf.symbols import Symbols
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack import magics
-from fatpack.elf import CUDA, header
+from fatpack.elf.header import CUDA, header
 from fatpack.errors import UsageError
 from fatpack.formats.cuda_fatbin.writing.ptx_text import version_of
 from fatpack.io.sources.opening import open_source

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fatpack.codec import decompress, most_inflated
 from fatpack.codec import inflated as pieces_inflated
-from fatpack.elf import header as elf_header
+from fatpack.elf.header import header as elf_header
 from fatpack.errors import FatpackError, FormatError, Unsupported, hexadecimal
 from fatpack.formats.cuda_fatbin.layout import ALIGN, ENTRY, FLAG_OBFUSCATED, FORMAT, TEXTS, method_of
 from fatpack.formats.cuda_fatbin.reading.faults import errors, fault

@@ -7,7 +7,7 @@ no image away as long as the others agree.
 
 from __future__ import annotations
 
-from fatpack.elf import header as elf_header
+from fatpack.elf.header import header as elf_header
 from fatpack.formats.cuda_fatbin.layout import (
     ALIGN,
     ENTRY,

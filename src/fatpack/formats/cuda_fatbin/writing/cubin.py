@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.elf import CUDA, header
+from fatpack.elf.header import CUDA, header
 from fatpack.errors import UsageError
 from fatpack.record import Record
 

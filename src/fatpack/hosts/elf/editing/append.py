@@ -18,10 +18,10 @@ Linked files work the same way: the section lies in no segment, so it is a label
 
 from __future__ import annotations
 
+from fatpack.elf import constants
+from fatpack.elf.layout import SH_NAME
 from fatpack.errors import HostError, UsageError
 from fatpack.hosts.elf.editing.editable import EditableFile, Patches, align_up, joined, total_size, zeros
-from fatpack.hosts.elf.reading import constants
-from fatpack.hosts.elf.reading.layout import SH_NAME
 from fatpack.record import Record
 
 TYPE_CHECKING = False

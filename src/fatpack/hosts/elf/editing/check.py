@@ -10,9 +10,9 @@ from __future__ import annotations
 from itertools import compress, islice
 from operator import gt
 
+from fatpack.elf import constants
+from fatpack.elf.file import ElfFile, Section
 from fatpack.errors import FormatError, HostError
-from fatpack.hosts.elf.reading import constants
-from fatpack.hosts.elf.reading.read import ElfFile, Section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

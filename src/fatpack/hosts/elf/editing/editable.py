@@ -7,9 +7,9 @@ their own break some of them (relocations in the wrong byte order, lost section 
 
 from __future__ import annotations
 
+from fatpack.elf import constants
+from fatpack.elf.file import ElfFile
 from fatpack.errors import HostError
-from fatpack.hosts.elf.reading import constants
-from fatpack.hosts.elf.reading.read import ElfFile
 from fatpack.io.source import View
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import TypeAlias
 
-    from fatpack.hosts.elf.reading.read import Section
+    from fatpack.elf.file import Section
     from fatpack.io.source import Piece
 
     Row: TypeAlias = tuple[int, ...]

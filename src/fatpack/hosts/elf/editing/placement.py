@@ -12,10 +12,10 @@ unknown and are carried along.
 
 from __future__ import annotations
 
+from fatpack.elf import constants
+from fatpack.elf.layout import SH_ADDRALIGN, SH_FLAGS, SH_OFFSET, SH_SIZE, SH_TYPE
 from fatpack.errors import HostError
 from fatpack.hosts.elf.editing.editable import Patches, align_up, joined, total_size, zeros
-from fatpack.hosts.elf.reading import constants
-from fatpack.hosts.elf.reading.layout import SH_ADDRALIGN, SH_FLAGS, SH_OFFSET, SH_SIZE, SH_TYPE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

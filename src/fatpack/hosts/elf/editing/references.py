@@ -7,16 +7,16 @@ which lies in the relocation (RELA) or in the bytes to be changed (REL).
 
 from __future__ import annotations
 
-from fatpack.hosts.elf.reading import constants
-from fatpack.hosts.elf.reading.layout import SH_LINK, SH_TYPE
+from fatpack.elf import constants
+from fatpack.elf.layout import SH_LINK, SH_TYPE
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
+    from fatpack.elf.file import Section
     from fatpack.hosts.elf.editing.editable import EditableFile
-    from fatpack.hosts.elf.reading.read import Section
 
 #: Relocation sections in encodings that are not read here. Objects get CREL with ``-Wa,--crel`` (LLVM 20 and newer).
 PACKED_RELOCATIONS = (constants.RELR, constants.CREL, constants.ANDROID_REL, constants.ANDROID_RELA)

@@ -5,10 +5,10 @@ The first reason that is met is the one that is reported; ``fatpack.hosts.elf.ed
 
 from __future__ import annotations
 
+from fatpack.elf import constants
+from fatpack.elf.layout import SH_INFO, SH_SIZE, SH_TYPE
 from fatpack.errors import HostError, UsageError
 from fatpack.hosts.elf.editing.references import PACKED_RELOCATIONS, group_member, uses
-from fatpack.hosts.elf.reading import constants
-from fatpack.hosts.elf.reading.layout import SH_INFO, SH_SIZE, SH_TYPE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

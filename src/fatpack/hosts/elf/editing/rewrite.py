@@ -7,11 +7,11 @@ loaded may move, so only sections behind all segments can be edited.
 
 from __future__ import annotations
 
+from fatpack.elf.layout import SH_SIZE
 from fatpack.hosts.elf.editing.editable import EditableFile, total_size
 from fatpack.hosts.elf.editing.placement import in_place, lay_out, parts_of
 from fatpack.hosts.elf.editing.references import symbols_in
 from fatpack.hosts.elf.editing.refusal import check_links, check_relocations, check_section, check_symbols, check_uses
-from fatpack.hosts.elf.reading.layout import SH_SIZE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ How we know: ``llvm/lib/ObjCopy/ELF``, LLVM 22.1; the reference tests compare ev
 
 from __future__ import annotations
 
+from fatpack.elf.file import ElfFile
 from fatpack.hosts.elf.objcopy.model import Model
 from fatpack.hosts.elf.objcopy.write import pieces
-from fatpack.hosts.elf.reading.read import ElfFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fatpack.elf import constants
 from fatpack.errors import HostError
 from fatpack.hosts.elf.editing.editable import align_up
 from fatpack.hosts.elf.objcopy import parts as kinds
@@ -9,13 +10,12 @@ from fatpack.hosts.elf.objcopy import relocations
 from fatpack.hosts.elf.objcopy.parts import Part, read_parts
 from fatpack.hosts.elf.objcopy.segments import Segments
 from fatpack.hosts.elf.objcopy.symbols import Symbols
-from fatpack.hosts.elf.reading import constants
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fatpack.hosts.elf.reading.read import ElfFile
+    from fatpack.elf.file import ElfFile
     from fatpack.io.source import Piece
 
 #: Section flags that llvm-objcopy keeps when it is told others: what the contents are (compressed, grouped, ordered,

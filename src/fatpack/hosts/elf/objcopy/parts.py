@@ -7,10 +7,10 @@ makes them so, and stay numbers where it does not (``llvm/lib/ObjCopy/ELF/ELFObj
 
 from __future__ import annotations
 
+from fatpack.elf import constants
+from fatpack.elf.file import ElfFile
+from fatpack.elf.layout import SH_FLAGS, SH_NAME, SH_TYPE
 from fatpack.errors import HostError, LimitExceeded
-from fatpack.hosts.elf.reading import constants
-from fatpack.hosts.elf.reading.layout import SH_FLAGS, SH_NAME, SH_TYPE
-from fatpack.hosts.elf.reading.read import ElfFile
 from fatpack.hosts.merged_strings import strings_at
 from fatpack.io import limits
 

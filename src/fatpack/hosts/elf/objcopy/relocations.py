@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from fatpack.elf import constants
 from fatpack.errors import HostError
-from fatpack.hosts.elf.reading import constants
 from fatpack.io import limits
 from fatpack.io.source import Source
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Iterator, Sequence
 
+    from fatpack.elf.file import ElfFile
     from fatpack.hosts.elf.objcopy.crel import Entry
     from fatpack.hosts.elf.objcopy.parts import Part
-    from fatpack.hosts.elf.reading.read import ElfFile
     from fatpack.io.source import View
     from fatpack.layout import Layout
 

@@ -6,17 +6,17 @@ for that. Only a section that lies in no segment is laid out by itself.
 
 from __future__ import annotations
 
+from fatpack.elf import constants
 from fatpack.errors import HostError
 from fatpack.hosts.elf.editing.editable import align_up
 from fatpack.hosts.elf.objcopy.parts import BEHIND, Segment
-from fatpack.hosts.elf.reading import constants
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fatpack.elf.file import ElfFile
     from fatpack.hosts.elf.objcopy.parts import Part
-    from fatpack.hosts.elf.reading.read import ElfFile
 
 #: LIMIT: pairs of a segment and a section, or of two segments, that are compared. A program has a dozen segments and
 #: a hundred sections; a hostile file could ask for 65,535 times a million.

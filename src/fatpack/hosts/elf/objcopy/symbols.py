@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from fatpack.elf import constants
 from fatpack.errors import HostError
-from fatpack.hosts.elf.reading import constants
 from fatpack.hosts.merged_strings import strings_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from fatpack.elf.file import ElfFile
     from fatpack.hosts.elf.objcopy.parts import Part
-    from fatpack.hosts.elf.reading.read import ElfFile
 
 #: Values of a symbol's section index that stand for no section: absolute and common symbols, and what single machines
 #: add (amdgpu's LDS, MIPS' and Hexagon's small common). llvm-objcopy refuses all others.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import struct
 
+from fatpack.elf import constants
 from fatpack.errors import HostError
 from fatpack.hosts.assembly import Assembly, check_filler
 from fatpack.hosts.elf.editing.editable import align_up, joined, total_size, zeros
 from fatpack.hosts.elf.objcopy import parts as kinds
 from fatpack.hosts.elf.objcopy import relocations
 from fatpack.hosts.elf.objcopy.parts import Part
-from fatpack.hosts.elf.reading import constants
 from fatpack.hosts.merged_strings import MergedStrings, merged
 
 TYPE_CHECKING = False

@@ -11,10 +11,10 @@ from fatpack.errors import BadValue, Truncated
 from fatpack.findings import CODES
 from fatpack.hosts import Site
 from fatpack.hosts.elf import locate
-from fatpack.hosts.elf.reading.sites import is_device_name, is_table_name
+from fatpack.hosts.elf.sites import is_device_name, is_table_name
 from fatpack.model import Finding
 
-FIXTURES = Path(__file__).parents[3] / "fixtures" / "elf"
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "elf"
 KINDS = [(32, "little"), (32, "big"), (64, "little"), (64, "big")]
 
 
@@ -195,7 +195,7 @@ def test_a_truncated_file_raises() -> None:
 
 
 def test_names_across_the_blocks_of_a_long_table_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fatpack.hosts.elf.reading.sites._BLOCK", 32)
+    monkeypatch.setattr("fatpack.hosts.elf.sites._BLOCK", 32)
     elf = build.Elf()
     for length in range(40):
         elf.add("x" * length, b"")

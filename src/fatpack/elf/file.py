@@ -1,8 +1,8 @@
-"""Reading ELF files: the header at once, everything else when it is asked for.
+"""Whole ELF files, checked: the header at once, everything else when it is asked for.
 
 A table is read in blocks and handed out as tuples in field order, because an object of a large C++ or device
 library has tens of thousands of sections and a person waits for the answer; a :class:`Section` is made for the few
-that matter. Names are compared in the string table (``fatpack.hosts.elf.reading.sites``), never built for all sections.
+that matter. Names are compared in the string table (``fatpack.hosts.elf.sites``), never built for all sections.
 
 Extended numbering (gABI, "ELF Header"): with 65280 sections or more the header holds 0, and the count is the size
 field of section 0; a string table index that large is the link field of section 0, a large number of program headers
@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import sys
 
-from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated
-from fatpack.hosts.elf.reading import constants
-from fatpack.hosts.elf.reading.layout import FORMAT, layouts
+from fatpack.elf import constants
+from fatpack.elf.layout import layouts
+from fatpack.elf.table import FORMAT, blocks, inside, rows, too_much
+from fatpack.errors import BadMagic, BadValue, Truncated
 from fatpack.io import limits
 from fatpack.record import Record
 
@@ -31,12 +32,9 @@ if TYPE_CHECKING:
 #: some thousand characters; a hostile table could make every name as long as the file.
 NAME_SIZE = 4096
 
-#: Records are fetched this many bytes at a time.
-_BLOCK = 1 << 20
-
 
 class Header(Record):
-    """The ELF header as stored; the fields are documented in ``fatpack.hosts.elf.reading.layout``."""
+    """The ELF header as stored; the fields are documented in ``fatpack.elf.layout``."""
 
     ident: bytes
     type: int
@@ -140,26 +138,10 @@ class ElfFile:
             raise self.bad("wrong size of a section header", at, "section_entry_size", str(table.size), found)
         first = Section(0, *table.read(self.view, header.section_offset))
         count = header.section_count or first.size
-        needed, left = count * table.size, len(self.view) - header.section_offset
-        if needed > left:
-            raise Truncated(
-                needed=needed,
-                left=left,
-                format=FORMAT,
-                offset=self.view.offset(header.section_offset),
-                field="section table",
-                chain=self.view.chain,
-            )
+        inside(self.view, "section table", header.section_offset, count * table.size)
         if count > limits.SECTIONS:
-            raise LimitExceeded(
-                f"{count} sections",
-                format=FORMAT,
-                offset=self.view.offset(header.section_offset),
-                field="section_count",
-                expected=f"at most {limits.SECTIONS}",
-                hint=limits.advice("SECTIONS"),
-                chain=self.view.chain,
-            )
+            at = header.section_offset
+            raise too_much(self.view, "section_count", at, f"{count} sections", "SECTIONS", limits.SECTIONS)
         names = first.link if header.names_index == constants.ESCAPED else header.names_index
         # In files without sections there is no section 0 to hold the count, so 65535 is then meant as it stands.
         programs = first.info if header.program_count == constants.ESCAPED and count else header.program_count
@@ -177,21 +159,8 @@ class ElfFile:
 
     def records(self, layout: Layout, at: int, count: int) -> Iterator[tuple[Any, ...]]:
         """Yield the field values of ``count`` records that follow each other from a position. Raises Truncated."""
-        if at + count * layout.size > len(self.view):
-            raise Truncated(
-                needed=count * layout.size,
-                left=len(self.view) - at,
-                format=FORMAT,
-                offset=self.view.offset(at),
-                field=f"{layout.name} table",
-                chain=self.view.chain,
-            )
-        step = max(_BLOCK // layout.size, 1)
-        while count > 0:
-            taken = min(step, count)
-            yield from layout.struct.iter_unpack(self.view.read(at, taken * layout.size))
-            at += taken * layout.size
-            count -= taken
+        inside(self.view, f"{layout.name} table", at, count * layout.size)
+        return rows(self.view, at, count, layout.struct)
 
     def rows(self) -> Iterator[tuple[int, ...]]:
         """Yield all section headers as tuples in the order of the layout, the fast way through a large table."""
@@ -228,11 +197,7 @@ class ElfFile:
 
     def table_blocks(self) -> Iterator[bytes]:
         """Yield the section table in blocks of whole headers, of the same number in every file of this class."""
-        table = self.layouts.section
-        step = max(_BLOCK // table.size, 1)
-        for first in range(0, self.section_count, step):
-            count = min(step, self.section_count - first)
-            yield self.view.read(self.header.section_offset + first * table.size, count * table.size)
+        return blocks(self.view, self.header.section_offset, self.section_count, self.layouts.section.size)
 
     def stored_ranges(self) -> tuple[list[int], list[int]]:
         """Return where the bytes of every section start and end; an end of 0 is a section without bytes."""

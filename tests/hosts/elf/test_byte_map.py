@@ -10,7 +10,7 @@ from tests.builders import elf as build
 from fatpack.hosts import elf
 from fatpack.model import Label
 
-FIXTURES = sorted((Path(__file__).parents[3] / "fixtures" / "elf").glob("*.o"))
+FIXTURES = sorted((Path(__file__).parents[2] / "fixtures" / "elf").glob("*.o"))
 KINDS = [(32, "little"), (32, "big"), (64, "little"), (64, "big")]
 
 

@@ -7,8 +7,8 @@ import io
 import pytest
 from tests.builders import elf as build
 
-from fatpack.hosts.elf.reading.layout import layouts
-from fatpack.hosts.elf.reading.read import ElfFile
+from fatpack.elf.file import ElfFile
+from fatpack.elf.layout import layouts
 
 KINDS = [(32, "little"), (32, "big"), (64, "little"), (64, "big")]
 each_kind = pytest.mark.parametrize(("bits", "order"), KINDS)

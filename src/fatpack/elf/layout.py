@@ -8,11 +8,10 @@ and 64 bits, so those are read by :meth:`Layouts.position` or by name, never by 
 
 from __future__ import annotations
 
-from fatpack.hosts.elf.reading import constants
+from fatpack.elf import constants
+from fatpack.elf.table import FORMAT
 from fatpack.layout import Field, Layout
 from fatpack.record import Record
-
-FORMAT = "elf"
 
 _HEADER = (
     Field("ident", "bytes[16]", "e_ident: magic 7F 45 4C 46, class (1 = 32, 2 = 64 bits), byte order, version, ABI"),

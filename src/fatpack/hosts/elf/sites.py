@@ -12,11 +12,11 @@ holds the host's bitcode with a second copy of what ``.llvm.offloading`` has.
 
 from __future__ import annotations
 
+from fatpack.elf import constants
+from fatpack.elf.file import ElfFile, Section
 from fatpack.errors import FormatError
 from fatpack.findings import finding
 from fatpack.hosts import CONTAINER, IMAGE, IMAGES, RECORDS, TABLE, Site, without_overlaps
-from fatpack.hosts.elf.reading import constants
-from fatpack.hosts.elf.reading.read import ElfFile, Section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def locate(view: View) -> Iterator[Site | Finding]:
 
 def _segments(elf: ElfFile) -> Iterator[Site | Finding]:
     """Yield the parts of a program that have the records of CUDA and HIP in them, for lack of sections."""
-    from fatpack.hosts.elf.reading import segments
+    from fatpack.hosts.elf import segments
 
     writable = [segment for segment in segments.loaded(elf) if segment.is_writable]
     if len(writable) > _MOST_SEGMENTS:

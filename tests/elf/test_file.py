@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.builders import elf as build
 
+from fatpack.elf import constants, file
+from fatpack.elf.file import ElfFile
 from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated
 from fatpack.hosts.elf import detect
-from fatpack.hosts.elf.reading import constants, read
-from fatpack.hosts.elf.reading.read import ElfFile
 from fatpack.io import limits
 
 
@@ -139,7 +139,7 @@ def test_names_that_are_no_utf_8_are_escaped_and_long_names_cut(plain: bytes) ->
     ours = opened(data)
     name = ours.name(ours.section(1))
     assert name.startswith("\\xffxxx")
-    assert len(name) == read.NAME_SIZE + 3
+    assert len(name) == file.NAME_SIZE + 3
 
 
 def test_program_headers_of_the_wrong_size_are_refused() -> None:

@@ -8,9 +8,9 @@ first; the rest of the other part is labelled without its fields.
 from __future__ import annotations
 
 from fatpack.byte_map import covered
+from fatpack.elf import constants
+from fatpack.elf.file import ElfFile
 from fatpack.errors import FormatError
-from fatpack.hosts.elf.reading import constants
-from fatpack.hosts.elf.reading.read import ElfFile
 from fatpack.model import Label
 
 TYPE_CHECKING = False

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import struct
 
+from fatpack.elf import constants
+from fatpack.elf.file import Section
 from fatpack.errors import FormatError
-from fatpack.hosts.elf.reading import constants
-from fatpack.hosts.elf.reading.read import Section
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.hosts.elf.reading.read import ElfFile
+    from fatpack.elf.file import ElfFile
 
 _LOAD, _DYNAMIC = 1, 2
 _WRITABLE = 2

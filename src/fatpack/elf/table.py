@@ -1,0 +1,112 @@
+"""Tables of an ELF file: rows of one size that follow each other, read in blocks, and the errors about them.
+
+Every table of every reader comes through :func:`blocks`: the bytes present bound what is read, not a count that is
+stored. System V gABI, chapter 4.
+"""
+
+from __future__ import annotations
+
+from fatpack.errors import BadValue, LimitExceeded, Truncated
+from fatpack.io import limits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from struct import Struct
+    from typing import Any
+
+    from fatpack.io.source import View
+
+FORMAT = "elf"
+
+#: Tables are fetched this many bytes at a time.
+BLOCK = 1 << 20
+
+
+def blocks(view: View, at: int, count: int, size: int) -> Iterator[bytes]:
+    """Yield ``count`` rows of ``size`` bytes from a position on, in blocks of whole rows; those that are there."""
+    step = max(BLOCK // size, 1)
+    left = min(count, max(len(view) - at, 0) // size)
+    while left > 0:
+        taken = min(step, left)
+        yield view.head(at, taken * size)
+        at += taken * size
+        left -= taken
+
+
+def rows(view: View, at: int, count: int, row: Struct) -> Iterator[tuple[Any, ...]]:
+    """Yield the values of the rows that are there; the caller has checked the table, or takes what is left of it."""
+    for block in blocks(view, at, count, row.size):
+        yield from row.iter_unpack(block)
+
+
+def inside(view: View, field: str, at: int, size: int) -> None:
+    """Raise Truncated unless the bytes lie in the view."""
+    if at + size > len(view):
+        raise Truncated(
+            needed=size, left=len(view) - at, format=FORMAT, offset=view.offset(at), field=field, chain=view.chain
+        )
+
+
+def whole(view: View, field: str, at: int, count: int, size: int, stored_size: int) -> None:
+    """Check a table: rows of ``size`` bytes, as the header states with ``stored_size``, all in the view.
+
+    Raises BadValue and Truncated.
+    """
+    if stored_size != size:
+        raise bad(view, field, f"has entries of {stored_size} bytes, not of {size}", at)
+    inside(view, field, at, count * size)
+
+
+def bad(view: View, field: str, problem: str, at: int) -> BadValue:
+    """Return the error for a field, or what it leads to, that cannot be."""
+    return BadValue(problem, format=FORMAT, offset=view.offset(at), field=field, chain=view.chain)
+
+
+def too_much(view: View, field: str, at: int, problem: str, limit: str, most: int = 0) -> LimitExceeded:
+    """Return the error for what exceeds a limit, by its name in :mod:`fatpack.io.limits`; ``most`` is allowed."""
+    return LimitExceeded(
+        problem,
+        format=FORMAT,
+        offset=view.offset(at),
+        field=field,
+        expected=f"at most {most}" if most else "",
+        hint=limits.advice(limit),
+        chain=view.chain,
+    )
+
+
+class Names:
+    """A table of names, loaded; what is taken from it is bounded.
+
+    Names may share one long string: without a bound n of them would make n copies of it.
+    """
+
+    def __init__(self, view: View, field: str, at: int, size: int) -> None:
+        """Load the names; ``field`` is what one of them is called. Raises Truncated, LimitExceeded."""
+        inside(view, f"{field}s", at, size)
+        if size > limits.STRING_TABLE:
+            raise too_much(view, f"{field}s", at, f"{size} bytes of them", "STRING_TABLE", limits.STRING_TABLE)
+        self._view, self._field, self._at = view, field, at
+        self._stored = view.read(at, size)
+        self._budget = max(limits.STRING_FLOOR, limits.STRING_RATIO * len(view))
+
+    def take(self, starts: Iterable[int], stored_at: int, step: int = 0) -> list[bytes]:
+        """Return the names at offsets of the table, without their NULs. Raises BadValue, LimitExceeded.
+
+        For the errors: the n-th offset is stored ``n * step`` bytes behind ``stored_at``.
+        """
+        stored, budget, found = self._stored, self._budget, list[bytes]()
+        for start in starts:
+            end = stored.find(b"\0", start)
+            if end < 0:
+                problem = f"at {start:#x} is outside the {len(stored)} bytes of names"
+                raise bad(self._view, self._field, problem, stored_at + len(found) * step)
+            budget -= end - start
+            if budget < 0:
+                raise too_much(
+                    self._view, f"{self._field}s", self._at, "they are far longer than the image", "STRING_RATIO"
+                )
+            found.append(stored[start:end])
+        self._budget = budget
+        return found

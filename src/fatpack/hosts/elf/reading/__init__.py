@@ -1,1 +1,0 @@
-"""Reading an ELF file: layouts, tables, segments, sites of device code, the label of every byte."""
