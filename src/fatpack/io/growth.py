@@ -34,9 +34,13 @@ _SECTOR = 512
 
 
 class Growth(Record):
-    """How a file becomes another: ``patch`` replaces bytes at ``at``, and ``tail`` comes behind the end."""
+    """How a file becomes another: ``patch`` replaces the bytes ``before`` at ``at``, ``tail`` comes behind the end.
+
+    ``before`` is read while nothing is written yet: afterwards the file has the patch there, whoever reads it.
+    """
 
     at: int
+    before: bytes
     patch: bytes
     tail: tuple[Piece, ...]
 
@@ -60,7 +64,7 @@ def growth(old: View, pieces: Iterable[Piece]) -> Growth | None:
         return None
     start, patch = patches[0]
     is_in_sector = start // _SECTOR == (start + len(patch) - 1) // _SECTOR
-    return Growth(start, patch, tuple(tail)) if is_in_sector else None
+    return Growth(start, old.read(start, len(patch)), patch, tuple(tail)) if is_in_sector else None
 
 
 def grow(
@@ -89,7 +93,7 @@ def grow(
         try:
             return _grow(fd, path, old, change, like, verify, progress)
         except BaseException as error:
-            os.pwrite(fd, old.read(change.at, len(change.patch)), change.at)
+            os.pwrite(fd, change.before, change.at)
             os.ftruncate(fd, size)
             if isinstance(error, OSError) and error.filename is None:
                 raise type(error)(error.errno, error.strerror, path) from error

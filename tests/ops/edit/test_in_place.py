@@ -16,6 +16,7 @@ from fatpack.cli import main
 from fatpack.errors import HostError, UsageError
 from fatpack.io import growth, identity, sink
 from fatpack.io.identity import identity_of
+from fatpack.io.sources.file import FileSource
 from fatpack.io.sources.opening import open_source
 from fatpack.ops.edit import in_place
 from fatpack.ops.edit.embed import embed
@@ -330,6 +331,27 @@ def test_a_failure_while_growing_takes_the_file_back(
     assert host.read_bytes() == OBJECT
 
 
+def test_what_is_taken_back_was_read_before_it_was_replaced(
+    host: Path, growing: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the patch is on the disk, a page that is no longer in memory has the new header."""
+    with open_source(host) as source:
+        pieces = list(embed(source.view(), [CONTAINER], format="llvm-offload-binary", only_growing=True))
+        change = growth.growth(source.view(), pieces)
+        assert change is not None
+
+        def fail(_fd: int, _like: object, _path: str) -> None:
+            assert isinstance(source, FileSource)
+            source._pages.clear()
+            assert host.read_bytes()[change.at :].startswith(change.patch)
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        monkeypatch.setattr(identity, "give", fail)
+        with pytest.raises(OSError, match="Input/output error"):
+            write_in_place(source.view(), pieces, str(host))
+    assert host.read_bytes() == OBJECT
+
+
 def test_what_verification_refuses_is_taken_back(host: Path, growing: None, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise HostError("no good")
@@ -343,7 +365,9 @@ def test_what_verification_refuses_is_taken_back(host: Path, growing: None, monk
 def test_only_what_grows_by_one_small_patch_grows() -> None:
     view = open_source(OBJECT).view()
     end = len(view)
-    assert growth.growth(view, [b"12", view.slice(2, end - 2), b"more"]) == growth.Growth(0, b"12", (b"more",))
+    assert growth.growth(view, [b"12", view.slice(2, end - 2), b"more"]) == growth.Growth(
+        0, b"\x7fE", b"12", (b"more",)
+    )
     assert growth.growth(view, [view.slice(0, end - 1), b"12"]) is None  # the patch reaches over the end
     assert growth.growth(view, [b"12", view.slice(2, end - 2)]) is None  # nothing is added
     assert growth.growth(view, [view.slice(0, end), b"more"]) is None  # nothing leads to it
