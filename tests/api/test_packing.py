@@ -117,3 +117,15 @@ def test_options_that_mean_nothing_are_refused_and_leave_nothing(
     with pytest.raises(fatpack.UsageError, match=message):
         fatpack.pack(given[type(options)], tmp_path / "x", options=options)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("method", ["lz4", "gzip", "ZSTD", "none", ""])
+@pytest.mark.parametrize(
+    "options", [OffloadBinaryOptions(version=3), BundleOptions()], ids=lambda it: type(it).__name__
+)
+def test_a_compression_that_no_reader_knows_is_refused(options: Options, method: str) -> None:
+    output = io.BytesIO()
+    image = ImageFile(b"d" * 100, triple="amdgcn-amd-amdhsa", arch="gfx90a", offload="hip")
+    with pytest.raises(fatpack.UsageError, match=f"compression '{method}'"):
+        fatpack.pack([image], output, options=options.replace(compression=method))
+    assert not output.getvalue()

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _ALIGN = 8
 
+_METHODS = ("zlib", "zstd")
+
 
 def _padding(size: int) -> bytes:
     return bytes(-size % _ALIGN)
@@ -70,10 +72,13 @@ def write(container: Container, options: OffloadBinaryOptions | None = None) -> 
     stored = container.record if isinstance(container.record, Header) else None
     method = options.compression if options else container.attrs.get("compression")
     level = options.level if options else None
-    if method and container.version != 3:
+    if method is not None and container.version != 3:
         raise UsageError(f"version {container.version} cannot be compressed", hint="use container version 3")
+    if method is not None and method not in _METHODS:
+        # No field names the method: readers know zstd by its magic, and take all else for zlib.
+        raise UsageError(f"compression {method!r} in an offload binary", hint=f"known are {' and '.join(_METHODS)}")
     pieces, size = _lay_out(container, stored)
-    if not method:
+    if method is None:
         yield from pieces
         return
     yield from _compressed(pieces, size, stored, method, level)
