@@ -60,7 +60,7 @@ class Finding(Record):
     ``severity`` is ``error`` (data is lost or unreadable), ``warning`` (likely a mistake) or ``note``. ``field`` is the
     field of the format that is wrong, ``section`` the section of the host that it lies in; "" where there is none.
     ``count`` is how many this one stands for: a file has a million of a kind where a producer made one mistake, and
-    from some number on they are counted and not kept (:mod:`fatpack.scanner.tally`).
+    from some number on they are counted and not kept (:class:`fatpack.findings.Tally`).
     """
 
     code: str

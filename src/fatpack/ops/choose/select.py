@@ -26,7 +26,7 @@ class Selector(Record):
     ``kernel`` is a regular expression that one of the image's kernel names must contain; in the main thread, one that
     takes more than 5 s of processor time for an image raises UsageError. ``container`` and ``index`` are positions as
     ``inspect`` prints them: the n-th container of the file, the n-th image in it. ``id`` are bundle IDs: in every
-    container the image of that very ID is meant, else the compatible one (:mod:`.by_id`);
+    container the image of that very ID is meant, else the compatible one (:mod:`fatpack.ops.choose.by_id`);
     ``hip_openmp`` lets HIP and OpenMP stand for each other there.
     """
 

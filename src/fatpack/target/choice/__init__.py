@@ -1,7 +1,7 @@
 """Which image a device's runtime takes from one container, and what happens where none fits. One module per runtime.
 
 ============  =====================================================================================
-``answer``     what is asked (:class:`Candidate`) and what comes out (:class:`Answer`)
+``answer``     what is asked (``Candidate``) and what comes out (``Answer``)
 ``cuda``       the CUDA driver: one registered fat binary
 ``hip``        the HIP runtime: one bundle
 ``openmp``     LLVM's offload plugins: the images of one descriptor

@@ -2,7 +2,7 @@
 
 LLVM 22 loses what it does not know: it drops a target-id whose processor is new to it, and the processor of targets of
 five parts, and then takes all of them for one. Here they are kept and compared as text; for everything else the rules
-are its own (:mod:`fatpack.formats.clang_bundle.bundle_id`).
+are its own (:mod:`fatpack.formats.clang_bundle.ids.bundle_id`).
 """
 
 from __future__ import annotations

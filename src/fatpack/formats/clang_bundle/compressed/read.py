@@ -5,7 +5,7 @@ total size. The stream itself says where it ends and how long its content is, so
 
 Reading a bundle takes the table at its beginning, so no more than that is inflated, and images come out of the stream
 when they are read. What only the whole content can tell, its hash and the bytes between images, is checked at once if
-the content is small, and by :func:`fatpack.formats.clang_bundle.verify.verify` else.
+the content is small, and by :func:`fatpack.formats.clang_bundle.compressed.verify.verify` else.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Triples as LLVM 22 reads, normalises and compares them: the rules behind the IDs that its bundler stores.
 
 Source: ``Triple::normalize``, the parsers of its four parts and ``Triple::isCompatibleWith`` in
-llvm/lib/TargetParser/Triple.cpp, LLVM 22.1. The words are data in :mod:`~fatpack.formats.clang_bundle.words`. Compared
-with clang-offload-bundler 22 on thousands of random triples (the reference tests of this room).
+llvm/lib/TargetParser/Triple.cpp, LLVM 22.1. The words are data in
+:mod:`~fatpack.formats.clang_bundle.ids.llvm_words`. Compared with clang-offload-bundler 22 on thousands of random
+triples (the reference tests of this room).
 """
 
 from __future__ import annotations

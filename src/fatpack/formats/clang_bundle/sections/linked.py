@@ -2,7 +2,8 @@
 
 clang-offload-wrapper (DPC++) puts every image into a section named ``__CLANG_OFFLOAD_BUNDLE__<kind>-<target>``, newer
 releases into ``OFFLOAD_DEVICE_CODE``, each image at a multiple of 16. Where they are and how long, a table in the
-program says (``fatpack.runtime.image_table``); this module makes a container of a section and the table's rows for it.
+program says (``fatpack.runtime.sycl.image_table``); this module makes a container of a section and the table's rows
+for it.
 
 QUIRK(DPC++ 2024 and newer): a compressed image is one zstd frame, and the table has the size it inflates to, so that
 clang-offload-extract fails on such programs.

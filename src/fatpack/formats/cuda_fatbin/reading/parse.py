@@ -3,7 +3,7 @@
 cuobjdump gives a whole file up for one wrong number. Here an entry that cannot be read is a finding, and reading goes
 on with the next one: by the sizes of the entry if they hold, else where the next entry shows itself. A size that is
 wrong takes no image away that is whole: of the container's own, entries behind it still belong to it; of an entry, its
-image is as long as its other numbers and what follows it say (:mod:`.mending`).
+image is as long as its other numbers and what follows it say (:mod:`fatpack.formats.cuda_fatbin.reading.mending`).
 """
 
 from __future__ import annotations
