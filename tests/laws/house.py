@@ -34,6 +34,20 @@ LEVELS = [
     {"cli"},
 ]
 
+#: The order of the parts inside a room, lowest first: as in LEVELS, but those of one line do not know each other.
+FLOORS = {
+    "formats/cir": [
+        {"words", "bundle_id"},
+        {"text"},
+        {"bytecode"},
+        {"modules"},
+        {"rules"},
+        {"gpu_binary", "combine"},
+        {"container"},
+        {"__init__"},
+    ]
+}
+
 #: Parts that do not know each other, whichever of them stands higher.
 STRANGERS = [("formats/cir/container", "formats/cir/combine")]
 

@@ -23,6 +23,10 @@ SEPARATE = {
 }
 
 
+def _own_part(module: house.Module) -> str:
+    return house.part(module.room, module.path)
+
+
 def test_every_room_has_its_place_in_the_order() -> None:
     rooms = {module.room for module in EVERY.values()}
     new, gone = sorted(rooms - LEVEL.keys()), sorted(LEVEL.keys() - rooms)
@@ -48,12 +52,10 @@ def _is_below(path: str, room: str) -> bool:
     return _room(path) in LEVEL and LEVEL[_room(path)] < LEVEL[room]
 
 
-@each_module
+@pytest.mark.parametrize("path", sorted(path for path, module in EVERY.items() if _own_part(module) in SEPARATE))
 def test_a_format_knows_no_other_format_and_a_host_no_other_host(path: str) -> None:
     module = EVERY[path]
-    own = house.part(module.room, path)
-    if own not in SEPARATE:
-        return
+    own = _own_part(module)
     others = {house.part(module.room, name) for name in module.imports if _room(name) == module.room}
     wrong = sorted(others & SEPARATE - {own})
     assert not wrong, (
@@ -71,6 +73,19 @@ def test_what_lies_in_a_folder_does_not_go_round_in_a_circle(folder: str) -> Non
         f"in {folder}, imports go round in a circle: {' → '.join(house.names(around))}. Imports inside functions and "
         f"for annotations count. Move what both sides need into the lower of them, or into a module below both; or "
         f"let the caller hand it in.\n" + "\n".join(house.arrows(around, EVERY))
+    )
+
+
+@pytest.mark.parametrize("folder", house.FLOORS)
+def test_in_a_folder_with_floors_each_part_imports_only_from_those_below(folder: str) -> None:
+    graph = house.parts_of(folder, EVERY)
+    floors = {f"{folder}/{name}": number for number, names in enumerate(house.FLOORS[folder]) for name in names}
+    assert floors.keys() == graph.keys(), f"FLOORS (tests/laws/house.py) and what lies in {folder} differ"
+    wrong = [(part, other) for part in sorted(graph) for other in sorted(graph[part]) if floors[other] >= floors[part]]
+    steps = [step for part, other in wrong for step in house.arrows([part, other], EVERY)]
+    assert not wrong, (
+        f"in {folder} a part imports from its own floor or one above (FLOORS in tests/laws/house.py). Move what is "
+        f"needed into a part below both, or let the caller hand it in.\n" + "\n".join(steps)
     )
 
 
