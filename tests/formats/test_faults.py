@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.laws.rooms import image, view_of
 
+from fatpack import formats
 from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated, Unsupported, UsageError
-from fatpack.formats import clang_bundle, offload_binary
 from fatpack.formats.faults import Errors
-from fatpack.model import Container, Span
+from fatpack.model import Container, Image, Span
 
 ERRORS = Errors("some-format")
 
@@ -32,10 +32,11 @@ def test_every_error_says_format_place_and_file() -> None:
     assert str(unknown) == "test: some-format at 0x5: version 9; known is 1"
 
 
-@pytest.mark.parametrize("room", [offload_binary, clang_bundle])
-def test_a_container_built_by_hand_has_no_labels_and_no_description(room: object) -> None:
-    door = offload_binary if room is offload_binary else clang_bundle
-    container = Container(door.DOC.name, 1, (image(b"x"),), Span(0, 0))
+@pytest.mark.parametrize("images", [(), (image(b"x"),)], ids=["empty", "one image"])
+@pytest.mark.parametrize("name", formats.ROOMS)
+def test_a_container_built_by_hand_has_no_labels_and_no_description(name: str, images: tuple[Image, ...]) -> None:
+    door = formats.room(name)
+    container = Container(name, 1, images, Span(0, 0))
     with pytest.raises(UsageError, match="was not read from bytes"):
         list(door.labels(view_of(b""), container))
     with pytest.raises(UsageError, match="was not read from bytes"):

@@ -129,7 +129,7 @@ def labels(view: View, container: Container) -> Iterator[Label]:
 def describe(container: Container) -> Mapping[str, object]:
     """Return what is in the modules: their names and roles, operations, kernels, and what launches them.
 
-    Raises UsageError for a container with a module that was not read from a file.
+    Raises UsageError for a container that was not read from a file.
     """
     from fatpack.formats.cir.container.describe import facts
 

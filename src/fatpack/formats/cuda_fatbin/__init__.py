@@ -101,16 +101,21 @@ def write(container: Container, options: FatbinOptions | None = None) -> Iterato
 
 
 def labels(view: View, container: Container) -> Iterator[Label]:
-    """Yield a label for every byte of a parsed container; compressed images are one label each."""
+    """Yield a label for every byte of a parsed container; compressed images are one label each.
+
+    Raises UsageError for a container that was not read from bytes.
+    """
     from fatpack.formats.cuda_fatbin import byte_map
 
-    record = container.record
-    assert isinstance(record, Fatbin)
-    return byte_map.labels(record)
+    return byte_map.labels(_read(container))
 
 
 def describe(container: Container) -> Mapping[str, object]:
-    """Return what the common model does not say: the stored numbers of every entry, and which are in one group."""
+    """Return what the common model does not say: the stored numbers of every entry, and which are in one group.
+
+    Raises UsageError for a container that was not read from bytes.
+    """
+    _read(container)
     groups: dict[int, int] = {}
     entries = []
     for image in container.images:
@@ -126,3 +131,12 @@ def describe(container: Container) -> Mapping[str, object]:
             facts["group"] = groups.setdefault(id(entry.group), len(groups))
         entries.append(facts)
     return {"entries": entries}
+
+
+def _read(container: Container) -> Fatbin:
+    """Return what was stored of a container. Raises UsageError for one that was not read from bytes."""
+    if isinstance(container.record, Fatbin):
+        return container.record
+    from fatpack.formats.faults import not_read
+
+    raise not_read("container")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fatpack.errors import UsageError
 from fatpack.formats.cir.modules.stored import Bytecode, Nested, Stored
+from fatpack.formats.faults import not_read
 from fatpack.model import Label
 
 TYPE_CHECKING = False
@@ -25,7 +25,7 @@ def labels(container: Container) -> Iterator[Label]:
         return _text_labels(record)
     if isinstance(record, Bytecode):
         return _bytecode_labels(record, container.images)
-    raise UsageError("this container was not read from a file", hint="write it, and parse what was written")
+    raise not_read("container")
 
 
 def _text_labels(record: Stored) -> Iterator[Label]:

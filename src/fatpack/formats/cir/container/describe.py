@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from fatpack.errors import FormatError, UsageError
+from fatpack.errors import FormatError
 from fatpack.formats.cir.modules.alone import modules_alone
 from fatpack.formats.cir.modules.facts import target_of
 from fatpack.formats.cir.modules.kernels import bytecode_kernels, kernels
-from fatpack.formats.cir.modules.stored import BytecodeModule, Nested, OffloadModule, Stored
+from fatpack.formats.cir.modules.stored import Bytecode, BytecodeModule, Nested, OffloadModule, Stored
 from fatpack.formats.cir.text.strings import escaped
 from fatpack.formats.cir.words import DEVICE_BINARY, LANGUAGE_OPTIONS, TRIPLE
+from fatpack.formats.faults import not_read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ _LONGEST = 1000
 
 
 def facts(container: Container) -> Mapping[str, object]:
-    """Return the facts of a container. Raises UsageError for one with a module that was not read from a file."""
+    """Return the facts of a container. Raises UsageError for one that was not read from a file."""
+    if not isinstance(container.record, (Stored, Bytecode)):
+        raise not_read("container")
     found: dict[str, object] = {"modules": [_module(image.record) for image in container.images]}
     if isinstance(container.record, Stored):
         found["definition_runs"] = len(container.record.outline.definitions)
@@ -66,7 +69,7 @@ def _module(record: object) -> dict[str, object]:
         return _bytecode_module(record)
     if isinstance(record, OffloadModule):
         return {"name": record.symbol, "role": "device", "target": record.target, "kernels": list(record.kernels)}
-    raise UsageError("a module of this container was not read from a file", hint="write it, and parse what was written")
+    raise not_read("module")
 
 
 def _text_module(record: Nested) -> dict[str, object]:
