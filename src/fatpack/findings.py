@@ -155,7 +155,6 @@ CODES: dict[str, tuple[str, str]] = {
         "PTX was left out of a fat binary, and no image that is left runs on some of the GPUs that it was for.",
     ),
     "FP1316": ("warning", "The sizes that a fat object records for merged images do not add up to what is there."),
-    "FP1317": ("error", "An entry of a bundle has an ID of more than 4096 bytes, and is not listed; the others are."),
     "FP2001": (
         "warning",
         "A section with the name of device code has the wrong section type: LLVM tools do not see it.",

@@ -41,7 +41,7 @@ def test_everything_else_is_listed_and_extracted(folder: Path, fatpack: Fatpack,
     (file,) = json.loads(listed.out)["files"]
     errors = [finding for finding in file["findings"] if finding["severity"] == "error"]
     assert errors
-    assert {finding["code"] for finding in errors} <= {"FP1001", "FP1104", "FP1401", "FP1403", "FP1409"}
+    assert {finding["code"] for finding in errors} <= {"FP1001", "FP1005", "FP1104", "FP1401", "FP1403", "FP1409"}
     images = [image for container in file["containers"] for image in container["images"]]
     assert (images[0]["arch"], images[-1]["arch"]) == ("sm_75", "sm_90")
     ran = fatpack("extract", "x", "-d", "out")

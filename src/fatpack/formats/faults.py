@@ -80,12 +80,16 @@ class Faults:
         return [*self._kept, *self._tally.rest()]
 
     def unreadable(self, code: str, error: FormatError, span: Span) -> None:
-        """Note that something cannot be read, at the field that says so; raises the error if that is wanted."""
+        """Note that something cannot be read, at the field that says so; raises the error if that is wanted.
+
+        ``code`` is that of the damage. What a limit keeps from being read is none, and has the code of limits.
+        """
         if self._strict:
             raise error
         at = error.offset
         if at is not None and span.start < at < span.end:
             span = span.replace(start=at)
+        code = "FP1005" if isinstance(error, LimitExceeded) else code
         self.unexpected(code, span, error.describe(), error.hint, error.field or "")
 
     def unexpected(self, code: str, span: Span, message: str, hint: str = "", field: str = "") -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import zlib
 
 import lz4.block
@@ -52,6 +53,8 @@ def intact(container: Container) -> list[bytes]:
     for image in container.images:
         try:
             found.append(image.data.tobytes())
+        except LimitExceeded:
+            assert image.size > 0
         except FormatError:
             assert image.size == 0
     return found
@@ -228,7 +231,7 @@ DAMAGED = {
     "compressed size 0": (entry(zlib.compress(CUBIN), flags=0x1011, compressed=0, inflated=9), ["FP1403"]),
     "compressed size too large": (entry(zlib.compress(CUBIN), flags=0x1011, compressed=999, inflated=9), ["FP1403"]),
     "inflated size 0": (entry(zlib.compress(CUBIN), flags=0x1011, compressed=len(zlib.compress(CUBIN))), ["FP1403"]),
-    "bomb": (entry(zlib.compress(CUBIN), flags=0x1011, inflated=1 << 60), ["FP1403"]),
+    "bomb": (entry(zlib.compress(CUBIN), flags=0x1011, inflated=1 << 60), ["FP1005"]),
     "zlib for zstd": (entry(zlib.compress(CUBIN), flags=0x8011, inflated=len(CUBIN)), ["FP1403"]),
     "zstd for zlib": (entry(zstandard.compress(CUBIN), flags=0x1011, inflated=len(CUBIN)), ["FP1403"]),
     "zstd for an LZ4 frame": (entry(zstandard.compress(CUBIN), flags=0x4011, inflated=len(CUBIN)), ["FP1403"]),
@@ -291,6 +294,14 @@ def test_a_bomb_is_named_with_its_limit() -> None:
         parse(view_of(fatbin(DAMAGED["bomb"][0])), strict=True)
 
 
+@pytest.mark.parametrize("size", [1 << 60, (1 << 64) - 1])
+def test_what_a_limit_keeps_from_being_inflated_has_its_stated_size(size: int) -> None:
+    container = parsed(entry(zlib.compress(CUBIN), flags=0x1011, inflated=size))
+    (image,) = container.images
+    assert image.size == len(image.data) == min(size, sys.maxsize)
+    assert f"use --max-inflated={size} " in container.findings[0].hint
+
+
 @pytest.mark.parametrize("size", [1, 40, 63, 64, 100])
 def test_a_cut_file_lists_what_is_whole(size: int) -> None:
     data = fatbin(entry(CUBIN), GOOD)
@@ -342,8 +353,16 @@ def test_the_search_for_the_next_entry_gives_up(monkeypatch: pytest.MonkeyPatch)
 def test_no_more_entries_are_read_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "IMAGES", 3)
     container = parsed(*[GOOD] * 5)
-    assert (len(container.images), codes(container)) == (3, ["FP1401"])
+    assert (len(container.images), codes(container)) == (3, ["FP1005"])
     assert intact(container) == [cubin(90)] * 3
+    assert "use --limit images=N" in container.findings[0].hint
+
+
+def test_no_more_members_of_a_group_are_read_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "IMAGES", 2)
+    container = parsed(_group(TEXT_MEMBER, CUBIN_MEMBER, CUBIN_MEMBER))
+    assert (len(container.images), codes(container)) == (2, ["FP1005"])
+    assert "use --limit images=N" in container.findings[0].hint
 
 
 def _group(*members: bytes, images: bytes = padded(TEXT + b"\0") + CUBIN, **changed: int) -> bytes:
@@ -380,7 +399,7 @@ GROUPS = {
     "a table outside": (_group(TEXT_MEMBER, CUBIN_MEMBER, table_at=1 << 20), 0, ["FP1409"]),
     "not compressed": (_group(TEXT_MEMBER, CUBIN_MEMBER, flags=0x11), 0, ["FP1403"]),
     "another method": (_group(TEXT_MEMBER, CUBIN_MEMBER, flags=0x1011), 0, ["FP1403"]),
-    "a bomb": (group(zstandard.compress(bytes(1 << 20)), 1 << 20, [member(0, 1 << 20, PTX)]), 0, ["FP1403"]),
+    "a bomb": (group(zstandard.compress(bytes(1 << 20)), 1 << 20, [member(0, 1 << 20, PTX)]), 0, ["FP1005"]),
     "a damaged stream": (group(zstandard.compress(TEXT)[:-3], 900, [TEXT_MEMBER, CUBIN_MEMBER]), 0, ["FP1403"]),
 }
 

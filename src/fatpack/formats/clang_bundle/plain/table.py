@@ -62,7 +62,7 @@ def read_table(rest: View, faults: Faults) -> Table:
     for number in range(count):
         if number >= limits.BUNDLE_ENTRIES:
             problem = f"{count} entries, {limits.BUNDLE_ENTRIES} are read"
-            faults.unreadable("FP1302", too_many(rest, 24, problem), rest.span(24, 8))
+            faults.unreadable("FP1005", too_many(rest, 24, problem), rest.span(24, 8))
             break
         if at + DESCRIPTOR.size > total:
             _end_of_table(rest, at, number, f"the descriptor is past the end, {count} entries are stored", faults)
@@ -88,7 +88,7 @@ def read_table(rest: View, faults: Faults) -> Table:
             break
         if id_size > limits.BUNDLE_ID:
             error = long_id(rest, at, f"entry[{number}]", f"the ID has {id_size} bytes")
-            faults.unreadable("FP1317", error, _row_span(rest, at))
+            faults.unreadable("FP1005", error, _row_span(rest, at))
             at = end
             continue
         entry = Entry(front[id_at:end] if end <= len(front) else rest.read(id_at, id_size), offset, at)

@@ -68,8 +68,8 @@ def parse_text(view: View, at: int, faults: Faults) -> Container:
     unknown: list[Span] = []
     reached = 0
     rows = list(entries(stored, comment, faults))
-    # An entry that was not read is no stray text.
-    is_stray = not any(item.code == "FP1317" for item in faults.findings)
+    # An entry that was not read because of a limit is no stray text.
+    is_stray = not any(item.code == "FP1005" for item in faults.findings)
     for entry, end in rows:
         _check_gap(stored, reached, entry.at, unknown, faults if is_stray else None)
         images.append(image_of(entry, stored.slice(entry.offset, end - entry.offset)))
@@ -124,7 +124,7 @@ def _markers(stored: View, comment: str, faults: Faults) -> Iterator[_Marker]:
             yield _Marker(place, reached, word == START, spelled.removesuffix(b"\r"), is_crlf)
         elif word == START:
             error = long_id(stored, line_at, "START line", "the ID is longer than what is read")
-            faults.unreadable("FP1317", error, stored.span(line_at, len(line)))
+            faults.unreadable("FP1005", error, stored.span(line_at, len(line)))
         at = stored.find(needle, max(reached - 1, at + 1))
 
 
@@ -147,7 +147,7 @@ def entries(stored: View, comment: str, faults: Faults) -> Iterator[tuple[Entry,
         if count > limits.BUNDLE_ENTRIES:
             problem = f"more than {limits.BUNDLE_ENTRIES} entries"
             faults.unreadable(
-                "FP1302", too_many(stored, start.at, problem), stored.span(start.at, start.end - start.at)
+                "FP1005", too_many(stored, start.at, problem), stored.span(start.at, start.end - start.at)
             )
             return
         own = own_ends.get(start.id, [])

@@ -24,7 +24,7 @@ from fatpack.formats.cuda_fatbin.layout import (
     padded,
 )
 from fatpack.formats.cuda_fatbin.reading.area import NO_AREA, read_area
-from fatpack.formats.cuda_fatbin.reading.inflate import data_of, problem_of, refused
+from fatpack.formats.cuda_fatbin.reading.inflate import data_of, problem_of, refused, refused_size
 from fatpack.formats.cuda_fatbin.stored import Entry, Head
 from fatpack.io.sources.inflated import Call
 from fatpack.model import Image, Target
@@ -53,7 +53,8 @@ def read_entry(stored: View, head: Head, faults: Faults) -> Entry:
     if problem is None:
         return Entry(head, stored, area, packed, data_of(packed, head))
     faults.unreadable("FP1403", problem, stored.span())
-    return Entry(head, stored, area, packed, refused(packed, 0, Call(problem.with_traceback, None)))
+    data = refused(packed, refused_size(problem, head.inflated_size), Call(problem.with_traceback, None))
+    return Entry(head, stored, area, packed, data)
 
 
 def check(entry: View, head: Head, faults: Faults) -> None:

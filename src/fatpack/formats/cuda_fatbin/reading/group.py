@@ -19,7 +19,7 @@ from fatpack.formats.cuda_fatbin.layout import ENTRY, FORMAT, GROUP, GROUP_TABLE
 from fatpack.formats.cuda_fatbin.reading.area import read_area
 from fatpack.formats.cuda_fatbin.reading.entry import check
 from fatpack.formats.cuda_fatbin.reading.faults import errors, fault
-from fatpack.formats.cuda_fatbin.reading.inflate import inflated, problem_of, refused, without_padding
+from fatpack.formats.cuda_fatbin.reading.inflate import inflated, problem_of, refused, refused_size, without_padding
 from fatpack.formats.cuda_fatbin.stored import Area, Entry, Group, Head
 from fatpack.io import limits
 from fatpack.io.sources.inflated import Call
@@ -42,7 +42,7 @@ def read_group(stored: View, head: Head, faults: Faults) -> list[Entry | Group]:
         inside = _inflated(packed, head)
     else:
         faults.unreadable("FP1403", problem, stored.span())
-        inside = _refused(packed, problem)
+        inside = _refused(packed, problem, head.inflated_size)
     rows = list(_rows(stored.slice(0, head.place), head, faults))
     group = Group(head, stored, inside, len(rows))
     members: list[Entry | Group] = [group]
@@ -52,7 +52,9 @@ def read_group(stored: View, head: Head, faults: Faults) -> list[Entry | Group]:
         expected += member.padded_size
         if wrong is not None and problem is None:
             faults.unreadable("FP1409", wrong, row.span())
-        data = packed = _refused(inside, wrong) if wrong else inside.slice(member.place, member.padded_size)
+        data = packed = (
+            _refused(inside, wrong, member.padded_size) if wrong else inside.slice(member.place, member.padded_size)
+        )
         if wrong is None:
             check(row, member, faults)
             try:
@@ -60,7 +62,7 @@ def read_group(stored: View, head: Head, faults: Faults) -> list[Entry | Group]:
             except FormatError as error:  # the first text of a group inflates it
                 problem = error
                 faults.unreadable("FP1403", error, stored.span())
-                data = packed = _refused(inside, error)
+                data = packed = _refused(inside, error, member.padded_size)
         members.append(Entry(member, row, area, packed, data, group, number))
     return members
 
@@ -111,7 +113,10 @@ def _rows(header: View, group: Head, faults: Faults) -> Iterator[tuple[View, Hea
         yield row, member, area
         at += len(row)
         found += 1
-    if found != count or at != size:
+    if found == limits.IMAGES < count:
+        text, hint = f"{count} members, of which {found} are read", limits.advice("IMAGES")
+        faults.unreadable("FP1005", errors.limit(table, 0, "member_count", text, hint=hint), table.span())
+    elif found != count or at != size:
         text = f"{count} members in {size} bytes by its head, {found} in {at} bytes are there"
         faults.unreadable("FP1409", fault(table, 0, "member_count", text), table.span())
 
@@ -136,5 +141,5 @@ def _decompressed(packed: View, method: str, size: int) -> Buffer:
     return decompress(packed, method, size, format=FORMAT)
 
 
-def _refused(packed: View, error: FormatError) -> View:
-    return refused(packed, 0, Call(error.with_traceback, None))
+def _refused(packed: View, error: FormatError, size: int) -> View:
+    return refused(packed, refused_size(error, size), Call(error.with_traceback, None))

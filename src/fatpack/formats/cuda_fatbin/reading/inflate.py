@@ -6,10 +6,12 @@ size out of proportion, another method than the flags say, another size than the
 
 from __future__ import annotations
 
+import sys
+
 from fatpack.codec import decompress, most_inflated
 from fatpack.codec import inflated as pieces_inflated
 from fatpack.elf.header import header as elf_header
-from fatpack.errors import FatpackError, FormatError, Unsupported, hexadecimal
+from fatpack.errors import FatpackError, FormatError, LimitExceeded, Unsupported, hexadecimal
 from fatpack.formats.cuda_fatbin.layout import ALIGN, ENTRY, FLAG_OBFUSCATED, FORMAT, TEXTS, method_of
 from fatpack.formats.cuda_fatbin.reading.faults import errors, fault
 from fatpack.formats.cuda_fatbin.reading.frame import HEAD_SIZE, content_size, is_of
@@ -156,6 +158,11 @@ def refused(packed: View, size: int, error: Callable[[], FatpackError]) -> View:
     name = Derived(f"image at {hexadecimal(packed.start)}")
     source = _Refused(name, size, packed.source.present, error)
     return View(source, 0, size, (*packed.chain, name))
+
+
+def refused_size(error: FormatError, stated: int) -> int:
+    """Return the size of an image that cannot be had: the stated one if only a limit forbids it, else 0."""
+    return min(stated, sys.maxsize) if isinstance(error, LimitExceeded) else 0  # no view is longer
 
 
 def _obfuscated(packed: View) -> Unsupported:

@@ -73,7 +73,7 @@ class Walk:
         while at < len(self.stored) or self._goes_on(at):
             stored = self.stored
             if len(self.parts) >= limits.IMAGES:
-                self._noted.unreadable("FP1401", self._too_many(at), stored.span(at))
+                self._noted.unreadable("FP1005", self._too_many(at), stored.span(at))
                 self.unknown.append(stored.span(at))
                 return
             parts, following = self._parts_at(at)
