@@ -9,7 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zstandard
+from tests.builders.fatbin import PTX, cubin, entry, fatbin
 from tests.cli.conftest import Ran
+from tests.formats.cuda_fatbin.reading.test_parse import TEXT
 from tests.laws.rooms import FIXTURES
 
 Fatpack = Callable[..., Ran]
@@ -265,3 +268,25 @@ def test_what_is_not_edited_is_named(fatpack: Fatpack, folder: Path, command: st
 def test_arguments_of_embed_in_the_wrong_order_are_noticed(fatpack: Fatpack) -> None:
     ran = fatpack("embed", "both.bin", "host.o", "-o", "x.o")
     assert (ran.code, "host.o: unknown container format; the host comes first" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("edit", [["embed", "host.o"], ["replace", "fat.o"]])
+def test_a_damaged_container_goes_into_nothing_unless_forced(folder: Path, fatpack: Fatpack, edit: list[str]) -> None:
+    whole = (folder / "both.bin").read_bytes()
+    (folder / "cut.bin").write_bytes(whole[:-100])
+    ran = fatpack(*edit, "cut.bin", "-o", "x.o")
+    assert (ran.code, (folder / "x.o").exists()) == (3, False)
+    assert "error FP1001: cut.bin at 0x" in ran.err
+    assert "cut.bin: nothing was written; --force" in ran.err
+    ran = fatpack(*edit, "cut.bin", "-o", "x.o", "--force")
+    assert (ran.code, (folder / "x.o").exists()) == (0, True)
+    assert "FP1001" in ran.err
+
+
+def test_a_container_with_a_damaged_image_is_not_embedded(folder: Path, fatpack: Fatpack) -> None:
+    stream = zstandard.ZstdCompressor().compress(TEXT + b"\0")[:-4]
+    lie = entry(stream, PTX, flags=0x8011, inflated=len(TEXT) + 1, options=b"")
+    (folder / "p.fatbin").write_bytes(fatbin(entry(cubin(75), sm=75), lie))
+    ran = fatpack("embed", "host.o", "p.fatbin", "-o", "x.o")
+    assert (ran.code, (folder / "x.o").exists()) == (3, False)
+    assert "error FP1104: p.fatbin at 0x" in ran.err

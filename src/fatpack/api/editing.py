@@ -28,10 +28,13 @@ def embed(
     """Write a copy of a relocatable object with a finished container added; return the size in bytes.
 
     Of an archive, ``member`` is the object: ``a.o``, ``a.o:2`` (the second of that name), ``#3`` or ``inner.a(a.o)``.
-    Only the tables that must change differ from the host. Raises HostError when the host cannot be edited safely.
+    Only the tables that must change differ from the host. Raises HostError when the host cannot be edited safely, and
+    FormatError for a damaged container; ``force`` takes it, and writes over an output that exists.
     """
     with open_input("host", host) as into, open_input("container", container) as content:
         place = find(into.view(), Address(into.name, member))
+        if not force:
+            embedding.refuse_damage(content.view())
         pieces = embedding.embed(place.view, [content.view()], format=formats.sniff(content.view().head(0, 24)))
         return write_edited(into.view(), place.around(pieces), output, force=force, inputs=[content.view()])
 
@@ -47,10 +50,12 @@ def replace(
 ) -> int:
     """Write a copy of an object with the content of its section of device code exchanged; return the size in bytes.
 
-    ``member`` is the object in an archive, as in :func:`embed`.
+    ``member`` is the object in an archive, and a damaged container is refused, as in :func:`embed`.
     """
     with open_input("host", host) as into, open_input("container", container) as content:
         place = find(into.view(), Address(into.name, member))
+        if not force:
+            embedding.refuse_damage(content.view())
         pieces = embedding.replace(place.view, content.view(), section=section)
         return write_edited(into.view(), place.around(pieces), output, force=force, inputs=[content.view()])
 

@@ -8,12 +8,14 @@ import click
 
 from fatpack.cli.completion import FILE
 from fatpack.cli.options import Meter, check_name, force_option, say, tell_abandoned
+from fatpack.cli.reporting import report
 from fatpack.errors import UsageError
 from fatpack.io.sink import write_pieces
 from fatpack.ops.edit.editor import write_edited
+from fatpack.ops.edit.embed import container_damage
 from fatpack.ops.edit.in_place import write_in_place
 from fatpack.record import Record
-from fatpack.report.problems import FINE
+from fatpack.report.problems import FINE, code_of
 from fatpack.report.text import size_words
 
 TYPE_CHECKING = False
@@ -63,6 +65,19 @@ def check_output(host: str, to: Destination) -> None:
         raise UsageError("--break-links goes with --in-place", hint="a new file has no other names")
     if not to.in_place and to.output is None:
         raise UsageError("say where to write", hint="-o FILE for a copy, or --in-place to change the host itself")
+
+
+def refused(path: str, content: View, *, force: bool) -> int:
+    """Print what is damaged in the container that is to go into a host; return the exit code if that refuses it.
+
+    With ``force`` nothing is refused.
+    """
+    damage = container_damage(content)
+    report(path, damage)
+    if not damage or force:
+        return FINE
+    say(f"fatpack: {path}: nothing was written; --force puts it in as it is")
+    return code_of((item.severity, item.code) for item in damage)
 
 
 def write_result(

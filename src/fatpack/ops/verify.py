@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 
 from fatpack import images
-from fatpack.errors import FormatError
+from fatpack.errors import FormatError, HostError, Unsupported
 from fatpack.findings import finding
 from fatpack.images.agreement import disagreements
 from fatpack.io.source import is_in_file
 from fatpack.io.sources.opening import open_source
 from fatpack.model import Finding
 from fatpack.parallel import Tasks
+from fatpack.scanner import Found, scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
     from fatpack.model import Container, Image
-    from fatpack.scanner import Found, FoundImage
+    from fatpack.scanner import FoundImage
 
 
 class Verification:
@@ -116,6 +117,29 @@ def late_damage(found: Sequence[FoundImage], path: str = "") -> list[Finding]:
         with open_source(path) as source:
             return list(_damage(late[0].as_stored, source.view()))
     return [item for image in late for item in _damage(image.as_stored, image.as_stored.data)]
+
+
+def damage(content: View) -> list[Finding]:
+    """Return all that is damaged in a container, in its images and in its compressed content, which reads all of it.
+
+    What this version cannot read, and what it need not be able to, is no damage.
+    """
+    items = list(scan(content))
+    found = [item for item in items if isinstance(item, Found)]
+    wrong = [item for item in items if isinstance(item, Finding)]
+    wrong += (item for item in content_findings(found) if item not in wrong)
+    wrong += (item for one in found for image in one.images for item in _damage_in(image))
+    return [item for item in wrong if item.severity == "error" and item.code != "FP1008"]
+
+
+def _damage_in(image: FoundImage) -> list[Finding]:
+    """Return what is damaged in an image, read to its last byte."""
+    try:
+        return list(_damage(image.as_stored, image.as_stored.data))
+    except (Unsupported, HostError):
+        return []
+    except FormatError as error:
+        return [finding("FP1104", image.as_stored.span, error.describe(), error.hint, field=error.field)]
 
 
 def _damage(image: Image, data: View) -> Iterator[Finding]:

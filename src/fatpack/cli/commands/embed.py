@@ -6,7 +6,7 @@ import click
 
 from fatpack import formats
 from fatpack.cli.completion import FILE
-from fatpack.cli.editing import Destination, check_output, output_options, write_result
+from fatpack.cli.editing import Destination, check_output, output_options, refused, write_result
 from fatpack.cli.options import limit_option, quiet_option, say
 from fatpack.errors import UsageError
 from fatpack.io.sources.opening import open_source
@@ -50,6 +50,8 @@ def command(
             raise UsageError(f"{container}: unknown container format", hint=hint)
         if found is None:
             say(f"fatpack: warning: {container}: unknown container format; no tool will find it", quiet=quiet)
+        if code := refused(container, content.view(), force=force):
+            return code
         only_growing = in_place and can_grow(into.view())
         pieces = place.around(embed(place.view, [content.view()], format=found, only_growing=only_growing))
         if note := embedding_note(found):

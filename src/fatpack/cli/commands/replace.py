@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from fatpack.cli.completion import FILE
-from fatpack.cli.editing import Destination, check_output, output_options, write_result
+from fatpack.cli.editing import Destination, check_output, output_options, refused, write_result
 from fatpack.cli.options import limit_option, quiet_option
 from fatpack.io.sources.opening import open_source
 from fatpack.ops.choose.address import find, parse_address
@@ -41,6 +41,8 @@ def command(
         for source in (into, content):
             refuse_empty(source.view())
         place = find(into.view(), address)
+        if code := refused(container, content.view(), force=force):
+            return code
         pieces = place.around(replace(place.view, content.view(), section=section, force=force))
         return write_result(
             into.view(),

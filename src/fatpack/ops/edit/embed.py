@@ -7,9 +7,10 @@ What is edited inside an archive is carried out to the archive by ``ops.choose.a
 from __future__ import annotations
 
 from fatpack import formats, hosts, images
-from fatpack.errors import HostError
+from fatpack.errors import FormatError, HostError
 from fatpack.model import Finding
 from fatpack.ops.edit.editor import editor
+from fatpack.ops.verify import damage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,6 +57,25 @@ def embed(
     room, name = editor(host), SECTIONS.get(format or "", SECTIONS["llvm-offload-binary"])
     grow = getattr(room, "grow", None) if only_growing else None
     return room.embed(host, content, name=name) if grow is None else grow(host, content, name=name)
+
+
+def refuse_damage(content: View) -> None:
+    """Raise FormatError for a container that is damaged, in its tables or in its images; it is read to its last byte.
+
+    Bytes that are no container, and images that stand alone, are not judged.
+    """
+    for item in container_damage(content):
+        raise FormatError(
+            item.message,
+            offset=item.span.start,
+            hint="nothing was written; force=True puts it in as it is",
+            chain=item.span.source or content.chain,
+        )
+
+
+def container_damage(content: View) -> list[Finding]:
+    """Return what is damaged in a container; nothing for bytes that are none."""
+    return damage(content) if formats.sniff(content.head(0, 24)) else []
 
 
 def replace(host: View, content: View, *, section: str | None = None, force: bool = False) -> Iterable[Piece]:
