@@ -27,6 +27,17 @@ else:
         return lambda cls: cls
 
 
+#: Bytes of a field that its record shows.
+_SHOWN = 32
+
+
+def _shown(value: object) -> str:
+    """Return a value as the record's text has it: of long bytes, the first ones and how many there are."""
+    if isinstance(value, (bytes, bytearray)) and len(value) > _SHOWN:
+        return f"<{len(value)} bytes, {bytes(value[:_SHOWN])!r}…>"
+    return repr(value)
+
+
 @dataclass_transform(frozen_default=True)
 class RecordType(type):
     """Turns the annotations of a class body into slots, and their values into defaults."""
@@ -69,7 +80,10 @@ class Record(metaclass=RecordType):
                 else:
                     raise TypeError(f"{cls.__name__} needs a value for {field!r}")
         if kwargs:
-            raise TypeError(f"{cls.__name__} has no field {next(iter(kwargs))!r}, or got it twice")
+            name = next(iter(kwargs))
+            if name in cls._fields:
+                raise TypeError(f"{cls.__name__} got {name!r} twice")
+            raise TypeError(f"{cls.__name__} has no field {name!r}; it has {', '.join(cls._fields) or 'none'}")
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is frozen; use replace({name}=...)")
@@ -88,7 +102,7 @@ class Record(metaclass=RecordType):
 
     def __repr__(self) -> str:
         pairs = zip(type(self)._fields, self._values(), strict=True)
-        return f"{type(self).__name__}({', '.join(f'{field}={value!r}' for field, value in pairs)})"
+        return f"{type(self).__name__}({', '.join(f'{field}={_shown(value)}' for field, value in pairs)})"
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         return type(self), self._values()

@@ -31,7 +31,17 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "selector": (lambda: fatpack.extract(b"", "x", "sm_80"), "selector is a fatpack.Selector, not str"),  # type: ignore[arg-type]
     "removed": (lambda: fatpack.remove(b"", TO, "sm_80"), "selector is a fatpack.Selector, not str"),  # type: ignore[arg-type]
     "container": (lambda: fatpack.embed(b"", 3, TO), "container is a path, bytes or a binary file, not int"),  # type: ignore[arg-type]
-    "field": (lambda: fatpack.BundleOptions(aling=4), "BundleOptions has no field 'aling'"),  # type: ignore[call-arg]
+    "field": (lambda: fatpack.BundleOptions(aling=4), "no field 'aling'; it has type, align, compression, version"),  # type: ignore[call-arg]
+    "twice": (lambda: ImageFile(b"x", file=b"y"), "ImageFile got 'file' twice"),  # type: ignore[misc]
+    "options": (
+        lambda: fatpack.pack([IMAGE], TO, format=fatpack.FatbinOptions()),  # type: ignore[arg-type]
+        r"format is the name of a format; give options=FatbinOptions\(…\)",
+    ),
+    "arch": (lambda: fatpack.open(b"").images(arch=80), "arch is a text or a tuple of texts, not 80"),  # type: ignore[arg-type]
+    "archs": (lambda: fatpack.Selector(arch=("sm_80", 90)), "arch is a text or a tuple of texts, not"),  # type: ignore[arg-type]
+    "index": (lambda: fatpack.Selector(index="0"), "index is a number, not str"),  # type: ignore[arg-type]
+    "kernel": (lambda: fatpack.Selector(kernel=b"k"), "kernel is a regular expression, not bytes"),  # type: ignore[arg-type]
+    "id": (lambda: fatpack.Selector(id=3), "id is a text or a tuple of texts, not 3"),  # type: ignore[arg-type]
 }
 
 
@@ -66,3 +76,25 @@ def test_what_a_file_shows_of_itself() -> None:
         assert repr(file) == f"<fatpack.File '' of {len(output.getvalue())} bytes: raw, not scanned yet>"
         assert len(file.containers) == 2
         assert repr(file).endswith("raw, 2 containers, 2 images, no findings>")
+
+
+def test_the_library_takes_several_patterns_as_the_command_line_does() -> None:
+    output = io.BytesIO()
+    archs = ("sm_80", "sm_86", "sm_90")
+    images = [ImageFile(b"x", triple="nvptx64-nvidia-cuda", arch=arch, offload="cuda") for arch in archs]
+    fatpack.pack(images, output)
+    with fatpack.open(output.getvalue()) as file:
+        for given in ("sm_80,sm_90", "sm_80, sm_90", ("sm_80", "sm_90"), ("sm_80, sm_90",)):
+            assert [image.target.arch for image in file.images(arch=given)] == ["sm_80", "sm_90"]
+        assert file.images(arch="sm_80,sm_90").selector.describe() == "--arch=sm_80 --arch=sm_90"
+
+
+@pytest.mark.parametrize("given", ["", "sm_80,", ("sm_80", "")])
+def test_an_empty_pattern_is_refused(given: str | tuple[str, ...]) -> None:
+    with pytest.raises(fatpack.UsageError, match="arch: a pattern is empty"):
+        fatpack.Selector(arch=given)
+
+
+def test_a_record_shows_of_long_bytes_how_many_there_are() -> None:
+    assert repr(ImageFile(bytes(100_000), "t")).startswith("ImageFile(file=<100000 bytes, b'\\x00")
+    assert len(repr(ImageFile(bytes(100_000)))) < 300

@@ -94,6 +94,22 @@ def test_an_empty_pattern_is_a_mistake(folder: Path, fatpack: Fatpack, value: st
     assert "a pattern is empty" in ran.err
 
 
+@pytest.mark.parametrize(
+    "command",
+    [["extract", "fat.o", "--dry-run"], ["remove", "fat.o", "--dry-run"], ["convert", "fat.o", "--lossy", "-fo", "c"]],
+    ids=lambda command: command[0],
+)
+def test_a_pattern_that_matches_nothing_beside_others_is_warned_of(
+    folder: Path, fatpack: Fatpack, command: list[str]
+) -> None:
+    packed(fatpack)
+    ran = fatpack(*command, "--arch", "sm_80, zz")
+    assert ran.code == 0
+    assert "fatpack: warning: --arch=zz matches nothing\n" in ran.err
+    ran = fatpack(*command, "--arch", "sm_80, sm_90")
+    assert (ran.code, "matches nothing" in ran.err) == (0, False)
+
+
 def test_a_processor_without_features_finds_target_ids(folder: Path, fatpack: Fatpack) -> None:
     assert fatpack("extract", "pkg.bin", "--arch=gfx90a", "-o", "x").code == 0
     assert fatpack("extract", "pkg.bin", "--arch=gfx90a:xnack-", "-o", "y").code == 1

@@ -110,6 +110,8 @@ def _options_for(format: Format | None, options: Options | None) -> Options:
     if options is None:
         if format is None:
             raise UsageError("no format", hint="give format= a name, or options= a record such as BundleOptions()")
+        if isinstance(format, Options):
+            raise TypeError(f"format is the name of a format; give options={type(format).__name__}(…)")
         return named(check("format", format, str, "the name of a format")).options()
     name = name_for(check("options", options, Options, "a record of options, such as fatpack.BundleOptions"))
     if format not in (None, name):

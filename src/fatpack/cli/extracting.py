@@ -11,7 +11,7 @@ from fatpack.cli.reporting import report
 from fatpack.errors import UsageError, shortened
 from fatpack.io.sink import write_file, write_pieces
 from fatpack.model import Finding
-from fatpack.ops.choose.presence import instead, unseen
+from fatpack.ops.choose.presence import instead, unmatched, unseen
 from fatpack.ops.choose.select import Selector, choices, present_ids
 from fatpack.ops.extract import (
     Extract,
@@ -107,6 +107,8 @@ def report_problems(request: Request, items: Sequence[Found | Finding]) -> None:
 
 def make_plan(request: Request, items: tuple[Found | Finding, ...], name: str) -> Plan:
     """Return what to write; files are named after ``name``. What the bundle IDs of the request mean is printed."""
+    for text in unmatched(items, request.selector):
+        say(f"fatpack: warning: {text}", quiet=request.quiet)
     missing_ids = _choose(request, items) if request.selector.id else []
     extracts: list[Extract] = []
     unreadable: list[Unreadable] = []

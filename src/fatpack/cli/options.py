@@ -23,31 +23,21 @@ if TYPE_CHECKING:
     Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def _separated(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the patterns of an option that takes several at once: no architecture, triple or form has a comma."""
-    patterns = tuple(pattern for value in values for pattern in value.split(","))
-    if "" in patterns:
-        raise click.BadParameter("a pattern is empty; write PATTERN or PATTERN,PATTERN")
-    return patterns
-
-
 def selector_options(command: Command) -> Command:
     """Add the selectors; the command takes them as ``**selectors`` for :func:`selector`."""
     options = (
         click.option(
             "--arch",
             multiple=True,
-            callback=_separated,
             type=TARGET,
             metavar="PATTERN,…",
             help="Architecture: sm_90, sm_80,sm_90, compute_90 (PTX), 'sm_9*', or '!sm_90' for any other. "
             "Repeatable, as the next three.",
         ),
-        click.option("--triple", multiple=True, callback=_separated, metavar="PATTERN,…", help="Target triple."),
+        click.option("--triple", multiple=True, metavar="PATTERN,…", help="Target triple."),
         click.option(
             "--offload",
             multiple=True,
-            callback=_separated,
             type=OFFLOAD,
             metavar="PATTERN,…",
             help="Offload model: cuda, hip, openmp, sycl.",
@@ -55,7 +45,6 @@ def selector_options(command: Command) -> Command:
         click.option(
             "--form",
             multiple=True,
-            callback=_separated,
             type=FORM,
             metavar="PATTERN,…",
             help="What the image is: cubin, ptx, bitcode, …",

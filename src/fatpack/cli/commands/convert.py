@@ -28,7 +28,7 @@ from fatpack.io.names import stem
 from fatpack.io.sink import write_file, write_pieces
 from fatpack.io.sources.opening import open_source
 from fatpack.model import Finding
-from fatpack.ops.choose.presence import refuse_empty, unseen
+from fatpack.ops.choose.presence import refuse_empty, unmatched, unseen
 from fatpack.ops.convert.convert import convert
 from fatpack.ops.unreadable import ONE_ALONE
 from fatpack.ops.verify import CONTENT_CODES, content_findings
@@ -87,7 +87,10 @@ def command(file: str, output: str | None, lossy: bool, deep: bool, force: bool,
         warn((item for item in unseen(items) if item.severity != "error"), quiet=quiet)
         wrong = _damage(items)
         report(file, wrong)
-        request = _Request(items, selector(options), chosen.options, () if lossy else _distrusted(items, wrong))
+        selected = selector(options)
+        for text in unmatched(items, selected):
+            say(f"fatpack: warning: {text}", quiet=quiet)
+        request = _Request(items, selected, chosen.options, () if lossy else _distrusted(items, wrong))
         try:
             conversion, unreadable = request.conversion()
         except FatpackError as error:

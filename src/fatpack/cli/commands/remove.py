@@ -59,6 +59,8 @@ def command(
             say(f"fatpack: {error}", quiet=quiet)
             return FINDINGS
         warn(removal.unseen, quiet=quiet)
+        for text in removal.unmatched:
+            say(f"fatpack: warning: {text}", quiet=quiet)
         pieces = list(place.around(removal.pieces))
         lines = [f"{'would remove' if dry_run else 'removed'} {what}" for what in removal.removed]
         lines += [f"fatpack: note: {note}" for note in removal.notes]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.errors import FormatError, Unsupported, UsageError, shortened
 from fatpack.model import Finding
-from fatpack.ops.choose.select import Selector, positions, select
+from fatpack.ops.choose.select import PATTERNS, Selector, positions, select
 from fatpack.target.triple import as_llvm22
 
 TYPE_CHECKING = False
@@ -82,6 +82,22 @@ def instead(items: Sequence[Found | Finding], selector: Selector) -> str:
         before = tried
         left = [(position, image) for position, image in left if id(image) in meant]
     return f"{_KEYS['arch']} present: {_listed(_values('arch', left))}"
+
+
+def unmatched(items: Sequence[Found | Finding], selector: Selector) -> list[str]:
+    """Return the patterns that match no image beside others that do, in words: a slip that a selection would hide."""
+    texts = []
+    for key in PATTERNS:
+        patterns = [pattern for pattern in getattr(selector, key) if not pattern.startswith("!")]
+        if len(patterns) < 2:
+            continue
+        images = [image for _, _, image in positions(items)]
+        idle = [
+            pattern for pattern in patterns if not any(Selector(**{key: pattern}).matches(image) for image in images)
+        ]
+        if len(idle) < len(patterns):
+            texts += [f"--{key}={pattern} matches nothing" for pattern in idle]
+    return texts
 
 
 def _values(key: str, rows: Iterable[tuple[str, FoundImage]]) -> Iterator[str]:

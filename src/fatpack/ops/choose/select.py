@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from fatpack.errors import FormatError, Unsupported, shortened
+from fatpack.errors import FormatError, Unsupported, UsageError, shortened
 from fatpack.record import Record
 from fatpack.scanner import Found
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Any
 
     from fatpack.model import Finding
     from fatpack.ops.choose.by_id import Choice
     from fatpack.scanner import FoundImage
 
+#: conditions that are patterns, and may have several in one text, separated by commas
+PATTERNS = ("arch", "triple", "offload", "form")
+
 
 class Selector(Record):
     """Conditions on an image; empty ones hold for every image, several values of one are alternatives.
 
-    ``arch``, ``triple``, ``offload`` and ``form`` are shell patterns (``sm_9*``). An ``arch`` pattern without a
-    colon also matches the processor alone: ``gfx90a`` finds ``gfx90a:xnack+``. A pattern behind ``!`` is an exception,
-    and exceptions alone mean all other values; what has none, as a host no arch, is not meant then. AMD's targets may
-    be given as LLVM 22 or as LLVM 23 spells them: ``amdgpu9.0a-amd-amdhsa`` is ``amdgcn-amd-amdhsa`` with gfx90a. PTX
-    for sm_90 is ``compute_90`` too, and an image for ``sm_80,sm_90`` is one for each of them.
+    ``arch``, ``triple``, ``offload`` and ``form`` are shell patterns (``sm_9*``), or several: ``sm_80,sm_90``. An
+    ``arch`` pattern without a colon also matches the processor alone: ``gfx90a`` finds ``gfx90a:xnack+``. A pattern
+    behind ``!`` is an exception, and exceptions alone mean all other values; what has none, as a host no arch, is not
+    meant then. AMD's targets may be given as LLVM 22 or as LLVM 23 spells them: ``amdgpu9.0a-amd-amdhsa`` is
+    ``amdgcn-amd-amdhsa`` with gfx90a. PTX for sm_90 is ``compute_90`` too, and an image for ``sm_80,sm_90`` is one
+    for each of them.
     ``kernel`` is a regular expression that one of the image's kernel names must contain; in the main thread, one that
     takes more than 5 s of processor time for an image raises UsageError. ``container`` and ``index`` are positions as
     ``inspect`` prints them: the n-th container of the file, the n-th image in it. ``id`` are bundle IDs: in every
@@ -39,6 +44,14 @@ class Selector(Record):
     index: int | None = None
     id: str | tuple[str, ...] = ()
     hip_openmp: bool = False
+
+    if not TYPE_CHECKING:  # type checkers take the signature from the fields
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            """Take the fields; raise TypeError for a value of another type, UsageError for an empty pattern."""
+            super().__init__(*args, **kwargs)
+            for name, put in zip(type(self)._fields, type(self)._setters, strict=True):
+                put(self, _checked(name, getattr(self, name)))
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -89,6 +102,32 @@ class Selector(Record):
         except (FormatError, Unsupported):  # a damaged symbol table: `inspect` reports it
             return False
         return pattern.finds(names)
+
+
+def _checked(name: str, value: object) -> object:
+    """Return the value of a condition, patterns one by one, as the selector keeps it."""
+    if name in ("container", "index"):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+            raise TypeError(f"{name} is a number, not {type(value).__name__}")
+        return value
+    if name == "kernel":
+        if value is not None and not isinstance(value, str):
+            raise TypeError(f"kernel is a regular expression, not {type(value).__name__}")
+        return value
+    if name == "hip_openmp":
+        if not isinstance(value, bool):
+            raise TypeError(f"hip_openmp is True or False, not {type(value).__name__}")
+        return value
+    texts = (value,) if isinstance(value, str) else value
+    if not isinstance(texts, (tuple, list)) or not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"{name} is a text or a tuple of texts, not {value!r:.80}")
+    if name not in PATTERNS:
+        return tuple(texts)
+    # No architecture, triple, offload model or form has a comma or a blank.
+    patterns = tuple(pattern.strip() for text in texts for pattern in text.split(","))
+    if "" in patterns:
+        raise UsageError(f"{name}: a pattern is empty", hint="write PATTERN or PATTERN,PATTERN")
+    return patterns
 
 
 def _also(arch: str, form: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ from fatpack.hosts import archive
 from fatpack.io import limits
 from fatpack.model import Finding
 from fatpack.ops import writing
-from fatpack.ops.choose.presence import NothingSelected, instead, unseen
+from fatpack.ops.choose.presence import NothingSelected, instead, unmatched, unseen
 from fatpack.ops.choose.select import describe, select
 from fatpack.ops.edit import bare, object_removal
 from fatpack.ops.edit.editor import editor
@@ -33,13 +33,14 @@ _HASHED = ("clang-offload-bundle",)
 class Removal(Record):
     """A plan to take images out: the pieces of the new host, and in words what goes and what to know about the rest.
 
-    ``unseen`` are findings about what was not read, and stays as it is.
+    ``unseen`` are findings about what was not read, and stays as it is; ``unmatched`` patterns that match nothing.
     """
 
     pieces: tuple[Piece, ...]
     removed: tuple[str, ...]
     notes: tuple[str, ...] = ()
     unseen: tuple[Finding, ...] = ()
+    unmatched: tuple[str, ...] = ()
 
 
 class _Part(Record):
@@ -106,7 +107,9 @@ def remove(host: View, selector: Selector, *, allow_empty: bool = False) -> Remo
     removed = [titles[id(found)] + _words(where, image) for where, found, image in chosen if id(image) in meant]
     notes = [titles[id(found)] + text for found, text in _hosts_alone(chosen, meant)]
     left = _without_meant(whole, meant, allow_empty=allow_empty)
-    return Removal(tuple(left or ()), tuple(removed), tuple(notes), tuple(unseen(items)))
+    return Removal(
+        tuple(left or ()), tuple(removed), tuple(notes), tuple(unseen(items)), tuple(unmatched(items, selector))
+    )
 
 
 def _words(position: str, image: FoundImage) -> str:
