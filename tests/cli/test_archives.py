@@ -233,6 +233,17 @@ def test_members_that_are_images_themselves_are_shown_with_their_kernels(fatpack
     assert fatpack("inspect", "device.a(a.o:1)").out.startswith("device.a(a.o): cubin sm_80")
 
 
+def test_members_that_a_limit_leaves_out_are_reported(
+    fatpack: Fatpack, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fatpack.io.limits.CONTAINERS", 1)
+    write(folder / "device.a", [(name, (folder / "a.cubin").read_bytes()) for name in ("a.o", "b.o", "c.o")])
+    ran = fatpack("inspect", "device.a")
+    assert (ran.code, "a.o:" in ran.out, "b.o:" in ran.out) == (3, True, False)
+    assert ran.out.count("error FP1005") == 1
+    assert "use --limit containers=N" in ran.out
+
+
 def test_bitcode_of_the_host_is_no_device_image(fatpack: Fatpack, folder: Path) -> None:
     triples = {"lto.o": "x86_64-unknown-linux-gnu", "device.o": "amdgcn-amd-amdhsa", "spirv.o": "spirv64-unknown"}
     write(folder / "lto.a", [(name, bitcode(triple)) for name, triple in triples.items()])

@@ -134,16 +134,19 @@ class _Inspection:
         """
         from fatpack.report.member_images import member_images
 
+        found = list(member_images(self.view, searched))
+        self.findings.extend(item for item in found if isinstance(item, Finding))
         return [
             {
-                "member": found.title,
-                "member_numbers": list(found.numbers),
-                "offset": self._offset(found.view.span(), found.view),
-                "size": len(found.view),
-                **_claims(found.recognised),
-                **self._kernels(found.view, found.recognised.form),
+                "member": image.title,
+                "member_numbers": list(image.numbers),
+                "offset": self._offset(image.view.span(), image.view),
+                "size": len(image.view),
+                **_claims(image.recognised),
+                **self._kernels(image.view, image.recognised.form),
             }
-            for found in member_images(self.view, searched)
+            for image in found
+            if not isinstance(image, Finding)
         ]
 
     def _containers(self, items: Sequence[Found | Finding]) -> list[dict[str, Any]]:

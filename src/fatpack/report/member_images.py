@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from fatpack import images
 from fatpack.elf.header import AMDGPU, CUDA, header
+from fatpack.findings import finding
 from fatpack.hosts import Site, archive
 from fatpack.io import limits
 from fatpack.record import Record
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from fatpack.images import Recognised
     from fatpack.io.source import View
+    from fatpack.model import Finding
 
 #: What bitcode is for a device: the start of its triple. Other bitcode is the host's, compiled with -flto.
 _DEVICES = ("amdgcn", "nvptx", "spir", "r600")
@@ -33,15 +35,16 @@ class MemberImage(Record):
     recognised: Recognised
 
 
-def member_images(view: View, searched: Collection[tuple[int, ...]]) -> Iterator[MemberImage]:
+def member_images(view: View, searched: Collection[tuple[int, ...]]) -> Iterator[MemberImage | Finding]:
     """Yield the images among an archive's members, those of archives in it too.
 
-    ``searched`` are the numbers of members in which containers were found. The scan reports damage.
+    ``searched`` are the numbers of members in which containers were found. The scan reports damage. A finding says
+    from where on images are not listed because of a limit.
     """
-    left = limits.CONTAINERS
-    for found in _walk(view, (), "", searched, limits.NESTING):
-        left -= 1
-        if left < 0:
+    for number, found in enumerate(_walk(view, (), "", searched, limits.NESTING)):
+        if number == limits.CONTAINERS:
+            text = f"more than {number} members are images; the others are not listed"
+            yield finding("FP1005", found.view.span(), text, limits.advice("CONTAINERS"))
             return
         yield found
 
