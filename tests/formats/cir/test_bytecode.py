@@ -14,6 +14,7 @@ from fatpack.formats import cir
 from fatpack.formats.cir.bytecode.stream import Stream, varint
 from fatpack.formats.cir.bytecode.tables import File
 from fatpack.formats.cir.modules.stored import BytecodeModule
+from fatpack.formats.cir.rules.verify import Breach
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 
@@ -150,3 +151,12 @@ def test_a_deep_nest_of_regions_needs_no_stack() -> None:
     data = GOOD[: section.start] + head + b"\x05" + nest + GOOD[section.end :]
     with pytest.raises(FormatError, match="not an offload container"):
         parsed(data)
+
+
+def test_every_misplaced_attribute_is_listed_or_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    breaches = [Breach("FP1502", 200, f"number {number}") for number in range(250)]
+    monkeypatch.setattr("fatpack.formats.cir.rules.misplaced_bytecode._in", lambda *_: iter(breaches))
+    monkeypatch.setattr("fatpack.io.limits.FINDINGS", 200)
+    findings = cir.parse(view_of(GOOD)).findings
+    assert sum(item.count for item in findings if item.code == "FP1502") == len(breaches)
+    assert len(findings) == 201

@@ -11,7 +11,6 @@ from tests.builders.cir import HOST, SM_80, combined, parsed
 
 import fatpack
 from fatpack.cli import main
-from fatpack.errors import UsageError
 from fatpack.formats import cir, offload_binary
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Container, Finding, Image, Span, Target
@@ -71,15 +70,6 @@ def test_declarations_in_bytecode_are_no_kernels(tmp_path: Path) -> None:
         options = ("--allow-unregistered-dialect", "--emit-bytecode", "-o", "out.mlirbc")
         reference.run("mlir-opt", "in.mlir", *options, cwd=tmp_path)
         assert kernels(parsed((tmp_path / "out.mlirbc").read_bytes())) == names
-
-
-def test_a_container_made_by_hand_has_no_labels_and_no_description() -> None:
-    view = BytesSource(b"module {\n}\n").view()
-    image = Image(Target("x86_64", offload="host"), "cir", view, len(view), len(view), view.span())
-    container = Container("cir-offload-container", 0, (image,), Span(0, 0))
-    for ask in (lambda: cir.labels(view, container), lambda: cir.describe(container)):
-        with pytest.raises(UsageError, match="was not read from a file"):
-            ask()
 
 
 CONTAINER = (

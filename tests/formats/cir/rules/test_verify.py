@@ -170,7 +170,22 @@ def test_the_words_of_rules_in_strings_comments_and_deeper_modules_break_none() 
 
 def test_findings_of_one_container_are_bounded() -> None:
     modules = [DEVICE.replace("@d", f"@d{number}") for number in range(3 * MOST_FINDINGS)]
-    assert len(parsed(container(module(), *modules)).findings) == MOST_FINDINGS
+    findings = parsed(container(module(), *modules)).findings
+    assert len(findings) == MOST_FINDINGS + 1
+    # All modules but the first have its ID; the last finding stands for those that are not listed.
+    assert sum(item.count for item in findings) == len(modules) - 1
+
+
+@pytest.mark.parametrize("limit", ["_MOST", "_BUDGET"])
+def test_places_that_are_not_checked_are_reported(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    operations = '"cir.x"() {cir.offload.kind = 1} : () -> ()\n' * 4
+    text = container(module().replace("{\n", f"{{\n{operations}"), DEVICE)
+    assert {item.code for item in parsed(text).findings} == {"FP1502"}
+    line = text.index("cir.offload.kind = 1")
+    monkeypatch.setattr(f"fatpack.formats.cir.rules.misplaced.{limit}", 2 if limit == "_MOST" else 3 * line)
+    last = parsed(text).findings[-1]
+    assert (last.code, last.severity) == ("FP1005", "error")
+    assert "places of 'cir.offload' attributes are checked, and more follow" in last.message
 
 
 def test_damage_behind_the_first_module_does_not_hide_it() -> None:

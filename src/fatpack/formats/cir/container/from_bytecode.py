@@ -23,6 +23,7 @@ from fatpack.formats.cir.words import (
     PROTOTYPE,
     ROLES,
 )
+from fatpack.formats.faults import Faults
 from fatpack.io import limits
 from fatpack.model import Container, Image
 
@@ -107,10 +108,12 @@ def parse_bytecode(view: View, *, strict: bool) -> Container:
     found_wrong = chain(
         breaches(facts), disagreements(facts.modules), misplaced(file, root), _registrations(file, modules, facts)
     )
+    faults = Faults()
     for breach in found_wrong:
         if strict and breach.is_fatal:
             raise damaged(view, breach.at, "IR", breach.text)
-        notes.append(finding(breach.code, view.span(breach.at, 0), breach.text, breach.hint))
+        faults.unexpected(breach.code, view.span(breach.at, 0), breach.text, breach.hint)
+    notes += faults.findings
     attrs = {"form": form, "flavour": "bytecode", "producer": file.header.producer}
     return Container(
         FORMAT,

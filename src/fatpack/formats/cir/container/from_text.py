@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import chain, islice
+from itertools import chain
 
 from fatpack.errors import BadValue
-from fatpack.findings import finding
+from fatpack.findings import Tally, finding
 from fatpack.formats.cir.gpu_binary.registration import unregistered
 from fatpack.formats.cir.modules.facts import module_facts, target_of
 from fatpack.formats.cir.modules.kernels import launched_by
@@ -14,7 +14,7 @@ from fatpack.formats.cir.modules.roles import containers
 from fatpack.formats.cir.modules.stored import Nested, Stored
 from fatpack.formats.cir.rules.agreement import disagreements
 from fatpack.formats.cir.rules.misplaced import misplaced
-from fatpack.formats.cir.rules.verify import Facts, breaches
+from fatpack.formats.cir.rules.verify import Breach, Facts, breaches
 from fatpack.formats.cir.text.faults import Lines, damage, fault
 from fatpack.formats.cir.words import CONTAINER, CURRENT, FORMAT
 from fatpack.model import Container, Image, Target
@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.model import Finding
 
-#: LIMIT: findings of one container; a hostile file could have one for every few bytes.
+#: LIMIT: findings of one code that are listed of a container; a hostile file could have one for every few bytes.
 MOST_FINDINGS = 100
+
+_ANOTHER = "another container; cir-offload-merge takes files with exactly one"
 
 
 def parse_text(view: View, *, strict: bool) -> Container:
@@ -100,7 +102,8 @@ def _without_container(view: View, outline: Outline) -> Container:
 
 
 def _no_container(view: View, outline: Outline) -> BadValue:
-    for breach in misplaced(outline):
+    breach = next((breach for breach in misplaced(outline) if breach.is_fatal), None)
+    if breach is not None:
         return fault(view, breach.at, breach.text)
     at = outline.modules[0].start if outline.modules else 0
     expected = "a module with the attribute cir.offload.container"
@@ -120,13 +123,13 @@ def _notes(view: View, outline: Outline, found: Sequence[tuple[Module, str]], fa
     )
     registrations = chain.from_iterable(map(unregistered, hosts))
     found_wrong = chain(breaches(facts), disagreements(facts.modules), misplaced(outline), registrations)
-    for breach in islice(found_wrong, MOST_FINDINGS):
-        text = f"{lines.place(breach.at)}: {breach.text}"
-        notes.append(finding(breach.code, view.span(breach.at, 0), text, breach.hint))
-    for other, _ in found[1:MOST_FINDINGS]:
-        text = f"{lines.place(other.start)}: another container; cir-offload-merge takes files with exactly one"
-        notes.append(finding("FP1508", view.span(other.start, 0), text, "only the first is listed"))
-    return notes
+    others = (Breach("FP1508", other.start, _ANOTHER, "only the first is listed") for other, _ in found[1:])
+    tally = Tally(MOST_FINDINGS)
+    for breach in chain(found_wrong, others):
+        item = finding(breach.code, view.span(breach.at, 0), breach.text, breach.hint)
+        if tally.keeps(item):  # lines are counted for these alone
+            notes.append(item.replace(message=f"{lines.place(breach.at)}: {item.message}"))
+    return notes + tally.rest()
 
 
 def _refuse(view: View, outline: Outline, found: Sequence[tuple[Module, str]], facts: Facts) -> None:

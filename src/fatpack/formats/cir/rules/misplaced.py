@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import islice
 
 from fatpack.formats.cir.rules.verify import Breach
 from fatpack.formats.cir.text.patterns import OPERATION
@@ -39,14 +38,19 @@ _NAME = re.compile(rb'"[\w$.]+"')
 
 
 def misplaced(outline: Outline) -> Iterator[Breach]:
-    """Yield a breach for every such attribute on an operation that is known, from its lines, to be no module."""
+    """Yield a breach for every such attribute on an operation that is known, from its lines, to be no module.
+
+    Where a limit ends the search, the last one says so.
+    """
     view = outline.text
     listed = set(_keys(outline.modules))
     budget = _BUDGET
-    for at, word in islice(((at, word) for at, word in _words(view) if at not in listed), _MOST):
+    for number, (at, word) in enumerate((at, word) for at, word in _words(view) if at not in listed):
         before = _before(view, at)
         budget -= len(before)
-        if budget < 0:
+        if number == _MOST or budget < 0:
+            text = f"only {number} places of 'cir.offload' attributes are checked, and more follow"
+            yield Breach("FP1005", at, text)
             return
         if _is_attribute(before):
             yield Breach("FP1502", at, f"expects '{word.decode()}' attribute to be attached to 'builtin.module'")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
-
 from fatpack.errors import FormatError
 from fatpack.formats.cir.rules.verify import Breach
 from fatpack.formats.cir.words import CONTAINER, KIND, MODULE_NAMES
@@ -15,13 +13,10 @@ if TYPE_CHECKING:
     from fatpack.formats.cir.bytecode.operations import Node
     from fatpack.formats.cir.bytecode.tables import File
 
-#: LIMIT: operations that are reported.
-_MOST = 100
-
 
 def misplaced(file: File, root: Node) -> Iterator[Breach]:
     """Yield a breach for every such attribute on an operation that lies directly in a module that is listed."""
-    yield from islice(_in(file, root, {}), _MOST)
+    yield from _in(file, root, {})
 
 
 def _in(file: File, outer: Node, cached: dict[int, tuple[bytes, ...]]) -> Iterator[Breach]:
