@@ -6,12 +6,15 @@ import inspect
 import io
 import pydoc
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import fatpack
 from fatpack import ImageFile
+from fatpack.api.arguments import OPTION_FIELDS, check_options
+from fatpack.ops.choose import select as selecting
 
 IMAGE = ImageFile(b"x", triple="t")
 TO: Any = io.BytesIO()
@@ -27,7 +30,7 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "output": (lambda: fatpack.pack([IMAGE], 3), "output is a path or a binary file open for writing, not int"),  # type: ignore[arg-type]
     "data": (lambda: fatpack.open(None), "data is a path, bytes or a binary file, not NoneType"),  # type: ignore[arg-type]
     "text": (lambda: fatpack.open(io.StringIO("x")), "data is a path, bytes or a binary file, not str"),  # type: ignore[arg-type]
-    "scanned": (lambda: list(fatpack.scan(3)), "data is a path, bytes or a binary file, not int"),  # type: ignore[arg-type]
+    "scanned": (lambda: fatpack.scan(3), "data is a path, bytes or a binary file, not int"),  # type: ignore[arg-type]
     "selector": (lambda: fatpack.extract(b"", "x", "sm_80"), "selector is a fatpack.Selector, not str"),  # type: ignore[arg-type]
     "removed": (lambda: fatpack.remove(b"", TO, "sm_80"), "selector is a fatpack.Selector, not str"),  # type: ignore[arg-type]
     "container": (lambda: fatpack.embed(b"", 3, TO), "container is a path, bytes or a binary file, not int"),  # type: ignore[arg-type]
@@ -42,7 +45,22 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "index": (lambda: fatpack.Selector(index="0"), "index is a number, not str"),  # type: ignore[arg-type]
     "kernel": (lambda: fatpack.Selector(kernel=b"k"), "kernel is a regular expression, not bytes"),  # type: ignore[arg-type]
     "id": (lambda: fatpack.Selector(id=3), "id is a text or a tuple of texts, not 3"),  # type: ignore[arg-type]
+    "level": (
+        lambda: packed(fatpack.OffloadBinaryOptions(version=3, compression="zstd", level="x")),  # type: ignore[arg-type]
+        "level is a whole number, not str",
+    ),
+    "align": (lambda: packed(fatpack.BundleOptions(align="1")), "align is a whole number, not str"),  # type: ignore[arg-type]
+    "type": (lambda: packed(fatpack.BundleOptions(type=None)), "type is a text, not NoneType"),  # type: ignore[arg-type]
+    "ids": (lambda: packed(fatpack.CirOptions(ids="abc")), "ids is several texts in a list, not str"),
+    "an id": (lambda: packed(fatpack.CirOptions(ids=[3])), r"ids\[0\] is a text, not int"),  # type: ignore[list-item]
+    "switch": (lambda: packed(fatpack.FatbinOptions(concat="no")), "concat is True or False, not str"),  # type: ignore[arg-type]
+    "slice": (lambda: fatpack.open(b"x").images()[0:1], "index is a whole number, not slice"),  # type: ignore[index]
+    "max_inflated": (lambda: fatpack.open(b"x", max_inflated="x"), "max_inflated is a number of bytes, not str"),  # type: ignore[arg-type]
 }
+
+
+def packed(options: fatpack.Options) -> int:
+    return fatpack.pack([IMAGE], io.BytesIO(), options=options)
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -50,6 +68,46 @@ def test_a_wrong_argument_is_named(name: str) -> None:
     call, message = WRONG[name]
     with pytest.raises(TypeError, match=message):
         call()
+
+
+def test_the_fields_that_are_checked_are_those_of_the_records() -> None:
+    records = fatpack.Options.__subclasses__()
+    assert {field for record in records for field in record._fields} == OPTION_FIELDS.keys()
+    for record in records:
+        check_options(record())
+
+
+def test_a_file_inflates_to_one_byte_at_least() -> None:
+    for size in (0, -1):
+        with pytest.raises(fatpack.UsageError, match=f"max_inflated is {size}; give the number of bytes, 1 at least"):
+            fatpack.open(b"x", max_inflated=size)
+
+
+def test_a_file_that_is_missing_is_missing_when_it_is_scanned(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        fatpack.scan(tmp_path / "none")
+
+
+def test_images_are_selected_once_however_often_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    output = io.BytesIO()
+    fatpack.pack([IMAGE.replace(file=bytes([number])) for number in range(5)], output)
+    with fatpack.open(output.getvalue()) as file:
+        expected = list(file.images())
+        images, calls = file.images(), []
+        real = selecting.select
+
+        def counted(*arguments: Any) -> Any:
+            calls.append(arguments)
+            return real(*arguments)
+
+        monkeypatch.setattr(selecting, "select", counted)
+        assert [images[number] for number in range(len(images))] == expected
+        assert [images[~number] for number in range(len(images))] == expected[::-1]
+        assert list(images) == [*images] == expected
+        assert len(calls) == 1
+        for index in (5, -6):
+            with pytest.raises(IndexError):
+                images[index]
 
 
 def test_formats_are_named_or_meant_by_their_options() -> None:

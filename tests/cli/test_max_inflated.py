@@ -8,6 +8,7 @@ import threading
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -16,6 +17,7 @@ from tests.cli.conftest import Ran
 import fatpack as library
 from fatpack.errors import LimitExceeded
 from fatpack.io import limits
+from fatpack.io.sources import opening
 from fatpack.model import Finding
 
 Fatpack = Callable[..., Ran]
@@ -101,6 +103,43 @@ def test_the_argument_of_the_library(zeros: Path) -> None:
         thread.join()
     assert sizes == [SIZE - 4096]
     assert [type(item).__name__ for item in library.scan(zeros, max_inflated=SIZE)] == ["Found"]
+
+
+def test_what_one_thread_allows_its_file_does_not_hold_for_that_of_another(
+    zeros: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One thread stands still while it opens a file it trusts; another opens one that it does not."""
+    inside, done = threading.Event(), threading.Event()
+    real = opening._opened
+
+    def waiting(data: Any, name: str, *, resting: bool) -> Any:
+        if threading.current_thread() is thread:
+            inside.set()
+            assert done.wait(60)
+        return real(data, name, resting=resting)
+
+    monkeypatch.setattr(opening, "_opened", waiting)
+    trusted: list[library.File] = []
+    thread = threading.Thread(target=lambda: trusted.append(library.open(zeros, max_inflated=SIZE)))
+    thread.start()
+    assert inside.wait(60)
+    with library.open(zeros) as other:
+        done.set()
+        thread.join()
+        assert [finding.code for finding in other.findings] == ["FP1005"]
+    with trusted[0] as file:
+        assert len(file.images()) == 1
+
+
+def test_files_that_an_archive_names_share_its_budget(zeros: Path) -> None:
+    header = b"%-16s%-12d%-6d%-6d%-8s%-10d`\n" % (b"/0", 0, 0, 0, b"644", zeros.stat().st_size)
+    names = b"%-16s%-12s%-6s%-6s%-8s%-10d`\n" % (b"//", b"", b"", b"", b"", 8) + b"zeros/\n\n"
+    thin = zeros.parent / "thin.a"
+    thin.write_bytes(b"!<thin>\n" + names + header)
+    with library.open(thin) as file:
+        assert [finding.code for finding in file.findings] == ["FP1005"]
+    with library.open(thin, max_inflated=SIZE) as file:
+        assert len(file.images()) == 1
 
 
 def test_budgets_nest() -> None:

@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
-from fatpack.io.limits import Budget, budget_now, opened_with
+from fatpack.errors import UsageError
+from fatpack.io.limits import Budget
 from fatpack.io.sources.opening import open_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import TypeVar
 
     from fatpack.io.source import Source
     from fatpack.io.sources.opening import Input
     from fatpack.ops.choose.select import Selector
+    from fatpack.options import Options
 
     Given = TypeVar("Given")
+
+_NUMBER = (int, "a whole number")
+_TEXT = (str, "a text")
+_SWITCH = (bool, "True or False")
+_TEXTS = ((list, tuple), "several texts in a list")
+
+#: field of a record of options → its types, and the words for them; a field that is None by default can be None
+OPTION_FIELDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
+    "version": _NUMBER,
+    "level": _NUMBER,
+    "align": _NUMBER,
+    "type": _TEXT,
+    "compression": _TEXT,
+    "form": _TEXT,
+    "ids": _TEXTS,
+    "producer": _TEXT,
+    "compress_mode": _TEXT,
+    "compress_all": _SWITCH,
+    "concat": _SWITCH,
+    "minify_ptx": _SWITCH,
+    "include_ptx": _TEXT,
+}
 
 
 def check(argument: str, value: object, kind: type[Given], wanted: str) -> Given:
@@ -27,10 +52,13 @@ def open_input(
     argument: str, data: Input, *, name: str = "", resting: bool = False, max_inflated: int | None = None
 ) -> Source:
     """Return a source, as :func:`~fatpack.io.sources.opening.open_source` does; TypeErrors name the argument."""
-    budget = budget_now() if max_inflated is None else Budget(max_inflated)
+    budget = None
+    if max_inflated is not None:
+        if check("max_inflated", max_inflated, int, "a number of bytes") < 1:
+            raise UsageError(f"max_inflated is {max_inflated}", hint="give the number of bytes, 1 at least")
+        budget = Budget(max_inflated)
     try:
-        with opened_with(budget):
-            return open_source(data, name=name, resting=resting)
+        return open_source(data, name=name, resting=resting, budget=budget)
     except TypeError as error:
         raise TypeError(f"{argument} is {error}") from None
 
@@ -40,3 +68,16 @@ def check_selector(selector: Selector | None) -> Selector:
     from fatpack.ops.choose.select import Selector
 
     return Selector() if selector is None else check("selector", selector, Selector, "a fatpack.Selector")
+
+
+def check_options(options: Options) -> None:
+    """Raise TypeError, with the name of the field, for options with a value that its field cannot have."""
+    kind = type(options)
+    for field in kind._fields:
+        value = getattr(options, field)
+        kinds, wanted = OPTION_FIELDS[field]
+        if not isinstance(value, kinds) and (value is not None or kind._defaults[field] is not None):
+            raise TypeError(f"{field} is {wanted}, not {type(value).__name__}")
+        if kinds is _TEXTS[0]:
+            for number, item in enumerate(value or ()):
+                check(f"{field}[{number}]", item, str, "a text")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fatpack.api.arguments import check, open_input
+from fatpack.api.arguments import check, check_options, open_input
 from fatpack.api.output import write_edited, write_packed
 from fatpack.api.reading import Images, open
 from fatpack.errors import UsageError
@@ -114,6 +114,7 @@ def _options_for(format: Format | None, options: Options | None) -> Options:
             raise TypeError(f"format is the name of a format; give options={type(format).__name__}(…)")
         return named(check("format", format, str, "the name of a format")).options()
     name = name_for(check("options", options, Options, "a record of options, such as fatpack.BundleOptions"))
+    check_options(options)
     if format not in (None, name):
         raise UsageError(f"the options are for {name}, the format is {format}", hint="leave out format=")
     return options

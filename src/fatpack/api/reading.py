@@ -115,7 +115,7 @@ class File:
         return ", ".join(f"{count or 'no'} {word}{'s' if count != 1 else ''}" for count, word in counts)
 
     def close(self) -> None:
-        """Close the file; image data cannot be read any more."""
+        """Close the file: nothing more is read from it. What was read or inflated before may still be in memory."""
         self._source.close()
 
     def __enter__(self) -> Self:
@@ -137,31 +137,40 @@ class Images:
     def __init__(self, file: File, selector: Selector) -> None:
         self.file = file
         self.selector = selector
+        self._images: tuple[FoundImage, ...] | None = None
+
+    def _all(self) -> tuple[FoundImage, ...]:
+        if self._images is None:
+            from fatpack.ops.choose.select import select
+
+            self._images = tuple(image for _, _, image in select(self.file.items, self.selector))
+        return self._images
 
     def __iter__(self) -> Iterator[FoundImage]:
-        from fatpack.ops.choose.select import select
-
-        return (image for _, _, image in select(self.file.items, self.selector))
+        return iter(self._all())
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return len(self._all())
 
     def __getitem__(self, index: int) -> FoundImage:
-        for number, image in enumerate(self if index >= 0 else reversed(tuple(self))):
-            if number == (index if index >= 0 else ~index):
-                return image
-        raise IndexError(index)
+        if not hasattr(index, "__index__"):
+            raise TypeError(f"index is a whole number, not {type(index).__name__}; tuple() of the images has slices")
+        return self._all()[index]
 
     def __repr__(self) -> str:
         return f"<fatpack images of {self.file.path!r}: {self.selector.describe() or 'all'}>"
 
 
 def scan(data: Input, *, deep: bool = False, max_inflated: int | None = None) -> Iterator[Found | Finding]:
-    """Yield the containers and findings of a path, bytes or a binary file as they are met.
+    """Open a path, bytes or a binary file; return an iterator over its containers and findings as they are met.
 
     The file stays open while you iterate, and image data can be read as long. ``max_inflated`` is as for :func:`open`.
     """
-    with open_input("data", data, max_inflated=max_inflated) as source:
+    return _scanned(open_input("data", data, max_inflated=max_inflated), deep=deep)
+
+
+def _scanned(source: Source, *, deep: bool) -> Iterator[Found | Finding]:
+    with source:
         yield from scan_view(source.view(), deep=deep)
 
 

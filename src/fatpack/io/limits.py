@@ -111,12 +111,15 @@ class Budget(Record):
     inflated: int | None = None
 
 
-#: What sources get that are opened now: the innermost budget that was entered.
+#: What sources get that nobody gives a budget of their own: the innermost one that was entered.
 _budgets: list[Budget] = [Budget()]
 
 
 class opened_with:
-    """Give a budget to all sources that are opened within the ``with`` statement; they keep it when it has ended."""
+    """Give a budget to all sources that are opened within the ``with`` statement; they keep it when it has ended.
+
+    It holds in all threads, so it is for a command, which is alone in its process. Functions pass a budget on instead.
+    """
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget

@@ -72,8 +72,9 @@ class Neighbours:
 
     def _open(self, path: str, member: Member) -> View:
         # Named after the archive, not by its path: a thin archive in there finds no directory and is not followed.
-        name = Derived(f"{self._archive.source.name}({member.title})")
-        return open_source(path, name=name, resting=True).view()
+        around = self._archive.source
+        name = Derived(f"{around.name}({member.title})")
+        return open_source(path, name=name, resting=True, budget=around.budget).view()
 
     def _open_nested(self, member: Member, path: str) -> tuple[str, View] | Finding:
         if path not in self._nested:

@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 _PAGE = 4096
 
 
-def open_source(data: Input, *, name: str = "", resting: bool = False) -> Source:
+def open_source(data: Input, *, name: str = "", resting: bool = False, budget: limits.Budget | None = None) -> Source:
     """Return a source for a path, ``"-"`` (standard input), a buffer or a binary file object.
 
     A path must be a readable file; a pipe, a terminal or a file of /proc is spooled to an unnamed temporary file first.
     A file object stays the caller's to close; its position is ignored if it is a regular file. ``resting`` files given
-    by path are closed between uses. The source gets the budget of :func:`fatpack.io.limits.opened_with`. Raises
-    ``OSError`` as the system does, ``IsADirectoryError`` for a directory, and TypeError, with the words for what is
-    needed, for anything else.
+    by path are closed between uses. Without a ``budget`` the source gets that of the command
+    (:func:`fatpack.io.limits.opened_with`). Raises ``OSError`` as the system does, ``IsADirectoryError`` for a
+    directory, and TypeError, with the words for what is needed, for anything else.
     """
     source = _opened(data, name, resting=resting)
-    source.budget = limits.budget_now()
+    source.budget = limits.budget_now() if budget is None else budget
     return source
 
 
