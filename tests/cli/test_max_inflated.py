@@ -67,7 +67,7 @@ def test_every_command_that_reads_takes_it(zeros: Path, fatpack: Fatpack) -> Non
     assert (folder / "image").stat().st_size == SIZE - 4096
     assert fatpack("convert", "zeros", "--format=bundle", "-o", "plain", "--max-inflated=64M").code == 0
     assert (folder / "plain").stat().st_size >= SIZE - 4096
-    assert fatpack("embed", "host.o", "zeros", "-o", "with.o").code == 0
+    assert fatpack("embed", "host.o", "zeros", "-o", "with.o", "--force").code == 0
     assert fatpack("remove", "with.o", "-o", "without.o", "--max-inflated=64M").code == 0
 
 

@@ -78,6 +78,6 @@ def check_options(options: Options) -> None:
         kinds, wanted = OPTION_FIELDS[field]
         if not isinstance(value, kinds) and (value is not None or kind._defaults[field] is not None):
             raise TypeError(f"{field} is {wanted}, not {type(value).__name__}")
-        if kinds is _TEXTS[0]:
-            for number, item in enumerate(value or ()):
+        if isinstance(value, (list, tuple)):
+            for number, item in enumerate(value):
                 check(f"{field}[{number}]", item, str, "a text")
