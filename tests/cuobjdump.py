@@ -57,7 +57,7 @@ def dumped(path: Path) -> list[dict[str, str]]:
     return [row for row in kept if row["code"] != "concatenated entry"]
 
 
-def told(item: Image) -> dict[str, str]:
+def facts(item: Image) -> dict[str, str]:
     """Return what cuobjdump should say of an image."""
     relocatable = "relocatable " if item.attrs.get("kind") == "relocatable-ptx" else ""
     row = {"code": relocatable + _CODES[item.form], "arch": item.target.arch}
@@ -114,7 +114,7 @@ def check(path: Path, folder: Path) -> list[Image]:
     """
     found = device_images(path)
     rows = [{key: row[key] for key in row if key != "code version"} for row in dumped(path)]
-    assert rows == [told(item) for item in found]
+    assert rows == [facts(item) for item in found]
     expected = files(path.name.rpartition(".")[0], found)
     listing = reference.run("cuobjdump", "-all", "-lelf", "-lptx", path).stdout.decode("utf-8", "surrogateescape")
     listed = re.findall(r"^(ELF|PTX) file +(\d+): (.*)$", listing, re.MULTILINE)

@@ -111,7 +111,7 @@ def test_images_are_selected_once_however_often_they_are_asked_for(monkeypatch: 
 
 
 def test_formats_are_named_or_meant_by_their_options() -> None:
-    with pytest.raises(fatpack.UsageError, match=r"container format 'bundel'.*known are offload-binary, bundle"):
+    with pytest.raises(fatpack.UsageError, match=r"container format 'bundel'.*choose from offload-binary, bundle"):
         fatpack.pack([IMAGE], io.BytesIO(), format="bundel")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"options are one of OffloadBinaryOptions, .*, not Options"):
         fatpack.pack([IMAGE], io.BytesIO(), options=fatpack.Options())

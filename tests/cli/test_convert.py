@@ -62,7 +62,7 @@ def test_what_a_bundle_cannot_say_is_listed_and_nothing_written(folder: Path, fa
     fatpack("pack", option, "-o", "one.off")
     ran = fatpack("convert", "one.off", "--format=bundle", "-o", "x")
     assert ran.code == 1
-    assert "lost: image 0.0 openmp nvptx64-nvidia-cuda sm_80 ptx: the key feature=+ptx88\n" in ran.err
+    assert "not converted: image 0.0 openmp nvptx64-nvidia-cuda sm_80 ptx: the key feature=+ptx88\n" in ran.err
     assert "the key producer=me" in ran.err
     assert not (folder / "x").exists()
     assert fatpack("convert", "one.off", "--format=bundle", "-o", "x", "--lossy").code == 0
@@ -73,8 +73,8 @@ def test_what_a_bundle_cannot_say_is_listed_and_nothing_written(folder: Path, fa
 def test_a_model_that_no_bundle_can_name_is_lost_only_when_that_is_allowed(folder: Path, fatpack: Fatpack) -> None:
     fatpack("pack", "--image=file=a.cubin,kind=cuda,triple=nvptx64-nvidia-cuda,arch=sm_80", "-o", "one.off")
     lost = (
-        "lost: image 0.0 cuda nvptx64-nvidia-cuda sm_80 cubin: the programming model 'cuda', in place of which the "
-        "bundle has openmp\n"
+        "not converted: image 0.0 cuda nvptx64-nvidia-cuda sm_80 cubin: the programming model 'cuda', in place of "
+        "which the bundle has openmp\n"
     )
     ran = fatpack("convert", "one.off", "--format=bundle", "-o", "x")
     assert (ran.code, lost in ran.err, (folder / "x").exists()) == (1, True, False)

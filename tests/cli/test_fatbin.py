@@ -78,7 +78,7 @@ def test_cuobjdump_lists_what_is_packed_into_a_host(folder: Path, fatpack: Fatpa
         ("file=a.cubin,id=x", "a fat binary cannot store the key 'id'; it stores ident, cmdline, debug, host"),
         ("file=a.cubin,check=maybe", "check=maybe; write check=yes or check=no"),
         ("file=a.cubin,cmdline=-O1", "options '-O1' of an entry of kind elf"),
-        ("file=a.cubin,host=plan9", "host 'plan9' of a fat binary; known are none, linux, mac, windows"),
+        ("file=a.cubin,host=plan9", "host 'plan9' of a fat binary; choose from none, linux, mac, windows"),
     ],
 )
 def test_contradictions_are_refused(folder: Path, fatpack: Fatpack, image: str, problem: str) -> None:
@@ -211,7 +211,7 @@ def test_a_version_that_is_not_known_is_not_converted_silently(folder: Path, fat
     Path("x").write_bytes(data)
     ran = fatpack("convert", "x", "--format=fatbin", "-o", "y")
     assert ran.code == 1
-    assert "lost: container 0: that it is a cuda-fatbin of version 9" in ran.err
+    assert "not converted: container 0: that it is a cuda-fatbin of version 9" in ran.err
     assert fatpack("convert", "x", "--format=fatbin", "--lossy", "-o", "y").code == 0
 
 
@@ -323,7 +323,10 @@ def test_a_bundle_says_openmp_of_cuda_if_it_may_and_gives_the_images_back(folder
     path = stored("recorded/v130_all.fatbin")
     ran = fatpack("convert", path, "--format=bundle", "-o", "x")
     assert ran.code == 1
-    assert "lost: image 0.1 cuda nvptx64-nvidia-cuda sm_90a cubin: the programming model 'cuda', in place of" in ran.err
+    assert (
+        "not converted: image 0.1 cuda nvptx64-nvidia-cuda sm_90a cubin: the programming model 'cuda', in place of"
+        in ran.err
+    )
     assert ran.err.count("fatpack: note FP1315: ") == 1
     assert not Path("x").exists()
     assert fatpack("convert", path, "--format=bundle", "--lossy", "-o", "x").code == 0

@@ -43,11 +43,11 @@ def test_a_packed_file_is_said_not_to_be_read(what: str) -> None:
 
 
 def test_what_is_stored_in_a_zip_archive_as_it_is_is_found_by_a_search() -> None:
-    found, told = scan(BytesSource(zipped(zipfile.ZIP_STORED), "x.whl").view(), deep=True)
+    found, note = scan(BytesSource(zipped(zipfile.ZIP_STORED), "x.whl").view(), deep=True)
     assert isinstance(found, Found)
-    assert isinstance(told, Finding)
+    assert isinstance(note, Finding)
     assert found.container.format == "cuda-fatbin"
-    assert told.code == "FP1006"
+    assert note.code == "FP1006"
 
 
 def test_a_file_too_short_to_be_packed_is_nothing_to_tell() -> None:

@@ -102,19 +102,19 @@ CONTRADICT = [
 ]
 
 
-def told(triple, arch, recognised):
+def messages(triple, arch, recognised):
     stored = image(b"x", target=Target(triple, arch), form="")
     return [item.message for item in disagreements(stored, recognised) if item.code in ("FP1102", "FP1103")]
 
 
 @pytest.mark.parametrize(("triple", "arch", "recognised"), AGREE)
 def test_nothing_is_said_when_the_image_may_be_what_was_stored(triple, arch, recognised):
-    assert told(triple, arch, recognised) == []
+    assert messages(triple, arch, recognised) == []
 
 
 @pytest.mark.parametrize(("triple", "arch", "recognised", "words"), CONTRADICT)
 def test_a_sentence_tells_both_sides_of_a_contradiction(triple, arch, recognised, words):
-    sentence = told(triple, arch, recognised)[0]
+    sentence = messages(triple, arch, recognised)[0]
     assert words in sentence
     assert sentence.startswith("stored for ")
 

@@ -42,11 +42,11 @@ def test_an_object_for_other_architectures_is_told_with_its_file(run: Run) -> No
         code, out = run("k1.rdc.o", "f.fatbin", "main.rdc.o", *arguments)
         assert (code, out.count("FP1420")) == (1, 1)
     files = json.loads(out)["files"]
-    (told,) = [(file["path"], item) for file in files for item in file["findings"] if item["code"] == "FP1420"]
-    assert told[0] == "f.fatbin"
-    assert told[1]["offset"] is None
-    assert told[1]["message"].startswith("'f.fatbin' lacks sm_80 (cubin), sm_90 (ptx) and has sm_100 (cubin), ")
-    assert told[1]["message"].endswith(", compared with 'k1.rdc.o'")
+    (note,) = [(file["path"], item) for file in files for item in file["findings"] if item["code"] == "FP1420"]
+    assert note[0] == "f.fatbin"
+    assert note[1]["offset"] is None
+    assert note[1]["message"].startswith("'f.fatbin' lacks sm_80 (cubin), sm_90 (ptx) and has sm_100 (cubin), ")
+    assert note[1]["message"].endswith(", compared with 'k1.rdc.o'")
     assert run("k1.rdc.o", "f.fatbin")[0] == 0
 
 

@@ -137,7 +137,7 @@ def _option(item: ImageFile, format: str, opened: list[Source]) -> ImageOption:
     row = named(format)
     models = ["none", *OFFLOAD_WORDS, *(["host"] if row.has_host else [])]
     if item.offload not in models:
-        raise UsageError(f"offload model {item.offload!r}", hint=f"known are {', '.join(models)}")
+        raise UsageError(f"offload model {item.offload!r}", hint=f"choose from {', '.join(models)}")
     source = open_input("file", item.file, name=item.name, resting=True)
     opened.append(source)
     if format == "fatbin" and item.offload not in ("none", "cuda"):

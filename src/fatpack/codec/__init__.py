@@ -83,7 +83,7 @@ def inflated(data: View, method: str, expected: int | None, *, format: str) -> I
     if expected is not None and expected > most:
         raise too_much(data, expected, format=format)
     if method not in _STREAMS:
-        raise Unsupported(f"compression {method!r}", hint=f"known are {', '.join(_STREAMS)}", chain=data.chain)
+        raise Unsupported(f"compression {method!r}", hint=f"fatpack reads {', '.join(_STREAMS)}", chain=data.chain)
     ceiling = most if expected is None else expected
     size = 0
     try:

@@ -40,7 +40,7 @@ def compress(
         return _zstd(pieces, size, 5 if level is None else level, long_distance=long_distance, one_shot=one_shot)
     if method == "lz4":
         return _lz4(pieces, size, 2 if level is None else level)
-    raise UsageError(f"compression {method!r}", hint="known are zlib, zstd and lz4")
+    raise UsageError(f"compression {method!r}", hint="choose from zlib, zstd and lz4")
 
 
 def _zlib(pieces: Pieces, level: int) -> bytes:

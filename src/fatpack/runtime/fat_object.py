@@ -1,6 +1,6 @@
 """The bundle that an object with one section per target is, put together from its sections and what they record.
 
-QUIRK(every linker): ``ld -r`` joins sections of one name. What is glued together is taken apart again, by sizes that
+QUIRK(every linker): ``ld -r`` joins sections of one name. What is glued together is separated again, by sizes that
 DPC++ of 2019 and 2020 recorded, else by the images' own headers.
 """
 
@@ -62,14 +62,14 @@ def _pieces(
             return pieces, None
         text = f"the sizes recorded for {part.id!r} do not add up to the {len(part.data)} bytes there"
         return [part.data], finding("FP1316", sizes[part.id].span(), text, "listed as one image")
-    pieces = _taken_apart(part.data, merged) if merged > 1 else [part.data]
+    pieces = _split_by_headers(part.data, merged) if merged > 1 else [part.data]
     if pieces:
         return pieces, None
     text = f"{merged} fat objects were merged, and the images for {part.id!r} cannot be separated"
     return [part.data], finding("FP1314", part.data.span(), text, "listed as one image; use the objects before ld -r")
 
 
-def _taken_apart(data: View, most: int) -> list[View]:
+def _split_by_headers(data: View, most: int) -> list[View]:
     """Return the images, ``most`` or fewer, that fill a section by their own headers; none if those do not say."""
     pieces: list[View] = []
     at = 0

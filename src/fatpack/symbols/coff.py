@@ -163,7 +163,7 @@ def _import(view: View) -> Iterator[bytes]:
         )
     name = view.read(_IMPORT.size, end - _IMPORT.size)
     is_arm64ec = machine in (_ARM64EC, _ARM64X)
-    plain = _without_mark(name) if is_arm64ec else name
+    plain = _unmangled(name) if is_arm64ec else name
     yield b"__imp_" + plain
     if flags & 3 != _IMPORT_DATA:
         yield plain
@@ -172,8 +172,8 @@ def _import(view: View) -> Iterator[bytes]:
             yield name
 
 
-def _without_mark(name: bytes) -> bytes:
-    """Return a name without what marks ARM64EC code: ``#`` in front, in C++ ``$$h``."""
+def _unmangled(name: bytes) -> bytes:
+    """Return a name without what ARM64EC code adds to it: ``#`` in front, in C++ ``$$h``."""
     if name.startswith(b"#"):
         return name[1:]
     before, _, after = name.partition(b"$$h")

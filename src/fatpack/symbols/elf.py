@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 #: Parts of st_info and st_shndx that exclude a symbol
 _LOCAL, _SECTION, _FILE, _UNDEFINED = 0, 3, 4, 0
 
-#: e_machine → what the names of marks start with
-_MARKS: dict[int, tuple[bytes, ...]] = {
+#: e_machine → what the names of mapping symbols start with
+_MAPPING_SYMBOLS: dict[int, tuple[bytes, ...]] = {
     40: (b"$d", b"$t", b"$a"),
     183: (b"$d", b"$x"),
     243: (b"$d", b"$x"),
@@ -35,12 +35,12 @@ def symbols(view: View) -> Iterator[bytes]:
     table = Symbols(view, (SYMTAB,))
     found = header(view, view.head(0, 64))
     machine = found.machine if found else 0
-    marks = _MARKS.get(machine, ())
+    prefixes = _MAPPING_SYMBOLS.get(machine, ())
     for number, (name_at, info, _other, section) in enumerate(table):
         if not number or section == _UNDEFINED or info >> 4 == _LOCAL or info & 15 in (_SECTION, _FILE):
             continue
         name = table.name(name_at)
-        if marks and (name.startswith(marks) or _is_nothing(machine, name)):
+        if prefixes and (name.startswith(prefixes) or _is_nothing(machine, name)):
             continue
         yield name
 

@@ -36,7 +36,7 @@ def test_an_unknown_version_is_refused_with_the_known_ones(
 ) -> None:
     with pytest.raises(UsageError) as caught:
         chosen(TOOL, given, environment)
-    assert str(caught.value) == f"{where}: {TOOL} follows no such version of LLVM; known are 22, 23"
+    assert str(caught.value) == f"{where}: {TOOL} follows no such version of LLVM; choose from 22, 23"
 
 
 def test_a_stand_in_of_one_version_takes_none() -> None:

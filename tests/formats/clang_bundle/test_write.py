@@ -82,16 +82,16 @@ def test_a_wide_alignment_is_filled_in_pieces() -> None:
     [
         ((DEVICE, DEVICE.replace(target=Target("x"))), 0, {}, "two images have the bundle ID"),
         ((DEVICE,), 1, {}, "only compressed bundles have versions"),
-        ((DEVICE,), 0, {"flavour": "warp"}, "known are binary, compressed and text"),
+        ((DEVICE,), 0, {"flavour": "warp"}, "choose from binary, compressed and text"),
         ((DEVICE,), 0, {"align": "0"}, "at least 1"),
         ((DEVICE,), 0, {"align": str(1 << 32)}, "32 bits"),
         ((DEVICE,), 0, {"align": "wide"}, "no whole number"),
         ((DEVICE,), 0, {"flavour": "text"}, "comment token ''"),
-        ((DEVICE,), 0, {"flavour": "text", "comment": "--"}, "known are // # ;"),
-        ((DEVICE,), 0, {"compression": "zstd"}, "known are 1, 2 and 3"),
-        ((DEVICE,), 4, {"compression": "zstd"}, "known are 1, 2 and 3"),
-        ((DEVICE,), 3, {"compression": "lz4"}, "known are zlib, zstd"),
-        ((DEVICE,), 3, {"compression": "zstd", "inside": "compressed"}, "known are binary and text"),
+        ((DEVICE,), 0, {"flavour": "text", "comment": "--"}, "choose from // # ;"),
+        ((DEVICE,), 0, {"compression": "zstd"}, "choose from 1, 2 and 3"),
+        ((DEVICE,), 4, {"compression": "zstd"}, "choose from 1, 2 and 3"),
+        ((DEVICE,), 3, {"compression": "lz4"}, "choose from zlib, zstd"),
+        ((DEVICE,), 3, {"compression": "zstd", "inside": "compressed"}, "choose from binary and text"),
         ((image(b"", target=Target(offload="cuda")),), 0, {}, "cannot name the programming model 'cuda'"),
         ((image(b"", attrs={"id": "\ud800"}),), 0, {}, "cannot be stored as UTF-8"),
         ((image(b"", attrs={"id": "x" * 4097}),), 0, {}, "4096 are the most"),
@@ -121,7 +121,7 @@ def test_sizes_beyond_32_bits_need_version_3(version: int) -> None:
 
 def test_an_unknown_version_of_a_stored_bundle_is_refused() -> None:
     parsed = clang_bundle.parse(view_of((FIXTURES / "clang_bundle" / "llvm-22-v3-zstd.bundle").read_bytes()))
-    with pytest.raises(UsageError, match="known are 1, 2 and 3"):
+    with pytest.raises(UsageError, match="choose from 1, 2 and 3"):
         joined(clang_bundle.write(parsed.replace(version=4)))
 
 

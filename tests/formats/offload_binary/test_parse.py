@@ -58,7 +58,7 @@ def test_entry_size_of_version_1_is_not_trusted() -> None:
 
 @pytest.mark.parametrize("version", [0, 4, 0x01000001])
 def test_unknown_versions_are_named(version: int) -> None:
-    with pytest.raises(Unsupported, match="known are 1, 2 and 3"):
+    with pytest.raises(Unsupported, match="fatpack reads 1, 2 and 3"):
         offload_binary.parse(view_of(edited(ONE, "version", version)))
 
 

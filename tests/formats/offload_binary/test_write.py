@@ -82,7 +82,7 @@ def test_clangs_keys_come_in_the_order_of_llvm_19_to_22() -> None:
     [
         (1, [], {}, "holds one image, not 0"),
         (1, [HELLO, WORLD], {}, "use container version 2"),
-        (4, [HELLO], {}, "known are 1, 2 and 3"),
+        (4, [HELLO], {}, "choose from 1, 2 and 3"),
         (2, [HELLO], {"compression": "zlib"}, "use container version 3"),
         (1, [image(b"", attrs={"k": "a\0b"})], {}, "the value of 'k' contains a NUL"),
         (2, [image(b"", attrs={"k\0": "a"})], {}, "a key contains a NUL"),

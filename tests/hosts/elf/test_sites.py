@@ -173,10 +173,10 @@ def test_sites_never_overlap() -> None:
 
 def test_a_file_without_a_section_table_says_so() -> None:
     data = build.with_header(build.with_header(build.device_object().build(), "shoff", 0), "shnum", 0)
-    (told,) = locate(build.as_view(data))
-    assert isinstance(told, Finding)
-    assert told.code == "FP1006"
-    assert "section table" in told.message
+    (note,) = locate(build.as_view(data))
+    assert isinstance(note, Finding)
+    assert note.code == "FP1006"
+    assert "section table" in note.message
 
 
 def test_without_names_sections_are_found_by_type_before_the_error() -> None:

@@ -52,7 +52,7 @@ def items(data: bytes, *, deep: bool = False) -> list[Found | Finding]:
     return list(scan(BytesSource(data, "x.so").view(), deep=deep))
 
 
-def told(data: bytes) -> list[tuple[str, str]]:
+def findings_of(data: bytes) -> list[tuple[str, str]]:
     return [(item.code, item.message) for item in items(data) if isinstance(item, Finding)]
 
 
@@ -69,15 +69,15 @@ MADE = sorted(path.name for path in HOSTS.iterdir() if path.suffix != ".json")
 def test_real_files_register_all_that_they_have(name: str) -> None:
     data = (HOSTS / name).read_bytes()
     is_read_by_sections = name not in ("librel.bare.so", "mac.o")
-    assert [code for code, _ in told(data)] == ([] if is_read_by_sections else ["FP1006"])
+    assert [code for code, _ in findings_of(data)] == ([] if is_read_by_sections else ["FP1006"])
     assert len(places(data)) == data.count(FATBIN[:8])
 
 
 def test_tile_code_has_records_in_a_section_of_its_own() -> None:
     alone = library([0x10000])
-    assert [code for code, _ in told(alone)] == ["FP3032"]
+    assert [code for code, _ in findings_of(alone)] == ["FP3032"]
     more = build.Section(".nvFatBinSegmentAlt", record(0x10000 + STEP), flags=build.ALLOC | build.WRITE, addr=0x30000)
-    assert told(library([0x10000], others=[more])) == []
+    assert findings_of(library([0x10000], others=[more])) == []
 
 
 def test_a_program_without_sections_has_the_same_fat_binaries() -> None:
@@ -88,36 +88,36 @@ def test_a_program_without_sections_has_the_same_fat_binaries() -> None:
 
 def test_mach_o_is_named_and_searched() -> None:
     data = (HOSTS / "mac.o").read_bytes()
-    ((_, message),) = told(data)
+    ((_, message),) = findings_of(data)
     assert message == "a Mach-O file with device code in segment __NV_CUDA: not read, only searched for containers"
     assert places(data) == places(data, deep=True) == [(None, data.index(FATBIN[:8]))]
-    ((_, message),) = told(data[:22])
+    ((_, message),) = findings_of(data[:22])
     assert message == "a Mach-O file: not read, only searched for containers"
 
 
 def test_a_record_for_every_fat_binary_is_nothing_to_tell() -> None:
     data = library([0x10000, 0x10000 + STEP])
     assert len(places(data)) == 2
-    assert told(data) == []
+    assert findings_of(data) == []
 
 
 @pytest.mark.parametrize("second", [0, 0x90000], ids=["null", "in memory"])
 def test_records_of_a_device_link_lead_to_their_fat_binary_too(second: int) -> None:
     records = record(0x10000) + record(0x10000 + STEP, version=2, second=second)
-    assert told(library([], records=records)) == []
+    assert findings_of(library([], records=records)) == []
 
 
 def test_the_second_pointer_of_version_1_means_nothing() -> None:
-    assert told(library([], records=record(0x10000, second=0x20000), fatbins=FATBIN)) == []
+    assert findings_of(library([], records=record(0x10000, second=0x20000), fatbins=FATBIN)) == []
 
 
 def test_prelinked_fat_binaries_are_registered_by_the_list_of_a_device_link() -> None:
     lists = struct.pack("<QQ", 0x10000 + STEP, 0)
     others = [build.Section(".data", lists, flags=build.ALLOC | build.WRITE, addr=0x30000)]
     records = record(0x10000, version=2, second=0x30000)
-    assert told(library([], records=records, others=others)) == []
+    assert findings_of(library([], records=records, others=others)) == []
     others[0].content = struct.pack("<QQQ", 0x10008, 0, 0x10000 + STEP)
-    codes = told(library([], records=records, others=others))
+    codes = findings_of(library([], records=records, others=others))
     assert [code for code, _ in codes] == ["FP3033", "FP3032"]
     assert codes[0][1].startswith("a prelinked fat binary of record 0 of .nvFatBinSegment points to ")
 
@@ -135,12 +135,12 @@ def test_prelinked_fat_binaries_are_registered_by_the_list_of_a_device_link() ->
 def test_what_a_device_link_of_nothing_leaves_needs_no_record(symbols, options, codes) -> None:
     image = device_elf(190, 80, osabi=0x33, abi_version=7, sections=[(1, bytes(8))], symbols=symbols)
     data = library([0x10000], fatbins=FATBIN + fatbin(entry(image, **options)))
-    assert [code for code, _ in told(data) if code == "FP3032"] == codes
+    assert [code for code, _ in findings_of(data) if code == "FP3032"] == codes
 
 
 def test_a_fat_binary_without_a_record_is_told() -> None:
     data = library([0x10000])
-    ((code, message),) = told(data)
+    ((code, message),) = findings_of(data)
     assert code == "FP3032"
     at = build.section_field(data, 1, "offset")
     assert message == f"1 of 2 fat binaries is not registered: no record points to {at + STEP:#x}"
@@ -155,7 +155,7 @@ def test_a_fat_binary_without_a_record_is_told() -> None:
     ],
 )
 def test_a_pointer_that_leads_to_no_fat_binary_is_told(target: int | None, words: str) -> None:
-    ((code, message),) = told(library([0x10000, 0x10000 + STEP, target]))
+    ((code, message),) = findings_of(library([0x10000, 0x10000 + STEP, target]))
     assert code == "FP3033"
     assert message.startswith("record 2 of .nvFatBinSegment ")
     assert words in message
@@ -170,14 +170,14 @@ def test_a_pointer_that_leads_to_no_fat_binary_is_told(target: int | None, words
     ],
 )
 def test_records_that_are_wrong_are_told(bad: bytes, words: str) -> None:
-    ((code, message),) = told(library([], records=record(0x10000) + record(0x10000 + STEP) + bad))
+    ((code, message),) = findings_of(library([], records=record(0x10000) + record(0x10000 + STEP) + bad))
     assert code == "FP3031"
     assert words in message
 
 
 def test_a_damaged_fat_binary_is_told_once() -> None:
     damaged = FATBIN[:6] + b"\x20" + FATBIN[7:]
-    codes = [code for code, _ in told(library([0x10000, 0x10000 + STEP], fatbins=FATBIN + damaged))]
+    codes = [code for code, _ in findings_of(library([0x10000, 0x10000 + STEP], fatbins=FATBIN + damaged))]
     assert codes == ["FP1402"]
 
 
@@ -187,7 +187,7 @@ def test_a_fat_binary_elsewhere_is_found_by_its_record(name: str) -> None:
     data = library([0x10000, 0x10000 + STEP, 0x40018], others=others)
     at = build.section_field(data, 4, "offset") + 24
     assert places(data)[2:] == [(name, at)]
-    assert told(data) == []
+    assert findings_of(data) == []
     assert places(data, deep=True) == places(data)
     (last,) = [item for item in items(data) if isinstance(item, Found) and item.section == name]
     assert (last.view.tobytes(), last.index) == (FATBIN, 4)
@@ -199,14 +199,14 @@ def test_fat_binaries_elsewhere_that_overlap_are_read_once() -> None:
     others = [build.Section(".rodata", inner, flags=build.ALLOC, addr=0x40000)]
     data = library([0x10000, 0x10000 + STEP, 0x40000, 0x40028, 0x40028], others=others)
     assert [section for section, _ in places(data)].count(".rodata") == 1
-    codes = told(data)
+    codes = findings_of(data)
     assert ("FP3033", "record 3 of .nvFatBinSegment points into a fat binary") in codes
 
 
 def test_a_fat_binary_elsewhere_that_is_cut_short_is_told() -> None:
     others = [build.Section(".rodata", FATBIN[:-8], flags=build.ALLOC, addr=0x40000)]
     data = library([0x10000, 0x10000 + STEP, 0x40000], others=others)
-    assert {code for code, _ in told(data)} == {"FP1401", "FP1402"}
+    assert {code for code, _ in findings_of(data)} == {"FP1401", "FP1402"}
 
 
 def cuda_object(*, is_defined: bool, type: int = ABSOLUTE) -> bytes:
@@ -220,16 +220,16 @@ def cuda_object(*, is_defined: bool, type: int = ABSOLUTE) -> bytes:
 
 @pytest.mark.parametrize("is_defined", [True, False])
 def test_objects_have_their_fat_binary_or_get_it_when_they_are_linked(is_defined: bool) -> None:
-    assert told(cuda_object(is_defined=is_defined)) == []
+    assert findings_of(cuda_object(is_defined=is_defined)) == []
 
 
 def test_relocations_that_are_not_understood_leave_the_counts() -> None:
-    assert told(cuda_object(is_defined=True, type=99)) == []
+    assert findings_of(cuda_object(is_defined=True, type=99)) == []
     elf = build.Elf()
     elf.add(".nv_fatbin", FATBIN * 2, align=8)
     segment = elf.add(".nvFatBinSegment", record(), align=8)
     elf.relocations(segment, (8, elf.symbol("", 1, info=build.SECTION_SYMBOL), 99, 0))
-    assert told(elf.build()) == [("FP3032", "2 fat binaries are here, and records register 1")]
+    assert findings_of(elf.build()) == [("FP3032", "2 fat binaries are here, and records register 1")]
 
 
 @pytest.mark.parametrize("name", [b".nvFatBinSegment", b".nvFatBinSegment$b"])
@@ -239,9 +239,9 @@ def test_objects_for_windows_have_relocations(name: bytes) -> None:
         build_coff.Section(name, record() * 2, relocations=[(8, 0, 1), (32, 1, 1)]),
     ]
     symbols = [build_coff.Symbol(b"a", 1, 0), build_coff.Symbol(b"b", 1, STEP)]
-    assert told(build_coff.build(sections, symbols)) == []
+    assert findings_of(build_coff.build(sections, symbols)) == []
     symbols[1] = build_coff.Symbol(b"b", 1, 8)
-    assert [code for code, _ in told(build_coff.build(sections, symbols))] == ["FP3033", "FP3032"]
+    assert [code for code, _ in findings_of(build_coff.build(sections, symbols))] == ["FP3033", "FP3032"]
 
 
 @pytest.mark.parametrize("second", [0x180010000 + STEP, 0x180010008])
@@ -251,14 +251,14 @@ def test_images_of_windows_have_the_addresses_in_place(second: int) -> None:
         build_pe.Section(b".nv_fatb", FATBIN * 2, address=0x10000),
         build_pe.Section(b".nvFatBi", records, address=0x20000),
     ]
-    codes = [code for code, _ in told(build_pe.build(sections))]
+    codes = [code for code, _ in findings_of(build_pe.build(sections))]
     assert codes == ([] if second == 0x180010000 + STEP else ["FP3033", "FP3032"])
 
 
 def test_a_host_without_records_is_not_judged() -> None:
     elf = build.Elf()
     elf.add(".nv_fatbin", FATBIN)
-    assert told(elf.build()) == []
+    assert findings_of(elf.build()) == []
 
 
 def test_no_more_tables_are_read_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,7 +267,7 @@ def test_no_more_tables_are_read_than_the_limit(monkeypatch: pytest.MonkeyPatch)
     elf.add(".nv_fatbin", FATBIN, flags=build.ALLOC, align=8, addr=0x10000)
     for _ in range(3):
         elf.add(".nvFatBinSegment", record(0x10000), flags=build.ALLOC)
-    assert told(elf.build()) == [("FP1005", "3 sections of records; only the first 1 are read")]
+    assert findings_of(elf.build()) == [("FP1005", "3 sections of records; only the first 1 are read")]
 
 
 def test_a_hundred_thousand_wrong_records_are_bounded() -> None:

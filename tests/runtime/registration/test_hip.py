@@ -39,7 +39,7 @@ def library(targets: Sequence[int | None], *, bundles: int = 2, records: bytes |
     return elf.build()
 
 
-def told(data: bytes) -> list[tuple[str, str]]:
+def findings_of(data: bytes) -> list[tuple[str, str]]:
     items = list(scan(BytesSource(data, "x.so").view()))
     return [(item.code, item.message) for item in items if isinstance(item, Finding) and item.code.startswith("FP3")]
 
@@ -47,22 +47,22 @@ def told(data: bytes) -> list[tuple[str, str]]:
 def test_a_record_for_every_bundle_is_nothing_to_tell() -> None:
     data = library([0x10000, 0x11000])
     assert sum(isinstance(item, Found) for item in scan(BytesSource(data).view())) == 2
-    assert told(data) == []
+    assert findings_of(data) == []
 
 
 def test_units_of_a_relocatable_link_share_one_bundle() -> None:
-    assert told(library([0x10000, 0x10000, 0x10000], bundles=1)) == []
+    assert findings_of(library([0x10000, 0x10000, 0x10000], bundles=1)) == []
 
 
 def test_a_bundle_without_a_record_is_told() -> None:
-    ((code, message),) = told(library([0x10000]))
+    ((code, message),) = findings_of(library([0x10000]))
     assert code == "FP3002"
     at = build.section_field(library([0x10000]), 1, "offset")
     assert message == f"1 of 2 bundles is not registered: no record points to {at + 4096:#x}"
 
 
 def test_of_many_lost_bundles_some_are_named() -> None:
-    ((code, message),) = told(library([0x10000], bundles=9))
+    ((code, message),) = findings_of(library([0x10000], bundles=9))
     assert code == "FP3002"
     assert message.endswith("and 4 more")
 
@@ -77,7 +77,7 @@ def test_of_many_lost_bundles_some_are_named() -> None:
 )
 def test_a_pointer_that_leads_to_no_bundle_is_told(target: int | None, words: str) -> None:
     data = library([0x10000, 0x11000, target])
-    ((code, message),) = told(data)
+    ((code, message),) = findings_of(data)
     assert code == "FP3003"
     assert message.startswith("record 2 of .hipFatBinSegment ")
     assert words in message
@@ -87,7 +87,7 @@ def test_a_damaged_bundle_is_still_pointed_at() -> None:
     data = library([0x10000, 0x11000])
     at = build.section_field(data, 1, "offset")
     data = data[: at + 24] + b"\xff" * 8 + data[at + 32 :]
-    assert told(data) == []
+    assert findings_of(data) == []
 
 
 @pytest.mark.parametrize(
@@ -100,17 +100,17 @@ def test_a_damaged_bundle_is_still_pointed_at() -> None:
 )
 def test_records_that_are_wrong_are_told(bad: bytes, words: str) -> None:
     records = record(0x10000) + record(0x11000) + bad
-    ((code, message),) = told(library([], records=records))
+    ((code, message),) = findings_of(library([], records=records))
     assert code == "FP3001"
     assert words in message
 
 
 def test_padding_between_records_is_skipped() -> None:
-    assert told(library([], records=record(0x10000) + bytes(24) + record(0x11000) + bytes(7))) == []
+    assert findings_of(library([], records=record(0x10000) + bytes(24) + record(0x11000) + bytes(7))) == []
 
 
 def test_device_code_that_was_moved_is_told_and_not_missed() -> None:
-    ((code, message),) = told(library([], records=record(0x10000) + record(0x12345, magic=HIPK)))
+    ((code, message),) = findings_of(library([], records=record(0x10000) + record(0x12345, magic=HIPK)))
     assert code == "FP3004"
     assert "1 of its records" in message
     assert "kpack" in message
@@ -127,7 +127,7 @@ def hip_object(*, is_defined: bool) -> bytes:
 
 @pytest.mark.parametrize("is_defined", [True, False])
 def test_objects_have_their_bundle_or_get_it_when_they_are_linked(is_defined: bool) -> None:
-    assert told(hip_object(is_defined=is_defined)) == []
+    assert findings_of(hip_object(is_defined=is_defined)) == []
 
 
 def test_relocations_that_are_not_understood_leave_the_counts() -> None:
@@ -136,12 +136,12 @@ def test_relocations_that_are_not_understood_leave_the_counts() -> None:
     segment = elf.add(".hipFatBinSegment", record() * 2, align=8)
     symbol = elf.symbol("", 1, info=build.SECTION_SYMBOL)
     elf.relocations(segment, (8, symbol, 99, 0), (32, symbol, 99, 4096))
-    assert told(elf.build()) == []
+    assert findings_of(elf.build()) == []
     elf = build.Elf()
     elf.add(".hip_fatbin", bundle() * 2, align=4096)
     segment = elf.add(".hipFatBinSegment", record(), align=8)
     elf.relocations(segment, (8, elf.symbol("", 1, info=build.SECTION_SYMBOL), 99, 0))
-    ((code, message),) = told(elf.build())
+    ((code, message),) = findings_of(elf.build())
     assert code == "FP3002"
     assert message == "2 bundles are here, and records register 1"
 
@@ -152,14 +152,14 @@ def test_images_of_windows_have_the_addresses_in_place(second: int) -> None:
         build_pe.Section(b".hip_fat", bundle() * 2, address=0x10000),
         build_pe.Section(b".hipFatB", record(0x180010000) + bytes(24) + record(second), address=0x20000),
     ]
-    codes = [code for code, _ in told(build_pe.build(sections))]
+    codes = [code for code, _ in findings_of(build_pe.build(sections))]
     assert codes == ([] if second == 0x180011000 else ["FP3003", "FP3002"])
 
 
 def test_a_host_without_records_is_not_judged() -> None:
     elf = build.Elf()
     elf.add(".hip_fatbin", bundle())
-    assert told(elf.build()) == []
+    assert findings_of(elf.build()) == []
 
 
 def test_no_more_records_are_read_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:

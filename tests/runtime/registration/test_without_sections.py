@@ -70,7 +70,7 @@ def found(data: bytes, *, deep: bool = False) -> list[tuple[str, int]]:
     return [(item.container.format, item.container.span.start) for item in containers]
 
 
-def told(data: bytes) -> list[str]:
+def findings_of(data: bytes) -> list[str]:
     return [item.code for item in items(data) if isinstance(item, Finding)]
 
 
@@ -79,7 +79,7 @@ def test_what_records_in_writable_segments_lead_to_is_listed() -> None:
     data = program(Segment(FATBIN * 2), Segment(bundle()), Segment(bytes(8) + records, WRITE))
     expected = [("cuda-fatbin", 4096), ("cuda-fatbin", 4096 + len(FATBIN)), ("clang-offload-bundle", 8192)]
     assert found(data) == expected
-    assert told(data) == ["FP1006"]
+    assert findings_of(data) == ["FP1006"]
     assert found(data, deep=True) == expected
 
 
@@ -110,7 +110,7 @@ def test_records_are_looked_for_where_a_program_writes(flags: int) -> None:
 def test_what_only_looks_like_a_record_is_none(false: bytes) -> None:
     data = program(Segment(FATBIN), Segment(false, WRITE))
     assert found(data) == []
-    assert told(data) == ["FP1006"]
+    assert findings_of(data) == ["FP1006"]
 
 
 def test_pointers_that_a_loader_fills_in_are_followed() -> None:
@@ -147,14 +147,14 @@ def test_a_damaged_section_table_is_told_and_gone_round(damage: dict[str, int]) 
 def test_damaged_program_headers_leave_nothing_to_go_by() -> None:
     data = program(Segment(FATBIN), Segment(record(at(0)), WRITE))
     assert found(build.with_header(data, "phentsize", 33)) == []
-    assert told(build.with_header(data, "phentsize", 33)) == ["FP1006", "FP1001"]
-    assert told(build.with_header(data, "phoff", 1 << 40)) == ["FP1006", "FP1001"]
+    assert findings_of(build.with_header(data, "phentsize", 33)) == ["FP1006", "FP1001"]
+    assert findings_of(build.with_header(data, "phoff", 1 << 40)) == ["FP1006", "FP1001"]
 
 
 def test_a_container_that_is_cut_off_is_told() -> None:
     data = program(Segment(record(at(1)), WRITE), Segment(FATBIN))
     cut = data[: 8192 + len(FATBIN) - 8]
-    assert [code for code in told(cut) if code != "FP1006"] == ["FP1402", "FP1401"]
+    assert [code for code in findings_of(cut) if code != "FP1006"] == ["FP1402", "FP1401"]
 
 
 def test_many_records_and_segments_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

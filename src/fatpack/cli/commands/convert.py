@@ -101,9 +101,9 @@ def command(file: str, output: str | None, lossy: bool, deep: bool, force: bool,
         for note in conversion.packed.notes:
             say(note, quiet=quiet)
         for loss in conversion.losses[:_SHOWN]:
-            say(f"lost: {loss}", quiet=quiet and lossy)
+            say(f"not converted: {loss}", quiet=quiet and lossy)
         if len(conversion.losses) > _SHOWN:
-            say(f"lost: {len(conversion.losses) - _SHOWN} more things", quiet=quiet and lossy)
+            say(f"not converted: {len(conversion.losses) - _SHOWN} more things", quiet=quiet and lossy)
         if conversion.losses and not lossy:
             say(f"fatpack: {file}: nothing was written; --lossy converts all the same")
             return FINDINGS

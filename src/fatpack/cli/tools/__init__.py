@@ -43,7 +43,7 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     name = arguments[0].rpartition("/")[2]
     if name not in TOOLS:
-        raise UsageError(f"no stand-in for {arguments[0]!r}", hint=f"known are {', '.join(TOOLS)}")
+        raise UsageError(f"no stand-in for {arguments[0]!r}", hint=f"choose from {', '.join(TOOLS)}")
     version = versions.chosen(name, given, os.environ)
     # importlib would take longer to load than any module here.
     main = __import__(f"fatpack.cli.tools.{TOOLS[name]}", fromlist=["main"]).main

@@ -60,6 +60,6 @@ def chosen(tool: str, given: str | None, environment: Mapping[str, str]) -> str:
         source = versions.variable if given is None else "--as"
         raise UsageError(
             f"{source}={version}: {tool} follows no such version of {versions.project}",
-            hint=f"known are {', '.join(versions.known)}",
+            hint=f"choose from {', '.join(versions.known)}",
         )
     return version

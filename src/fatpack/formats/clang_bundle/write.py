@@ -80,7 +80,7 @@ class _Style(Record):
 
 def _style_for(options: BundleOptions) -> _Style:
     if options.type not in TYPES:
-        raise UsageError(f"bundle type {options.type!r}", hint=f"known are {' '.join(TYPES)}")
+        raise UsageError(f"bundle type {options.type!r}", hint=f"choose from {' '.join(TYPES)}")
     return _Style(TYPES[options.type] or None, options.align, options.compression, options.level)
 
 
@@ -102,8 +102,8 @@ def _style_of(container: Container) -> _Style:
     inside = attrs.get("inside", "binary") if method else flavour
     if inside not in ("binary", "text"):
         if method:
-            raise UsageError(f"bundle flavour {inside!r} inside a compressed one", hint="known are binary and text")
-        raise UsageError(f"bundle flavour {inside!r}", hint="known are binary, compressed and text")
+            raise UsageError(f"bundle flavour {inside!r} inside a compressed one", hint="choose from binary and text")
+        raise UsageError(f"bundle flavour {inside!r}", hint="choose from binary, compressed and text")
     if inside == "text":
         return _Style(attrs.get("comment", ""), method=method)
     align = attrs.get("align", "1")
@@ -196,7 +196,7 @@ def _text(images: Sequence[Image], comment: str) -> Iterator[Piece]:
     from fatpack.formats.clang_bundle.plain.text import END, START
 
     if comment not in COMMENTS:
-        raise UsageError(f"comment token {comment!r} of a text bundle", hint=f"known are {' '.join(COMMENTS)}")
+        raise UsageError(f"comment token {comment!r} of a text bundle", hint=f"choose from {' '.join(COMMENTS)}")
     for image, stored in zip(images, _entry_ids(images), strict=True):
         if b"\n" in stored or stored.endswith(b"\r"):
             raise UsageError(f"bundle ID {image.attrs.get('id')!r} has a line end, which a text bundle cannot store")
@@ -209,9 +209,9 @@ def _text(images: Sequence[Image], comment: str) -> Iterator[Piece]:
 def _compressed(container: Container, style: _Style, method: str) -> Iterator[Piece]:
     version = container.version
     if method not in METHODS.values():
-        raise UsageError(f"compression {method!r}", hint=f"known are {', '.join(METHODS.values())}")
+        raise UsageError(f"compression {method!r}", hint=f"choose from {', '.join(METHODS.values())}")
     if version not in COMPRESSED_HEADERS:
-        raise UsageError(f"compressed bundle version {version}", hint="known are 1, 2 and 3")
+        raise UsageError(f"compressed bundle version {version}", hint="choose from 1, 2 and 3")
     pieces = list(_plain(container.images, style))
     from fatpack.codec.compress import compress
     from fatpack.formats.clang_bundle.compressed.digest import HASH_SIZE, new_digest
@@ -236,7 +236,7 @@ def _compressed(container: Container, style: _Style, method: str) -> Iterator[Pi
 def compressed_header(version: int, method: str, stream_size: int, inflated_size: int, content_hash: bytes) -> bytes:
     """Return the header in front of a compressed stream. Raises UsageError for sizes that the version cannot say."""
     if version not in COMPRESSED_HEADERS:
-        raise UsageError(f"compressed bundle version {version}", hint="known are 1, 2 and 3")
+        raise UsageError(f"compressed bundle version {version}", hint="choose from 1, 2 and 3")
     layout = COMPRESSED_HEADERS[version]
     number = next(number for number, name in METHODS.items() if name == method)
     size = layout.size + stream_size

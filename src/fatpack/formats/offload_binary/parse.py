@@ -90,7 +90,7 @@ def _read_prefix(view: View, at: int) -> tuple[str, dict[str, int]]:
     # QUIRK(LLVM on s390x, sparc): producers write host byte order and no marker; a version from 1 to 3 tells.
     order, version = ("big", big) if little not in VERSIONS and big in VERSIONS else ("little", little)
     if version not in VERSIONS:
-        raise errors.unsupported(view, at, f"version {version}", "known are 1, 2 and 3")
+        raise errors.unsupported(view, at, f"version {version}", "fatpack reads 1, 2 and 3")
     tables = layouts(order)
     layout, entry_size = tables.header[version], tables.entry.size
     header = layout.named(view, at)

@@ -76,7 +76,7 @@ def write(container: Container, options: OffloadBinaryOptions | None = None) -> 
         raise UsageError(f"version {container.version} cannot be compressed", hint="use container version 3")
     if method is not None and method not in _METHODS:
         # No field names the method: readers know zstd by its magic, and take all else for zlib.
-        raise UsageError(f"compression {method!r} in an offload binary", hint=f"known are {' and '.join(_METHODS)}")
+        raise UsageError(f"compression {method!r} in an offload binary", hint=f"choose from {' and '.join(_METHODS)}")
     pieces, size = _lay_out(container, stored)
     if method is None:
         yield from pieces
@@ -88,7 +88,7 @@ def _lay_out(container: Container, stored: Header | None) -> tuple[list[Piece], 
     version, images = container.version, container.images
     tables = layouts(stored.order if stored else "little")
     if version not in tables.header:
-        raise UsageError(f"offload binary version {version}", hint="known are 1, 2 and 3")
+        raise UsageError(f"offload binary version {version}", hint="choose from 1, 2 and 3")
     if version == 1 and len(images) != 1:
         raise UsageError(
             f"an offload binary of version 1 holds one image, not {len(images)}",

@@ -51,7 +51,7 @@ def pack(stored: Sequence[Image], options: BundleOptions) -> Packed:
     """
     type, align, compression, version = options.type, options.align, options.compression, options.version
     if type not in TYPES:
-        raise UsageError(f"bundle type {type!r}", hint=f"known are {' '.join(TYPES)}")
+        raise UsageError(f"bundle type {type!r}", hint=f"choose from {' '.join(TYPES)}")
     if align < 1:
         raise UsageError(f"bundle alignment {align}", hint="it must be at least 1")
     if version is not None and compression is None:

@@ -59,7 +59,7 @@ FORMATS = {
 def named(format: str) -> PackedFormat:
     """Return a format by its name, a key of :data:`FORMATS`. Raises UsageError for any other."""
     if format not in FORMATS:
-        raise UsageError(f"container format {format!r}", hint=f"known are {', '.join(FORMATS)}")
+        raise UsageError(f"container format {format!r}", hint=f"choose from {', '.join(FORMATS)}")
     return FORMATS[format]
 
 

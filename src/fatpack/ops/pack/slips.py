@@ -35,7 +35,7 @@ def slips(options: Iterable[ImageOption], stored: Sequence[Image]) -> list[str]:
 def _slips(option: ImageOption) -> Iterator[str]:
     kind, arch, triple = option.get("kind"), option.get("arch") or "", option.get("triple") or ""
     if kind not in (None, "", "none", *OFFLOAD_WORDS):
-        yield f"kind={kind} is no offload kind, stored as none; known are {', '.join(OFFLOAD_WORDS)}"
+        yield f"kind={kind} is no offload kind, stored as none; choose from {', '.join(OFFLOAD_WORDS)}"
     if not triple and option.get("id") is None:
         yield f"--image={option.text} has no triple; tools will not know which device it is for"
     if (is_nvptx(triple) and not parse_nvidia(arch)) or (is_amdgpu(triple) and not arch.startswith("gfx")):

@@ -90,7 +90,7 @@ def _fitting(
 
 
 def _doubtful(images: Sequence[Candidate], device: NvidiaArch, driver: tuple[int, int] | None) -> list[Candidate]:
-    """Return the cubins that are said not to fit, without anybody knowing it for sure."""
+    """Return the cubins that are reported not to fit, without anybody knowing it for sure."""
     cubins = ((image, parse_nvidia(image.arch)) for image in images if image.form == "cubin")
     rulings = ((image, loads(arch, device, image.form, driver)) for image, arch in cubins if arch)
     return [image for image, ruling in rulings if not ruling.answer and not ruling.is_certain]

@@ -54,19 +54,19 @@ def container(host: str, device: str, id: str) -> str:
     return f"module attributes {{cir.offload.container}} {{\n{modules}}}\n"
 
 
-def told(data: bytes) -> list[str]:
+def messages(data: bytes) -> list[str]:
     return [item.message for item in parsed(data).findings if item.code == "FP1516"]
 
 
 @pytest.mark.parametrize("attributes", WRONG)
 def test_a_contradiction_is_a_warning(attributes: tuple[str, str, str]) -> None:
-    (message,) = told(container(*attributes).encode())
+    (message,) = messages(container(*attributes).encode())
     assert WRONG[attributes] in message
 
 
 @pytest.mark.parametrize("attributes", RIGHT)
 def test_modules_that_agree_say_nothing(attributes: tuple[str, str, str]) -> None:
-    assert told(container(*attributes).encode()) == []
+    assert messages(container(*attributes).encode()) == []
 
 
 def test_bytecode_says_the_same(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_bytecode_says_the_same(tmp_path: Path) -> None:
     (tmp_path / "in.mlir").write_text(container(*attributes))
     more = ("--allow-unregistered-dialect", "--emit-bytecode", "-o", "out.mlirbc")
     reference.run("mlir-opt", "in.mlir", *more, cwd=tmp_path)
-    (message,) = told((tmp_path / "out.mlirbc").read_bytes())
+    (message,) = messages((tmp_path / "out.mlirbc").read_bytes())
     assert WRONG[attributes] in message
 
 

@@ -103,7 +103,7 @@ def test_bytes_that_were_read_are_compressed_again_only_when_something_changed()
 def test_unknown_versions_are_named(version: int) -> None:
     data = edited(V3, "version", version)
     assert clang_bundle.extent(view_of(data)) is None
-    with pytest.raises(Unsupported, match=f"compressed bundle of version {version}; known are 1, 2, 3"):
+    with pytest.raises(Unsupported, match=f"compressed bundle of version {version}; fatpack reads 1, 2, 3"):
         clang_bundle.parse(view_of(data))
 
 

@@ -16,7 +16,7 @@ _BLOCK = 1 << 16
 
 
 class Ended(Exception):
-    """The last thing is said, and nothing more is to be done."""
+    """The last line is printed, and nothing more is to be done."""
 
 
 class Output:
@@ -75,7 +75,7 @@ class Output:
         self.code = 1
 
     def damage(self, text: str, end: str) -> None:
-        """Print what cannot be read. The original says ``end`` and stops there; here it is said when all is done."""
+        """Print what cannot be read. The original says ``end`` and stops there; here it is printed when all is done."""
         if text:
             self.warning(text)
         self._end = self._end or end

@@ -78,7 +78,7 @@ class Combination:
     def __init__(self, parts: Sequence[Part], form: str, *, rename_records: bool = True) -> None:
         if form not in FORMS:
             raise UsageError(
-                f"CIR containers are not written in the form {form!r}", hint=f"known are {', '.join(FORMS)}"
+                f"CIR containers are not written in the form {form!r}", hint=f"choose from {', '.join(FORMS)}"
             )
         if form == "prototype" and len(parts) > 2:
             raise UsageError(

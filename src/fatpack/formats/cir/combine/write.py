@@ -52,7 +52,7 @@ def combine(container: Container, options: CirOptions | None = None, *, rename_r
             hint="its device modules are operations of the host module and share its types; they cannot stand alone",
         )
     if form not in FORMS:
-        raise UsageError(f"CIR containers are not written in the form {form!r}", hint=f"known are {', '.join(FORMS)}")
+        raise UsageError(f"CIR containers are not written in the form {form!r}", hint=f"choose from {', '.join(FORMS)}")
     parts = _parts(container.images)
     record = container.record
     if isinstance(record, Stored) and record.outline is parts[0].outline and record.container is not None:

@@ -27,13 +27,13 @@ _STARTS = frozenset(b'#!"{%') | frozenset(range(65, 91)) | frozenset(range(97, 1
 _COMMENTS = re.compile(rb"(?:[ \t\r\n]++|//[^\r\n]*+)*+")
 
 
-class _Marked(Exception):
+class _ContainerFound(Exception):
     """Not an error: the search is over."""
 
 
 class _Detector(Outliner):
-    def marked(self) -> None:
-        raise _Marked
+    def on_container(self) -> None:
+        raise _ContainerFound
 
 
 def is_container(view: View) -> bool:
@@ -46,7 +46,7 @@ def is_container(view: View) -> bool:
     detector = _Detector(view.slice(0, _WINDOW))
     try:
         damage = detector.outline().damage
-    except _Marked:
+    except _ContainerFound:
         return True
     # Behind the end of the window anything may follow; damage that is not there is damage, whatever does.
     is_cut = damage is None or damage.offset is None or damage.offset - view.offset(0) > _WINDOW - MARGIN
@@ -60,7 +60,7 @@ def _is_marked(view: View) -> bool:
     detector = _Detector(view)
     try:
         damage = detector.outline().damage
-    except _Marked:
+    except _ContainerFound:
         return True
     # Damage before the first operation hides what follows: the parser is to say so.
     hides = damage is not None and detector.first_operation is None and _begins(view.head(0, _WINDOW))

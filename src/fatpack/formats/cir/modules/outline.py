@@ -39,7 +39,7 @@ _PRETTY_LOCATION = re.compile(rb"\[unknown\]|[^ \t\r\n\"#!%@{}()<>=]+:[0-9]+:[0-
 
 
 class Outliner:
-    """Goes through a file once. :meth:`outline` is what it found; :meth:`marked` is called for every container met."""
+    """Goes through a file once. :meth:`outline` is what it found; :meth:`on_container` is called for each container."""
 
     def __init__(self, view: View) -> None:
         self.text = Text(view)
@@ -53,7 +53,7 @@ class Outliner:
         #: modules that are not closed yet, outermost first: start, header, scope
         self._open: list[tuple[int, bytes, Header, _Scope]] = []
 
-    def marked(self) -> None:
+    def on_container(self) -> None:
         """Do nothing; whoever only wants to know whether there is device code stops here."""
 
     def outline(self) -> Outline:
@@ -89,12 +89,12 @@ class Outliner:
     def _walk(self) -> None:
         text, at = self.text, 0
         while (at := text.space_end(at)) < text.size:
-            mark = text.peek(at, 3)
+            token = text.peek(at, 3)
             start = at
-            if mark == b"{-#":
+            if token == b"{-#":
                 at = self._metadata_end(at)
                 self._metadata.append((start, at))
-            elif mark[:1] in (b"#", b"!"):
+            elif token[:1] in (b"#", b"!"):
                 at = run_end(text, at)
                 self._definitions.append((start, at))
             else:
@@ -175,7 +175,7 @@ class Outliner:
         is_generic = text.peek(name_end - 1) == b'"'
         header = generic_header(text, name_end) if is_generic else custom_header(text, name_end)
         if name == CONTAINER or header.is_marked:
-            self.marked()
+            self.on_container()
         # The modules of a container hold whatever they want: what is in them is not listed.
         is_inside = bool(self._open) and (self._open[-1][1] == CONTAINER or self._open[-1][2].is_marked)
         scope = _Scope(self, _LEVELS if is_inside else level + 1)
@@ -188,7 +188,7 @@ class Outliner:
             header = generic_trailer(text, end, header)
             end = header.end
             if header.is_marked:
-                self.marked()
+                self.on_container()
         behind = text.space_end(end)
         place = location(text, behind)
         if place:
@@ -254,7 +254,7 @@ class _Scope(Tracker):
         """Look at the latest operation, which may be a device module in AMD's other representation."""
         super().finish(end)
         if self._offload_modules:
-            self._outliner.marked()
+            self._outliner.on_container()
 
     def child(self, name: bytes, start: int, name_end: int) -> int | None:
         """Take note of an operation; read it if it is a module or a container on a level that is listed."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Sink(Protocol):
-        """What is told about a region: counts of all operations in it, and where those directly in it stand."""
+        """What is known of a region: counts of all operations in it, and where those directly in it stand."""
 
         @property
         def counts(self) -> dict[bytes, int]:

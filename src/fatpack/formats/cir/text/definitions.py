@@ -95,12 +95,12 @@ def definition_at(text: Text, at: int) -> Definition:
     if not found:
         raise fault(text.view, at, "wrong alias definition", expected="a name behind '#' or '!'")
     name, end = found[0], text.end(found)
-    mark = text.space_end(end)
-    if text.peek(mark) != b"=":
-        raise fault(text.view, mark, "wrong alias definition", expected="'=' behind the name of an alias")
+    following = text.space_end(end)
+    if text.peek(following) != b"=":
+        raise fault(text.view, following, "wrong alias definition", expected="'=' behind the name of an alias")
     if b"." in name:
         raise fault(text.view, at, f"alias {name.decode()} has a dot in its name", hint="dots mark names of dialects")
-    value = text.space_end(mark + 1)
+    value = text.space_end(following + 1)
     return Definition(name, at, value, value_end(text, value))
 
 
@@ -108,17 +108,17 @@ def value_end(text: Text, at: int) -> int:
     """Return the position behind the attribute value or type that starts at ``at``, and behind the type of that."""
     while True:
         end, joint = _part_end(text, at)
-        mark = text.space_end(end)
-        if not joint or text.peek(mark, len(joint)) != joint:
+        following = text.space_end(end)
+        if not joint or text.peek(following, len(joint)) != joint:
             return end
-        at = text.space_end(mark + len(joint))
+        at = text.space_end(following + len(joint))
 
 
 def _part_end(text: Text, at: int) -> tuple[int, bytes]:
     """Return the position behind a value without its type, and what stands before one: ``:``, ``->`` or nothing."""
-    mark = text.peek(at)
-    if mark in _BY_FIRST:
-        find_end, joint = _BY_FIRST[mark]
+    token = text.peek(at)
+    if token in _BY_FIRST:
+        find_end, joint = _BY_FIRST[token]
         return find_end(text, at), joint
     word = text.match(BARE_ID, at)
     if word:
@@ -151,14 +151,14 @@ def _symbol_end(text: Text, at: int) -> int:
 
 def _word_end(text: Text, word: bytes, end: int) -> tuple[int, bytes]:
     following = text.space_end(end)
-    mark = text.peek(following)
-    if word == b"loc" and mark == b"(":
+    token = text.peek(following)
+    if word == b"loc" and token == b"(":
         return text.balanced_end(following), b""
-    if word == b"distinct" and mark == b"[":
+    if word == b"distinct" and token == b"[":
         end = text.balanced_end(following)
         following = text.space_end(end)
-        mark = text.peek(following)
-    if mark == b"<":
+        token = text.peek(following)
+    if token == b"<":
         end = text.balanced_end(following)
     return end, b":"
 

@@ -185,10 +185,10 @@ def dictionary(text: Text, at: int) -> tuple[tuple[Attr, ...], int]:
                 chain=text.view.chain,
             )
         at = text.space_end(at)
-        mark = text.peek(at)
-        if mark == b"}":
+        token = text.peek(at)
+        if token == b"}":
             return tuple(attrs), at + 1
-        if mark != b",":
+        if token != b",":
             raise fault(text.view, at, "wrong attribute dictionary", expected="',' or '}'")
         at += 1
 
@@ -202,10 +202,10 @@ def _attribute(text: Text, at: int) -> tuple[Attr, int]:
         if not found:
             raise fault(text.view, at, "wrong attribute dictionary", expected="the name of an attribute")
         name, end = found[0], text.end(found)
-    mark = text.space_end(end)
-    if text.peek(mark) != b"=":
+    following = text.space_end(end)
+    if text.peek(following) != b"=":
         return Attr(name, (at, end), None), end
-    start = text.space_end(mark + 1)
+    start = text.space_end(following + 1)
     value_end = item_end(text, start)
     if value_end == start:
         raise fault(text.view, start, f"attribute {_text(name)} has no value", expected="a value")

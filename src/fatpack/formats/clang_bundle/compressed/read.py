@@ -54,8 +54,8 @@ def _read_header(rest: View) -> _Header:
         raise errors.cut(rest, 0, "header", 8)
     version = int.from_bytes(head[4:6], "little")
     if version not in COMPRESSED_HEADERS:
-        known = f"known are {', '.join(map(str, COMPRESSED_VERSIONS))}"
-        raise errors.unsupported(rest, 0, f"compressed bundle of version {version}", known)
+        hint = f"fatpack reads {', '.join(map(str, COMPRESSED_VERSIONS))}"
+        raise errors.unsupported(rest, 0, f"compressed bundle of version {version}", hint)
     _, _, method, *sizes, stored_hash = COMPRESSED_HEADERS[version].read(rest, 0)
     return _Header(version, method, sizes[0] if len(sizes) > 1 else None, sizes[-1], stored_hash)
 
@@ -101,8 +101,8 @@ def inflate(rest: View, faults: Faults) -> Inflated:
     """
     header = _read_header(rest)
     if header.method not in METHODS:
-        known = "known are 0 (zlib) and 1 (zstd)"
-        raise errors.unsupported(rest, 0, f"compression method {header.method}", known)
+        hint = "fatpack reads 0 (zlib) and 1 (zstd)"
+        raise errors.unsupported(rest, 0, f"compression method {header.method}", hint)
     method = METHODS[header.method]
     stream, size, inflated_size = _delimit(rest, header, method, faults)
     stored = rest.slice(0, size)

@@ -125,10 +125,10 @@ def container(
     if any(image.compression for image in images):
         attrs["compression"] = "zstd"
     unknown = []
-    reached, previous, is_told = data.start, None, False
+    reached, previous, is_reported = data.start, None, False
     for span in [image.span for image in images] + [data.span(len(data), 0)]:
-        if span.start < reached and span.start != previous and not is_told:
-            is_told = True
+        if span.start < reached and span.start != previous and not is_reported:
+            is_reported = True
             builder.faults.unexpected("FP1306", span, f"an image reaches {reached - span.start} bytes into this one")
         gap = data.slice(min(reached, span.start) - data.start, max(span.start - reached, 0))
         if len(gap) >= _ALIGN and not gap.is_zero():

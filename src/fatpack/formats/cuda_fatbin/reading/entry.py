@@ -58,7 +58,7 @@ def read_entry(stored: View, head: Head, faults: Faults) -> Entry:
 
 
 def check(entry: View, head: Head, faults: Faults) -> None:
-    """Note what is odd about the numbers of an entry without keeping it from being read."""
+    """Report unexpected numbers of an entry, which is read all the same."""
     flags = head.flags
     if head.kind not in KINDS or head.version != ENTRY_VERSION:
         what = f"kind {head.kind:#x}" if head.kind not in KINDS else f"version {head.version:#x}"
@@ -81,7 +81,7 @@ def check(entry: View, head: Head, faults: Faults) -> None:
 
 
 def unseen(kind: int) -> str:
-    """Return what is to be said of an entry of a kind that nobody is known to write."""
+    """Return the message about an entry of a kind that nobody is known to write."""
     return f"an entry of kind {kind_words(kind)}, which no known producer writes and no driver takes"
 
 

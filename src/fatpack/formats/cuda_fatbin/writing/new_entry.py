@@ -132,13 +132,15 @@ def _kind(image: Image) -> int:
     if word is None:
         if image.form not in KIND_OF:
             what = f"form {image.form!r}" if image.form else "unknown form"
-            raise UsageError(f"an image of {what} in a fat binary", hint=f"known are {', '.join(KIND_OF)}")
+            raise UsageError(f"an image of {what} in a fat binary", hint=f"choose from {', '.join(KIND_OF)}")
         return KIND_OF[image.form]
     digits = word.removeprefix("0x")
     is_number = word != digits and digits.isalnum() and len(digits) <= 4 and not set(digits.lower()) - _HEX
     kind = _KINDS.get(word, int(digits, 16) if is_number else -1)
     if kind in (-1, GROUP):
-        raise UsageError(f"kind {word!r} of an entry", hint=f"known are {', '.join(_KINDS)} and numbers such as 0x200")
+        raise UsageError(
+            f"kind {word!r} of an entry", hint=f"choose from {', '.join(_KINDS)} and numbers such as 0x200"
+        )
     return kind
 
 
@@ -158,7 +160,7 @@ def _architecture(image: Image) -> tuple[int, int]:
 
 
 def _label(image: Image) -> int:
-    """Return the flags for what is said about an image."""
+    """Return the flags for what is stated about an image."""
     target, attrs = image.target, image.attrs
     if target.offload not in ("cuda", "none"):
         raise UsageError(f"a fat binary cannot say offload model {target.offload!r}", hint="it is for CUDA alone")
@@ -167,10 +169,10 @@ def _label(image: Image) -> int:
         raise UsageError(f"triple {target.triple!r} in a fat binary", hint="it knows nvptx64-nvidia-cuda and nvptx")
     host = attrs.get("host", "linux")
     if host not in _HOSTS:
-        raise UsageError(f"host {host!r} of a fat binary", hint=f"known are {', '.join(_HOSTS)}")
+        raise UsageError(f"host {host!r} of a fat binary", hint=f"choose from {', '.join(_HOSTS)}")
     debug = attrs.get("debug", "no")
     if debug not in ("yes", "no"):
-        raise UsageError(f"debug {debug!r} of an image", hint="known are yes and no")
+        raise UsageError(f"debug {debug!r} of an image", hint="choose from yes and no")
     return _WIDTHS[width] | _HOSTS[host] | (FLAG_DEBUG if debug == "yes" else 0)
 
 

@@ -70,4 +70,4 @@ def style_of(options: FatbinOptions) -> Style:
 
 def _check(name: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
-        raise UsageError(f"{name} {value!r} of a fat binary", hint=f"known are {', '.join(known)}")
+        raise UsageError(f"{name} {value!r} of a fat binary", hint=f"choose from {', '.join(known)}")
