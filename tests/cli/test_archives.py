@@ -364,3 +364,14 @@ def test_members_that_are_not_looked_at_are_told_of(folder: Path, fatpack: Fatpa
     assert (ran.code, "no image to remove; member ../fat.o: an absolute path" in ran.err) == (1, True)
     ran = fatpack("remove", "in/thin.a", "-o", "y")
     assert (ran.code, "edit the files it names, then run ranlib on it" in ran.err) == (4, True)
+
+
+def test_a_member_that_no_room_reads_is_searched(folder: Path, fatpack: Fatpack) -> None:
+    fat = (folder / "fat.o").read_bytes()
+    write(folder / "mixed.a", [("damaged.o", b"\x7e" + fat[1:]), ("fat.o", fat)])
+    places = [archs for _, archs in listed(fatpack, "mixed.a")]
+    alone = [archs for _, archs in listed(fatpack, "fat.o")]
+    assert places == [*alone, *alone]
+    ran = fatpack("remove", "mixed.a", "--arch=sm_80", "-o", "x.a")
+    assert (ran.code, (folder / "x.a").exists()) == (4, False)
+    assert "mixed.a(damaged.o): this is a file of an unknown format" in ran.err

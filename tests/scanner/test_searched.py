@@ -183,5 +183,5 @@ def test_members_of_an_archive_with_device_code_are_named_too() -> None:
     members = archive.member(b"a.o/", an_elf(nv_fatbin=FATBIN)) + archive.member(b"m.o/", FOREIGN["a Mach-O file"])
     _, sections, (refusal,) = scanned(b"!<arch>\n" + members)
     assert sections == [".nv_fatbin"]
-    assert refusal.message == "a Mach-O file: this version does not read these"
+    assert refusal.message == "a Mach-O file: not read, only searched for containers"
     assert refusal.hint == "--deep searches it for containers"

@@ -11,8 +11,8 @@ Rules the code below obeys:
 2. Where nothing starts, the next magic is searched from there; every byte is searched once, so everything stays linear.
 3. Limits on nesting and on containers bound what a hostile file can make us do, and each says so with an error. No
    number of findings ends a scan: from some number on those of a code are counted.
-4. A file in which nothing was found was searched to its last byte; of any other, :attr:`Scan.not_searched` says what
-   was not.
+4. A file in which nothing was found was searched to its last byte, and so is a member of an archive that no room
+   reads; of any other file, :attr:`Scan.not_searched` says what was not.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def scan(view: View, *, deep: bool = False, is_member: bool = False) -> Scan:
 
     Sections whose names say nothing are searched for containers too, and a file in which nothing is found is searched
     to its last byte. ``deep`` searches every file so (:mod:`fatpack.deep`); what that finds comes behind the others of
-    its host. A member of an archive in which something was found is not searched like that (``is_member``).
+    its host. A member of an archive in which something was found is searched like that only if no room reads it
+    (``is_member`` says that the view is one).
 
     Order is that of the bytes within a host; containers that only records lead to (:mod:`fatpack.runtime`) come behind
     those of its sections. Nothing is read but headers, unless something is compressed or searched; of a large
@@ -54,6 +55,8 @@ class Scan:
     def __init__(self, view: View, deep: bool, is_member: bool) -> None:
         self._is_member = is_member
         self._visit = first(view, ALL if deep else SECTIONS)
+        if is_member and not deep and self._visit.host == "raw":
+            self._visit = self._visit.replace(search=ANYWHERE)
         self._items = self._both_models(self._whole())
 
     def __iter__(self) -> Iterator[Found | Finding]:

@@ -329,7 +329,10 @@ def _member(site: Site, archive: Visit) -> Iterator[Found | Finding]:
     if not len(site.data):
         return
     title = site.member if archive.member is None else f"{archive.member}({site.member})"
-    visit = archive.replace(view=site.data, host=host_of(site.data), member=title, depth=archive.depth - 1)
+    host = host_of(site.data)
+    # A member that no room reads is searched as a file of its own is: else its device code would be passed over.
+    search = max(archive.search, ANYWHERE) if host == "raw" else archive.search
+    visit = archive.replace(view=site.data, host=host, member=title, depth=archive.depth - 1, search=search)
     for item in _file(visit):
         if isinstance(item, Found) and site.index is not None:
             yield item.replace(member_numbers=(site.index, *item.member_numbers))
