@@ -91,8 +91,16 @@ def verify(before: View, after: View) -> None:
     """Raise HostError unless every image of the container afterwards is one from before, in the same order.
 
     A file without any must be as it was, or hold an empty container. Content is compared too, but for modules of CIR
-    containers, whose text is put together anew.
+    containers, whose text is put together anew. Raises FormatError for an image that cannot be read, in either.
     """
+    try:
+        _compare(before, after)
+    except FormatError:
+        _read(before)  # what cannot be read now could not be read before, in the file that its user knows
+        raise
+
+
+def _compare(before: View, after: View) -> None:
     kept = (pair for found in _containers(before) for pair in _images(before, found))
     is_empty = True
     for found in _containers(after):
@@ -103,6 +111,14 @@ def verify(before: View, after: View) -> None:
                 raise HostError(f"the image {what} is not what it was in the container before", chain=after.chain)
     if is_empty and not is_same(before, after):
         raise HostError("no container is left", chain=after.chain)
+
+
+def _read(whole: View) -> None:
+    """Read all images of a file to their last byte. Raises FormatError for one that is damaged."""
+    for found in _containers(whole):
+        for _, view in _images(whole, found):
+            for _ in view.once() if view is not None else ():
+                pass
 
 
 def _containers(whole: View) -> Iterator[Found]:
