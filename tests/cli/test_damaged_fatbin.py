@@ -90,3 +90,33 @@ def test_one_damaged_entry_is_named_and_its_neighbours_are_not_touched(folder: P
         ran = fatpack("extract", "x", f"--index={number}", "-o", f"{number}.out")
         assert (ran.code, (folder / f"{number}.out").exists()) == (code, code == 0)
     assert "inflates to another size" in fatpack("extract", "x", "--index=1", "-o", "1.out").err
+
+
+@pytest.mark.parametrize("selection", [["-d", "out"], ["--form=ptx", "-o", "one.ptx"], ["--archive", "-o", "all.a"]])
+def test_a_dry_run_of_extract_promises_no_more_than_is_done(
+    folder: Path, fatpack: Fatpack, selection: list[str]
+) -> None:
+    (folder / "x").write_bytes(fatbin(entry(cubin(75), sm=75), CASES["a cut stream"]))
+    tried = fatpack("extract", "x", "--dry-run", *selection)
+    assert not (folder / "out").exists()
+    done = fatpack("extract", "x", *selection)
+    assert (tried.code, tried.out if "-d" in selection else "") == (done.code, done.out) == (3, done.out)
+    assert "x at 0x1a0" in tried.err
+
+
+def test_a_dry_run_of_extract_refuses_what_the_run_refuses(folder: Path, fatpack: Fatpack) -> None:
+    (folder / "x").write_bytes(fatbin(entry(cubin(75), sm=75)))
+    (folder / "file").write_bytes(b"")
+    assert fatpack("extract", "x", "-d", "out", "-q").code == 0
+    for place in (["-d", "out"], ["-o", "file"], ["-d", "file"], ["-o", "x", "--force"]):
+        tried, done = fatpack("extract", "x", "--dry-run", *place), fatpack("extract", "x", *place)
+        assert tried == done
+        assert done.code in (2, 5)
+    assert fatpack("extract", "x", "--dry-run", "--force", "-d", "out").code == 0
+
+
+def test_a_kept_image_that_is_damaged_is_named_in_the_input(folder: Path, fatpack: Fatpack) -> None:
+    (folder / "x").write_bytes(fatbin(entry(cubin(75), sm=75), CASES["a cut stream"]))
+    ran = fatpack("remove", "x", "--arch=sm_75", "-o", "slim")
+    assert (ran.code, (folder / "slim").exists()) == (3, False)
+    assert ran.err.startswith("fatpack: error: x: cuda-fatbin at 0x1a0: ")

@@ -9,12 +9,13 @@ import click
 from fatpack.cli.options import Meter, check_name, say, selector, tell_abandoned, warn
 from fatpack.cli.reporting import report
 from fatpack.errors import UsageError, shortened
-from fatpack.io.sink import write_file, write_pieces
+from fatpack.io.sink import check_target, write_file, write_pieces
 from fatpack.model import Finding
 from fatpack.ops.choose.presence import instead, unmatched, unseen
 from fatpack.ops.choose.select import Selector, choices, present_ids
 from fatpack.ops.extract import (
     Extract,
+    checked_paths,
     origins,
     plan_archive,
     plan_containers,
@@ -153,15 +154,10 @@ def run(request: Request, plan: Plan, file: View, checks: Verification) -> int:
         return worst((FINDINGS, plan.code))
     if request.output is not None and not request.archive:
         _check_one(plan, file)
-    if request.dry_run:
-        names = (os.path.join(request.directory or "", item.name) for item in plan.extracts)
-        paths = [request.output or name for name in names]
-        _print(paths, plan.extracts, quiet=request.quiet)
-        return _outcome(request, plan, _doubts(plan))
-    if request.output != "-":
+    if request.output != "-" and not request.dry_run:
         folder = request.directory or "" if request.output is None else os.path.dirname(request.output)
         tell_abandoned(folder, quiet=request.quiet)
-    write = _write_many if request.output is None else _write_one
+    write = _try if request.dry_run else _write_many if request.output is None else _write_one
     plan, cut = write(request, plan, file)
     # Small compressed content was checked when it was read: errors are reported already, the rest is with the others.
     used = origins(plan.items, plan.extracts)
@@ -223,6 +219,29 @@ def _check_one(plan: Plan, file: View) -> None:
             f"{file.chain[0]}: {len(matches)} images match, and -o takes one: {named}{more}",
             hint="select one with --arch, --form, or --container and --index, or give -d DIR",
         )
+
+
+def _try(request: Request, plan: Plan, file: View) -> tuple[Plan, list[Finding]]:
+    """Do all that writing would do, and write nothing; return as :func:`_write_many` does."""
+    if request.output is None:
+        paths = checked_paths(plan.extracts, request.directory or "", [file], force=request.force)
+    else:
+        paths = [request.output]
+        if request.output != "-":
+            check_target(request.output, request.force, [file])
+    unreadable: list[Unreadable] = []
+    if request.archive:
+        plan = _without_unreadable(request, plan)
+        written = list(plan.extracts)
+    else:
+        written = readable(plan.extracts, unreadable)
+        report(request.file, [item.finding for item in unreadable])
+    kept = {id(item) for item in written}
+    if request.output is None:
+        paths = [path for path, item in zip(paths, plan.extracts, strict=True) if id(item) in kept]
+    _print(paths if written else (), written, quiet=request.quiet)
+    cut = [item for extract in written for item in _late_damage(extract, "")]
+    return plan.replace(unreadable=(*plan.unreadable, *unreadable)), cut
 
 
 def _write_many(request: Request, plan: Plan, file: View) -> tuple[Plan, list[Finding]]:

@@ -153,7 +153,7 @@ def write_file(
     ``verify`` raises.
     """
     path = os.fspath(path)
-    old = _existing(path, force, inputs)
+    old = check_target(path, force, inputs)
     if old is not None and not stat.S_ISREG(old.st_mode):
         # A device or a pipe (/dev/null, /dev/stdout): there is nothing to rename over.
         return _write_special(path, pieces, progress)
@@ -195,7 +195,7 @@ class Batch:
 
     def add(self, path: str, pieces: Iterable[Piece], *, mode: int | None = None) -> None:
         """Write a file beside its place. "-" is standard output; it, devices and pipes are written when publishing."""
-        old = None if path == "-" else _existing(path, True, ())
+        old = None if path == "-" else check_target(path, True, ())
         if path == "-" or (old is not None and not stat.S_ISREG(old.st_mode)):
             self._special.append((path, list(pieces)))
             return
@@ -259,7 +259,7 @@ def _stage(
     return path, staged, size
 
 
-def _existing(path: str, force: bool, inputs: Iterable[View]) -> os.stat_result | None:
+def check_target(path: str, force: bool, inputs: Iterable[View]) -> os.stat_result | None:
     """Return the status of a file that may be replaced, None if there is none; refuse what must not be touched."""
     if "\0" in path:
         raise UsageError("a path cannot contain a NUL character")

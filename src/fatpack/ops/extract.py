@@ -228,10 +228,8 @@ def write_plan(
     file of ``inputs``: names come from the archive, and could be its own. What lies in a damaged stream raises
     FormatError, what nobody can inflate Unsupported; with ``unreadable`` it is added there, and all else is written.
     """
-    paths = _checked_paths(plan, directory, inputs, force=force)
+    paths = checked_paths(plan, directory, inputs, force=force)
     if directory:
-        if os.path.lexists(directory) and not os.path.isdir(directory):
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
         os.makedirs(directory, exist_ok=True)
     written = []
     files = [NewFile(path, item.pieces) for path, item in zip(paths, plan, strict=True)]
@@ -248,8 +246,10 @@ def write_plan(
     return written
 
 
-def _checked_paths(plan: Sequence[Extract], directory: str, inputs: Sequence[View], *, force: bool) -> list[str]:
-    """Return where everything goes; refuse what must not be written there."""
+def checked_paths(
+    plan: Sequence[Extract], directory: str, inputs: Sequence[View] = (), *, force: bool = False
+) -> list[str]:
+    """Return where everything goes; refuse what must not be written there. Nothing is made or written."""
     if "\0" in directory:
         raise UsageError("a path cannot contain a NUL character")
     paths = [os.path.join(directory, item.name) for item in plan]
@@ -272,4 +272,6 @@ def _checked_paths(plan: Sequence[Extract], directory: str, inputs: Sequence[Vie
             raise UsageError(f"{existing[0]} {verb}", hint=hint)
     for path in paths if force else ():
         refuse_inputs(path, inputs)
+    if directory and os.path.lexists(directory) and not os.path.isdir(directory):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
     return paths
