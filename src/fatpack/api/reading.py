@@ -212,7 +212,8 @@ def extract(
     bundle ID that no image serves. With ``unreadable``, a list, images that cannot be taken out are added there as
     findings, and all others are written. Raises UsageError, FormatError, HostError, Unsupported, ``OSError``.
     """
-    from fatpack.ops.choose.by_id import missing, reason
+    from fatpack.ops.choose.by_id import missing
+    from fatpack.ops.choose.presence import why_missing
     from fatpack.ops.choose.select import choices, present_ids
     from fatpack.ops.extract import plan_images, write_plan
 
@@ -222,7 +223,8 @@ def extract(
         lacking = missing(choices(items, selector), selector.ids) if selector.ids else []
         if lacking:
             hint = f"present are {', '.join(present_ids(items)) or 'none'}"
-            raise UsageError(f"no image for the bundle ID {' nor '.join(lacking)}{reason(lacking)}", hint=hint)
+            why = why_missing(items, selector, lacking)
+            raise UsageError(f"no image for the bundle ID {' nor '.join(lacking)}{why}", hint=hint)
         left_out: list[Unreadable] | None = None if unreadable is None else []
         plan = plan_images(items, selector, file.path or "image", left_out)
         paths = write_plan(plan, os.fspath(directory), force=force, inputs=[file.view], unreadable=left_out)

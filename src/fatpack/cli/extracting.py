@@ -11,7 +11,7 @@ from fatpack.cli.reporting import report
 from fatpack.errors import UsageError, shortened
 from fatpack.io.sink import check_target, write_file, write_pieces
 from fatpack.model import Finding
-from fatpack.ops.choose.presence import instead, unmatched, unseen
+from fatpack.ops.choose.presence import instead, unmatched, unseen, why_missing
 from fatpack.ops.choose.select import Selector, choices, present_ids
 from fatpack.ops.extract import (
     Extract,
@@ -197,10 +197,9 @@ def _choose(request: Request, items: Sequence[Found | Finding]) -> list[str]:
 def _nothing(request: Request, items: Sequence[Found | Finding], missing_ids: Sequence[str]) -> str:
     """Return why nothing is written, and what there is instead."""
     if missing_ids:
-        from fatpack.ops.choose.by_id import reason
-
         ids = present_ids(items)
-        what = f"no image for the bundle ID {' nor '.join(missing_ids)}{reason(missing_ids)}"
+        why = why_missing(items, request.selector, missing_ids)
+        what = f"no image for the bundle ID {' nor '.join(missing_ids)}{why}"
         present = f"present are {', '.join(ids)}" if ids else ""
     else:
         asked = f" that match {request.selector.describe()}" if not request.selector.is_empty() else ""

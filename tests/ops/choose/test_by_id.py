@@ -43,6 +43,11 @@ def chosen(names: str, request: str, offload: str = "cuda") -> list[str]:
         ("80", "sm_87", []),
         ("L80", "sm_86", []),
         ("80 p80", "sm_80", ["80", "p80"]),
+        ("80 90 p90", "compute_90", ["p90"]),
+        ("90 p80 p90a", "compute_90", ["p90a"]),
+        ("90 p80", "compute_90", ["p80"]),
+        ("90 p90a p90", "compute_90", ["p90"]),
+        ("90", "compute_90", []),
     ],
 )
 def test_the_image_is_the_one_that_the_driver_takes(names: str, device: str, expected: list[str]) -> None:
@@ -102,3 +107,19 @@ def test_a_request_that_nothing_serves_is_missing_without_a_fault_of_its_own() -
 )
 def test_ptx_has_the_name_of_its_virtual_architecture_too(name: str, arch: str, answer: bool) -> None:
     assert Selector(arch=arch).matches(image(name)) is answer
+
+
+@pytest.mark.parametrize(
+    ("request_id", "text"),
+    [
+        (CUDA + "sm_9O", "sm_9O is no known architecture; did you mean sm_90"),
+        ("hip-amdgcn-amd-amdhsa--gfx90b", "gfx90b is no known architecture; did you mean "),
+        (CUDA + "sm_87", "a cubin for sm_80 runs on "),
+        (CUDA + "sm_87", "compute capability 9"),
+    ],
+)
+def test_an_id_that_nothing_serves_comes_with_the_reasons(request_id: str, text: str) -> None:
+    images = [image("90"), image("p90")]
+    if "sm_80" in text:
+        images.append(image("80", kind="relocatable"))
+    assert text in reason([request_id], images)

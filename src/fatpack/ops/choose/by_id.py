@@ -13,7 +13,7 @@ from __future__ import annotations
 from fatpack.errors import TargetError, UsageError, shortened
 from fatpack.formats.clang_bundle.ids.bundle_id import compatible, id_for, parse_id, stored_id
 from fatpack.record import Record
-from fatpack.target import check_target_id, is_amdgpu, is_nvptx, parse_nvidia
+from fatpack.target import check_target_id, is_amdgpu, is_nvptx, nearest_names, parse_nvidia, serves
 from fatpack.target.triple import same_triple
 from fatpack.target.vocabulary import vocabulary
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fatpack.model import Image, Target
     from fatpack.scanner import FoundImage
     from fatpack.target.choice.answer import Answer, Candidate
+    from fatpack.target.nvidia import NvidiaArch
 
 
 class Choice(Record):
@@ -74,7 +75,14 @@ def choose(images: Iterable[FoundImage], request: str, *, hip_openmp: bool = Fal
     same = [image for spelling, image in candidates if stored_id(spelling) == normal]
     if same:
         return [Choice(request, image, f"the same ID in normal form ({normal})") for image in same]
-    if is_nvptx(parse_id(request).triple) and parse_nvidia(parse_id(request).arch):
+    device = parse_nvidia(parse_id(request).arch) if is_nvptx(parse_id(request).triple) else None
+    if device is not None and device.is_virtual:
+        # A virtual architecture names PTX, which containers store under the name of the real one.
+        candidates = [pair for pair in candidates if pair[1].form == "ptx"]
+        same = [image for spelling, image in candidates if _is_ptx_for(device, spelling, request)]
+        if same:
+            return [Choice(request, image, f"the PTX for {device.name}") for image in same]
+    if device is not None:
         return _choose_for_nvidia(candidates, request)
     fitting = [pair for pair in candidates if compatible(pair[0], request, hip_openmp=hip_openmp)]
     if not fitting or impossible(request):
@@ -96,6 +104,12 @@ def _choose_for_nvidia(candidates: Sequence[tuple[str, FoundImage]], request: st
     doubt = "" if answer.is_certain else "; another may be taken: nobody knows for sure"
     others = tuple(dict.fromkeys(other for other in fits if other != spelling))
     return [Choice(request, image, f"which is compatible: {answer.reason}{doubt}", others)]
+
+
+def _is_ptx_for(virtual: NvidiaArch, spelling: str, request: str) -> bool:
+    """Return whether the ID of PTX names a virtual architecture, under its own name or that of the real one."""
+    have = parse_nvidia(parse_id(spelling).arch)
+    return have is not None and have.replace(is_virtual=True) == virtual and _is_offered(spelling, request)
 
 
 def _is_offered(spelling: str, request: str) -> bool:
@@ -183,7 +197,51 @@ def missing(choices: Sequence[Choice], requests: Sequence[str]) -> list[str]:
     return [request for request in dict.fromkeys(requests) if request not in found]
 
 
-def reason(requests: Iterable[str]) -> str:
-    """Return why nothing can serve some of the IDs, in words that go behind them; "" if something could."""
-    words = dict.fromkeys(filter(None, map(impossible, requests)))
-    return f" ({'; '.join(words)})" if words else ""
+def reason(requests: Iterable[str], images: Sequence[FoundImage] = ()) -> str:
+    """Return why nothing serves some of the IDs, in words that go behind them; "" if nothing is known about it.
+
+    ``images`` are those of the file: of the ones with the triple that is asked for, it says why they do not serve.
+    """
+    words = [impossible(request) or _unknown(request) or _refusals(request, images) for request in requests]
+    known = dict.fromkeys(filter(None, words))
+    return f" ({'; '.join(known)})" if known else ""
+
+
+def _unknown(request: str) -> str:
+    """Return that nobody knows the architecture of an ID for a GPU, and what may be meant; "" for any other ID."""
+    want = parse_id(request)
+    words = vocabulary()
+    names: Iterable[str]
+    if is_nvptx(want.triple):
+        arch, names = want.arch, words.nvidia
+    elif is_amdgpu(want.triple):
+        arch, names = want.target.processor, words.amd
+    else:
+        return ""
+    if not arch or arch in names or arch == "generic" or words.family_of(arch):
+        return ""
+    near = nearest_names(arch, names)
+    return f"{shortened(arch)} is no known architecture" + (f"; did you mean {', '.join(near)}?" if near else "")
+
+
+#: Images of which it is said why they do not serve a request.
+_REFUSALS = 4
+
+
+def _refusals(request: str, images: Iterable[FoundImage]) -> str:
+    want = parse_id(request)
+    if not (is_nvptx(want.triple) or is_amdgpu(want.triple)):
+        return ""
+    reasons: dict[str, None] = {}
+    for found in images:
+        target = found.as_stored.target
+        if not target.triple or not same_triple(target.triple, want.triple):
+            continue
+        verdict = serves(target, want.target, nvidia_rules=True, form=found.form)
+        what = " ".join(filter(None, (target.arch, found.form)))
+        if not verdict:
+            reasons[verdict.reason if target.arch in verdict.reason else f"{what}: {verdict.reason}"] = None
+        elif target.offload != want.kind:
+            reasons[f"{what} is for {target.offload}"] = None
+    more = [f"… {len(reasons) - _REFUSALS} more"] if len(reasons) > _REFUSALS else []
+    return "; ".join([*list(reasons)[:_REFUSALS], *more])

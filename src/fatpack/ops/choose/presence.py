@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.errors import FormatError, Unsupported, UsageError, shortened
 from fatpack.model import Finding
-from fatpack.ops.choose.select import PATTERNS, Selector, positions, select
+from fatpack.ops.choose.select import PATTERNS, Selector, choices, positions, select
 from fatpack.target.triple import as_llvm22
 
 TYPE_CHECKING = False
@@ -98,6 +98,19 @@ def unmatched(items: Sequence[Found | Finding], selector: Selector) -> list[str]
         if len(idle) < len(patterns):
             texts += [f"--{key}={pattern} matches nothing" for pattern in idle]
     return texts
+
+
+def why_missing(items: Sequence[Found | Finding], selector: Selector, ids: Sequence[str]) -> str:
+    """Return why no image serves bundle IDs, in words that go behind them: other conditions, or the images there."""
+    from fatpack.ops.choose.by_id import reason
+
+    alone = Selector(id=tuple(ids), hip_openmp=selector.hip_openmp)
+    there = {choice.request for choice in choices(items, alone)}
+    others = selector.replace(id=(), hip_openmp=False)
+    if there:
+        names = " and ".join(request for request in ids if request in there)
+        return f" ({names} {'is' if len(there) == 1 else 'are'} there, but {others.describe()} excludes it)"
+    return reason(ids, [image for _, _, image in positions(items)])
 
 
 def _values(key: str, rows: Iterable[tuple[str, FoundImage]]) -> Iterator[str]:
