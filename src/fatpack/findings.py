@@ -161,7 +161,11 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "FP2002": ("error", "A section that should hold device code lies outside the file."),
     "FP2003": ("warning", "A section is named as device code, and its content has no known format."),
-    "FP2101": ("error", "An archive is damaged from this member on; the members before it are listed."),
+    "FP2101": (
+        "error",
+        "A member header of an archive is damaged; the members before it are listed, and those behind it whose headers "
+        "can be found.",
+    ),
     "FP2102": (
         "warning",
         "The name of an archive member cannot be read; the member is listed as its header spells it.",

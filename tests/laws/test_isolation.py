@@ -345,3 +345,43 @@ def test_an_image_that_does_not_inflate_leaves_the_others(
         found = [image for image in whole if image in data]
         assert whole[1] not in data
     assert found == [whole[0], whole[2]]
+
+
+#: What is wrong with the header of a member: what of it is replaced by what.
+HEADERS = {
+    "terminator": (b"`\n", b"??"),
+    "size is no number": (b"624 ", b"6_4 "),
+    "size too large": (b"624 ", b"700 "),
+    "size reaches into the last member": (b"624   ", b"1000  "),
+    "size past the end": (b"624     ", b"99999999"),
+}
+
+
+@pytest.mark.parametrize("what", HEADERS)
+def test_a_bad_member_header_leaves_the_other_members(what: str, tmp_path: Path) -> None:
+    content = (FIXTURES / "offload_binary" / "llvm-22-four.bin").read_bytes()
+    names = (b"a-name-that-is-long-0", b"a-name-that-is-long-1", b"a-name-that-is-long-2", b"a-name-that-is-long-3")
+    table = b"".join(name + b"/\n" for name in names)
+    places = [table.index(name) for name in names]
+    members = [archive.member(b"/%d" % place, content) for place in places]
+    bad = members[1].replace(*HEADERS[what], 1)
+    assert bad != members[1]
+    path = tmp_path / "x.a"
+    path.write_bytes(archive.GNU + archive.member(b"//", table) + members[0] + bad + members[2] + members[3])
+    with library.open(path) as file:
+        found = [item.member for item in file.containers if item.view.tobytes() in content]
+        assert {names[number].decode() for number in (0, 2, 3)} <= set(found)
+        error = next(item for item in file.findings if item.code == "FP2101")
+        start = path.read_bytes().index(bad)
+        assert start <= error.span.start <= start + len(bad) + len(members[2])
+    assert main(["extract", str(path), "-d", str(tmp_path / "images"), "-q"]) == DAMAGED
+    assert len(list((tmp_path / "images").iterdir())) >= 12
+
+
+def test_an_archive_in_an_archive_is_listed_once(tmp_path: Path) -> None:
+    content = (FIXTURES / "offload_binary" / "llvm-22-one.bin").read_bytes()
+    inner = archive.GNU + archive.member(b"b/", content) + archive.member(b"c/", content)
+    bad = archive.member(b"x/", content).replace(b"`\n", b"??", 1)
+    data = archive.GNU + archive.member(b"inner.a/", inner) + bad + archive.member(b"last/", content)
+    with library.open(data) as file:
+        assert [item.member for item in file.containers] == ["inner.a(b)", "inner.a(c)", "last"]

@@ -26,11 +26,10 @@ one, so mixed archives are read as well.
 from __future__ import annotations
 
 from fatpack.doc import Doc
-from fatpack.errors import FormatError
 from fatpack.findings import finding
 from fatpack.hosts import MEMBER, Site
 from fatpack.hosts.archive.layout import BIG, FORMAT, HEADER, MAGIC_SIZE, REGULAR, THIN
-from fatpack.hosts.archive.members import members
+from fatpack.hosts.archive.members import Damage, intact_members, members
 from fatpack.io.source import View
 from fatpack.model import Finding
 
@@ -62,7 +61,7 @@ DOC = Doc(
         "Thin archives are read, not written. The files they name are opened only below the archive's own directory.",
         "AIX big archives are recognised, but not read.",
         "Archives with Microsoft's ARM64EC or XFG tables are read, not written.",
-        "Behind a damaged member header nothing is read: the next header cannot be told from data.",
+        "Behind a damaged member header the next one is found by its looks: data that look like one are taken for it.",
         "New archives are GNU's. Mach-O, Wasm, XCOFF and GOFF members are refused, because their symbols are not read.",
         "New archives do not list the symbols that inline assembly defines in bitcode without LLVM's symbol table.",
     ),
@@ -90,31 +89,29 @@ def locate(view: View) -> Iterator[Site | Finding]:
         from fatpack.hosts.archive.thin import Neighbours
 
         neighbours = Neighbours(view)
-    at = MAGIC_SIZE
-    try:
-        for member in members(view):
-            at = member.end
-            if member.number is None:
-                continue
-            if neighbours is None:
-                data = view.slice(member.data_at, member.size)
-                yield _site(view, data, member.title, member.number, member.findings)
-                continue
-            found = neighbours.open(member)
-            if isinstance(found, Finding):
-                yield from member.findings
-                yield found
-                continue
-            title, data = found
-            findings = list(member.findings)
-            if member.origin is None and len(data) != member.size:
-                text = f"member {title}: {member.size} bytes then, {len(data)} now"
-                findings.append(finding("FP2105", data.span(), text, "rebuild the archive if it should be current"))
-            yield _site(view, data, title, member.number, tuple(findings))
-            data.source.rest()
-    except FormatError as error:
-        start = at if error.offset is None else error.offset - view.start
-        yield finding("FP2101", view.span(min(start, len(view))), error.describe(), error.hint)
+    for member in intact_members(view):
+        if isinstance(member, Damage):
+            error = member.error
+            yield finding("FP2101", view.span(member.at, member.end - member.at), error.describe(), error.hint)
+            continue
+        if member.number is None:
+            continue
+        if neighbours is None:
+            data = view.slice(member.data_at, member.size)
+            yield _site(view, data, member.title, member.number, member.findings)
+            continue
+        found = neighbours.open(member)
+        if isinstance(found, Finding):
+            yield from member.findings
+            yield found
+            continue
+        title, data = found
+        findings = list(member.findings)
+        if member.origin is None and len(data) != member.size:
+            text = f"member {title}: {member.size} bytes then, {len(data)} now"
+            findings.append(finding("FP2105", data.span(), text, "rebuild the archive if it should be current"))
+        yield _site(view, data, title, member.number, tuple(findings))
+        data.source.rest()
 
 
 def _site(archive: View, data: View, title: str, number: int, findings: tuple[Finding, ...]) -> Site:

@@ -10,6 +10,8 @@ QUIRK(GNU ar 2.19 and newer): a thin archive made from a regular one names that 
 
 from __future__ import annotations
 
+import re
+
 from fatpack.errors import BadMagic, BadValue, FormatError, LimitExceeded, Truncated
 from fatpack.findings import finding
 from fatpack.hosts.archive.layout import (
@@ -82,6 +84,100 @@ def members(view: View) -> Iterator[Member]:
         member = reader.read(at)
         yield member
         at = member.end
+
+
+class Damage(Record):
+    """Bytes of an archive that no member header leads through: why, where they start, and where the next header is.
+
+    Positions are relative to the archive's first byte.
+    """
+
+    error: FormatError
+    at: int
+    end: int
+
+
+def intact_members(view: View) -> Iterator[Member | Damage]:
+    """Yield every entry that can be read; where the chain of headers breaks, the damage, and the entries behind it.
+
+    Raises FormatError for what is no archive. Numbers count the files that were read.
+    """
+    reader = _Reader(view, view.head(0, MAGIC_SIZE) == THIN)
+    at, last, count = MAGIC_SIZE, None, 0
+    while at < len(view):
+        try:
+            member = reader.read(at)
+        except FormatError as error:
+            start = at if error.offset is None else error.offset - view.start
+            count += 1
+            is_searched = count <= _MOST_DAMAGED and not isinstance(error, LimitExceeded)
+            end = _next_header(view, at, last) if is_searched else len(view)
+            yield Damage(error, min(start, end), end)
+            at, last = end, None
+            continue
+        yield member
+        at, last = member.end, member
+
+
+#: A header as every archiver writes it: name, date, owners, mode, size, terminator.
+_LIKELY = re.compile(rb"[^\0\n]{16}[-0-9 ]{12}[-0-9 ]{6}[-0-9 ]{6}[0-7 ]{8}[0-9][0-9 ]{9}`\n")
+
+#: LIMIT: headers inside the last member that are tried before those behind it.
+_TRIED = 4
+
+#: LIMIT: damaged headers of an archive behind which the next one is searched. Each search may read a block.
+_MOST_DAMAGED = 16
+
+
+def _next_header(view: View, at: int, last: Member | None) -> int:
+    """Return where the next header is that makes sense, behind ``at``, where none is; the end if there is none.
+
+    If the size of the last member is too large, its bytes hold the headers that follow it: they are believed if they
+    lead to the end of the archive. A member that is an archive holds headers of its own. None is searched in a thin
+    archive, whose members have no bytes there.
+    """
+    if view.head(0, MAGIC_SIZE) == THIN:
+        return len(view)
+    if last is not None and view.head(last.data_at, MAGIC_SIZE) not in (REGULAR, THIN):
+        for number, place in enumerate(_likely_headers(view, last.data_at, at)):
+            if number >= _TRIED:
+                break
+            if _leads_to_the_end(view, place):
+                return place
+    for place in _likely_headers(view, at + 2, len(view)):
+        following = _end_of(view, place)
+        if following >= len(view) or view.head(following + HEADER.size - 2, 2) == TERMINATOR:
+            return place
+    return len(view)
+
+
+def _likely_headers(view: View, start: int, end: int) -> Iterator[int]:
+    """Yield the even positions in a range where a member header may be whose member lies in the archive."""
+    for chunk in range(start, end, limits.CHUNK):
+        block = view.head(chunk, limits.CHUNK + HEADER.size - 1)
+        found = _LIKELY.search(block)
+        while found is not None:
+            place = chunk + found.start()
+            if place < min(end, chunk + limits.CHUNK) and place % 2 == 0 and _end_of(view, place) <= len(view) + 1:
+                yield place
+            found = _LIKELY.search(block, found.start() + 1)
+
+
+def _end_of(view: View, at: int) -> int:
+    """Return where the member ends whose header is at a position, by its size alone; past the end if that is none."""
+    digits = HEADER.named(view, at)["size"].rstrip(b" ")
+    size = int(digits) if digits.isdigit() else len(view)
+    end = at + HEADER.size + size
+    return end + end % 2
+
+
+def _leads_to_the_end(view: View, at: int) -> bool:
+    """Return whether headers follow each other from a position to the end of the archive."""
+    while at < len(view):
+        if not _LIKELY.fullmatch(view.head(at, HEADER.size)):
+            return False
+        at = _end_of(view, at)
+    return at <= len(view) + 1
 
 
 class _Reader:
