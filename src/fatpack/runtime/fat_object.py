@@ -49,6 +49,7 @@ def containers(view: View, host: str, sites: Sequence[Site], tables: Sequence[Si
         parts += [part.replace(data=piece) for piece in pieces]
     noted = tuple(data for name, data in named if name == ".tgtsym")
     symbols = Symbols(noted, tuple(part.id for part in sections))
+    yield from symbols.unread()
     yield Assembled(fat_object.container(parts, view, symbols), view)
 
 

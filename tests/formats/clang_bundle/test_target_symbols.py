@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fatpack.errors import HostError
 from fatpack.formats.clang_bundle import target_symbols
 from fatpack.formats.clang_bundle.target_symbols import Symbols
 from fatpack.io.source import View
@@ -39,12 +40,21 @@ def test_strings_of_another_kind_are_kept_under_no_target() -> None:
 
 def test_a_section_out_of_all_proportion_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(target_symbols, "_LARGEST", 5)
-    assert target_symbols.read(view(b"a.b\0c.d\0")) == {}
+    data = view(b"a.b\0c.d\0")
+    assert target_symbols.read(data) == {}
+    (found,) = Symbols((data,)).unread()
+    assert (found.code, found.message) == ("FP1005", "8 bytes of symbols are not read: more than 5")
+    with pytest.raises(HostError, match="take 8 bytes, and no more than 5 are edited"):
+        target_symbols.without(data, ["a"])
 
 
 def test_no_more_symbols_are_read_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(target_symbols, "_MOST", 2)
-    assert target_symbols.read(view(b"a.b\0a.c\0a.d\0")) == {"a": ["b", "c"]}
+    monkeypatch.setattr("fatpack.io.limits.IMAGES", 2)
+    data = view(b"a.b\0a.c\0a.d\0")
+    assert target_symbols.read(data) == {"a": ["b", "c"]}
+    (found,) = Symbols((data, view(b"a.b\0a.c\0"))).unread()
+    assert (found.code, found.message) == ("FP1005", "3 symbols; only the first 2 are listed")
+    assert "use --limit images=N" in found.hint
 
 
 def test_sections_are_read_together() -> None:

@@ -111,13 +111,37 @@ def test_windows_cuts_names_and_records_keep_the_targets(bits: int, with_table: 
 
 def test_sections_beyond_the_limit_are_not_searched_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fatpack.runtime.sycl.containers._SEARCHES", 0)
-    assert [target for target, _ in listed(read(windows(with_table=True))[0])] == ["", ""]
+    found, findings = read(windows(with_table=True))
+    assert [target for target, _ in listed(found)] == ["", ""]
+    assert [item.code for item in findings] == ["FP1005"]
 
 
-def test_no_more_pointers_are_taken_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fatpack.runtime.pointers.pointer._TAKEN", 1)
+def test_no_more_data_is_searched_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fatpack.runtime.pointers.pointer._SEARCHED", 64)
-    assert [target for target, _ in listed(read(windows(with_table=True))[0])] == ["", ""]
+    found, findings = read(windows(with_table=True))
+    assert [target for target, _ in listed(found)] == ["", ""]
+    assert [(item.code, item.message) for item in findings] == [
+        ("FP1005", "only 64 bytes of a program's data are searched for pointers to images")
+    ]
+
+
+@pytest.mark.parametrize("is_relocated", [False, True])
+def test_no_more_pointers_are_taken_than_the_limit(monkeypatch: pytest.MonkeyPatch, is_relocated: bool) -> None:
+    monkeypatch.setattr("fatpack.runtime.pointers.pointer._OF_AN_IMAGE", 1)
+    monkeypatch.setattr("fatpack.io.limits.IMAGES", 3)
+    _, findings = read(library((64, "little"), 2, 4, is_relocated=is_relocated))
+    (found,) = [item for item in findings if item.code == "FP1005"]
+    assert "pointers to images are followed, and there are more" in found.message
+    assert "use --limit images=N" in found.hint
+
+
+def test_no_more_records_are_read_than_there_may_be_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fatpack.io.limits.IMAGES", 1)
+    found, findings = read(library((64, "little"), 2, 4, is_relocated=False))
+    assert len(listed(found)) == 1
+    assert ("FP1005", "2 records of images; only the first 1 are read") in [
+        (item.code, item.message) for item in findings
+    ]
 
 
 def test_any_cut_or_flip_gives_images_or_findings() -> None:

@@ -6,18 +6,21 @@ reads them, to know which objects of an archive a device link needs (clang/lib/D
 
 from __future__ import annotations
 
+from fatpack.errors import HostError
+from fatpack.findings import finding
 from fatpack.io import limits
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     from fatpack.io.source import View
+    from fatpack.model import Finding
 
-#: LIMIT: bytes and symbols of one section that are read. That of a library with 5204 images has 1.2 MB and 5366.
+#: LIMIT: bytes of one section that are read, and no more symbols than there may be images. That of a library with 5204
+#: images has 1.2 MB and 5366 symbols.
 _LARGEST = 16 << 20
-_MOST = limits.IMAGES
 
 
 class Symbols(Record):
@@ -40,6 +43,18 @@ class Symbols(Record):
                     found.setdefault(id, []).extend(names)
         return found
 
+    def unread(self) -> Iterator[Finding]:
+        """Yield a finding for every section of which symbols are left out."""
+        for data in self.sections:
+            size, most = len(data), limits.IMAGES
+            if size > _LARGEST:
+                text = f"{size} bytes of symbols are not read: more than {_LARGEST}"
+                yield finding("FP1005", data.span(), text)
+            # Every symbol takes two bytes or more, so that most sections need not be read for it.
+            elif size > 2 * most and (count := data.tobytes().count(b"\0")) > most:
+                text = f"{count} symbols; only the first {most} are listed"
+                yield finding("FP1005", data.span(), text, limits.advice("IMAGES"))
+
 
 def read(data: View, ids: tuple[str, ...] = ()) -> dict[str, list[str]]:
     """Return bundle ID → the symbols in a section, in stored order; ``ids`` are those known from elsewhere.
@@ -50,7 +65,7 @@ def read(data: View, ids: tuple[str, ...] = ()) -> dict[str, list[str]]:
         return {}
     found: dict[str, list[str]] = {}
     known = sorted((id for id in ids if "." in id), key=len, reverse=True)
-    for line in data.tobytes().decode("utf-8", "backslashreplace").split("\0", _MOST)[:_MOST]:
+    for line in data.tobytes().decode("utf-8", "backslashreplace").split("\0", limits.IMAGES)[: limits.IMAGES]:
         if line:
             id = next((id for id in known if line.startswith(f"{id}.")), None)
             id, symbol = (id, line[len(id) + 1 :]) if id else line.partition(".")[::2]
@@ -59,9 +74,16 @@ def read(data: View, ids: tuple[str, ...] = ()) -> dict[str, list[str]]:
 
 
 def without(data: View, gone: Collection[str]) -> bytes | None:
-    """Return a section without the symbols of some bundle IDs; None if it has none of them, or is too large to read."""
+    """Return a section without the symbols of some bundle IDs; None if it has none of them.
+
+    Raises HostError for one that is too large to read.
+    """
     if len(data) > _LARGEST:
-        return None
+        raise HostError(
+            f"the symbols of the images take {len(data)} bytes, and no more than {_LARGEST} are edited",
+            hint="build the object without the images",
+            chain=data.chain,
+        )
     prefixes = tuple(f"{id}.".encode("utf-8", "surrogateescape") for id in gone)
     stored = data.tobytes()
     lines = stored.split(b"\0")

@@ -6,7 +6,7 @@ from fatpack.errors import FormatError
 from fatpack.hosts.coff.layout import RELOCATION
 from fatpack.hosts.coff.read import CoffObject
 from fatpack.hosts.coff_records import UNINITIALIZED
-from fatpack.runtime.pointers.pointer import INSIDE, NULL_POINTER, OUTSIDE, UNDEFINED, UNKNOWN_POINTER, Pointer
+from fatpack.runtime.pointers.pointer import INSIDE, NULL_POINTER, OUTSIDE, UNDEFINED, UNKNOWN_POINTER, Pointer, Search
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ class CoffObjectPointers:
         """Return nothing known, as for all addresses."""
         return [UNKNOWN_POINTER] * len(places)
 
-    def into(self, low: int, high: int) -> dict[int, int]:
+    def into(self, low: int, high: int) -> Search:
         """Return none, as for all addresses."""
-        return {}
+        return Search({})
 
     def _sections(self) -> list[Section]:
         sections = []

@@ -14,7 +14,6 @@ from array import array
 from fatpack.elf import constants
 from fatpack.elf.file import ElfFile
 from fatpack.errors import FormatError
-from fatpack.io import limits
 from fatpack.record import Record
 from fatpack.runtime.pointers.pointer import (
     INSIDE,
@@ -24,6 +23,9 @@ from fatpack.runtime.pointers.pointer import (
     UNKNOWN_POINTER,
     Loaded,
     Pointer,
+    Search,
+    most_taken,
+    too_many,
     words_between,
 )
 
@@ -120,7 +122,7 @@ class ElfProgram:
         """Return the address of a section."""
         return self._elf.section(section).address
 
-    def into(self, low: int, high: int) -> dict[int, int]:
+    def into(self, low: int, high: int) -> Search:
         """Return address → value of the pointers in a program's data whose value lies between two, both included."""
         data = (
             (section.address, self.view.slice(section.offset, section.size))
@@ -131,12 +133,14 @@ class ElfProgram:
             and section.end <= len(self.view)
             and not low <= section.address <= high
         )
-        found = dict(words_between(data, self.word, self.order, low, high))
-        left = limits.IMAGES * 4
+        found = words_between(data, self.word, self.order, low, high)
+        left = most_taken()
         for section in self._relocation_sections(None):
             for place, type, _, addend in self._rows(section, 0, self._elf.layouts.largest):
-                if type == self._relative and addend is not None and low <= addend <= high and left:
-                    found[place] = addend
+                if type == self._relative and addend is not None and low <= addend <= high:
+                    if not left:
+                        return too_many(found.values)
+                    found.values[place] = addend
                     left -= 1
         return found
 

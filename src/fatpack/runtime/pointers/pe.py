@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.errors import Truncated
 from fatpack.hosts.pe.read import PeFile
-from fatpack.runtime.pointers.pointer import NULL_POINTER, Loaded, Pointer, words_between
+from fatpack.runtime.pointers.pointer import NULL_POINTER, Loaded, Pointer, Search, words_between
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,11 +63,11 @@ class PeProgram:
         """Return the address of a section; 0 if there is none of that number."""
         return next((row[0] for row in self._loaded.rows if row[3] == section), 0)
 
-    def into(self, low: int, high: int) -> dict[int, int]:
+    def into(self, low: int, high: int) -> Search:
         """Return address → value of the pointers in the image's data whose value lies between two, both included."""
         data = (
             (address, self.view.slice(position, size))
             for address, size, position, _ in self._data
             if position + size <= len(self.view) and not low <= address <= high
         )
-        return dict(words_between(data, self.word, self.order, low, high))
+        return words_between(data, self.word, self.order, low, high)

@@ -10,7 +10,7 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Literal, Protocol, TypeAlias
 
     from fatpack.hosts import Site
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         def address(self, section: int) -> int: ...  # noqa: D102
         def at(self, address: int) -> Pointer: ...  # noqa: D102
         def held(self, places: Sequence[int]) -> list[Pointer]: ...  # noqa: D102
-        def into(self, low: int, high: int) -> dict[int, int]: ...  # noqa: D102
+        def into(self, low: int, high: int) -> Search: ...  # noqa: D102
 
 
 #: bytes of the file
@@ -65,20 +65,42 @@ class Pointer(Record):
 NULL_POINTER = Pointer(NULL)
 UNKNOWN_POINTER = Pointer(UNKNOWN)
 
-#: LIMIT: bytes of data that are searched for pointers, and pointers that are taken from there. Libraries have some tens
-#: of MB that are not code, and an image has four pointers to it at most.
+#: LIMIT: bytes of data that are searched for pointers. Libraries have some tens of MB that are not code.
 _SEARCHED = 256 << 20
-_TAKEN = 4 * limits.IMAGES
+
+#: LIMIT: pointers to an image that are taken from a program's data, which has two or so.
+_OF_AN_IMAGE = 4
 
 
-def words_between(
-    ranges: Iterable[tuple[int, View]], word: int, order: str, low: int, high: int
-) -> Iterator[tuple[int, int]]:
-    """Yield address and value of the aligned words of a program's data that lie between two values, both included.
+class Search(Record):
+    """Pointers of a program that were searched for: address → value.
+
+    ``unsearched`` says which limit has ended the search, "" if there was none, and ``hint`` how to raise it.
+    """
+
+    values: dict[int, int]
+    unsearched: str = ""
+    hint: str = ""
+
+
+def most_taken() -> int:
+    """Return how many pointers are taken from a program's data."""
+    return _OF_AN_IMAGE * limits.IMAGES
+
+
+def too_many(values: dict[int, int]) -> Search:
+    """Return a search that has ended because there are too many pointers."""
+    text = f"only {len(values)} pointers to images are followed, and there are more"
+    return Search(values, text, limits.advice("IMAGES"))
+
+
+def words_between(ranges: Iterable[tuple[int, View]], word: int, order: str, low: int, high: int) -> Search:
+    """Return address and value of the aligned words of a program's data that lie between two values, both included.
 
     ``ranges`` are the parts of the data, with their addresses.
     """
-    left, taken = _SEARCHED, 0
+    left, most = _SEARCHED, most_taken()
+    values: dict[int, int] = {}
     for address, data in ranges:
         size = min(len(data), left)
         left -= size
@@ -89,10 +111,12 @@ def words_between(
                 words.byteswap()
             for number, value in enumerate(words):
                 if low <= value <= high:
-                    yield address + start + number * word, value
-                    taken += 1
-            if taken > _TAKEN:
-                return
+                    values[address + start + number * word] = value
+            if len(values) > most:
+                return too_many(values)
+        if size < len(data):
+            return Search(values, f"only {_SEARCHED} bytes of a program's data are searched for pointers to images")
+    return Search(values)
 
 
 class Loaded:

@@ -53,15 +53,21 @@ def containers(
     for row in table.rows:
         rows.setdefault(row.section, []).append(row)
     symbols = Symbols(tuple(site.data for site in tables if site.section == ".tgtsym"), tuple(map(_id, sites)))
+    yield from symbols.unread()
     by_section = {site.index: site for site in sites}
     others = _others(view, host, {number for number in rows if number not in by_section})
     for site in sorted([*sites, *others], key=lambda site: site.data.start):
         id = _id(site)
         extents = _extents(view, site, rows.get(site.index or 0, []))
-        if (not extents or not id) and searches:
-            searches -= 1
-            records = image_record.read(reader, site.index or 0, site.data)
-            extents = _with_targets(extents, records)
+        if not extents or not id:
+            if searches:
+                searches -= 1
+                records, unsearched = image_record.read(reader, site.index or 0, site.data)
+                extents = _with_targets(extents, records)
+                yield from (unsearched,) if unsearched is not None else ()
+            elif reader.is_linked:
+                text = f"more than {_SEARCHES} sections of images: the records of those in {site.section} are not read"
+                yield finding("FP1005", site.data.span(), text)
         if not extents:
             if site.expects != hosts.IMAGES:
                 yield site

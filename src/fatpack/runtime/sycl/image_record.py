@@ -15,6 +15,7 @@ the section's name, and the stored size; and LLVM 22 writes no such table at all
 
 from __future__ import annotations
 
+from fatpack.findings import finding
 from fatpack.io import limits
 from fatpack.record import Record
 from fatpack.runtime.pointers.pointer import INSIDE
@@ -22,6 +23,7 @@ from fatpack.runtime.pointers.pointer import INSIDE
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
+    from fatpack.model import Finding
     from fatpack.runtime.pointers.pointer import Pointer, Program
 
 #: The kind of offloading that means SYCL: DPC++ counts them, LLVM has a bit for each.
@@ -42,23 +44,30 @@ class ImageRecord(Record):
     target: str
 
 
-def read(program: Program, section: int, data: View) -> list[ImageRecord]:
+def read(program: Program, section: int, data: View) -> tuple[list[ImageRecord], Finding | None]:
     """Return the records of the images in a section, in the order of the images' bytes; none for objects.
 
-    ``data`` are the section's bytes.
+    ``data`` are the section's bytes. With a finding, a limit kept some from being found.
     """
     low = program.address(section) if program.is_linked else 0
     if not low or not len(data):
-        return []
+        return [], None
     high = low + len(data)
-    into = program.into(low, high)
+    search = program.into(low, high)
+    into, unsearched = search.values, None
+    if search.unsearched:
+        unsearched = finding("FP1005", data.span(), search.unsearched, search.hint)
     word = program.word
-    begins = [place for place in into if place + word in into and into[place] <= into[place + word]][: limits.IMAGES]
+    begins = [place for place in into if place + word in into and into[place] <= into[place + word]]
+    if len(begins) > limits.IMAGES:
+        text = f"{len(begins)} records of images; only the first {limits.IMAGES} are read"
+        unsearched = finding("FP1005", data.span(), text, limits.advice("IMAGES"))
+        del begins[limits.IMAGES :]
     records = []
     for place, target in zip(begins, _targets(program, begins), strict=True):
         if target is not None:
             records.append(ImageRecord(into[place] - low, into[place + word] - into[place], target))
-    return sorted(set(records), key=lambda record: (record.offset, record.size))
+    return sorted(set(records), key=lambda record: (record.offset, record.size)), unsearched
 
 
 def _targets(program: Program, places: list[int]) -> list[str | None]:
