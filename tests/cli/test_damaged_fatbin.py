@@ -52,6 +52,17 @@ def test_everything_else_is_listed_and_extracted(folder: Path, fatpack: Fatpack,
     assert b"" not in written.values()
 
 
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("format", ["fatbin", "offload-binary"])
+def test_damage_is_no_less_when_entries_are_copied_as_stored(
+    folder: Path, fatpack: Fatpack, name: str, format: str
+) -> None:
+    (folder / "x").write_bytes(fatbin(entry(cubin(75), sm=75), CASES[name], GOOD))
+    ran = fatpack("convert", "x", f"--format={format}", "--lossy", "-o", "y")
+    assert (ran.code, "error FP" in ran.err) == (3, True)
+    assert {"sm_75", "sm_90"} <= set(fatpack("inspect", "y").out.split())
+
+
 @pytest.mark.parametrize("into", [["-d", "out"], ["-o", "one"], ["-o", "-"]])
 def test_a_compressed_image_cut_short_is_written_and_told(folder: Path, fatpack: Fatpack, into: list[str]) -> None:
     cut = bytearray(cubin(75))

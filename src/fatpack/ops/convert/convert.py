@@ -13,6 +13,7 @@ from collections import Counter
 
 from fatpack.errors import FormatError, Unsupported, UsageError
 from fatpack.formats.clang_bundle.ids.bundle_id import id_for, parse_id
+from fatpack.formats.cuda_fatbin.reading.inflate import is_refused
 from fatpack.formats.cuda_fatbin.stored import Entry as FatbinEntry
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, ImageOption, image_from
 from fatpack.formats.offload_binary.layout import EXTENSIONS, FORMS, IMAGE_KINDS
@@ -83,7 +84,8 @@ def convert(
     """
     if unreadable is None:
         _refuse_damage(items)
-    chosen, losses = _chosen(items, selector, unreadable, distrusted, read=read)
+    copies = isinstance(options, FatbinOptions)
+    chosen, losses = _chosen(items, selector, unreadable, distrusted, read=read, copies=copies)
     if isinstance(options, CirOptions):
         modules = [_made(item, _for_cir) for item in chosen]
         return Conversion(pack_as(modules, options), len(modules), tuple(losses))
@@ -206,8 +208,12 @@ def _chosen(
     distrusted: Collection[int],
     *,
     read: bool,
+    copies: bool,
 ) -> tuple[list[_Chosen], list[str]]:
-    """Return the selected images with their containers and bytes, and what is lost of the containers around them."""
+    """Return the selected images with their containers and bytes, and what is lost of the containers around them.
+
+    ``copies`` tells that entries of fat binaries are copied as they are stored, which does not show their damage.
+    """
     chosen, losses = [], []
     glued = {item.span for item in items if isinstance(item, Finding) and item.code == "FP1314"}
     seen: set[int] = set()
@@ -217,7 +223,10 @@ def _chosen(
             continue
         try:
             data = _bytes_of(found, image)
-            if read and (error := why_unreadable([data])) is not None:
+            is_copied = copies and isinstance(image.as_stored.record, FatbinEntry)
+            # Entries that cannot be had are copied all the same; what is wrong with them was reported.
+            is_checked = not is_refused(data) if is_copied else read
+            if is_checked and (error := why_unreadable([data])) is not None:
                 raise error
         except ONE_ALONE as error:
             if unreadable is None:
