@@ -1,8 +1,9 @@
-"""What the commands that edit a host share: where the result goes."""
+"""What the commands that edit a host share: what is opened, and where the result goes."""
 
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 
 import click
 
@@ -11,6 +12,9 @@ from fatpack.cli.options import Meter, check_name, force_option, say, tell_aband
 from fatpack.cli.reporting import report
 from fatpack.errors import UsageError
 from fatpack.io.sink import write_pieces
+from fatpack.io.sources.opening import open_source
+from fatpack.ops.choose.address import find, parse_address
+from fatpack.ops.choose.presence import refuse_empty
 from fatpack.ops.edit.editor import write_edited
 from fatpack.ops.edit.embed import container_damage
 from fatpack.ops.edit.in_place import write_in_place
@@ -20,10 +24,11 @@ from fatpack.report.text import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any, TypeVar
 
     from fatpack.io.source import Piece, View
+    from fatpack.ops.choose.address import Place
 
     Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -78,6 +83,35 @@ def refused(path: str, content: View, *, force: bool) -> int:
         return FINE
     say(f"fatpack: {path}: nothing was written; --force puts it in as it is")
     return code_of((item.severity, item.code) for item in damage)
+
+
+@contextmanager
+def opened(host: str, container: str, to: Destination) -> Iterator[Opened]:
+    """Open the host that an address names and the container that goes into it, once the options are checked.
+
+    Raises UsageError for options that exclude each other, and for what is empty or not there.
+    """
+    check_output(host, to)
+    address = parse_address(host)
+    with open_source(address.path) as into, open_source(container) as content:
+        for source in (into, content):
+            refuse_empty(source.view())
+        yield Opened(into.view(), content.view(), address.path, find(into.view(), address), to)
+
+
+class Opened(Record):
+    """A host and what goes into it: ``place`` is what is edited, the file ``host`` or a member of it."""
+
+    host: View
+    content: View
+    path: str
+    place: Place
+    to: Destination
+
+    def write(self, edited: Iterable[Piece], *, quiet: bool) -> int:
+        """Write the host with its place edited where the options say; return the exit code."""
+        pieces = self.place.around(edited)
+        return write_result(self.host, self.path, pieces, self.to, quiet=quiet, inputs=[self.content])
 
 
 def write_result(

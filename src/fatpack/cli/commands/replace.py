@@ -5,11 +5,8 @@ from __future__ import annotations
 import click
 
 from fatpack.cli.completion import FILE
-from fatpack.cli.editing import Destination, check_output, output_options, refused, write_result
+from fatpack.cli.editing import Destination, opened, output_options, refused
 from fatpack.cli.options import limit_option, quiet_option
-from fatpack.io.sources.opening import open_source
-from fatpack.ops.choose.address import find, parse_address
-from fatpack.ops.choose.presence import refuse_empty
 from fatpack.ops.edit.embed import replace
 
 
@@ -35,20 +32,7 @@ def command(
     HOST is an object, or a member of an archive (libx.a(m.o)). Of an archive, all is written, with the new member.
     """
     to = Destination(output, in_place, break_links, force)
-    check_output(host, to)
-    address = parse_address(host)
-    with open_source(address.path) as into, open_source(container) as content:
-        for source in (into, content):
-            refuse_empty(source.view())
-        place = find(into.view(), address)
-        if code := refused(container, content.view(), force=force):
+    with opened(host, container, to) as file:
+        if code := refused(container, file.content, force=force):
             return code
-        pieces = place.around(replace(place.view, content.view(), section=section, force=force))
-        return write_result(
-            into.view(),
-            address.path,
-            pieces,
-            to,
-            quiet=quiet,
-            inputs=[content.view()],
-        )
+        return file.write(replace(file.place.view, file.content, section=section, force=force), quiet=quiet)
