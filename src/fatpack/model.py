@@ -146,6 +146,11 @@ class Container(Record):
     findings: tuple[Finding, ...] = ()
     record: object = None
 
+    @property
+    def is_fat_object(self) -> bool:
+        """Whether this is a fat object: a bundle whose images are sections of an object, which is the whole file."""
+        return self.attrs.get("flavour") == "object"
+
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         return type(self), _picklable(self._values())
 

@@ -214,7 +214,7 @@ def test_what_is_embedded_is_found_and_everything_else_stays(name: str, path: Pa
 
 def _stored(found: Found) -> bytes:
     """Return the bytes of a container; of a fat object, which is the whole file, those of its images."""
-    if found.container.attrs.get("flavour") == "object":
+    if found.container.is_fat_object:
         return b"".join(image.data.tobytes() for image in found.images)
     return found.view.tobytes()
 

@@ -205,7 +205,7 @@ def plan_containers(items: Sequence[Found | Finding], selector: Selector, source
         ):
             continue
         container = found.container
-        is_object = container.attrs.get("flavour") == "object"
+        is_object = container.is_fat_object
         extension = "o" if is_object else _EXTENSIONS.get(container.format, container.format)
         name = f"{safe_word(stem(found.member or source)) or 'container'}.{number}.{extension}"
         version = f" v{container.version}" if container.version else ""

@@ -25,7 +25,7 @@ def labels(view: View) -> Iterator[Label]:
     """
     found = [item for item in scan(view) if isinstance(item, Found) and item.view.source is view.source]
     # A fat object is a container as a whole, and its host knows its parts.
-    found = [item for item in found if item.container.attrs.get("flavour") != "object"]
+    found = [item for item in found if not item.container.is_fat_object]
     host = host_of(view)
     outer: Iterable[Label] = [Label(view.span(), "file", count(len(view), "byte"), "", "unknown")] if len(view) else []
     if host != "raw":

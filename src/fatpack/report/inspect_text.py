@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from fatpack.report.text import columns, count, printable, size_words
+from fatpack.report.text import columns, count, is_fat_object, printable, size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def _heading(group: Sequence[dict[str, Any]], repeated: Collection[str]) -> str:
     size = sum(container["size"] for container in group)
     total = sum(len(container["images"]) for container in group)
     name = f"{first['format']} v{first['version']}" if first["version"] else first["format"]
-    if first["attrs"].get("flavour") == "object":
+    if is_fat_object(first):
         name += " (fat object)"
     elif first["attrs"].get("flavour") == "linked":
         name += " (linked images)"
@@ -224,7 +224,7 @@ def _group(
             position = f"{prefix}{number}.{image['index']}"
             rows.append(_row(position, image, verbose, "unknown" if container.get("is_inflated", True) else "-"))
             # In a fat object what stands for the host is a marker: the image is the object without the others.
-            is_marker = container["attrs"].get("flavour") == "object" and image["stored_form"] == "object"
+            is_marker = is_fat_object(container) and image["stored_form"] == "object"
             below.append((position, image, is_marker))
     for line, (position, image, is_marker) in zip(columns(rows, right=(6,), indent=indent), below, strict=True):
         yield line

@@ -16,7 +16,7 @@ code.
 
 from __future__ import annotations
 
-from fatpack.report.text import columns, printable, size_words
+from fatpack.report.text import columns, is_fat_object, printable, size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _images(containers: Sequence[dict[str, Any]], budget: int | None = None) -> 
 
 def _is_marker(container: dict[str, Any], image: dict[str, Any]) -> bool:
     """Return whether an entry for the host only stands for it: it is empty, or a byte in a fat object."""
-    return not image["size"] or container["attrs"].get("flavour") == "object"
+    return not image["size"] or is_fat_object(container)
 
 
 def _part(whole: int, size: int, total: int) -> int:

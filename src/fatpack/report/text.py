@@ -5,6 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
 
 def printable(text: str) -> str:
@@ -46,3 +47,9 @@ def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = (), indent: st
     cells = [f"{{{n}:{'>' if n in right else '<'}{width}}}" for n, width in enumerate(widths) if width]
     line = (indent.replace("{", "{{").replace("}", "}}") + "  ".join(cells)).format
     return [line(*row).rstrip() for row in rows]
+
+
+def is_fat_object(container: dict[str, Any]) -> bool:
+    """Return :attr:`fatpack.model.Container.is_fat_object` of the container that a JSON record shows."""
+    flavour: str = container["attrs"].get("flavour", "")
+    return flavour == "object"

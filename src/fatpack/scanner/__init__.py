@@ -99,7 +99,7 @@ class Scan:
         new: dict[str, None] = {}
         for item in items:
             if isinstance(item, Found):
-                if item.container.attrs.get("flavour") == "object":
+                if item.container.is_fat_object:
                     old[item.member or ""] = None
                 elif (item.section or "").startswith(".llvm.offloading"):
                     new[item.member or ""] = None

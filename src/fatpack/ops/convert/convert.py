@@ -162,9 +162,10 @@ def _bundles(chosen: Sequence[_Chosen], losses: list[str]) -> list[dict[str, Ima
         flavour, before = (found and found.container.attrs.get("flavour") for found in (item.container, last))
         if item.container is not last and (flavour or before):
             first, counts = len(groups), Counter()
+        is_fat_object = item.container is not None and item.container.container.is_fat_object
         # Merged fat objects hold all images for one ID before those for the next.
-        place = first + counts[id] if flavour == "object" else max(first, len(groups) - 1)
-        if flavour != "object" and place < len(groups) and id in groups[place]:
+        place = first + counts[id] if is_fat_object else max(first, len(groups) - 1)
+        if not is_fat_object and place < len(groups) and id in groups[place]:
             place += 1
         if place == len(groups):
             groups.append({})

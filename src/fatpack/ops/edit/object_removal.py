@@ -49,7 +49,7 @@ def without(
         if any(id(image) in meant for item in inside for image in item.images):
             changes[site.index] = _section(site, inside, meant, allow_empty=allow_empty)  # type: ignore[index]  # it has a number
     for item in by_section.get(None, []):
-        if item.container.attrs.get("flavour") == "object":
+        if item.container.is_fat_object:
             changes |= _fat_object(view, item, sites, meant)
     try:
         return room.edit(view, changes)
@@ -65,7 +65,7 @@ def _refuse_others(
 ) -> None:
     """Raise HostError if an image lies among a program's own data, where only a record that registers it leads."""
     for item in found:
-        if item.container.attrs.get("flavour") == "object" or item.index in editable:
+        if item.container.is_fat_object or item.index in editable:
             continue
         if any(id(image) in meant for image in item.images):
             place = f"{item.container.format} at {item.container.span.start:#x} in {item.section or 'no section'}"

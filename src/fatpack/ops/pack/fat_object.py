@@ -75,7 +75,7 @@ def _verify_fat_object(after: View, stored: Sequence[Image]) -> None:
     """Raise HostError unless a fat object holds exactly these images."""
     expected = [(image.attrs["id"], 1 if image.target.offload == "host" else image.size) for image in stored]
     for item in scan(after):
-        if isinstance(item, Found) and item.container.attrs.get("flavour") == "object":
+        if isinstance(item, Found) and item.container.is_fat_object:
             found = [(image.attrs["id"], image.size) for image in item.images]
             if found[-len(expected) :] == expected:
                 return
