@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import struct
 import threading
 import zlib
@@ -140,6 +141,35 @@ def test_files_that_an_archive_names_share_its_budget(zeros: Path) -> None:
         assert [finding.code for finding in file.findings] == ["FP1005"]
     with library.open(thin, max_inflated=SIZE) as file:
         assert len(file.images()) == 1
+
+
+@pytest.mark.parametrize("what", [["-list"], ["-unbundle", f"-targets={ID.decode()}", "-output=image"]])
+@pytest.mark.usefixtures("zeros")
+def test_a_stand_in_names_the_variable_that_it_takes(
+    fatpack: Fatpack, monkeypatch: pytest.MonkeyPatch, what: list[str]
+) -> None:
+    """It has no option for limits: what it says is done, and then it works."""
+    command = ("tool", "clang-offload-bundler", *what, "-type=bc", "-input=zeros")
+    ran = fatpack(*command)
+    assert ran.code == 1
+    assert "--max-inflated" not in ran.err
+    (settings,) = re.findall(r"set FATPACK_LIMITS='([^']*)' in the environment", ran.err)
+    monkeypatch.setenv("FATPACK_LIMITS", settings)
+    assert fatpack(*command).code == 0
+    assert "--max-inflated" in limits.inflated_hint()
+    with limits.advising_stand_ins():
+        assert limits.advice("IMAGES", "BUNDLE_ID").endswith("FATPACK_LIMITS='images=N bundle-id=N' in the environment")
+        assert "inflated-size=5'" in limits.inflated_hint(5)
+
+
+@pytest.mark.usefixtures("zeros")
+def test_what_refuses_an_edit_keeps_the_hint(fatpack: Fatpack) -> None:
+    ran = fatpack("remove", "zeros", "-o", "x")
+    assert ran.code == 3
+    assert "use --max-inflated" in ran.err
+    assert ran.err.endswith("; nothing was removed\n")
+    with pytest.raises(library.FatpackError, match=r"max_inflated.*; nothing was converted"):
+        library.convert("zeros", "x", format="offload-binary")
 
 
 def test_budgets_nest() -> None:

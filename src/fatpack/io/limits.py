@@ -9,9 +9,28 @@ from __future__ import annotations
 
 from fatpack.record import Record
 
+#: One for each stand-in that runs: they take the options of their originals alone, and limits from the environment.
+_stand_ins: list[None] = []
+
+
+class advising_stand_ins:
+    """Within the ``with`` statement, advice is for the user of a stand-in, which has no option for limits."""
+
+    def __enter__(self) -> None:
+        _stand_ins.append(None)
+
+    def __exit__(self, *_: object) -> None:
+        _stand_ins.pop()
+
+
+def _environment(*settings: str) -> str:
+    return f"if you trust the file, set FATPACK_LIMITS='{' '.join(settings)}' in the environment"
+
 
 def advice(*names: str) -> str:
     """Return what to do where a file that is trusted exceeds limits, which are constants of this module."""
+    if _stand_ins:
+        return _environment(*(f"{name.lower().replace('_', '-')}=N" for name in names))
     options = " ".join(f"--limit {name.lower().replace('_', '-')}=N" for name in names)
     constants = " and ".join(f"fatpack.io.limits.{name}" for name in names)
     return f"if you trust the file, use {options} (from Python: set {constants})"
@@ -138,5 +157,8 @@ def budget_now() -> Budget:
 
 def inflated_hint(size: int | None = None) -> str:
     """Return what to do about a limit on inflating; ``size`` is how much it would take, if that is known."""
+    if _stand_ins:
+        # No stream is refused for its ratio then, and the size is what stays of the limit.
+        return _environment(f"inflated-ratio={1 << 30}", *([f"inflated-size={size}"] if size else []))
     value = f"={size}" if size else ""
     return f"if you trust the file, use --max-inflated{value} (from Python: max_inflated{value})"

@@ -11,6 +11,7 @@ import sys
 
 from fatpack.cli.tools import versions
 from fatpack.errors import UsageError
+from fatpack.io.limits import advising_stand_ins
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def run(arguments: Sequence[str]) -> int:
     # importlib would take longer to load than any module here.
     main = __import__(f"fatpack.cli.tools.{TOOLS[name]}", fromlist=["main"]).main
     rest = list(arguments[1:])
-    return int(main(arguments[0], rest, version) if version else main(arguments[0], rest))
+    with advising_stand_ins():
+        return int(main(arguments[0], rest, version) if version else main(arguments[0], rest))
 
 
 def _version(arguments: Sequence[str]) -> tuple[str | None, Sequence[str]]:

@@ -198,7 +198,7 @@ def _refuse_damage(items: Iterable[Found | Finding]) -> None:
     for item in items:
         # Content with another hash than the stored one is the caller's to refuse: all of it can be read.
         if isinstance(item, Finding) and item.severity == "error" and item.code not in CONTENT_CODES:
-            hint = "nothing was converted; extract gets out what is intact"
+            hint = "; ".join(filter(None, (item.hint, "nothing was converted; extract gets out what is intact")))
             raise FormatError(item.message, offset=item.span.start, hint=hint, chain=item.span.source)
 
 

@@ -76,9 +76,7 @@ def remove(host: View, selector: Selector, *, allow_empty: bool = False) -> Remo
         items = [item for part in parts for item in part.items]
     for item in items:
         if isinstance(item, Finding) and item.severity == "error" and item.code != "FP1008":
-            raise FormatError(
-                item.message, offset=item.span.start, hint="nothing was removed", chain=item.span.source or host.chain
-            )
+            raise _nothing_removed(item, host)
     if name == "raw" and not any(isinstance(item, Found) for item in items):
         kind = kind_of(host)
         raise HostError(
@@ -100,9 +98,7 @@ def remove(host: View, selector: Selector, *, allow_empty: bool = False) -> Remo
         found for found in {id(found): found for _, found, _ in chosen}.values() if found.container.format in _HASHED
     ]
     for wrong in content_findings(kept):
-        raise FormatError(
-            wrong.message, offset=wrong.span.start, hint="nothing was removed", chain=wrong.span.source or host.chain
-        )
+        raise _nothing_removed(wrong, host)
     titles = {id(item): f"{part.title}: " if part.title else "" for part in parts for item in part.items}
     removed = [titles[id(found)] + _words(where, image) for where, found, image in chosen if id(image) in meant]
     notes = [titles[id(found)] + text for found, text in _hosts_alone(chosen, meant)]
@@ -110,6 +106,11 @@ def remove(host: View, selector: Selector, *, allow_empty: bool = False) -> Remo
     return Removal(
         tuple(left or ()), tuple(removed), tuple(notes), tuple(unseen(items)), tuple(unmatched(items, selector))
     )
+
+
+def _nothing_removed(wrong: Finding, host: View) -> FormatError:
+    hint = "; ".join(filter(None, (wrong.hint, "nothing was removed")))
+    return FormatError(wrong.message, offset=wrong.span.start, hint=hint, chain=wrong.span.source or host.chain)
 
 
 def _words(position: str, image: FoundImage) -> str:

@@ -207,7 +207,7 @@ def _inflated(view: View, settings: Settings, what: str) -> tuple[View, int | No
 def not_inflated(settings: Settings, what: str, error: FormatError | Unsupported) -> str:
     """Return what the original says of a stream that is damaged; ``what`` names it."""
     reason = error.describe() if isinstance(error, FormatError) else str(error)
-    hint = "; fatpack extract --max-inflated reads it" if isinstance(error, LimitExceeded) else ""
+    hint = f"; {error.hint}" if isinstance(error, LimitExceeded) else ""
     return _not_inflated(settings, what, f"Could not decompress embedded file contents: {reason}{hint}")
 
 
