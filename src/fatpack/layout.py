@@ -21,13 +21,15 @@ from fatpack.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Any
+    from typing import Any, Literal, TypeAlias
 
     from fatpack.io.source import View
 
+    Order: TypeAlias = Literal["little", "big"]
+
 #: type name → struct code; ``bytes[n]`` is handled apart
 _CODES = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "i8": "b", "i16": "h", "i32": "i", "i64": "q"}
-_ORDERS = {"little": "<", "big": ">"}
+_ORDERS: dict[Order, str] = {"little": "<", "big": ">"}
 
 
 class Field(Record):
@@ -60,7 +62,7 @@ class Field(Record):
 class Layout:
     """A record of fixed size: ``name`` in the terms of its ``format``, its fields in order, and a byte order."""
 
-    def __init__(self, format: str, name: str, fields: Sequence[Field], order: str = "little") -> None:
+    def __init__(self, format: str, name: str, fields: Sequence[Field], order: Order = "little") -> None:
         self.format = format
         self.name = name
         self.fields = tuple(fields)

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from fatpack import magics
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.layout import Order
+
 MAGIC = magics.ELF
 
 #: e_ident[EI_CLASS] → word size in bits, e_ident[EI_DATA] → byte order
 CLASSES = {1: 32, 2: 64}
-ORDERS = {1: "little", 2: "big"}
+ORDERS: dict[int, Order] = {1: "little", 2: "big"}
 
 RELOCATABLE, EXECUTABLE, SHARED, CORE = 1, 2, 3, 4
 FILE_TYPES = {RELOCATABLE: "relocatable", EXECUTABLE: "executable", SHARED: "shared object", CORE: "core"}

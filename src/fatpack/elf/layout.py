@@ -13,6 +13,10 @@ from fatpack.elf.table import FORMAT
 from fatpack.layout import Field, Layout
 from fatpack.record import Record
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.layout import Order
+
 _HEADER = (
     Field("ident", "bytes[16]", "e_ident: magic 7F 45 4C 46, class (1 = 32, 2 = 64 bits), byte order, version, ABI"),
     Field(
@@ -102,7 +106,7 @@ class Layouts(Record):
     """
 
     bits: int
-    order: str
+    order: Order
     header: Layout
     section: Layout
     program: Layout
@@ -129,10 +133,10 @@ class Layouts(Record):
         return next(place for place, candidate in enumerate(layout.fields) if candidate.name == field)
 
 
-_cache: dict[tuple[int, str], Layouts] = {}
+_cache: dict[tuple[int, Order], Layouts] = {}
 
 
-def layouts(bits: int, order: str) -> Layouts:
+def layouts(bits: int, order: Order) -> Layouts:
     """Return the records for a word size (32 or 64) and a byte order (``little`` or ``big``)."""
     key = bits, order
     if key not in _cache:
@@ -140,7 +144,7 @@ def layouts(bits: int, order: str) -> Layouts:
     return _cache[key]
 
 
-def _build(bits: int, order: str) -> Layouts:
+def _build(bits: int, order: Order) -> Layouts:
     types = {"word": f"u{bits}", "signed": f"i{bits}"}
 
     def layout(name: str, fields: tuple[Field, ...], names: tuple[str, ...] = ()) -> Layout:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.io.source import View
+    from fatpack.layout import Order
 
 #: e_shstrndx: the number is in sh_link of section 0
 _XINDEX = 0xFFFF
@@ -48,7 +49,7 @@ class Sections:
         if found is None:
             raise table.bad(view, "header", "is no ELF header, or cut short", 0)
         self.elf = found
-        self.order = "little" if view.read(5, 1) == b"\1" else "big"
+        self.order: Order = "little" if view.read(5, 1) == b"\1" else "big"
         self.rows = tuple(self._read())
         self._unread = len(view)
 
@@ -110,7 +111,7 @@ class Sections:
 
     def number(self, data: bytes) -> int:
         """Return an unsigned number in the byte order of the image."""
-        return int.from_bytes(data, "little" if self.order == "little" else "big")
+        return int.from_bytes(data, self.order)
 
     def _read(self) -> list[Section]:
         view, elf = self.view, self.elf

@@ -13,6 +13,7 @@ from fatpack.images.recognised import Recognised
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
+    from fatpack.layout import Order
 
 #: e_machine → first part of the triple
 _ELF_MACHINES = {
@@ -38,7 +39,7 @@ _COFF_MACHINES = {0x14C: "i386", 0x1C4: "arm", 0x8664: "x86_64", 0xAA64: "aarch6
 _MACHO_MACHINES = {7: "i386", 12: "arm", 0x01000007: "x86_64", 0x0100000C: "arm64"}
 
 #: first bytes of Mach-O → word size, byte order
-_MACHO = {
+_MACHO: dict[bytes, tuple[int, Order]] = {
     magics.BIG_MACH_O_32: (32, "big"),
     magics.BIG_MACH_O_64: (64, "big"),
     magics.MACH_O_32: (32, "little"),
@@ -67,7 +68,7 @@ def recognise(view: View, head: bytes) -> Recognised | None:
     magic = head[:4]
     if magic in _MACHO and len(head) >= 28:
         bits, order = _MACHO[magic]
-        machine = _MACHO_MACHINES.get(int.from_bytes(head[4:8], order), "")  # type: ignore[arg-type]
+        machine = _MACHO_MACHINES.get(int.from_bytes(head[4:8], order), "")
         return Recognised("object", triple=machine, detail=f"Mach-O {bits}-bit{machine and ', ' + machine}")
     if magic == magics.UNIVERSAL_MACH_O and 0 < int.from_bytes(head[4:8], "big") <= _MOST_SLICES:
         return Recognised("object", detail="universal Mach-O")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.io.source import View
+    from fatpack.layout import Order
 
 _HEADER = 20
 
@@ -41,7 +42,7 @@ _INSTRUCTIONS = 1024
 
 def recognise(view: View, head: bytes) -> Recognised:
     """Return what a SPIR-V module is; ``head`` are its first bytes."""
-    order = "little" if head.startswith(SPIRV) else "big"
+    order: Order = "little" if head.startswith(SPIRV) else "big"
     triple = ""
     for count, (opcode, at, _) in enumerate(_instructions(view, order)):
         if opcode == _MEMORY_MODEL:
@@ -60,7 +61,7 @@ def kernels(view: View) -> tuple[str, ...]:
         raise BadMagic(
             "this is no SPIR-V", format="spirv", offset=view.offset(0), found=magic.hex(" "), chain=view.chain
         )
-    order = "little" if magic == SPIRV else "big"
+    order: Order = "little" if magic == SPIRV else "big"
     names: dict[str, None] = {}
     for opcode, at, size in _instructions(view, order):
         if opcode == _ENTRY_POINT:
@@ -83,11 +84,11 @@ def kernels(view: View) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _word(data: bytes, order: str) -> int:
-    return int.from_bytes(data, "little" if order == "little" else "big")
+def _word(data: bytes, order: Order) -> int:
+    return int.from_bytes(data, order)
 
 
-def _instructions(view: View, order: str) -> Iterator[tuple[int, int, int]]:
+def _instructions(view: View, order: Order) -> Iterator[tuple[int, int, int]]:
     """Yield (opcode, position, size in bytes) of the instructions, as far as they make sense."""
     at = _HEADER
     while len(first := view.head(at, 4)) == 4:

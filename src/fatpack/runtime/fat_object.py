@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from fatpack.hosts import Site
     from fatpack.io.source import View
+    from fatpack.layout import Order
     from fatpack.model import Finding
 
 #: What precedes the bundle ID in the name of a section that is an image, and of one that has the sizes of images.
@@ -32,7 +33,7 @@ def containers(view: View, host: str, sites: Sequence[Site], tables: Sequence[Si
     """
     named = [((site.section or ""), site.data) for site in tables]
     sizes = {name.removeprefix(_SIZES): data for name, data in named if name.startswith(_SIZES)}
-    order = "big" if host == "elf" and view.head(5, 1) == b"\2" else "little"
+    order: Order = "big" if host == "elf" and view.head(5, 1) == b"\2" else "little"
     sections = [
         fat_object.Part((site.section or "").removeprefix(_IMAGE), site.data, site.index or 0) for site in sites
     ]
@@ -54,7 +55,7 @@ def containers(view: View, host: str, sites: Sequence[Site], tables: Sequence[Si
 
 
 def _pieces(
-    part: fat_object.Part, merged: int, sizes: Mapping[str, View], order: str
+    part: fat_object.Part, merged: int, sizes: Mapping[str, View], order: Order
 ) -> tuple[list[View], Finding | None]:
     """Return the images that a section holds, and a finding where they cannot be separated."""
     if part.id in sizes:

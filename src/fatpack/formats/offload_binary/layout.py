@@ -14,6 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from fatpack.layout import Order
+
 FORMAT = "llvm-offload-binary"
 MAGIC = magics.OFFLOAD_BINARY
 VERSIONS = (1, 2, 3)
@@ -124,7 +126,7 @@ _STRING_V2 = [
 _CACHE: dict[str, Layouts] = {}
 
 
-def layouts(order: str = "little") -> Layouts:
+def layouts(order: Order = "little") -> Layouts:
     """Return the layouts for a byte order, ``little`` or ``big``."""
     if order not in _CACHE:
         string_v1 = Layout(FORMAT, "string entry (v1)", _STRING_V1, order)

@@ -29,6 +29,7 @@ from fatpack.model import Container, Finding, Image, Span, Target
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.formats.offload_binary.layout import Layouts
+    from fatpack.layout import Order
 
 
 def detect(view: View, at: int = 0) -> bool:
@@ -79,7 +80,7 @@ def parse(view: View, at: int = 0) -> Container:
     )
 
 
-def _read_prefix(view: View, at: int) -> tuple[str, dict[str, int]]:
+def _read_prefix(view: View, at: int) -> tuple[Order, dict[str, int]]:
     """Return the byte order and the header's fields by name; version and size are checked against the bytes present."""
     head = view.head(at, 8)
     if not head or not MAGIC.startswith(head[:4]):
@@ -88,7 +89,8 @@ def _read_prefix(view: View, at: int) -> tuple[str, dict[str, int]]:
         raise errors.cut(view, at, "header", 32)
     little, big = int.from_bytes(head[4:], "little"), int.from_bytes(head[4:], "big")
     # QUIRK(LLVM on s390x, sparc): producers write host byte order and no marker; a version from 1 to 3 tells.
-    order, version = ("big", big) if little not in VERSIONS and big in VERSIONS else ("little", little)
+    order: Order = "big" if little not in VERSIONS and big in VERSIONS else "little"
+    version = big if order == "big" else little
     if version not in VERSIONS:
         raise errors.unsupported(view, at, f"version {version}", "fatpack reads 1, 2 and 3")
     tables = layouts(order)

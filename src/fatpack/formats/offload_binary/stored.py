@@ -8,6 +8,7 @@ from fatpack.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
+    from fatpack.layout import Order
     from fatpack.model import Container, Image
 
 
@@ -20,7 +21,7 @@ class Header(Record):
     """
 
     version: int
-    order: str
+    order: Order
     size: int
     entry_offset: int
     entry_count: int

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fatpack.hosts import Site
     from fatpack.hosts.coff_records import Section
     from fatpack.io.source import View
+    from fatpack.layout import Order
 
 #: Machine → bytes of a pointer, and the type of relocation that fills one (IMAGE_REL_…_ADDR64, …_DIR32, …_ADDR32)
 _POINTERS = {0x8664: (8, 1), 0x14C: (4, 6), 0xAA64: (8, 14), 0xA641: (8, 14), 0xA64E: (8, 14), 0x1C4: (4, 1)}
@@ -23,7 +24,7 @@ _POINTERS = {0x8664: (8, 1), 0x14C: (4, 6), 0xAA64: (8, 14), 0xA641: (8, 14), 0x
 class CoffObjectPointers:
     """Reads pointers of a COFF object. Raises FormatError for a damaged header."""
 
-    order = "little"
+    order: Order = "little"
     is_linked = False
 
     def __init__(self, view: View) -> None:

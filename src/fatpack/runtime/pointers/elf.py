@@ -145,7 +145,7 @@ class ElfProgram:
         return found
 
     def _word(self, data: bytes) -> int:
-        return int.from_bytes(data, self.order)  # type: ignore[arg-type]  # little or big
+        return int.from_bytes(data, self.order)
 
     def at(self, address: int) -> Pointer:
         """Return what an address of a program leads to."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from fatpack.hosts import Site
     from fatpack.io.source import View
+    from fatpack.layout import Order
 
 
 #: IMAGE_SCN_MEM_EXECUTE
@@ -21,7 +22,7 @@ _CODE = 0x20000000
 class PeProgram:
     """Reads pointers of a PE image. Raises FormatError for a damaged header."""
 
-    order = "little"
+    order: Order = "little"
     is_linked = True
 
     def __init__(self, view: View) -> None:

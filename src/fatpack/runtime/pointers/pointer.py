@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from fatpack.hosts import Site
     from fatpack.io.source import View
+    from fatpack.layout import Order
 
     Kind: TypeAlias = Literal["inside", "outside", "null", "undefined", "unknown"]
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
         view: View
         word: int
-        order: str
+        order: Order
 
         #: whether it has addresses: the rest of the door is only for programs that do
         is_linked: bool
@@ -94,7 +95,7 @@ def too_many(values: dict[int, int]) -> Search:
     return Search(values, text, limits.advice("IMAGES"))
 
 
-def words_between(ranges: Iterable[tuple[int, View]], word: int, order: str, low: int, high: int) -> Search:
+def words_between(ranges: Iterable[tuple[int, View]], word: int, order: Order, low: int, high: int) -> Search:
     """Return address and value of the aligned words of a program's data that lie between two values, both included.
 
     ``ranges`` are the parts of the data, with their addresses.

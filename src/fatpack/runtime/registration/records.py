@@ -108,7 +108,7 @@ def _read(site: Site, reader: Program, model: Model) -> tuple[list[RegistrationR
     expected = next(iter(model.versions))
     for at in range(0, count * step, step):
         head = data.read(at, step)
-        magic, version = (int.from_bytes(head[place : place + 4], reader.order) for place in (0, 4))  # type: ignore[arg-type]
+        magic, version = (int.from_bytes(head[place : place + 4], reader.order) for place in (0, 4))
         name = _title(site, at, step)
         if magic not in model.versions:
             # Linkers for Windows pad between the sections of objects.

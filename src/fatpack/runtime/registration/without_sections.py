@@ -62,7 +62,7 @@ def _records(reader: ElfProgram, data: View) -> Iterator[tuple[int, str]]:
     start = reader.address_of(data.start - reader.view.start)
     for magic, (versions, format) in _RECORDS.items():
         for version in versions:
-            head = b"".join(number.to_bytes(4, reader.order) for number in (magic, version))  # type: ignore[arg-type]
+            head = b"".join(number.to_bytes(4, reader.order) for number in (magic, version))
             at = data.find(head)
             while at >= 0:
                 if (start + at) % reader.word == 0:

@@ -94,7 +94,7 @@ def _head(program: Program, place: int) -> int | None:
         if memory.kind != INSIDE or memory.room < word:
             continue
         head = program.view.read(memory.position, word)
-        stored = int.from_bytes(head[:2], program.order)  # type: ignore[arg-type]  # little or big
+        stored = int.from_bytes(head[:2], program.order)
         if stored == version and head[2] in _KINDS and not any(head[4:]):
             return start + word
     return None

@@ -60,7 +60,7 @@ def read(reader: Program, tables: Sequence[Site]) -> ImageTable:
             count = limits.IMAGES
         offsets = range(0, count * 2 * word, 2 * word)
         for number, (offset, pointer) in enumerate(zip(offsets, reader.pointers(site, offsets), strict=True)):
-            size = int.from_bytes(data.read(offset + word, word), reader.order)  # type: ignore[arg-type]
+            size = int.from_bytes(data.read(offset + word, word), reader.order)
             if pointer.kind == INSIDE and pointer.section is not None:
                 rows.append(Row(pointer.position, pointer.section, size))
             elif problem := _problem(pointer, number):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from fatpack.formats.clang_bundle.target_symbols import Symbols
     from fatpack.io.source import View
+    from fatpack.layout import Order
 
 #: LIMIT: fat objects that one is taken to be merged from; more zero bytes than that are something else.
 _MOST_MERGED = 1 << 16
@@ -48,7 +49,7 @@ def stands_for_host(image: Image) -> bool:
     return isinstance(entry, SectionEntry) and entry.merged_count > 0
 
 
-def by_sizes(data: View, sizes: View, order: str) -> list[View]:
+def by_sizes(data: View, sizes: View, order: Order) -> list[View]:
     """Return the images that a section holds by the u64 sizes recorded beside it; none if these do not fit.
 
     DPC++ of 2019 and 2020 recorded them, one per object that was merged.
@@ -56,7 +57,7 @@ def by_sizes(data: View, sizes: View, order: str) -> list[View]:
     if len(sizes) % 8 or len(sizes) > 8 * _MOST_MERGED:
         return []
     stored = sizes.tobytes()
-    numbers = [int.from_bytes(stored[at : at + 8], order) for at in range(0, len(stored), 8)]  # type: ignore[arg-type]
+    numbers = [int.from_bytes(stored[at : at + 8], order) for at in range(0, len(stored), 8)]
     if sum(numbers) != len(data):
         return []
     pieces, at = [], 0
