@@ -385,3 +385,27 @@ def test_an_archive_in_an_archive_is_listed_once(tmp_path: Path) -> None:
     data = archive.GNU + archive.member(b"inner.a/", inner) + bad + archive.member(b"last/", content)
     with library.open(data) as file:
         assert [item.member for item in file.containers] == ["inner.a(b)", "inner.a(c)", "last"]
+
+
+def test_remove_edits_the_members_beside_a_damaged_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    four = (FIXTURES / "offload_binary" / "llvm-22-four.bin").read_bytes()
+    bad = (FIXTURES / "offload_binary" / "llvm-22-one.bin").read_bytes()[:-20]
+    data = _archive([four, bad, four])
+    monkeypatch.chdir(tmp_path)
+    Path("x.a").write_bytes(data)
+    Path("sound.a").write_bytes(_archive([four, b"other", four]))
+    with library.open(four) as file:
+        arch = next(iter(file.images())).target.arch
+    assert main(["remove", "sound.a", "--arch", arch, "-o", "y.a", "-q"]) == 0
+    sound = Path("y.a").read_bytes()
+    assert main(["remove", "x.a", "--arch", arch, "-o", "z.a", "-q"]) == DAMAGED
+    assert "error FP1001: x.a at 0x" in capfd.readouterr().err
+    with library.open(sound) as expected, library.open("z.a") as found:
+        left, same = ([item.view.tobytes() for item in file.containers] for file in (found, expected))
+        assert left == same
+    assert archive.member(b"second/", bad) in Path("z.a").read_bytes()
+    with pytest.warns(UserWarning, match="past the end|needs"):
+        library.remove("x.a", "again.a", library.Selector(arch=arch))
+    assert Path("again.a").read_bytes() == Path("z.a").read_bytes()

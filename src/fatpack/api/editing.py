@@ -77,4 +77,8 @@ def remove(
 
     with open_input("host", host) as source:
         removal = remove(source.view(), check_selector(selector), allow_empty=allow_empty)
+        for item in removal.damaged:
+            from warnings import warn
+
+            warn(item.text, stacklevel=2)
         return write_edited(source.view(), removal.pieces, output, force=force)

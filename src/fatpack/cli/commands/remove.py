@@ -7,13 +7,14 @@ import click
 from fatpack.cli.completion import FILE
 from fatpack.cli.editing import Destination, check_output, output_options, write_result
 from fatpack.cli.options import limit_option, max_inflated_option, quiet_option, say, selector, selector_options, warn
+from fatpack.cli.reporting import report
 from fatpack.io.sources.opening import open_source
 from fatpack.io.sources.pieces import PiecesSource
 from fatpack.ops.choose.address import find, parse_address
 from fatpack.ops.choose.presence import NothingSelected, refuse_empty
 from fatpack.ops.edit.editor import verify
 from fatpack.ops.edit.removal import remove
-from fatpack.report.problems import FINDINGS, FINE
+from fatpack.report.problems import FINDINGS, FINE, MALFORMED
 from fatpack.report.text import count, size_words
 
 TYPE_CHECKING = False
@@ -58,6 +59,7 @@ def command(
         except NothingSelected as error:
             say(f"fatpack: {error}", quiet=quiet)
             return FINDINGS
+        report(address.path, removal.damaged)
         warn(removal.unseen, quiet=quiet)
         for text in removal.unmatched:
             say(f"fatpack: warning: {text}", quiet=quiet)
@@ -70,5 +72,6 @@ def command(
             sizes = f"{size_words(len(source.view()))} → {size_words(len(after))}"
             for line in (*lines, f"{count(len(removal.removed), 'image')}; {address.path}: {sizes}"):
                 say(line, quiet=quiet)
-            return FINE
-        return write_result(source.view(), address.path, pieces, to, quiet=quiet, done=lines)
+            return MALFORMED if removal.damaged else FINE
+        code = write_result(source.view(), address.path, pieces, to, quiet=quiet, done=lines)
+        return MALFORMED if removal.damaged and code == FINE else code

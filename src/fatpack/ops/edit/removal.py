@@ -33,7 +33,8 @@ _HASHED = ("clang-offload-bundle",)
 class Removal(Record):
     """A plan to take images out: the pieces of the new host, and in words what goes and what to know about the rest.
 
-    ``unseen`` are findings about what was not read, and stays as it is; ``unmatched`` patterns that match nothing.
+    ``unseen`` are findings about what was not read, and stays as it is; ``unmatched`` patterns that match nothing,
+    ``damaged`` is the damage of members in which nothing is meant: they stay to the byte.
     """
 
     pieces: tuple[Piece, ...]
@@ -41,6 +42,7 @@ class Removal(Record):
     notes: tuple[str, ...] = ()
     unseen: tuple[Finding, ...] = ()
     unmatched: tuple[str, ...] = ()
+    damaged: tuple[Finding, ...] = ()
 
 
 class _Part(Record):
@@ -61,8 +63,9 @@ def remove(host: View, selector: Selector, *, allow_empty: bool = False) -> Remo
     A section that loses everything in it goes. One that keeps something is written again: containers that lose some
     images are rewritten, all other bytes stay as they are, known or not. So it is with the host if it is a container
     itself, and then some image must stay; with ``allow_empty`` an empty container stays, there and in the sections that
-    code refers to. A damaged container refuses the whole edit: what cannot be read cannot be
-    kept safely. Raises NothingSelected, with what is there, and HostError when it cannot be removed.
+    code refers to. A damaged container refuses the whole edit: what cannot be read cannot be kept safely. Members of
+    archives in which nothing is meant stay as they are, damaged or not. Raises NothingSelected, with what is there, and
+    HostError when it cannot be removed.
     """
     name = host_of(host)
     if name not in ("archive", "raw"):
@@ -74,9 +77,9 @@ def remove(host: View, selector: Selector, *, allow_empty: bool = False) -> Remo
         whole = _part(host, "", limits.NESTING, is_member=False)
         parts = list(_parts(whole))
         items = [item for part in parts for item in part.items]
-    for item in items:
-        if isinstance(item, Finding) and item.severity == "error" and item.code != "FP1008":
-            raise _nothing_removed(item, host)
+    chosen = list(select(items, selector))
+    meant = {id(image): image for position, _, image in chosen if "/" not in position}
+    damaged = list(_damaged(parts, meant, host))
     if name == "raw" and not any(isinstance(item, Found) for item in items):
         kind = kind_of(host)
         raise HostError(
@@ -86,8 +89,6 @@ def remove(host: View, selector: Selector, *, allow_empty: bool = False) -> Remo
             hint="fatpack inspect FILE says what it is",
             chain=host.chain,
         )
-    chosen = list(select(items, selector))
-    meant = {id(image): image for position, _, image in chosen if "/" not in position}
     if not meant:
         raise _nothing(host, items, selector, [position for position, _, _ in chosen])
     if name == "archive":
@@ -104,13 +105,36 @@ def remove(host: View, selector: Selector, *, allow_empty: bool = False) -> Remo
     notes = [titles[id(found)] + text for found, text in _hosts_alone(chosen, meant)]
     left = _without_meant(whole, meant, allow_empty=allow_empty)
     return Removal(
-        tuple(left or ()), tuple(removed), tuple(notes), tuple(unseen(items)), tuple(unmatched(items, selector))
+        tuple(left or ()),
+        tuple(removed),
+        tuple(notes),
+        tuple(unseen(items)),
+        tuple(unmatched(items, selector)),
+        tuple(damaged),
     )
 
 
 def _nothing_removed(wrong: Finding, host: View) -> FormatError:
     hint = "; ".join(filter(None, (wrong.hint, "nothing was removed")))
     return FormatError(wrong.message, offset=wrong.span.start, hint=hint, chain=wrong.span.source or host.chain)
+
+
+def _damaged(parts: Sequence[_Part], meant: Collection[int], host: View) -> Iterator[Finding]:
+    """Yield the damage of members that stay as they are, to the byte, because nothing in them is meant.
+
+    Raises FormatError for any other: what cannot be read cannot be kept safely.
+    """
+    for part in parts:
+        wrong = [
+            item
+            for item in part.items
+            if isinstance(item, Finding) and item.severity == "error" and item.code != "FP1008"
+        ]
+        found = [item for item in part.items if isinstance(item, Found)]
+        stays = bool(meant and part.title) and host_of(part.view) != "archive"
+        if wrong and (not stays or any(id(image) in meant for item in found for image in item.images)):
+            raise _nothing_removed(wrong[0], host)
+        yield from wrong
 
 
 def _words(position: str, image: FoundImage) -> str:
