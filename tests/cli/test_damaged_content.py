@@ -22,7 +22,7 @@ def damaged(request: pytest.FixtureRequest, folder: Path, fatpack: Fatpack) -> P
     data = bytearray((folder / "good").read_bytes())
     data[24] ^= 0xFF
     (folder / "bad").write_bytes(data)
-    assert fatpack("embed", "host.o", "bad", "-o", "bad.o").code == 0
+    assert fatpack("embed", "host.o", "bad", "-o", "bad.o", "--force").code == 0
     return folder
 
 
