@@ -176,6 +176,16 @@ def test_an_archive_needs_a_member_to_be_embedded_into(fatpack: Fatpack) -> None
     assert "write libx.a(MEMBER)" in ran.err
 
 
+def test_a_member_is_packed_into(fatpack: Fatpack) -> None:
+    """The advice for an archive as the host is true."""
+    ran = fatpack("pack", B, "--host=libx.a", "-o", "new.a")
+    assert "write libx.a(MEMBER)" in ran.err
+    assert fatpack("pack", B, "--host=libx.a(host.o)", "-o", "new.a").code == 0
+    assert listed(fatpack, "new.a") == [*BOTH[:2], ("host.o[1]", "sm_90"), *BOTH[2:]]
+    assert fatpack("pack", B, "--host=libx.a(host.o)", "-q").code == 0
+    assert listed(fatpack, "libx.offload.a") == listed(fatpack, "new.a")
+
+
 def test_an_archive_from_a_pipe_has_members_too(folder: Path, library: Path) -> None:
     program = f"import sys; sys.path[:0] = {sys.path!r}; from fatpack.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", program, "extract", "--arch=sm_80", "-o", "-", "--", "-(fat.o:2)"]

@@ -167,12 +167,28 @@ def test_a_full_disk_is_an_input_output_error(folder: Path, fatpack: Fatpack) ->
             "id= is stored as a key of its own, which no tool reads; did you mean triple=, arch= and kind=?",
         ),
         ("file=a.cubin", "has no triple; tools will not know which device it is for"),
+        (
+            "file=a.cubin,triple=nvptx64-nvidia-cuda,kind=cuda",
+            "has no arch; tools will not know which device it is for",
+        ),
+        (
+            "file=a.cubin,triple=nvptx64-nvidia-cuda,kind=cuda,arch=sm_80,sm_90",
+            "sm_90 has no =, and is stored as a key without a value; give each architecture an --image= of its own",
+        ),
     ],
 )
 def test_slips_are_pointed_out(folder: Path, fatpack: Fatpack, option: str, doubt: str) -> None:
     ran = fatpack("pack", f"--image={option}", "-o", "x")
     assert ran.code == 0
     assert doubt in ran.err
+
+
+def test_a_bundle_id_that_is_none_is_pointed_out(folder: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("pack", "--format=bundle", "--image=file=a.cubin,id=foo", "-o", "x")
+    assert ran.code == 0
+    assert "id=foo is no bundle ID, and no tool will take that image" in ran.err
+    ran = fatpack("pack", "--format=bundle", "--image=file=a.cubin,id=hip-amdgcn-amd-amdhsa--gfx90a", "-o", "y")
+    assert (ran.code, "bundle ID" in ran.err) == (0, False)
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_999", "generic", ""])

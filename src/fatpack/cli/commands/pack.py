@@ -15,6 +15,7 @@ from fatpack.formats.offload_binary.image_option import parse_image_option
 from fatpack.io.names import stem
 from fatpack.io.sink import write_file, write_pieces
 from fatpack.io.sources.opening import open_source
+from fatpack.ops.choose.address import find, parse_address
 from fatpack.ops.edit.editor import write_edited
 from fatpack.ops.edit.embed import embed, embedding_note
 from fatpack.ops.pack.fat_object import host_entry
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from fatpack.cli.packing import Packing
     from fatpack.formats.offload_binary.image_option import ImageOption
     from fatpack.io.source import Piece, Source, View
+    from fatpack.ops.choose.address import Place
     from fatpack.ops.pack.packed import Packed
 
 
@@ -52,7 +54,12 @@ if TYPE_CHECKING:
     metavar="FILE",
     help='Where to write; "-" is stdout. Default: named after the first image, or after the host.',
 )
-@click.option("--host", type=FILE, metavar="OBJECT", help="Put the container into a copy of this relocatable object.")
+@click.option(
+    "--host",
+    type=FILE,
+    metavar="OBJECT",
+    help="Put the container into a copy of this object, or of an archive: libx.a(m.o).",
+)
 @packing_options
 @click.option("--form", "short_form", type=click.Choice(list(CIR_FORMS)), help="The same as --cir-form.")
 @click.option(
@@ -77,7 +84,8 @@ def command(
     clang-offload-bundler 22 (--format=bundle) and fatbinary 13 (--format=fatbin).
 
     Without -o the output goes into the current directory: STEM.offload, STEM.bundle, STEM.fatbin or STEM.cir, where
-    STEM is the name of the first image; with --host STEM.offload.o, where STEM is the name of the host.
+    STEM is the name of the first image; with --host STEM.offload.o (.a for an archive), where STEM is the name of the
+    host.
     """
     if not images:
         hint = "name images with --image=file=PATH,triple=TRIPLE,arch=ARCH,kind=KIND"
@@ -88,8 +96,7 @@ def command(
     try:
         stored = list(open_images(chosen.name, options, opened))
         if host is not None and isinstance(chosen.options, BundleOptions) and chosen.options.type == "o":
-            opened.append(open_source(host))
-            stored.append(host_entry(stored, opened[-1].view()))
+            stored.append(host_entry(stored, _open_host(host, opened)[1].view))
             host = None
         for slip in slips(options if chosen.name == "offload-binary" else [], stored):
             say(f"fatpack: warning: {slip}", quiet=quiet)
@@ -112,10 +119,10 @@ def command(
             if host is None:
                 size = _write(target, packed, force=force, inputs=inputs, meter=meter)
             else:
-                opened.append(open_source(host))
-                edited = embed(opened[-1].view(), packed.pieces, format=chosen.format)
+                whole, place = _open_host(host, opened)
+                edited = place.around(embed(place.view, packed.pieces, format=chosen.format))
                 _tell_what_links(options, chosen, quiet=quiet)
-                size = _write_host(opened[-1].view(), edited, target, force=force, inputs=inputs, meter=meter)
+                size = _write_host(whole, edited, target, force=force, inputs=inputs, meter=meter)
         finally:
             meter.finish()
     finally:
@@ -126,10 +133,20 @@ def command(
     return 0
 
 
+def _open_host(host: str, opened: list[Source]) -> tuple[View, Place]:
+    """Open the file of a host, which may be a member of an archive; return the file, and the place of the object."""
+    address = parse_address(host)
+    source = open_source(address.path)
+    opened.append(source)
+    return source.view(), find(source.view(), address)
+
+
 def _default_name(options: Sequence[ImageOption], host: str | None, extension: str) -> str:
     """Return the documented name of an output that was not named: after the host, or the first image."""
     if host is not None:
-        return stem(host) + ".offload.o" if host != "-" else "stdin.offload.o"
+        address = parse_address(host)
+        extension = "offload.a" if address.members else "offload.o"
+        return f"{stem(address.path) if host != '-' else 'stdin'}.{extension}"
     names = [option.files[0] for option in options]
     # The host's image of a HIP bundle is /dev/null, which is no name for anything.
     first = next((name for name in names if name != os.devnull), names[0])

@@ -5,6 +5,7 @@ Offload binaries store any key and any word. The other formats refuse what they 
 
 from __future__ import annotations
 
+from fatpack.formats.clang_bundle.ids.bundle_id import parse_id
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS
 from fatpack.ops.choose.by_id import feature_problem
 from fatpack.ops.choose.presence import EMPTY
@@ -12,7 +13,7 @@ from fatpack.target import is_amdgpu, is_nvptx, nearest_names, parse_nvidia
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from fatpack.formats.offload_binary.image_option import ImageOption
     from fatpack.model import Image
@@ -24,12 +25,21 @@ _KEYS = ("file", "triple", "arch", "kind", "feature")
 _ALIKE = 0.75
 
 
-def slips(options: Iterable[ImageOption], stored: Sequence[Image]) -> list[str]:
+def slips(options: Sequence[ImageOption], stored: Sequence[Image]) -> list[str]:
     """Return a sentence for everything that looks like a slip: in options for offload binaries, and in the images."""
     found = [slip for option in options for slip in _slips(option)]
     empty = [image.data.chain for image in stored if not len(image.data) and image.target.offload != "host"]
     found += [f"{chain[0] if chain else 'an image'}: {EMPTY}, and is packed all the same" for chain in empty]
+    if not options:
+        found += [slip for image in stored if (slip := _bad_id(image.attrs.get("id", "")))]
     return [slip for slip in dict.fromkeys([*found, *(feature_problem(image.target) for image in stored)]) if slip]
+
+
+def _bad_id(spelling: str) -> str:
+    """Return that the ID of an image in a bundle or CIR container is none; "" if it names a kind and a triple."""
+    if not spelling or parse_id(spelling).triple:
+        return ""
+    return f"id={spelling} is no bundle ID, and no tool will take that image; write KIND-TRIPLE--ARCH"
 
 
 def _slips(option: ImageOption) -> Iterator[str]:
@@ -38,6 +48,14 @@ def _slips(option: ImageOption) -> Iterator[str]:
         yield f"kind={kind} is no offload kind, stored as none; choose from {', '.join(OFFLOAD_WORDS)}"
     if not triple and option.get("id") is None:
         yield f"--image={option.text} has no triple; tools will not know which device it is for"
+    if option.get("arch") is None and (is_nvptx(triple) or is_amdgpu(triple)):
+        yield f"--image={option.text} has no arch; tools will not know which device it is for"
+    for key, value in option.pairs:
+        if key and not value and key in option.text.split(","):
+            yield (
+                f"--image={option.text}: {key} has no =, and is stored as a key without a value; "
+                "give each architecture an --image= of its own"
+            )
     if (is_nvptx(triple) and not parse_nvidia(arch)) or (is_amdgpu(triple) and not arch.startswith("gfx")):
         near = nearest_names(arch) if arch not in ("", "generic", "amdgcnspirv") else ()
         if near:
