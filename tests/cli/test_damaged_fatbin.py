@@ -63,6 +63,17 @@ def test_damage_is_no_less_when_entries_are_copied_as_stored(
     assert {"sm_75", "sm_90"} <= set(fatpack("inspect", "y").out.split())
 
 
+def test_an_entry_that_a_limit_refuses_hides_no_damage_of_others(folder: Path, fatpack: Fatpack) -> None:
+    (folder / "x").write_bytes(fatbin(DAMAGED["bomb"][0], _lie(*_LIES["a cut stream"]), GOOD))
+    for options in ([], ["--inflate"]):
+        ran = fatpack("inspect", "x", *options)
+        assert ran.code == 3
+        assert [code for code in ("FP1005", "FP1104", "FP1107") if code in ran.out] == ["FP1005", "FP1104"]
+    ran = fatpack("extract", "x", "-d", "out")
+    assert ran.code == 3
+    assert ran.err.count("inflated_size: 50 bytes claim") == ran.err.count("error FP1005") == 2
+
+
 @pytest.mark.parametrize("into", [["-d", "out"], ["-o", "one"], ["-o", "-"]])
 def test_a_compressed_image_cut_short_is_written_and_told(folder: Path, fatpack: Fatpack, into: list[str]) -> None:
     cut = bytearray(cubin(75))

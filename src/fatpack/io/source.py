@@ -61,6 +61,8 @@ class Source:
     budget: limits.Budget = limits.Budget()
     #: whether reading costs no more than reading: false for bytes that would have to be inflated first
     is_at_hand = True
+    #: whether the bytes cannot be had: every read raises why
+    is_refused = False
     #: whether several threads may read at once
     is_concurrent = False
     #: what was inflated from here and is still in memory, oldest first, and how many bytes that are

@@ -6,7 +6,7 @@ leave it out, report it, and do the rest.
 
 from __future__ import annotations
 
-from fatpack.errors import FormatError, HostError, Unsupported
+from fatpack.errors import FormatError, HostError, LimitExceeded, Unsupported
 from fatpack.findings import finding
 from fatpack.io.source import View
 from fatpack.record import Record
@@ -37,7 +37,8 @@ class Unreadable(Record):
             return finding("FP1008", span, f"{self.what}: {error.problem}", error.hint)
         if error.offset is not None and error.chain == span.source:
             span = span.replace(start=error.offset, end=max(span.end, error.offset))
-        return finding("FP1001", span, f"{self.what}: {error.describe()}", error.hint, field=error.field)
+        code = "FP1005" if isinstance(error, LimitExceeded) else "FP1001"
+        return finding(code, span, f"{self.what}: {error.describe()}", error.hint, field=error.field)
 
 
 def why_unreadable(pieces: Iterable[Piece]) -> FormatError | HostError | Unsupported | None:

@@ -48,6 +48,11 @@ class InspectOptions(Record):
     tables_only: bool = False
 
 
+def _is_to_inflate(image: FoundImage) -> bool:
+    """Return whether an image was only listed, and more would be known of it if it was inflated."""
+    return image.recognised is NOT_INFLATED and image.size > 0 and not image.as_stored.data.source.is_refused
+
+
 def inspection(view: View, options: InspectOptions | None = None) -> dict[str, Any]:
     """Return the record of one file."""
     return _Inspection(view, options or InspectOptions()).record()
@@ -160,7 +165,7 @@ class _Inspection:
         if is_late:
             images = (FoundImage(image, UNKNOWN if image.size else EMPTY) for image in container.images)
         else:
-            unread = sum(image.size for image in images if image.recognised is NOT_INFLATED)
+            unread = sum(image.size for image in images if _is_to_inflate(image))
             is_late = not self._inflates and unread > self._small
             if not is_late:
                 self._small -= unread
@@ -189,7 +194,7 @@ class _Inspection:
 
     def _inflated(self, found: FoundImage, neighbours: Sequence[Image]) -> FoundImage:
         """Return an image that was only listed inflated and recognised, as far as that can be done."""
-        if found.recognised is not NOT_INFLATED or not found.size:
+        if not _is_to_inflate(found):
             return found
         had_room = self._room > 0
         self._room -= found.size

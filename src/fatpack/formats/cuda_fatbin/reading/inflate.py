@@ -137,6 +137,7 @@ class _Refused(Source):
     """Bytes that cannot be had: reading them says why."""
 
     is_at_hand = False
+    is_refused = True
 
     def __init__(self, name: str, size: int, present: int, error: Callable[[], FatpackError]) -> None:
         self.name = name
@@ -193,4 +194,4 @@ def without_padding(data: View, kind: int) -> View:
 
 def is_refused(view: View) -> bool:
     """Return whether the bytes of a view cannot be had."""
-    return isinstance(view.source, _Refused)
+    return view.source.is_refused
