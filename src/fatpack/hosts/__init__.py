@@ -92,6 +92,13 @@ class Site(Record):
     expects: Expects = CONTAINER
     findings: tuple[Finding, ...] = ()
 
+    @property
+    def number(self) -> int:
+        """The ``index`` of a place that edits name by it. Raises HostError where the carrier numbers none."""
+        if self.index is None:
+            raise HostError("this place has no number in a table of the host", chain=self.data.chain)
+        return self.index
+
 
 def without_overlaps(places: Sequence[Site | Finding]) -> Iterator[Site | Finding]:
     """Yield sections and findings in their order, with a finding for a section over the bytes of one before it.

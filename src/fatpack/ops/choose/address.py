@@ -175,8 +175,7 @@ def find(view: View, address: Address) -> Place:
     name, rest = view.source.name, address.members
     while rest:
         site, rest = _enter(view, rest)
-        assert site.index is not None
-        archives.append((view, site.index))
+        archives.append((view, site.number))
         view, name = site.data, site.member or name
     return Place(view, name, tuple(archives))
 
@@ -199,7 +198,10 @@ def _enter(view: View, text: str) -> tuple[Site, str]:
     sites: list[Site] = []
     findings: list[Finding] = []
     for item in hosts.room("archive").locate(view):
-        (findings if isinstance(item, Finding) else sites).append(item)  # type: ignore[arg-type]
+        if isinstance(item, Finding):
+            findings.append(item)
+        else:
+            sites.append(item)
     for name, rest in _readings(text):
         site = _named(sites, name, title)
         if site is not None:

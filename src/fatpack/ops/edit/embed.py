@@ -96,9 +96,8 @@ def replace(host: View, content: View, *, section: str | None = None, force: boo
         hint = f"name one with --section: {present}" if sites else "embed puts a container into an object without one"
         raise HostError(problem, hint=hint, chain=host.chain)
     (site,) = chosen
-    assert site.index is not None
     # A host that is not edited says so first: no other content, and no --force, would help there.
-    pieces = room.replace(host, site.index, [content])
+    pieces = room.replace(host, site.number, [content])
     old, new = _content(site.data), _content(content)
     if old != new and not force:
         hint = "give content of the same format, or --force"

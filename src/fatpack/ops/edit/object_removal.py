@@ -47,7 +47,7 @@ def without(
     for site in sites:
         inside = by_section.get(site.index, [])
         if any(id(image) in meant for item in inside for image in item.images):
-            changes[site.index] = _section(site, inside, meant, allow_empty=allow_empty)  # type: ignore[index]  # it has a number
+            changes[site.number] = _section(site, inside, meant, allow_empty=allow_empty)
     for item in by_section.get(None, []):
         if item.container.is_fat_object:
             changes |= _fat_object(view, item, sites, meant)
@@ -117,19 +117,18 @@ def _notes(
     gone = frozenset(id for id, stays in kept.items() if not any(stays))
     for site in sites:
         name, data = site.section or "", site.data
-        assert site.index is not None
         if name.startswith(_SIZES) and (stays := kept.get(name.removeprefix(_SIZES))):
             # One size for each image, or sizes of which none can be trusted: those stay as long as an image does.
             if not any(stays):
-                yield site.index, None
+                yield site.number, None
             elif len(data) == 8 * len(stays):
-                yield site.index, [data.slice(8 * at, 8) for at, is_kept in enumerate(stays) if is_kept]
+                yield site.number, [data.slice(8 * at, 8) for at, is_kept in enumerate(stays) if is_kept]
         elif name == _SYMBOLS and gone:
             left = target_symbols.without(data, gone)
             if left is not None:
                 # QUIRK(DPC++): in COFF objects linkers keep the section, which is not taken out then: it is emptied.
                 empty = None if view.head(0, 4) == magics.ELF else [b"\0"]
-                yield site.index, [left] if left.strip(b"\0") else empty
+                yield site.number, [left] if left.strip(b"\0") else empty
 
 
 def _advice(view: View, by_section: Mapping[int | None, Sequence[Found]], changes: Changes) -> str:

@@ -169,9 +169,8 @@ def _part(view: View, title: str, depth: int, *, is_member: bool) -> _Part:
         if isinstance(site, Finding):
             findings.append(site)
             continue
-        assert site.index is not None
         inner = f"{title}({site.member})" if title else site.member or ""
-        members.append((site.index, _part(site.data, inner, depth - 1, is_member=is_member)))
+        members.append((site.number, _part(site.data, inner, depth - 1, is_member=is_member)))
     return _Part(view, title, tuple(findings), tuple(members))
 
 

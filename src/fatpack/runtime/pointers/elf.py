@@ -89,11 +89,10 @@ class ElfProgram:
 
     def pointers(self, table: Site, offsets: Sequence[int]) -> list[Pointer]:
         """Return what the pointers at some offsets of a table lead to; the caller has checked that they are inside."""
-        assert table.index is not None
-        section = self._elf.section(table.index)
+        section = self._elf.section(table.number)
         stored = [self._word(table.data.read(offset, self.word)) for offset in offsets]
         if not self._elf.is_linked:
-            found = self._relocations(table.index, set(offsets))
+            found = self._relocations(table.number, set(offsets))
             return [
                 self._in_object(found[offset], value)
                 if offset in found
