@@ -87,6 +87,9 @@ def test_an_image_that_contradicts_what_is_stated_is_warned_of() -> None:
         fatpack.pack([image], io.BytesIO())
 
 
+SM_80_CUBIN = FIXTURES / "cuda" / "cubin" / "k1.cuda13.0.sm_80.cubin"
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -114,9 +117,27 @@ def test_options_that_mean_nothing_are_refused_and_leave_nothing(
         FatbinOptions: [ImageFile(FIXTURES / "cuda" / "cubin" / "k1.cuda13.0.sm_80.cubin")],
         CirOptions: [ImageFile(HOST_MODULE, id=HOST), ImageFile(DEVICE_MODULE, id=SM_80)],
     }
-    with pytest.raises(fatpack.UsageError, match=message):
+    with pytest.raises(fatpack.UsageError, match=message) as caught:
         fatpack.pack(given[type(options)], tmp_path / "x", options=options)
+    assert "--" not in str(caught.value).replace("--gfx", "").replace("--sm", "")  # no option of a command
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("image", "options", "message"),
+    [
+        (ImageFile(b"x", triple="t"), BundleOptions(), "image in memory: a bundle needs to know the kind"),
+        (ImageFile(b"x", name="a.o", id=""), BundleOptions(), "image a.o: a bundle needs to know the kind"),
+        (ImageFile(SM_80_CUBIN, attrs={"check": "x"}), FatbinOptions(), "cubin: check=x; write check=yes or check=no"),
+        (ImageFile(SM_80_CUBIN, arch="lto_80"), FatbinOptions(), "cubin: lto_80 is no architecture of a cubin"),
+    ],
+)
+def test_an_image_that_cannot_be_packed_is_named_as_it_was_given(
+    image: ImageFile, options: Options, message: str
+) -> None:
+    with pytest.raises(fatpack.UsageError, match=message) as caught:
+        fatpack.pack([image], io.BytesIO(), options=options)
+    assert "--image" not in str(caught.value)
 
 
 @pytest.mark.parametrize("method", ["lz4", "gzip", "ZSTD", "none", ""])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -92,6 +93,15 @@ REFUSED = {
     ),
     "an alignment of text": ([image("one.bin", GFX90A), "--type=s", "--bundle-align=8"], "has no alignment"),
 }
+
+
+def test_pack_says_how_a_bundle_gets_an_image_for_the_host(images: Path, fatpack: Fatpack) -> None:
+    device = image("one.bin", "openmp-amdgcn-amd-amdhsa--gfx90a")
+    ran = fatpack("pack", "--format=bundle", device, "-o", "b")
+    assert (ran.code, "note FP1315: " in ran.err) == (0, True)
+    (option,) = re.findall("add (--image=.*)", ran.err)
+    ran = fatpack("pack", "--format=bundle", option, device, "-o", "c")
+    assert (ran.code, "FP1315" in ran.err) == (0, False)
 
 
 @pytest.mark.parametrize(("options", "message"), REFUSED.values(), ids=REFUSED)

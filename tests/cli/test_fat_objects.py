@@ -75,7 +75,7 @@ def test_options_of_other_bundles_are_refused_for_a_fat_object(folder: Path, fat
     options = [f"--image=file=a.cubin,id={DEVICES[0]}", "--host=host.obj", "-o", "x"]
     for option in ("--compress", "--bundle-align=8"):
         ran = fatpack("pack", "--format=bundle", "--type=o", option, *options)
-        assert (ran.code, f"{option.partition('=')[0]} means nothing for a fat object" in ran.err) == (2, True)
+        assert (ran.code, "means nothing for a fat object; its images are sections" in ran.err) == (2, True)
     assert fatpack("pack", "--format=bundle", "--type=o", *options).code == 0
     assert images(folder / "x")[0] == (DEVICES[0], (folder / "a.cubin").stat().st_size)
 

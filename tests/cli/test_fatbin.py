@@ -328,6 +328,7 @@ def test_a_bundle_says_openmp_of_cuda_if_it_may_and_gives_the_images_back(folder
         in ran.err
     )
     assert ran.err.count("fatpack: note FP1315: ") == 1
+    assert "--image" not in ran.err
     assert not Path("x").exists()
     assert fatpack("convert", path, "--format=bundle", "--lossy", "-o", "x").code == 0
     with library.open("x") as file:

@@ -146,7 +146,7 @@ def _option(item: ImageFile, format: str, opened: list[Source]) -> ImageOption:
     offload = "" if is_unstated else item.offload
     given = {"file": source.name, "triple": item.triple, "arch": item.arch, "kind": offload, "id": item.id}
     pairs = tuple((key, value) for key, value in (given | {**item.attrs}).items() if value or key in item.attrs)
-    return ImageOption((source.name,), pairs, ",".join(map("=".join, pairs)))
+    return ImageOption((source.name,), pairs, f"image {source.name or 'in memory'}")
 
 
 def _image(format: str, option: ImageOption, source: Source) -> Image:

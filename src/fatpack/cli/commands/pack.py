@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from fatpack.cli.packing import Packing
     from fatpack.formats.offload_binary.image_option import ImageOption
     from fatpack.io.source import Piece, Source, View
+    from fatpack.model import Finding
     from fatpack.ops.choose.address import Place
     from fatpack.ops.pack.packed import Packed
 
@@ -102,7 +103,7 @@ def command(
             say(f"fatpack: warning: {slip}", quiet=quiet)
         packed = pack_as(stored, chosen.options)
         images_words = count(len(stored) - packed.left_out, "image")
-        warn(packed.findings, quiet=quiet)
+        warn(map(_with_hint, packed.findings), quiet=quiet)
         for note in packed.notes:
             say(note, quiet=quiet)
         if dry_run:
@@ -139,6 +140,13 @@ def _open_host(host: str, opened: list[Source]) -> tuple[View, Place]:
     source = open_source(address.path)
     opened.append(source)
     return source.view(), find(source.view(), address)
+
+
+def _with_hint(item: Finding) -> Finding:
+    """Return a finding with what to do about it here, where images are given one by one."""
+    if item.code != "FP1315":
+        return item
+    return item.replace(hint="add --image=file=/dev/null,id=host-x86_64-unknown-linux-gnu")
 
 
 def _default_name(options: Sequence[ImageOption], host: str | None, extension: str) -> str:

@@ -23,8 +23,8 @@ _BITCODE_MAGICS = (magics.BITCODE, magics.WRAPPED_BITCODE)
 class ImageOption(Record):
     """One ``--image=`` of the command line: keys in order of first appearance, with their values joined by commas.
 
-    ``files`` are the values of ``file``, each an image of its own with the same metadata; ``text`` is the option as
-    it was given.
+    ``files`` are the values of ``file``, each an image of its own with the same metadata; ``text`` is what
+    messages call it: the option as it was given, or the image where there was no option.
     """
 
     files: tuple[str, ...]
@@ -52,7 +52,7 @@ def parse_image_option(text: str) -> ImageOption:
         key, _, value = part.partition("=")
         values.setdefault(key, []).append(value)
     pairs = tuple((key, ",".join(parts)) for key, parts in values.items())
-    return ImageOption(tuple(values.get("file", ())), pairs, text)
+    return ImageOption(tuple(values.get("file", ())), pairs, f"--image={text}")
 
 
 def image_kind(name: str, is_bitcode: bool, version: int) -> int:

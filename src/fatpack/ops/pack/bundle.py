@@ -55,7 +55,10 @@ def pack(stored: Sequence[Image], options: BundleOptions) -> Packed:
     if align < 1:
         raise UsageError(f"bundle alignment {align}", hint="it must be at least 1")
     if version is not None and compression is None:
-        raise UsageError(f"version {version} of compressed bundles, without compression", hint="add --compress")
+        raise UsageError(
+            f"version {version} of compressed bundles, without compression",
+            hint="compress too, or leave out the version",
+        )
     if options.level is not None and compression is None:
         raise UsageError(
             f"level {options.level} of a compressor, without compression", hint="compress too, or leave out the level"
@@ -70,15 +73,15 @@ def pack(stored: Sequence[Image], options: BundleOptions) -> Packed:
     findings = _findings(stored)
     host = host_object(stored) if type == "o" else None
     if host is not None:
-        for word, value in (("--compress", compression), ("--bundle-align", align if align > 1 else None)):
-            if value is not None:
+        for word, is_given in (("compression", compression is not None), ("an alignment", align > 1)):
+            if is_given:
                 raise UsageError(
                     f"{word} means nothing for a fat object",
-                    hint="its images are sections of the host object; --type=bc makes a bundle of its own",
+                    hint="its images are sections of the host object; type bc makes a bundle of its own",
                 )
         return fat_object(stored, host, findings)
     if TYPES[type] and align > 1:
-        raise UsageError("a text bundle has no alignment", hint="leave out --bundle-align")
+        raise UsageError("a text bundle has no alignment", hint="leave out the alignment")
     number = (_DEFAULT_VERSION if version is None else version) if compression else 0
     container = Container(FORMAT, number, tuple(stored), Span(0, 0))
     is_text = bool(TYPES[type]) and not compression
@@ -95,6 +98,5 @@ def _findings(stored: Sequence[Image]) -> list[Finding]:
     offloads = {image.target.offload for image in stored}
     if stored and "host" not in offloads and offloads != {"hip"}:
         text = "the bundle has no image for a host: clang-offload-bundler makes such bundles of HIP images only"
-        hint = "add --image=file=/dev/null,id=host-x86_64-unknown-linux-gnu"
-        findings.append(finding("FP1315", Span(0, 0), text, hint))
+        findings.append(finding("FP1315", Span(0, 0), text))
     return findings

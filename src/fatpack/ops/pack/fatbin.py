@@ -74,7 +74,7 @@ def image_from(option: ImageOption, name: str, data: View) -> Image:
 
 def _yes(option: ImageOption, key: str, value: str) -> bool:
     if value not in ("yes", "no"):
-        raise UsageError(f"--image={option.text}: {key}={value}", hint=f"write {key}=yes or {key}=no")
+        raise UsageError(f"{option.text}: {key}={value}", hint=f"write {key}=yes or {key}=no")
     return value == "yes"
 
 
@@ -84,7 +84,7 @@ def _architecture(option: ImageOption, form: str, arch: str) -> str:
         return ""
     prefix = next((prefix for prefix in _PREFIXES if arch.startswith(prefix)), "")
     if prefix and prefix != "sm_" and form == "cubin":
-        raise UsageError(f"--image={option.text}: {arch} is no architecture of a cubin", hint="write arch=sm_NN")
+        raise UsageError(f"{option.text}: {arch} is no architecture of a cubin", hint="write arch=sm_NN")
     return "sm_" + arch.removeprefix(prefix)
 
 

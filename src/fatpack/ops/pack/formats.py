@@ -80,9 +80,7 @@ def open_images(format: str, options: Iterable[ImageOption], opened: list[Source
     packer = named(format).packer
     for option in options:
         if not option.files:
-            raise UsageError(
-                f"--image={option.text} has no file=", hint="write --image=file=PATH,triple=TRIPLE,arch=ARCH"
-            )
+            raise UsageError(f"{option.text} has no file=", hint="write --image=file=PATH,triple=TRIPLE,arch=ARCH")
         for name in option.files:
             source = open_source(name, resting=True)
             opened.append(source)

@@ -66,4 +66,4 @@ def refuse_keys(option: ImageOption, left: Mapping[str, str], container: str, st
 
 
 def _bad(option: ImageOption, problem: str, hint: str = "") -> UsageError:
-    return UsageError(f"--image={option.text}: {problem}", hint=hint)
+    return UsageError(f"{option.text}: {problem}", hint=hint)

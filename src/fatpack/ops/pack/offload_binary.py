@@ -30,7 +30,7 @@ def pack(stored: Sequence[Image], options: OffloadBinaryOptions) -> Packed:
     if version not in (1, 2, 3):
         raise UsageError(f"container version {version}", hint="offload binaries have versions 1, 2 and 3")
     if options.compression is not None and version != 3:
-        raise UsageError("only container version 3 can be compressed", hint="add --container-version=3")
+        raise UsageError("only container version 3 can be compressed", hint="give version=3")
     if options.level is not None and options.compression is None:
         raise UsageError(
             f"level {options.level} of a compressor, without compression", hint="compress too, or leave out the level"

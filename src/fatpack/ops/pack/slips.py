@@ -47,13 +47,13 @@ def _slips(option: ImageOption) -> Iterator[str]:
     if kind not in (None, "", "none", *OFFLOAD_WORDS):
         yield f"kind={kind} is no offload kind, stored as none; choose from {', '.join(OFFLOAD_WORDS)}"
     if not triple and option.get("id") is None:
-        yield f"--image={option.text} has no triple; tools will not know which device it is for"
+        yield f"{option.text} has no triple; tools will not know which device it is for"
     if option.get("arch") is None and (is_nvptx(triple) or is_amdgpu(triple)):
-        yield f"--image={option.text} has no arch; tools will not know which device it is for"
+        yield f"{option.text} has no arch; tools will not know which device it is for"
     for key, value in option.pairs:
-        if key and not value and key in option.text.split(","):
+        if key and not value and key in option.text.removeprefix("--image=").split(","):
             yield (
-                f"--image={option.text}: {key} has no =, and is stored as a key without a value; "
+                f"{option.text}: {key} has no =, and is stored as a key without a value; "
                 "give each architecture an --image= of its own"
             )
     if (is_nvptx(triple) and not parse_nvidia(arch)) or (is_amdgpu(triple) and not arch.startswith("gfx")):
