@@ -17,7 +17,7 @@ from fatpack.errors import TargetError
 from fatpack.model import Target
 from fatpack.target import check_target_id, default_triple, nearest_names, resolve, triple_processor
 from fatpack.target.nvidia import EMBEDDED, RENAMED, parse_nvidia
-from fatpack.target.vocabulary import VENDORS, Vocabulary, primary_processor, vocabulary, without_prefix
+from fatpack.target.vocabulary import VENDORS, Vocabulary, primary_processor, unknown_name, vocabulary, without_prefix
 
 DATA = Path(fatpack.target.__file__).parent / "data"
 TABLES: dict[str, dict[str, Any]] = {
@@ -220,3 +220,17 @@ def test_parsing_and_comparing_common_targets_reads_no_data() -> None:
     environment = {"PYTHONPATH": str(DATA.parents[2])}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.stdout == "\n", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", ["H100", "A100", "mi300", "MI300X", "RTX 4090", "gtx-1080"])
+def test_the_number_of_a_board_suggests_no_architecture(name: str) -> None:
+    """A100 is sm_80 and H100 sm_90: sm_100 is neither."""
+    error = unknown_name(name)
+    assert not error.nearest
+    assert "looks like the name of a board" in str(error)
+    assert "sm_" not in str(error)
+
+
+@pytest.mark.parametrize("name", ["sm90", "gfx90", "sm_9O", "pcv"])
+def test_a_slip_of_the_pen_is_no_board(name: str) -> None:
+    assert unknown_name(name).nearest

@@ -246,8 +246,21 @@ def nearest_names(name: str, names: Iterable[str] = ()) -> tuple[str, ...]:
     return tuple(spelled[match] for match in matches)
 
 
+#: letters before the number of a board: H100, MI300X, RTX 4090
+_BOARDS = ("a", "b", "gb", "gh", "gtx", "h", "k", "l", "mi", "p", "rtx", "t", "v")
+
+
+def _is_board(name: str) -> bool:
+    """Return whether a name looks like that of a board that is sold, whose number says nothing of its architecture."""
+    letters = name.lower().rstrip("abcdefghijklmnopqrstuvwxyz").rstrip("0123456789").rstrip(" -_")
+    return letters in _BOARDS
+
+
 def unknown_name(name: str) -> TargetError:
     """Return the error for a name that is not in the vocabulary, with the nearest that are."""
+    if _is_board(name[:64]):
+        hint = "give its architecture: nvidia-smi --query-gpu=compute_cap --format=csv prints it, and rocminfo for AMD"
+        return TargetError(f"unknown target {name[:80]!r}, which looks like the name of a board", hint=hint)
     nearest = nearest_names(name)
     hint = "" if nearest else "fatpack targets lists all names"
     return TargetError(f"unknown target {name[:80]!r}", nearest=nearest, hint=hint)
