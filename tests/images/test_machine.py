@@ -109,3 +109,12 @@ def test_what_clang_compiles_for_a_host_comes_back(target, triple, kind, tmp_pat
     with open_source(tmp_path / "a.o") as file:
         recognised = images.recognise(file.view())
     assert (recognised.form, recognised.triple, recognised.detail) == ("object", triple, f"{kind}, {triple}")
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize(
+    ("machine", "is_device"), [(62, False), (183, False), (190, True), (224, True), (0x7777, False)]
+)
+def test_a_file_for_a_host_is_no_device_image(machine: int, is_device: bool, order: str) -> None:
+    data = device_elf(machine, 0, order=order)
+    assert images.is_device_elf(BytesSource(data).view()) is is_device

@@ -28,7 +28,7 @@ from fatpack.images.recognised import EMPTY, EXTENSIONS, NOT_INFLATED, UNKNOWN, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Protocol
+    from typing import Any, Literal, Protocol
 
     from fatpack.images.kernel import Facts, Kernel
     from fatpack.io.source import View
@@ -111,6 +111,21 @@ def recognise(view: View) -> Recognised:
     from fatpack.images import machine, text
 
     return machine.recognise(view, head) or text.recognise(view)
+
+
+#: e_machine of the processors that run host programs: i386, POWER, s390x, Arm, x86-64, AArch64, RISC-V, LoongArch
+_HOST_MACHINES = (3, 20, 21, 22, 40, 62, 183, 243, 258)
+
+
+def is_device_elf(view: View) -> bool:
+    """Return whether an ELF file is a device image, not a file for a host's processor.
+
+    The answer for host files takes two bytes of the header: every object of a build is asked.
+    """
+    order: Literal["little", "big"] = "big" if view.head(5, 1) == b"\2" else "little"
+    if int.from_bytes(view.head(18, 2), order) in _HOST_MACHINES:
+        return False
+    return recognise(view).form not in ("", "object")
 
 
 def _recognise_elf(view: View, head: bytes) -> Recognised:

@@ -226,7 +226,7 @@ def _module_ids(tables: Sequence[Site]) -> ModuleIds | None:
 
 
 def _is_device_image(visit: Visit) -> bool:
-    return visit.host == "elf" and images.recognise(visit.view).form not in ("", "object")
+    return visit.host == "elf" and images.is_device_elf(visit.view)
 
 
 def _raw(visit: Visit) -> Iterator[Found | Finding]:
