@@ -22,15 +22,15 @@ from __future__ import annotations
 from fatpack.doc import Doc
 from fatpack.formats.clang_bundle.layout import COMPRESSED_HEADERS, DESCRIPTOR, FORMAT, HEADER
 from fatpack.formats.clang_bundle.parse import detect, extent, parse
-from fatpack.formats.clang_bundle.write import write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from fatpack.formats.clang_bundle.stored import FatObject, Linked
-    from fatpack.io.source import View
+    from fatpack.io.source import Piece, View
     from fatpack.model import Container, Label
+    from fatpack.options import BundleOptions
 
 __all__ = ["DOC", "LAYOUTS", "describe", "detect", "extent", "labels", "parse", "write"]
 
@@ -73,6 +73,13 @@ DOC = Doc(
 )
 
 LAYOUTS = (HEADER, DESCRIPTOR, *COMPRESSED_HEADERS.values())
+
+
+def write(container: Container, options: BundleOptions | None = None) -> Iterator[Piece]:
+    """Yield the pieces of a bundle; see :func:`fatpack.formats.clang_bundle.writer.write`."""
+    from fatpack.formats.clang_bundle.writer import write
+
+    return write(container, options)
 
 
 def labels(view: View, container: Container) -> Iterator[Label]:

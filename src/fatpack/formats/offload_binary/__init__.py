@@ -22,19 +22,18 @@ QUIRK(LLVM docs): ``ClangOffloadPackager.rst`` still lists HIP = 3 and SYCL = 4;
 from __future__ import annotations
 
 from fatpack.doc import Doc
-from fatpack.formats.offload_binary import byte_map
 from fatpack.formats.offload_binary.layout import FORMAT, IMAGE_KINDS, OFFLOAD_KINDS, VERSIONS, layouts
 from fatpack.formats.offload_binary.parse import detect, extent, parse
 from fatpack.formats.offload_binary.stored import Entry, Header, header_read
-from fatpack.formats.offload_binary.write import write
 from fatpack.model import Label
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fatpack.io.source import View
+    from fatpack.io.source import Piece, View
     from fatpack.model import Container
+    from fatpack.options import OffloadBinaryOptions
 
 __all__ = [
     "DOC",
@@ -82,11 +81,20 @@ _TABLES = layouts()
 LAYOUTS = (*_TABLES.header.values(), _TABLES.entry, _TABLES.strings[1], _TABLES.strings[2])
 
 
+def write(container: Container, options: OffloadBinaryOptions | None = None) -> Iterator[Piece]:
+    """Yield the pieces of one binary; see :func:`fatpack.formats.offload_binary.writer.write`."""
+    from fatpack.formats.offload_binary.writer import write
+
+    return write(container, options)
+
+
 def labels(view: View, container: Container) -> Iterator[Label]:
     """Yield a label for every byte of a parsed container; of a compressed one, header and stream only."""
     header = header_read(container)
     tables = layouts(header.order)
     if not header.inflated_size:
+        from fatpack.formats.offload_binary import byte_map
+
         yield from byte_map.labels(header, tables, container.images)
         return
     stored = view.slice(container.span.start - view.start, container.span.size)

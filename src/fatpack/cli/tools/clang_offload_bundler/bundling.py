@@ -10,7 +10,7 @@ from fatpack.cli.tools.clang_offload_bundler.settings import Refusal
 from fatpack.cli.tools.clang_offload_bundler.targets import are_all_hip, is_host, stored_ids
 from fatpack.errors import UsageError
 from fatpack.formats.clang_bundle.layout import COMPRESSED_HEADERS, FORMAT
-from fatpack.formats.clang_bundle.write import write
+from fatpack.formats.clang_bundle.writer import write
 from fatpack.model import Container, Image, Span, Target
 
 TYPE_CHECKING = False

@@ -7,7 +7,7 @@ from tests.laws.rooms import FIXTURES, image, joined, view_of
 
 from fatpack.errors import UsageError
 from fatpack.formats import clang_bundle, offload_binary
-from fatpack.formats.clang_bundle.write import compressed_header, entry_id
+from fatpack.formats.clang_bundle.writer import compressed_header, entry_id
 from fatpack.io.source import Source, View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Container, Image, Span, Target
