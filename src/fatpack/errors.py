@@ -34,6 +34,13 @@ def hexadecimal(number: int) -> str:
     return f"-{-number:#x}" if number < 0 else f"{number:#x}"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return ``1 image``, ``2 images``, ``2 entries``."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number} {noun[:-1]}ies" if noun.endswith("y") else f"{number} {noun}s"
+
+
 #: Words of a message are printed whole up to this length, and messages too. Names inside files can take megabytes.
 _LONGEST_WORD, _LONGEST_TEXT = 256, 8192
 #: What is left of both ends of a longer one.

@@ -41,7 +41,7 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "FP1107": (
         "error",
-        "The images of a file inflate to more than 256 times its size; from some image on they were not inflated.",
+        "The images of a file inflate to far more than its size; from some image on they were not inflated.",
     ),
     "FP1201": (
         "note",

@@ -209,3 +209,19 @@ def test_stored_text_cannot_drive_the_terminal(folder: Path, fatpack: Fatpack) -
     assert "\x1b" not in out
     assert "\x07" not in out
     assert "\\x1b[31mred" in out
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [(b"\xcf\xfa\xed\xfe" + bytes(60), "a Mach-O file"), (bytes(257) + b"ustar\x0000" + bytes(400), "a tar archive")],
+)
+def test_the_first_line_says_what_a_file_is_that_is_not_read(
+    fatpack: Fatpack, folder: Path, data: bytes, kind: str
+) -> None:
+    (folder / "x").write_bytes(data)
+    title, *findings = fatpack("inspect", "x").out.splitlines()
+    assert title == f"x: {kind}, {len(data)} B"
+    assert f"{kind}: " in findings[0]
+    document = json.loads(fatpack("inspect", "--json", "x").out)
+    jsonschema.validate(document, json.loads(fatpack("inspect", "--schema").out))
+    assert document["files"][0]["kind"] == kind

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.builders.fatbin import cubin, entry, fatbin
 from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
@@ -89,3 +90,9 @@ def test_what_is_no_limit_is_refused(
     monkeypatch.setenv("FATPACK_LIMITS", text)
     ran = fatpack("inspect", BUNDLE)
     assert (ran.code, problem in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize(("number", "words"), [(1, "more than 1 entry;"), (2, "more than 2 entries;")])
+def test_one_is_no_plural(fatpack: Fatpack, folder: Path, number: int, words: str) -> None:
+    (folder / "x").write_bytes(fatbin(*[entry(cubin(80))] * 3))
+    assert words in fatpack("inspect", "--limit", f"images={number}", "x").out

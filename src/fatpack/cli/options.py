@@ -8,10 +8,10 @@ import time
 import click
 
 from fatpack.cli.completion import FORM, OFFLOAD, TARGET
-from fatpack.errors import UsageError
+from fatpack.errors import UsageError, counted
 from fatpack.io.limits import Budget, opened_with
 from fatpack.ops.choose.select import Selector
-from fatpack.report.text import count, printable, size_words
+from fatpack.report.text import printable, size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ max_inflated_option = click.option(
     callback=_size,
     expose_value=False,
     metavar="SIZE",
-    help="What one compressed container or image may inflate to, as 1G. Default: 256 times its size, 4G at most.",
+    help="What one compressed container or image may inflate to, as 1G. Default: see --limit inflated-ratio.",
 )
 deep_option = click.option("--deep", is_flag=True, help="Search the host's own code and data too.")
 limit_option = click.option(
@@ -147,7 +147,7 @@ def tell_abandoned(folder: str, *, quiet: bool = False) -> None:
         total = size_words(sum(size for _, size in found))
         names = " ".join(quote(path if path.startswith("/") else f"./{path}") for path, _ in found[:_NAMED])
         say(
-            f"fatpack: note: {folder or 'this folder'} has {count(len(found), 'unfinished file')} of runs that were "
+            f"fatpack: note: {folder or 'this folder'} has {counted(len(found), 'unfinished file')} of runs that were "
             f"killed ({total}); no command uses {'it' if len(found) == 1 else 'them'} any more: rm {names}"
         )
 

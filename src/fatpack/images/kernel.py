@@ -28,7 +28,7 @@ Memory is in bytes: shared memory of a block (work-group), local memory of a thr
 
 from __future__ import annotations
 
-from fatpack.errors import LimitExceeded
+from fatpack.errors import LimitExceeded, counted
 from fatpack.io import limits
 from fatpack.record import Record
 
@@ -80,7 +80,7 @@ def check_count(view: View, count: int) -> None:
     """Raise LimitExceeded when an image has more kernels, or functions, than are described."""
     if count > limits.KERNELS:
         raise LimitExceeded(
-            f"more than {limits.KERNELS} kernels",
+            f"more than {counted(limits.KERNELS, 'kernel')}",
             format="elf",
             offset=view.offset(0),
             field="symbol table",

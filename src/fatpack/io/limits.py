@@ -65,8 +65,9 @@ NESTING = 8
 CONTAINERS = 100_000
 IMAGES = 100_000
 
-#: LIMIT: findings of one code that are listed one by one, per file; the others are counted. A gigabyte of damaged
-#: magics would otherwise give a finding every 8 bytes. No number of them ends a scan.
+#: LIMIT: findings of one code that are listed one by one, of a file and of what is inside each of its images; the
+#: others are counted. A gigabyte of damaged magics would otherwise give a finding every 8 bytes. No number of them ends
+#: a scan.
 FINDINGS = 1000
 
 #: LIMIT: decoded string bytes per byte of container. String entries may share and overlap: n entries pointing into

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fatpack import formats, hosts
-from fatpack.errors import UsageError
+from fatpack.errors import UsageError, counted
 from fatpack.model import Label
-from fatpack.report.text import columns, count, printable
+from fatpack.report.text import columns, printable
 from fatpack.scanner import Found, host_of, scan
 
 TYPE_CHECKING = False
@@ -27,7 +27,9 @@ def labels(view: View) -> Iterator[Label]:
     # A fat object is a container as a whole, and its host knows its parts.
     found = [item for item in found if not item.container.is_fat_object]
     host = host_of(view)
-    outer: Iterable[Label] = [Label(view.span(), "file", count(len(view), "byte"), "", "unknown")] if len(view) else []
+    outer: Iterable[Label] = (
+        [Label(view.span(), "file", counted(len(view), "byte"), "", "unknown")] if len(view) else []
+    )
     if host != "raw":
         outer = hosts.room(host).labels(view)
     yield from _merge(outer, sorted(found, key=lambda item: item.view.start), view=view, is_hosted=host != "raw")
@@ -61,8 +63,8 @@ def _rest(label: Label, view: View, start: int, end: int) -> Label:
     span = label.span.replace(start=start, end=end)
     part = view.head(start - view.start, min(end - start, 64))
     if end - start <= 64 and not part.strip(b"\0"):
-        return Label(span, "padding", count(end - start, "zero byte"), "", "padding")
-    return label.replace(span=span, value=count(end - start, "byte"))
+        return Label(span, "padding", counted(end - start, "zero byte"), "", "padding")
+    return label.replace(span=span, value=counted(end - start, "byte"))
 
 
 def annotated(view: View) -> Iterator[str]:

@@ -11,7 +11,8 @@
 
 from __future__ import annotations
 
-from fatpack.report.text import columns, count, is_fat_object, printable, size_words
+from fatpack.errors import counted
+from fatpack.report.text import columns, is_fat_object, printable, size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def render(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
         yield f"{path}: cannot be read"
         return
     containers, image = record["containers"], record["image"]
-    kind = _HOSTS.get(record["host"], record["host"])
+    kind = _HOSTS.get(record["host"], record["host"]) or record.get("kind", "")
     if not containers and record["format"]:
         kind = f"{record['format']}, {_why_empty(record['findings'])}"
     facts = [kind] if kind else []
@@ -188,8 +189,8 @@ def _heading(group: Sequence[dict[str, Any]], repeated: Collection[str]) -> str:
     if any(not container.get("is_inflated", True) for container in group):
         compressed += " (--inflate looks inside)"
     defined = sum(len(names) for names in _symbols(group).values())
-    symbols = f", {count(defined, 'device symbol')}" if defined else ""
-    inside = f"{what}, {count(total, 'image')}{compressed}, {size_words(size)}{symbols}"
+    symbols = f", {counted(defined, 'device symbol')}" if defined else ""
+    inside = f"{what}, {counted(total, 'image')}{compressed}, {size_words(size)}{symbols}"
     return f"{place}{at}: {inside}" if place else f"{inside}{at}"
 
 
@@ -262,7 +263,7 @@ def _kernel_words(kernels: Sequence[str]) -> str:
         name if len(name) <= _NAME_SHOWN else f"{name[: _NAME_SHOWN - 1]}…" for name in kernels[:_KERNELS_SHOWN]
     )
     more = len(kernels) - _KERNELS_SHOWN
-    return f"{count(len(kernels), 'kernel')}: {shown}{f', … {more} more' if more > 0 else ''}"
+    return f"{counted(len(kernels), 'kernel')}: {shown}{f', … {more} more' if more > 0 else ''}"
 
 
 def _kernel_lines(image: dict[str, Any], indent: str, verbose: int) -> Iterator[str]:

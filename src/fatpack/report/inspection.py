@@ -14,7 +14,7 @@ from fatpack.io import limits
 from fatpack.model import Finding, Span
 from fatpack.record import Record
 from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
-from fatpack.scanner import FoundImage, LateImages, host_of, inflated, scan
+from fatpack.scanner import FoundImage, LateImages, foreign, host_of, inflated, scan
 from fatpack.scanner.found import kernel_names
 
 TYPE_CHECKING = False
@@ -81,13 +81,16 @@ class _Inspection:
         containers, holders = self._read(found)
         image = None if containers else self._image_alone()
         host = host_of(view)
+        format = formats.sniff(view.head(0, 24))
+        kind = foreign.kind_of(view) if host == "raw" and not format and not image else ""
         members = self._member_images(holders) if host == "archive" else []
         unlisted = unlisted_records(self._scanned, self.findings)
         return {
             "path": view.chain[0] if view.chain else "",
             "size": len(view),
             "host": host,
-            "format": formats.sniff(view.head(0, 24)),
+            "format": format,
+            **({"kind": kind} if kind else {}),
             "image": image,
             "containers": containers,
             **({"member_images": members} if members else {}),

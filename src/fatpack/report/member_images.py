@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from fatpack import images
 from fatpack.elf.header import AMDGPU, CUDA, header
+from fatpack.errors import counted
 from fatpack.findings import finding
 from fatpack.hosts import Site, archive
 from fatpack.io import limits
@@ -43,7 +44,7 @@ def member_images(view: View, searched: Collection[tuple[int, ...]]) -> Iterator
     """
     for number, found in enumerate(_walk(view, (), "", searched, limits.NESTING)):
         if number == limits.CONTAINERS:
-            text = f"more than {number} members are images; the others are not listed"
+            text = f"more than {counted(number, 'image')} in members; the others are not listed"
             yield finding("FP1005", found.view.span(), text, limits.advice("CONTAINERS"))
             return
         yield found

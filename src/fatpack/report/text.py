@@ -29,11 +29,6 @@ def size_words(size: int) -> str:
     return f"{value:.3g} {units[0]}"
 
 
-def count(number: int, noun: str) -> str:
-    """Return ``1 image``, ``2 images``."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 #: Cells are aligned up to this width; a longer one pushes its own line only.
 WIDEST = 48
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack import formats, hosts, images
-from fatpack.errors import FormatError, HostError, Unsupported
+from fatpack.errors import FormatError, HostError, Unsupported, counted
 from fatpack.findings import Tally, finding
 from fatpack.hosts import IMAGE, IMAGES, MEMBER, RECORDS, TABLE, Site
 from fatpack.io import limits
@@ -44,7 +44,7 @@ def listed(visit: Visit) -> Iterator[Found | Finding]:
             continue
         progress.containers -= 1
         if progress.containers < 0:
-            text = f"more than {limits.CONTAINERS} containers; the rest is not listed"
+            text = f"more than {counted(limits.CONTAINERS, 'container')}; the rest is not listed"
             yield finding("FP1005", item.span, text, limits.advice("CONTAINERS"))
             break
         yield item

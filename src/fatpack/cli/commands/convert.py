@@ -23,7 +23,7 @@ from fatpack.cli.options import (
 )
 from fatpack.cli.packing import PACKING_KEYS, chosen_packing, packing_options
 from fatpack.cli.reporting import report
-from fatpack.errors import FatpackError
+from fatpack.errors import FatpackError, counted
 from fatpack.io.names import stem
 from fatpack.io.sink import write_file, write_pieces
 from fatpack.io.sources.opening import open_source
@@ -34,7 +34,7 @@ from fatpack.ops.unreadable import ONE_ALONE
 from fatpack.ops.verify import CONTENT_CODES, content_findings
 from fatpack.record import Record
 from fatpack.report.problems import FINDINGS, code_of
-from fatpack.report.text import count, size_words
+from fatpack.report.text import size_words
 from fatpack.scanner import Found, scan
 
 TYPE_CHECKING = False
@@ -197,4 +197,4 @@ def _write(conversion: Conversion, target: str, file: View, *, force: bool, quie
         )
     finally:
         meter.finish()
-    say(f"wrote {target}: {count(conversion.image_count, 'image')}, {size_words(size)}", quiet=quiet)
+    say(f"wrote {target}: {counted(conversion.image_count, 'image')}, {size_words(size)}", quiet=quiet)

@@ -9,7 +9,7 @@ import click
 from fatpack.cli.completion import FILE
 from fatpack.cli.options import Meter, check_name, force_option, limit_option, quiet_option, say, tell_abandoned, warn
 from fatpack.cli.packing import chosen_packing, packing_options
-from fatpack.errors import UsageError
+from fatpack.errors import UsageError, counted
 from fatpack.formats.cir.words import FORMS as CIR_FORMS
 from fatpack.formats.offload_binary.image_option import parse_image_option
 from fatpack.io.names import stem
@@ -22,7 +22,7 @@ from fatpack.ops.pack.fat_object import host_entry
 from fatpack.ops.pack.formats import open_images, pack_as
 from fatpack.ops.pack.slips import slips
 from fatpack.options import BundleOptions
-from fatpack.report.text import count, size_words
+from fatpack.report.text import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def command(
         for slip in slips(options if chosen.name == "offload-binary" else [], stored):
             say(f"fatpack: warning: {slip}", quiet=quiet)
         packed = pack_as(stored, chosen.options)
-        images_words = count(len(stored) - packed.left_out, "image")
+        images_words = counted(len(stored) - packed.left_out, "image")
         warn(map(_with_hint, packed.findings), quiet=quiet)
         for note in packed.notes:
             say(note, quiet=quiet)

@@ -8,6 +8,7 @@ from fatpack.cli.completion import FILE
 from fatpack.cli.editing import Destination, check_output, output_options, write_result
 from fatpack.cli.options import limit_option, max_inflated_option, quiet_option, say, selector, selector_options, warn
 from fatpack.cli.reporting import report
+from fatpack.errors import counted
 from fatpack.io.sources.opening import open_source
 from fatpack.io.sources.pieces import PiecesSource
 from fatpack.ops.choose.address import find, parse_address
@@ -15,7 +16,7 @@ from fatpack.ops.choose.presence import NothingSelected, refuse_empty
 from fatpack.ops.edit.editor import verify
 from fatpack.ops.edit.removal import remove
 from fatpack.report.problems import FINDINGS, FINE, MALFORMED
-from fatpack.report.text import count, size_words
+from fatpack.report.text import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def command(
             after = PiecesSource(pieces, address.path).view()
             verify(source.view(), after)
             sizes = f"{size_words(len(source.view()))} → {size_words(len(after))}"
-            for line in (*lines, f"{count(len(removal.removed), 'image')}; {address.path}: {sizes}"):
+            for line in (*lines, f"{counted(len(removal.removed), 'image')}; {address.path}: {sizes}"):
                 say(line, quiet=quiet)
             return MALFORMED if removal.damaged else FINE
         code = write_result(source.view(), address.path, pieces, to, quiet=quiet, done=lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 
-from fatpack.errors import FormatError, LimitExceeded
+from fatpack.errors import FormatError, LimitExceeded, counted
 from fatpack.formats.cir.bytecode.stream import Stream
 from fatpack.formats.cir.bytecode.tables import IR, File
 from fatpack.formats.cir.words import CONTAINER, FORMAT
@@ -249,7 +249,7 @@ class Walker:
         self._module_count += 1
         if self._module_count > limits.IMAGES:
             raise LimitExceeded(
-                f"more than {limits.IMAGES} modules in one file",
+                f"more than {counted(limits.IMAGES, 'module')} in one file",
                 format=FORMAT,
                 offset=self.file.view.offset(start),
                 hint=limits.advice("IMAGES"),

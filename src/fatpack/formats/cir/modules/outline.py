@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from fatpack.errors import FormatError, LimitExceeded
+from fatpack.errors import FormatError, LimitExceeded, counted
 from fatpack.formats.cir.modules.aliases import Aliases
 from fatpack.formats.cir.modules.contents import Tracker
 from fatpack.formats.cir.modules.stored import Module, Outline
@@ -166,7 +166,7 @@ class Outliner:
         self.module_count += 1
         if self.module_count > limits.IMAGES:
             raise LimitExceeded(
-                f"more than {limits.IMAGES} modules in one file",
+                f"more than {counted(limits.IMAGES, 'module')} in one file",
                 format=FORMAT,
                 offset=text.view.offset(start),
                 hint=limits.advice("IMAGES"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from fatpack.errors import LimitExceeded
+from fatpack.errors import LimitExceeded, counted
 from fatpack.formats.cir.text.faults import fault
 from fatpack.formats.cir.text.strings import unescaped
 from fatpack.formats.cir.text.window import BARE_ID, BLANKS, PLAIN_BODY, Text
@@ -178,7 +178,7 @@ def dictionary(text: Text, at: int) -> tuple[tuple[Attr, ...], int]:
         attrs.append(attr)
         if len(attrs) > limits.ATTRIBUTES:
             raise LimitExceeded(
-                f"more than {limits.ATTRIBUTES} attributes in one dictionary",
+                f"more than {counted(limits.ATTRIBUTES, 'attribute')} in one dictionary",
                 format=FORMAT,
                 offset=text.view.offset(opened),
                 hint=limits.advice("ATTRIBUTES"),

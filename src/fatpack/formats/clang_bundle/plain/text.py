@@ -13,6 +13,7 @@ marker lines itself comes out whole.
 
 from __future__ import annotations
 
+from fatpack.errors import counted
 from fatpack.formats.clang_bundle.faults import Faults, errors, fault
 from fatpack.formats.clang_bundle.layout import COMMENTS, FORMAT, MAGIC
 from fatpack.formats.clang_bundle.plain.binary import image_of
@@ -137,15 +138,15 @@ def entries(stored: View, comment: str, faults: Faults) -> Iterator[tuple[Entry,
     for number in reversed(range(len(markers))):
         if not markers[number].is_start:
             own_ends.setdefault(markers[number].id, []).append(number)
-    number, count, seen = 0, 0, set[bytes]()
+    number, found, seen = 0, 0, set[bytes]()
     while number < len(markers):
         start = markers[number]
         number += 1
         if not start.is_start:
             continue
-        count += 1
-        if count > limits.BUNDLE_ENTRIES:
-            problem = f"more than {limits.BUNDLE_ENTRIES} entries"
+        found += 1
+        if found > limits.BUNDLE_ENTRIES:
+            problem = f"more than {counted(limits.BUNDLE_ENTRIES, 'entry')}"
             faults.unreadable(
                 "FP1005", too_many(stored, start.at, problem), stored.span(start.at, start.end - start.at)
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.errors import LimitExceeded, Truncated
+from fatpack.errors import LimitExceeded, Truncated, counted
 from fatpack.formats.cuda_fatbin.layout import (
     ALIGN,
     ENTRY,
@@ -257,4 +257,4 @@ class Walk:
 
     def _too_many(self, at: int) -> LimitExceeded:
         hint = limits.advice("IMAGES")
-        return errors.limit(self.stored, at, "entries", f"more than {limits.IMAGES} entries", hint=hint)
+        return errors.limit(self.stored, at, "entries", f"more than {counted(limits.IMAGES, 'entry')}", hint=hint)
