@@ -20,7 +20,15 @@ from fatpack.report.bytes_text import labels
 from fatpack.scanner import Found, host_of, scan
 
 ROOMS = sorted(hosts.ROOMS)
-EDITORS = [name for name in ROOMS if hasattr(hosts.room(name), "embed") and hasattr(hosts.room(name), "verify")]
+EDITORS = [name for name in ROOMS if hosts.ROOMS[name].edits and hosts.ROOMS[name].verifies]
+#: what a door states → the parts that the room then has, and else has not
+PARTS = {
+    "edits": ("embed", "replace", "remove", "edit"),
+    "verifies": ("verify",),
+    "grows": ("grow",),
+    "has_sections": ("sections",),
+    "divides_sections": ("divided_sections",),
+}
 each_room = pytest.mark.parametrize("name", ROOMS)
 each_fixture = pytest.mark.parametrize(
     ("name", "path"), host_fixtures(), ids=[f"{name}-{path.name}" for name, path in host_fixtures()]
@@ -46,10 +54,12 @@ def test_the_door_is_complete(name: str) -> None:
     room = hosts.room(name)
     for part in ("DOC", "detect", "locate", "labels"):
         assert hasattr(room, part), f"{room.__name__} lacks {part}; hosts/__init__.py lists what a door must have"
-    if name in EDITORS:
-        for part in ("embed", "replace", "remove", "edit", "verify"):
-            assert hasattr(room, part), (
-                f"{room.__name__} has embed and verify, so it edits, and lacks {part}; see hosts/__init__.py"
+    door = hosts.ROOMS[name]
+    for stated, parts in PARTS.items():
+        for part in parts:
+            assert hasattr(room, part) == getattr(door, stated), (
+                f"hosts.ROOMS says {stated}={getattr(door, stated)} of {name}, and {room.__name__} "
+                f"{'has' if hasattr(room, part) else 'lacks'} {part}; see hosts/__init__.py"
             )
 
 

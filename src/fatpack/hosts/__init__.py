@@ -53,6 +53,17 @@ if TYPE_CHECKING:
         def edit(self, view: View, changes: Mapping[int, Sequence[Piece] | None]) -> Iterable[Piece]: ...  # noqa: D102
         def verify(self, before: View, after: View) -> None: ...  # noqa: D102
 
+    class Grower(Protocol):
+        """What hosts offer that can be edited in place without a copy."""
+
+        def grow(self, view: View, content: Sequence[Piece], *, name: str) -> list[Piece]: ...  # noqa: D102
+
+    class Sectioned(Protocol):
+        """What hosts with sections offer; ``divided_sections`` only those whose door states it."""
+
+        def sections(self, view: View) -> list[tuple[int, int, str, int]]: ...  # noqa: D102
+        def divided_sections(self, view: View) -> Division: ...  # noqa: D102
+
     class Objcopy(Protocol):
         """What hosts offer that fat objects are made of."""
 
@@ -121,18 +132,47 @@ def without_overlaps(places: Sequence[Site | Finding]) -> Iterator[Site | Findin
             yield place
 
 
-#: JSON name of the host → module, in the order of detection
+class Door(Record):
+    """What a host room offers: its ``module``, and which parts of the door it has beyond those that all have.
+
+    ``edits``: embed, replace, remove and edit, or the reasons why not. ``verifies``: verify. ``grows``: grow.
+    ``has_sections``: sections. ``divides_sections``: divided_sections, faster than dividing what sections gives.
+    ``objcopy`` is the module that adds and removes sections byte for byte as llvm-objcopy does it, "" if there is none.
+    """
+
+    module: str
+    edits: bool = False
+    verifies: bool = False
+    grows: bool = False
+    has_sections: bool = False
+    divides_sections: bool = False
+    objcopy: str = ""
+
+
+#: JSON name of the host → what its room offers, in the order of detection
 ROOMS = {
-    "elf": "fatpack.hosts.elf",
-    "archive": "fatpack.hosts.archive",
-    "pe": "fatpack.hosts.pe",
-    "bitcode": "fatpack.hosts.bitcode",
-    "coff": "fatpack.hosts.coff",
+    "elf": Door(
+        "fatpack.hosts.elf",
+        edits=True,
+        verifies=True,
+        grows=True,
+        has_sections=True,
+        divides_sections=True,
+        objcopy="fatpack.hosts.elf.objcopy",
+    ),
+    "archive": Door("fatpack.hosts.archive", verifies=True),
+    "pe": Door(
+        "fatpack.hosts.pe",
+        edits=True,
+        has_sections=True,
+        divides_sections=True,
+        objcopy="fatpack.hosts.coff.objcopy",
+    ),
+    "bitcode": Door("fatpack.hosts.bitcode", edits=True),
+    "coff": Door(
+        "fatpack.hosts.coff", edits=True, verifies=True, has_sections=True, objcopy="fatpack.hosts.coff.objcopy"
+    ),
 }
-
-
-#: hosts that can be rewritten with sections added or taken out, byte for byte as llvm-objcopy does it → module
-_OBJCOPY = {name: f"{ROOMS[room]}.objcopy" for name, room in (("elf", "elf"), ("coff", "coff"), ("pe", "coff"))}
 
 
 def objcopy(name: str) -> Objcopy:
@@ -140,10 +180,11 @@ def objcopy(name: str) -> Objcopy:
 
     Fat objects are made this way. Editing proper leaves what is there in place, which llvm-objcopy does not.
     """
-    if name not in _OBJCOPY:
+    module = ROOMS[name].objcopy if name in ROOMS else ""
+    if not module:
         hint = "give an ELF or COFF object, or a PE image"
         raise HostError(f"sections cannot be added to a host of kind {name}", hint=hint)
-    return __import__(_OBJCOPY[name], fromlist=["add_sections"])
+    return __import__(module, fromlist=["add_sections"])
 
 
 def sections(name: str, view: View) -> list[tuple[int, int, str, int]]:
@@ -151,8 +192,7 @@ def sections(name: str, view: View) -> list[tuple[int, int, str, int]]:
 
     Positions are relative to the view. A damaged host gives what can be read of it.
     """
-    listed = getattr(room(name), "sections", None) if name in ROOMS else None
-    return [] if listed is None else listed(view)
+    return _sectioned(name).sections(view) if name in ROOMS and ROOMS[name].has_sections else []
 
 
 def divided_sections(name: str, view: View) -> Division:
@@ -160,10 +200,8 @@ def divided_sections(name: str, view: View) -> Division:
 
     A damaged host gives what can be read of it, one without sections none.
     """
-    divided = getattr(room(name), "divided_sections", None) if name in ROOMS else None
-    if divided is not None:
-        division: Division = divided(view)
-        return division
+    if name in ROOMS and ROOMS[name].divides_sections:
+        return _sectioned(name).divided_sections(view)
     from fatpack.hosts.usual import divide
 
     return divide(sections(name, view))
@@ -176,4 +214,19 @@ def detected(view: View) -> str | None:
 
 def room(name: str) -> Host:
     """Return the host room of that JSON name; imports it."""
-    return __import__(ROOMS[name], fromlist=["DOC"])
+    return __import__(ROOMS[name].module, fromlist=["DOC"])
+
+
+def _sectioned(name: str) -> Sectioned:
+    """Return a host room that lists sections; imports it."""
+    return __import__(ROOMS[name].module, fromlist=["DOC"])
+
+
+def editor(name: str) -> Editor | None:
+    """Return a host room that edits, None for one that does not; imports it."""
+    return __import__(ROOMS[name].module, fromlist=["DOC"]) if ROOMS[name].edits else None
+
+
+def grower(name: str) -> Grower | None:
+    """Return a host room that adds a container without cutting anything, None for others; imports it."""
+    return __import__(ROOMS[name].module, fromlist=["DOC"]) if ROOMS[name].grows else None

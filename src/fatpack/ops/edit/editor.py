@@ -36,10 +36,10 @@ def editor(view: View) -> Editor:
             hint=f"write {path}(MEMBER)",
             chain=view.chain,
         )
-    room = hosts.room(name)
-    if not hasattr(room, "embed"):
+    room = hosts.editor(name)
+    if room is None:
         raise HostError(
-            f"{room.DOC.title} cannot be edited",
+            f"{hosts.room(name).DOC.title} cannot be edited",
             hint="edit the objects before they are linked",
             chain=view.chain,
         )
@@ -50,7 +50,7 @@ def editor(view: View) -> Editor:
             hint="pack it into a container; the container goes into a host object",
             chain=view.chain,
         )
-    return room  # type: ignore[return-value]  # it has the whole door
+    return room
 
 
 def write_edited(

@@ -11,6 +11,7 @@ from fatpack.errors import FormatError, HostError
 from fatpack.model import Finding
 from fatpack.ops.edit.editor import editor
 from fatpack.ops.verify import damage
+from fatpack.scanner import host_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ def embed(
     copy. Raises HostError, FormatError.
     """
     room, name = editor(host), SECTIONS.get(format or "", SECTIONS["llvm-offload-binary"])
-    grow = getattr(room, "grow", None) if only_growing else None
-    return room.embed(host, content, name=name) if grow is None else grow(host, content, name=name)
+    grower = hosts.grower(host_of(host)) if only_growing else None
+    return room.embed(host, content, name=name) if grower is None else grower.grow(host, content, name=name)
 
 
 def refuse_damage(content: View) -> None:
