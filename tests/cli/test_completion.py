@@ -100,6 +100,26 @@ def test_known_words_are_offered(folder: Path, words: tuple[str, ...], expected:
 
 
 @pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("inspect", "--by", "=", "a"), ["arch"]),
+        (("inspect", "--by", "="), ["arch", "kernel", "file"]),
+        (("inspect", "--by=a"), ["--by=arch"]),
+        (("pack", "--format", "=", "fat"), ["fatbin"]),
+        (("extract", "one.o", "--arch", "=", "sm_80,sm_90"), ["sm_80,sm_90", "sm_80,sm_90a"]),
+        (("tool", "--as", "=", "23", "llvm-offload-b"), ["llvm-offload-binary"]),
+    ],
+    ids=" ".join,
+)
+def test_values_behind_an_equals_sign_are_offered(folder: Path, words: tuple[str, ...], expected: list[str]) -> None:
+    assert answer(folder, *words) == [f"plain,{word}" for word in expected]
+
+
+def test_a_file_behind_an_equals_sign_is_left_to_the_shell(folder: Path) -> None:
+    assert answer(folder, "pack", "--host", "=", "on") == ["file,on"]
+
+
+@pytest.mark.parametrize(
     "words", [("bogus", ""), ("inspect", "--bogus", ""), ("inspect", "--at", "x", "")], ids=" ".join
 )
 def test_a_mistake_in_the_line_prints_nothing(folder: Path, words: tuple[str, ...]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 
@@ -114,6 +115,8 @@ def expand(arguments: Sequence[str]) -> list[str]:
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command line and return its exit code."""
+    if "_FATPACK_COMPLETE" in os.environ:
+        import fatpack.cli.bash_completion  # noqa: F401  (registers itself with click)
     try:
         code = group.main(expand(arguments), prog_name="fatpack", standalone_mode=False)
     except PastClick as error:
