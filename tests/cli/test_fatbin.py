@@ -177,7 +177,12 @@ def test_every_source_file_keeps_its_own_ptx(folder: Path, fatpack: Fatpack, pol
 
 @pytest.mark.parametrize(
     ("policy", "problem"),
-    [("sm_90", "no PTX for sm_90; there is PTX for: sm_80;"), ("none", "all images are PTX"), (",", "no architecture")],
+    [
+        ("sm_90", "no PTX for sm_90; there is PTX for: sm_80;"),
+        ("none", "all images are PTX"),
+        (",", "no architecture"),
+        ("newst", "did you mean newest?"),
+    ],
 )
 def test_a_policy_that_leaves_nothing_is_refused(folder: Path, fatpack: Fatpack, policy: str, problem: str) -> None:
     ran = fatpack("pack", "--format=fatbin", "--image=file=k.ptx", f"--include-ptx={policy}", "-o", "x")
@@ -230,7 +235,7 @@ def test_source_files_for_other_architectures_are_told(folder: Path, fatpack: Fa
     [
         (["--format=fatbin", "--compress"], "--compress is not for fatbin; use --compress-mode, --compress-all"),
         (["--format=fatbin", "--type=o"], "--type is for --format=bundle, not for fatbin"),
-        (["--format=fatbin", "--concat"], "groups of entries are written since CUDA 13.4; choose producer 13.5"),
+        (["--format=fatbin", "--concat"], "groups of entries are written since CUDA 13.4; add --producer=13.5"),
         (["--format=bundle", "--compress-mode=size"], "--compress-mode is for --format=fatbin, not for bundle"),
         (["--include-ptx=none"], "--include-ptx is for --format=fatbin, not for offload-binary"),
     ],
@@ -365,3 +370,9 @@ def test_the_listing_says_what_ptx_itself_is_for(folder: Path, fatpack: Fatpack)
     for arch, words in (("compute_90", "PTX 9.0, 64-bit, for sm_80\n"), ("compute_80", "PTX 9.0, 64-bit\n")):
         assert fatpack("pack", "--format=fatbin", f"--image=file=k.ptx,arch={arch},check=no", "-o", arch).code == 0
         assert words in fatpack("inspect", "-v", arch).out
+
+
+def test_a_kind_of_offload_is_no_kind_of_image(folder: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("pack", "--format=fatbin", "--image=file=a.cubin,kind=cuda", "-o", "x")
+    problem = "a.cubin: kind=cuda is no kind of image in a fat binary; leave out kind, or write kind=elf, ptx, nvvm"
+    assert (ran.code, problem in ran.err) == (2, True)

@@ -190,11 +190,13 @@ def test_what_was_not_searched_is_named_where_more_may_be(tmp_path: Path, capsys
 
 def test_the_table_by_kernel_has_the_bytes_of_the_images_that_hold_each(run: Run) -> None:
     path = FIXTURES / "cuda_fatbin" / "v130_size.fatbin"
-    heading, *rows = run("inspect", path, "--by", "kernel").splitlines()
+    heading, *rows, total = run("inspect", path, "--by", "kernel").splitlines()
     assert heading.split() == ["images", "code", "stored", "inflated", "kernel"]
     record = json.loads(run("inspect", path, "--by", "kernel", "--json"))
     images = json.loads(run("inspect", path, "--json"))["files"][0]["containers"][0]["images"]
     assert [row.split()[-1] for row in rows] == [row["kernel"] for row in record["rows"]]
+    count = record["total"]["images"]
+    assert total.startswith(f"each image counts once for every kernel in it; there are {count} images, ")
     for row in record["rows"]:
         holding = [image for image in images if row["kernel"] in image["kernels"]]
         assert (row["images"], row["stored_size"], row["size"]) == (

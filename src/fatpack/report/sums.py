@@ -16,6 +16,7 @@ code.
 
 from __future__ import annotations
 
+from fatpack.errors import counted
 from fatpack.report.text import columns, is_fat_object, printable, size_words
 
 TYPE_CHECKING = False
@@ -129,3 +130,8 @@ def table(record: dict[str, Any]) -> Iterator[str]:
     if "kernel" not in by:
         rows.append([*(text(record["total"][field]) for field, _, text in fields), "total", *[""] * (len(keys) - 1)])
     yield from columns(rows, right=range(len(fields)))
+    if "kernel" in by:
+        total = record["total"]
+        yield f"each image counts once for every kernel in it; there are {counted(total['images'], 'image')}, " + (
+            f"{size_words(total['stored_size'])} stored, {size_words(total['size'])} inflated"
+        )

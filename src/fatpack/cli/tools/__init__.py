@@ -44,13 +44,21 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     name = arguments[0].rpartition("/")[2]
     if name not in TOOLS:
-        raise UsageError(f"no stand-in for {arguments[0]!r}", hint=f"choose from {', '.join(TOOLS)}")
+        raise UsageError(f"no stand-in for {arguments[0]!r}", hint=_hint(name))
     version = versions.chosen(name, given, os.environ)
     # importlib would take longer to load than any module here.
     main = __import__(f"fatpack.cli.tools.{TOOLS[name]}", fromlist=["main"]).main
     rest = list(arguments[1:])
     with advising_stand_ins():
         return int(main(arguments[0], rest, version) if version else main(arguments[0], rest))
+
+
+def _hint(name: str) -> str:
+    """Return what was meant by a name that no tool has, or all that there are."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, TOOLS, n=1)
+    return f"did you mean {near[0]}?" if near else f"choose from {', '.join(TOOLS)}"
 
 
 def _version(arguments: Sequence[str]) -> tuple[str | None, Sequence[str]]:

@@ -55,6 +55,9 @@ def image_from(option: ImageOption, name: str, data: View) -> Image:
     if not len(data):
         raise UsageError(f"{name}: the file is empty, and an entry of a fat binary has an image")
     recognised = images.recognise(data)
+    if kind and kind not in (*KINDS, *KINDS_OF_ENTRIES.values()) and not kind.startswith("0x"):
+        hint = "leave out kind, or write kind=elf, ptx, nvvm or tileir"
+        raise UsageError(f"{name}: kind={kind} is no kind of image in a fat binary", hint=hint)
     form = KINDS.get(kind, recognised.form if not kind else "")
     if kind and not form:
         attrs["kind"] = kind

@@ -59,9 +59,20 @@ def _named(texts: Sequence[Image], policy: str) -> list[Image]:
     wanted = ["sm_" + _bare(arch) for arch in policy.split(",") if arch]
     missing = [arch for arch in wanted if arch not in {image.target.arch for image in texts}]
     if missing or not wanted:
+        near = _meant(policy)
+        if near:
+            raise UsageError(f"--include-ptx={policy}: no such word", hint=f"did you mean {near}?")
         what = f"no PTX for {', '.join(missing)}" if missing else "no architecture to include PTX for"
         raise UsageError(what, hint=f"there is PTX for: {_listed(texts)}; or write {'|'.join(_WORDS)}")
     return [image for image in texts if image.target.arch in wanted]
+
+
+def _meant(policy: str) -> str:
+    """Return the word that one without a digit comes near to: all architectures have one."""
+    from difflib import get_close_matches
+
+    has_digit = any(character.isdigit() for character in policy)
+    return "" if has_digit else next(iter(get_close_matches(policy, _WORDS, n=1)), "")
 
 
 def _listed(texts: Sequence[Image]) -> str:

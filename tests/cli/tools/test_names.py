@@ -1,0 +1,18 @@
+"""The names of stand-ins: one that is misspelt is guessed."""
+
+from __future__ import annotations
+
+import pytest
+
+from fatpack.cli.tools import run
+from fatpack.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("llvm-offload-bnary", "did you mean llvm-offload-binary?"), ("x", "choose from clang-offload-bundler, ")],
+)
+def test_an_unknown_name_is_refused_with_a_hint(name: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        run([name])
+    assert caught.value.hint.startswith(hint)
