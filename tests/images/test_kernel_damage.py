@@ -123,7 +123,7 @@ def test_the_number_of_kernels_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_size_of_a_section_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "IMAGE_SECTION_SIZE", 100)
-    with pytest.raises(LimitExceeded, match="104 bytes, more than 100"):
+    with pytest.raises(LimitExceeded, match=r"104 bytes \(expected at most 100\)"):
         images.facts(BytesSource(cubin([(NOTE, bytes(104))])).view(), "cubin")
 
 

@@ -277,7 +277,9 @@ def test_several_containers_with_rubbish_between_are_all_found(name: str, path: 
     found = len([item for item in items if isinstance(item, Found)])
     assert found == 3 * number, f"three times {number} containers with other bytes between them: the scan finds {found}"
     codes = [item.code for item in items if isinstance(item, Finding) and item.severity != "note"]
-    assert codes == ["FP1002"], f"the bytes between are one finding FP1002, zeros are none; the scan gives {codes}"
+    # LLVM refuses zeros between offload binaries, and reads all other containers behind them.
+    expected = ["FP1002", "FP1007"] if name == "llvm-offload-binary" else ["FP1002"]
+    assert codes == expected, f"the bytes between are {expected}; the scan gives {codes}"
 
 
 @each_room

@@ -169,6 +169,8 @@ def chosen_packing(packing: Mapping[str, Any]) -> Packing:
             raise UsageError(f"{option} is for --format={formats}, not for {name}")
     if not compress and given.keys() & _WITH_COMPRESS:
         raise UsageError("--compression, --compression-level and --ccob-version need --compress")
+    if given.get("concat") and given.get("producer") != "13.5":
+        raise UsageError("groups of entries are written since CUDA 13.4", hint="add --producer=13.5")
     if compress and name == "offload-binary" and given.get("container_version") != 3:
         raise UsageError("only container version 3 can be compressed", hint="add --container-version=3")
     if compress:

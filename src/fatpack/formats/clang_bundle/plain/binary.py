@@ -93,8 +93,7 @@ def _without_swallowed(rest: View, table: Table, faults: Faults) -> Table:
     """Leave the last image out if its offset or size is so wrong that it reaches into the next bundle.
 
     A magic inside an image is no container of ours: an image may be a bundle, or a part of one. So this is only
-    believed where that bundle reaches further than the image, and what is behind the image is neither padding nor a
-    container.
+    believed where that bundle reaches further than the image, and behind the image is neither a container nor the end.
     """
     rows = sorted((row for row in table.rows if row.size), key=lambda row: row.entry.offset + row.size)
     if not rows:
@@ -103,7 +102,7 @@ def _without_swallowed(rest: View, table: Table, faults: Faults) -> Table:
     end = last.entry.offset + last.size
     before = max([table.end, *(row.entry.offset + row.size for row in rows[:-1])])
     follower = rest.head(_next_content(rest, end), len(MAGIC))
-    if not follower or sniff(follower) is not None:
+    if end >= len(rest) or (follower and sniff(follower) is not None):
         return table
     at = _next_content(rest, before)
     if rest.head(at, len(MAGIC)) != MAGIC:

@@ -54,9 +54,7 @@ def style_of(options: FatbinOptions) -> Style:
     _check("producer", producer, PRODUCERS)
     _check("compress_mode", mode, MODES)
     if options.concat and producer != "13.5":
-        raise UsageError(
-            "groups of entries are written since CUDA 13.4", hint="add --producer=13.5 (from Python: producer='13.5')"
-        )
+        raise UsageError("groups of entries are written since CUDA 13.4", hint="choose producer 13.5")
     if options.concat and mode == "none":
         raise UsageError("a group is always compressed", hint="leave out compress_mode none, or concat")
     method, level = _MODES[producer].get(mode, (None, 0))
