@@ -81,19 +81,25 @@ def extent(view: View, at: int) -> int:
 
 
 def _end(rest: View, table: Table) -> int:
+    return min(_stated_end(rest, table), len(rest))
+
+
+def _stated_end(rest: View, table: Table) -> int:
+    """Return where a bundle ends by its table, which may be behind what is there."""
     end = max([table.end, *(row.entry.offset + row.size for row in table.rows if row.size)])
     last = max([0, *(row.entry.offset for row in table.rows if not row.size)])
     # LLVM 19 and newer fill the file up to the offset of an empty last image; older ones leave it short.
     if end < last <= len(rest) and rest.slice(end, last - end).is_zero():
         return last
-    return min(end, len(rest))
+    return end
 
 
 def _without_swallowed(rest: View, table: Table, faults: Faults) -> Table:
     """Leave the last image out if its offset or size is so wrong that it reaches into the next bundle.
 
     A magic inside an image is no container of ours: an image may be a bundle, or a part of one. So this is only
-    believed where that bundle reaches further than the image, and behind the image is neither a container nor the end.
+    believed where that bundle reaches further than the image, and what is behind the image is neither padding nor a
+    container; before zeros it must end where the file does.
     """
     rows = sorted((row for row in table.rows if row.size), key=lambda row: row.entry.offset + row.size)
     if not rows:
@@ -102,7 +108,7 @@ def _without_swallowed(rest: View, table: Table, faults: Faults) -> Table:
     end = last.entry.offset + last.size
     before = max([table.end, *(row.entry.offset + row.size for row in rows[:-1])])
     follower = rest.head(_next_content(rest, end), len(MAGIC))
-    if end >= len(rest) or (follower and sniff(follower) is not None):
+    if _stated_end(rest, table) >= len(rest) or (follower and sniff(follower) is not None):
         return table
     at = _next_content(rest, before)
     if rest.head(at, len(MAGIC)) != MAGIC:
@@ -110,7 +116,10 @@ def _without_swallowed(rest: View, table: Table, faults: Faults) -> Table:
     if not 0 <= at < end:
         return table
     nested = rest.slice(at, len(rest) - at)
-    if len(nested) < HEADER.size or at + _end(nested, read_table(nested, Faults())) <= end:
+    if len(nested) < HEADER.size:
+        return table
+    nested_end = at + _stated_end(nested, read_table(nested, Faults()))
+    if nested_end <= end or (not follower and nested_end != len(rest)):
         return table
     problem = f"the image reaches into the bundle at {hexadecimal(rest.offset(at))}"
     span = rest.span(last.entry.at, DESCRIPTOR.size + len(last.entry.id))
