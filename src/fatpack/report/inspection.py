@@ -14,7 +14,7 @@ from fatpack.io import limits
 from fatpack.model import Finding, Span
 from fatpack.record import Record
 from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
-from fatpack.scanner import FoundImage, LateImages, foreign, host_of, inflated, scan
+from fatpack.scanner import FoundImage, LateImages, host_of, inflated, scan
 from fatpack.scanner.found import kernel_names
 
 TYPE_CHECKING = False
@@ -82,7 +82,7 @@ class _Inspection:
         image = None if containers else self._image_alone()
         host = host_of(view)
         format = formats.sniff(view.head(0, 24))
-        kind = foreign.kind_of(view) if host == "raw" and not format and not image else ""
+        kind = _foreign_kind(view) if host == "raw" and not format and not image else ""
         members = self._member_images(holders) if host == "archive" else []
         unlisted = unlisted_records(self._scanned, self.findings)
         return {
@@ -317,3 +317,10 @@ def failure(path: str, error: FatpackError | OSError) -> dict[str, Any]:
         "findings": [],
         "error": {"message": message(error), "exit_code": exit_code(error)},
     }
+
+
+def _foreign_kind(view: View) -> str:
+    """Return what a file is that no room reads, "" if nobody knows."""
+    from fatpack.scanner import foreign
+
+    return foreign.kind_of(view)
