@@ -26,6 +26,7 @@ from fatpack.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from types import ModuleType
     from typing import Literal, Protocol, TypeAlias
 
     from fatpack.doc import Doc
@@ -214,19 +215,22 @@ def detected(view: View) -> str | None:
 
 def room(name: str) -> Host:
     """Return the host room of that JSON name; imports it."""
-    return __import__(ROOMS[name].module, fromlist=["DOC"])
-
-
-def _sectioned(name: str) -> Sectioned:
-    """Return a host room that lists sections; imports it."""
-    return __import__(ROOMS[name].module, fromlist=["DOC"])
+    return _module(name)
 
 
 def editor(name: str) -> Editor | None:
     """Return a host room that edits, None for one that does not; imports it."""
-    return __import__(ROOMS[name].module, fromlist=["DOC"]) if ROOMS[name].edits else None
+    return _module(name) if ROOMS[name].edits else None
 
 
 def grower(name: str) -> Grower | None:
     """Return a host room that adds a container without cutting anything, None for others; imports it."""
-    return __import__(ROOMS[name].module, fromlist=["DOC"]) if ROOMS[name].grows else None
+    return _module(name) if ROOMS[name].grows else None
+
+
+def _sectioned(name: str) -> Sectioned:
+    return _module(name)
+
+
+def _module(name: str) -> ModuleType:
+    return __import__(ROOMS[name].module, fromlist=["DOC"])
