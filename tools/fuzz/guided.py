@@ -57,8 +57,13 @@ def main(folder: str, name: str, seconds: str, executions: str, number: str) -> 
     from tools.fuzz.watch import Watch
 
     target, results = (TARGETS | DIFFERENTIAL)[name], Path(folder) / "results.json"
-    watch = Watch(target)
     first = [*target.first(), *seeds.found(name)]
+    # Modules are instrumented when they are first imported: half a second, which is no file's fault. What is wrong with
+    # these files is found when atheris runs them.
+    warm = Watch(target)
+    for data in first:
+        warm.run(data)
+    watch = Watch(target)
     corpus = Path(folder) / "corpus"
     corpus.mkdir()
     for index, data in enumerate(first):
