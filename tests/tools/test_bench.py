@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import math
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
 import pytest
-from tools.bench import bundle_library, inputs
+from tools.bench import bundle_library, inputs, recording
 from tools.bench.__main__ import SUBJECTS, main, print_table
 from tools.bench.measure import MB, BenchError, Figure, Sample, against, command, fatpack, measure, peer
 
@@ -34,12 +37,17 @@ def test_a_verdict_follows_from_value_and_target(
 def test_being_faster_than_a_peer_is_its_time_over_ours() -> None:
     figure = against("x", Sample(0.5, 0.5, MB), Sample(2.0, 1.0, 3 * MB), "peer", at_least=4)
     assert (figure.value, figure.verdict) == (4.0, "PASS")
+    assert (figure.peer, figure.times_ours) == ("peer", 4.0)
     assert figure.facts == "peer 2000.0 ms (cpu 1000), 3 MB"
 
 
 def test_a_missing_peer_is_told_and_has_no_verdict() -> None:
     figure = against("x", Sample(0.5, 0.5, MB), None, "peer", at_least=4)
     assert (figure.verdict, figure.facts) == ("-", "peer is not installed")
+
+
+def test_a_multiple_of_a_peer_is_our_time_over_its() -> None:
+    assert Figure("x", 2.0, "x cp", None, peer="cp").times_ours == 0.5
 
 
 def test_samples_keep_the_best_times_and_the_largest_peak() -> None:
@@ -97,10 +105,59 @@ def test_tables_are_aligned_and_keep_what_was_measured_before_a_failure(capsys: 
         yield Figure("short", 1.0, "x", 2, "facts")
         raise BenchError("gcc is not installed")
 
-    print_table(figures())  # type: ignore[arg-type]
+    assert print_table(figures()) is None  # type: ignore[arg-type]
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].index("target") == lines[1].index("<= 2")
     assert lines[-1] == "not measured: gcc is not installed"
+
+
+FIGURES = (Figure("a", 1.5, "x cp", 2, "made of", peer="cp"), Figure("b", 3.25, "x", 1, is_floor=True, peer="tool"))
+
+
+def test_recorded_figures_are_read_as_they_were_written(tmp_path: Path) -> None:
+    runs = {"pack": recording.Run("2026-01-31", "2 cores", FIGURES), "cir": recording.Run("2026-02-01", "1 core", ())}
+    path = tmp_path / "new" / "figures.json"
+    assert recording.read(path) == {}
+    recording.write(runs, path)
+    assert recording.read(path) == runs
+
+
+def test_what_was_not_measured_is_recorded_as_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "figures.json"
+    recording.write({"pack": recording.Run("", "", (Figure("a", math.nan, "x", None, "no peer"),))}, path)
+    assert json.loads(path.read_text())["pack"]["figures"][0]["value"] is None
+    (figure,) = recording.read(path)["pack"].figures
+    assert math.isnan(figure.value)
+    assert figure.facts == "no peer"
+
+
+def test_a_record_replaces_only_what_was_measured_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def figures(name: str, _: Path) -> Iterator[Figure]:
+        yield Figure(f"new {name}", 1.0, "s", None)
+        if name == "cir":
+            raise BenchError("no tool")
+
+    path = tmp_path / "figures.json"
+    old = {name: recording.Run("2020-01-01", "old", FIGURES) for name in ("pack", "embed", "cir")}
+    recording.write(old, path)
+    monkeypatch.setattr(recording, "FIGURES", path)
+    monkeypatch.setattr("tools.bench.__main__.figures", figures)
+    monkeypatch.setattr("tools.bench.__main__.SPACE", 0)
+    assert main(["pack", "--scratch", str(tmp_path)]) == 0
+    assert recording.read(path) == old
+    assert main(["cir", "start_up", "pack", "--record", "--scratch", str(tmp_path)]) == 1
+    runs = recording.read(path)
+    assert list(runs) == ["start_up", "pack", "embed", "cir"]
+    assert (runs["embed"], runs["cir"]) == (old["embed"], old["cir"])
+    assert [figure.what for name in ("start_up", "pack") for figure in runs[name].figures] == [
+        "new start_up",
+        "new pack",
+    ]
+    assert runs["pack"].date > "2026"
+    assert "cores" in runs["pack"].machine
+    assert "not measured: no tool" in capsys.readouterr().out
 
 
 def test_an_unknown_subject_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

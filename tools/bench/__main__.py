@@ -2,6 +2,8 @@
 
 Every figure is a ratio, measured in one run against the peer tool and against ``cp`` of the same bytes, or a budget on
 top of the start-up. Nothing here is a test: a slow machine is no failure, and the exit code is 0 whatever the verdicts.
+With ``--record`` the figures are kept; ``make docs`` makes tables and pictures of them. A subject that could not be
+measured to its end keeps its old figures, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tools.bench.measure import FATPACK, MB, BenchError, Figure, command, measure
+from tools.bench import recording
+from tools.bench.measure import FATPACK, HEADS, MB, BenchError, Figure, command, measure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.bench", description="Measure fatpack against its peers.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"subjects: {', '.join(SUBJECTS)}; default: all")
     parser.add_argument("--scratch", type=Path, metavar="DIR", help="where files are made; default: a temporary folder")
+    parser.add_argument("--record", action="store_true", help="keep the figures for docs/benchmarks.md")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in SUBJECTS]
     if unknown:
@@ -66,10 +70,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if "import re\n" in FATPACK.read_text(errors="replace"):
             print("The console script imports re, as older versions of pip write it; reinstall with a current pip.")
         print(f"Peaks below {floor / MB:.0f} MB cannot be told apart: what `true` is measured with.", flush=True)
+        is_whole = True
         for name in options.names or SUBJECTS:
             print(f"\n{name}", flush=True)
-            print_table(figures(name, Path(scratch)))
-    return 0
+            found = print_table(figures(name, Path(scratch)))
+            if found is None:
+                is_whole = False
+            elif options.record:
+                runs = recording.read(recording.FIGURES) | {name: recording.now(found, load if load > BUSY else 0)}
+                recording.write({known: runs[known] for known in SUBJECTS if known in runs}, recording.FIGURES)
+    if options.record:
+        print(f"\nRecorded in {recording.FIGURES}; make docs puts tables and pictures into docs/benchmarks.md.")
+    return 0 if is_whole or not options.record else 1
 
 
 def figures(name: str, scratch: Path) -> Iterator[Figure]:
@@ -78,14 +90,21 @@ def figures(name: str, scratch: Path) -> Iterator[Figure]:
         yield from import_module(SUBJECTS[name]).run(Path(folder))
 
 
-def print_table(found: Iterator[Figure]) -> None:
-    """Print figures in columns, each when it is measured, and why the rest is missing if a measurement fails."""
-    _print_row(("what", "measured", "target", "verdict", "made of"))
+def print_table(found: Iterator[Figure]) -> list[Figure] | None:
+    """Print figures in columns, each when it is measured, and return them.
+
+    If a measurement fails, print why the rest is missing, and return None.
+    """
+    _print_row(HEADS)
+    printed = []
     try:
         for figure in found:
             _print_row(figure.row())
+            printed.append(figure)
     except BenchError as error:
         print(f"not measured: {error}")
+        return None
+    return printed
 
 
 def _print_row(row: Sequence[str]) -> None:

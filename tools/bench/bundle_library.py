@@ -106,7 +106,8 @@ def _extracting(name: str, kind: Kind, folder: Path, library: Path) -> Iterator[
     yield memory(f"extract {name}: peak", sample, 200)
     if "cp" in samples:
         ratio = sample.seconds / samples["cp"].seconds
-        yield Figure(f"extract {name}: per copy", ratio, "x cp", None, f"cp {milliseconds(samples['cp'])}")
+        facts = f"cp {milliseconds(samples['cp'])}"
+        yield Figure(f"extract {name}: per copy", ratio, "x cp", None, facts, peer="cp")
     yield against(f"extract {name}: faster than", sample, samples.get("llvm"), "llvm-objdump --offloading", at_least=1)
 
 

@@ -87,6 +87,7 @@ def _packing(scratch: Path, parts: Sequence[tuple[Path, str]]) -> Iterator[Figur
     yield memory(f"{what}: peak", sample, None)
     if other:
         facts = f"fatbinary {milliseconds(other)}, {other.peak / 1e6:.0f} MB"
-        yield Figure(f"{what}: time", sample.seconds / other.seconds, "x fatbinary", 0.6, facts)
+        ratio = sample.seconds / other.seconds
+        yield Figure(f"{what}: time", ratio, "x fatbinary", 0.6, facts, peer="fatbinary")
     for path in (ours, theirs):
         path.unlink(missing_ok=True)

@@ -25,6 +25,9 @@ FOLDERS = ("/usr/lib/llvm-22/bin", os.environ.get("LLVM_BIN", ""), os.environ.ge
 
 MB = 10**6
 
+#: What is above the columns of a table of figures.
+HEADS = ("what", "measured", "target", "verdict", "made of")
+
 
 class BenchError(Exception):
     """A measurement cannot be made here; the message says why."""
@@ -130,9 +133,10 @@ def _run(one: Command) -> Sample:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A measured number and its target. ``limit`` None: for information; ``is_floor``: the target is a minimum.
+    """A measured number and its target. ``limit`` None: for information; ``is_floor``: larger is better.
 
-    ``facts`` are the measurements it was made of, in words.
+    ``facts`` are the measurements it was made of, in words. ``peer`` is what a ratio of times compares us with: its
+    time over ours if ``is_floor``, else ours over its. Figures that have one are drawn.
     """
 
     what: str
@@ -141,6 +145,12 @@ class Figure:
     limit: float | None
     facts: str = ""
     is_floor: bool = False
+    peer: str = ""
+
+    @property
+    def times_ours(self) -> float:
+        """How many times as long as fatpack the peer takes."""
+        return self.value if self.is_floor else 1 / self.value
 
     @property
     def verdict(self) -> str:
@@ -172,4 +182,4 @@ def against(what: str, ours: Sample, peers: Sample | None, name: str, at_least: 
     if peers is None:
         return Figure(what, float("nan"), "x", None, f"{name} is not installed")
     facts = f"{name} {milliseconds(peers)}, {peers.peak / MB:.0f} MB"
-    return Figure(what, peers.seconds / ours.seconds, "x", at_least, facts, is_floor=True)
+    return Figure(what, peers.seconds / ours.seconds, "x", at_least, facts, is_floor=True, peer=name)

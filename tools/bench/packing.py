@@ -76,10 +76,12 @@ def _llvm(name: str, *words: str | Path, outputs: Sequence[Path]) -> dict[str, C
 
 def _copy_ratio(what: str, ours: Sample, start: Sample, copy: Sample) -> Figure:
     facts = f"{milliseconds(ours)}, of them start-up {milliseconds(start)}; cp {milliseconds(copy)}"
-    return Figure(what, (ours.seconds - start.seconds) / copy.seconds, "x cp + start-up", 1.3, facts)
+    ratio = (ours.seconds - start.seconds) / copy.seconds
+    return Figure(what, ratio, "x cp + start-up", 1.3, facts, peer="cp, without start-up")
 
 
 def _both_ratio(what: str, ours: Sample, start: Sample, copy: Sample) -> Figure:
     # The copy is shorter than the start-up varies: what is left after subtracting would be noise.
     facts = f"{milliseconds(ours)}; start-up {milliseconds(start)}, cp {milliseconds(copy)}"
-    return Figure(what, ours.seconds / (start.seconds + copy.seconds), "x (cp + start-up)", 1.3, facts)
+    ratio = ours.seconds / (start.seconds + copy.seconds)
+    return Figure(what, ratio, "x (cp + start-up)", 1.3, facts, peer="cp + start-up")

@@ -1,7 +1,8 @@
 """Generate the parts of ``docs/`` that the code knows better: ``python -m tools.docs [--check]``.
 
 Format pages, the command reference, finding codes and targets are written from layouts, cards, click and the data
-files. ``--check`` writes nothing and exits 1 if a page differs.
+files, tables and pictures of benchmarks from recorded figures. ``--check`` writes nothing and exits 1 if a page
+differs.
 """
 
 from __future__ import annotations
