@@ -6,11 +6,12 @@ A missing tool skips the test with the reason on a user's machine and fails it w
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import subprocess
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
@@ -64,6 +65,14 @@ def llvm_tool(name: str, version: str) -> str:
         return tool(name)
     path = LLVM23 / name
     return str(path) if path.exists() else _missing(f"{name} of LLVM {version}")
+
+
+def package(name: str) -> Any:
+    """Return a package of Python's, imported; skip or fail the running test when it is missing."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        _missing(f"(Python package) {name}")
 
 
 def run(

@@ -3,6 +3,7 @@
 The public names, imported when first used::
 
     open, scan, pack, convert, extract                     what one does with files
+    rows                                                   files as flat records
     embed, replace, remove                                 what one does with hosts
     Image, Container, Target, Span, Finding, ImageFile     the model
     Selector                                               which images are meant
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from fatpack.api.editing import embed, remove, replace
     from fatpack.api.packing import ImageFile, convert, pack
     from fatpack.api.reading import File, Images, extract, open, scan
+    from fatpack.api.rows import rows
     from fatpack.errors import (
         BadMagic,
         BadValue,
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from fatpack.model import Container, Finding, Image, Span, Target
     from fatpack.ops.choose.select import Selector
     from fatpack.options import BundleOptions, CirOptions, FatbinOptions, OffloadBinaryOptions, Options
+    from fatpack.report.rows.columns import ImageRow, KernelRow
     from fatpack.scanner import Found, FoundImage, NotSearched
 
 #: public name → module that defines it
@@ -74,6 +77,8 @@ _HOMES = {
         ("BundleType", "CirForm", "CompressMode", "Compression", "Form", "Format", "Offload", "Producer"), "literals"
     ),
     **dict.fromkeys(("BundleOptions", "CirOptions", "FatbinOptions", "OffloadBinaryOptions", "Options"), "options"),
+    "rows": "api.rows",
+    **dict.fromkeys(("ImageRow", "KernelRow"), "report.rows.columns"),
     "Selector": "ops.choose.select",
     **dict.fromkeys(("Found", "FoundImage", "NotSearched"), "scanner"),
 }
@@ -100,7 +105,9 @@ __all__ = [
     "HostError",
     "Image",
     "ImageFile",
+    "ImageRow",
     "Images",
+    "KernelRow",
     "LimitExceeded",
     "NotSearched",
     "Offload",
@@ -121,6 +128,7 @@ __all__ = [
     "pack",
     "remove",
     "replace",
+    "rows",
     "scan",
 ]
 

@@ -7,11 +7,13 @@ import sys
 import click
 
 from fatpack.cli.completion import FILE
-from fatpack.cli.options import deep_option, limit_option, max_inflated_option
+from fatpack.cli.options import deep_option, force_option, limit_option, max_inflated_option
 from fatpack.cli.show import opened, show, show_sums, write_lines
 from fatpack.errors import FatpackError, UsageError
 from fatpack.report.inspection import SCHEMA, InspectOptions
 from fatpack.report.problems import FINE, exit_code, message
+from fatpack.report.rows.columns import FORMATS, TABLES
+from fatpack.report.rows.columns import SCHEMA as ROWS
 from fatpack.report.sums import KEYS
 
 TYPE_CHECKING = False
@@ -31,7 +33,11 @@ def _offset(context: click.Context, parameter: click.Parameter, value: str | Non
 @click.command()
 @click.argument("files", nargs=-1, type=FILE, metavar="FILE...")
 @click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
-@click.option("--schema", is_flag=True, help="Print the JSON schema of this output (with --by: of the sums) and exit.")
+@click.option(
+    "--schema",
+    is_flag=True,
+    help="Print the JSON schema of this output (with --by: of the sums; with --rows) and exit.",
+)
 @click.option("--bytes", "as_bytes", is_flag=True, help="Print an annotated hexdump: what every byte is.")
 @click.option("--at", callback=_offset, metavar="OFFSET", help="Print what the byte at this offset is.")
 @max_inflated_option
@@ -44,6 +50,13 @@ def _offset(context: click.Context, parameter: click.Parameter, value: str | Non
     multiple=True,
     help="Print totals over all files: images, bytes stored and inflated. Repeatable: --by arch --by file.",
 )
+@click.option("--rows", type=click.Choice(FORMATS), help=f"Write one flat record per image, {ROWS}: docs/rows.md.")
+@click.option(
+    "--rows-of", type=click.Choice(list(TABLES)), default="images", help="With --rows: one record per kernel."
+)
+@click.option("--digests", is_flag=True, help="With --rows: the SHA-256 of every image.")
+@click.option("-o", "--output", type=FILE, metavar="FILE", help="With --rows: where they go. Default: stdout.")
+@force_option
 @click.option("--inflate", is_flag=True, help="Look into large compressed containers too.")
 @click.option("--verify", is_flag=True, help="Check compressed bundles against their hashes too.")
 @click.option("--one-program", is_flag=True, help="Warn about files whose architectures or forms differ.")
@@ -56,6 +69,11 @@ def command(
     as_bytes: bool,
     at: int | None,
     by: tuple[str, ...],
+    rows: str | None,
+    rows_of: str,
+    digests: bool,
+    output: str | None,
+    force: bool,
     one_program: bool,
     verbose: int,
     **reading: bool,
@@ -73,24 +91,38 @@ def command(
     damage in them goes unnoticed. --inflate, --kernels, --verify and --one-program look inside. --by arch and --by file
     decompress nothing, whatever the size: an image that holds containers counts as one image.
 
+    --rows writes a table for data frames and databases: a row per image, and one per file. It decompresses nothing
+    unless --digests, --kernels (how many there are, and the most registers), --rows-of kernels or --inflate ask for it.
+
     With --one-program, FILEs are the objects and archives that are linked into one program. A warning names each part
     whose architectures or forms (PTX, cubin, LTO-IR) differ from those of the first.
     """
     if schema:
         from fatpack.report.schemas import text
 
-        click.echo(text("sums" if by else "inspect"), nl=False)
+        click.echo(text("rows" if rows else "sums" if by else "inspect"), nl=False)
         return FINE
     if not files:
         raise UsageError("no file given", hint="fatpack inspect FILE...")
     others = {"--json": as_json, "-v": verbose, "--by": by, "--one-program": one_program}
     others |= {f"--{name}": is_set for name, is_set in reading.items()}
+    table = {"-o": output, "--digests": digests, "--rows-of": rows_of != "images", "--force": force}
+    if not rows and any(table.values()):
+        given = next(name for name, value in table.items() if value)
+        raise UsageError(f"{given} is for rows alone", hint=f"add --rows {FORMATS[0]}, or leave {given} out")
     if as_bytes or at is not None:
-        _refuse("--bytes" if as_bytes else "--at", others)
+        _refuse("--bytes" if as_bytes else "--at", {**others, "--rows": rows})
         return max(_show_bytes(path, at) for path in files)
     if by:
-        _refuse("--by", {name: others[name] for name in others if name not in ("--json", "--by", "--deep")})
+        _refuse("--by", {"--rows": rows, **_without(others, "--json", "--by", "--deep")})
         return show_sums(files, tuple(dict.fromkeys(by)), as_json=as_json, deep=reading["deep"])
+    if rows:
+        _refuse("--rows", _without(others, "--deep", "--kernels", "--inflate"))
+        from fatpack.cli.rows import write_rows
+        from fatpack.report.rows.reading import RowOptions
+
+        wanted = RowOptions(rows_of, digests, reading["kernels"], reading["inflate"], reading["deep"])
+        return write_rows(files, wanted, rows, output, force=force)
     inflate = reading.pop("inflate") or reading["kernels"] or reading["verify"] or one_program
     options = InspectOptions(**reading, inflate=inflate)
     return show(files, options, as_json=as_json, verbose=verbose, one_program=one_program)
@@ -101,6 +133,11 @@ def _refuse(option: str, others: Mapping[str, object]) -> None:
     given = [name for name, value in others.items() if value]
     if given:
         raise UsageError(f"{option} and {given[0]} exclude each other", hint="leave one out")
+
+
+def _without(options: Mapping[str, object], *names: str) -> dict[str, object]:
+    """Return options without those of some names."""
+    return {name: options[name] for name in options if name not in names}
 
 
 def _show_bytes(path: str, at: int | None) -> int:

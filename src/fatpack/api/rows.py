@@ -1,0 +1,79 @@
+"""A file as flat records: ``rows``."""
+
+from __future__ import annotations
+
+from fatpack.api.arguments import check, open_input
+from fatpack.errors import FatpackError, UsageError
+from fatpack.report.rows.columns import TABLES
+from fatpack.report.rows.reading import RowOptions, failed, rows_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Literal, overload
+
+    from fatpack.io.sources.opening import Input
+    from fatpack.report.rows.columns import AnyRow, ImageRow, KernelRow
+else:
+
+    def overload(function):  # noqa: D103  (typing loads half the library; this is its decorator)
+        return function
+
+
+@overload
+def rows(  # noqa: D103
+    data: Input,
+    *,
+    of: Literal["images"] = "images",
+    digests: bool = False,
+    kernels: bool = False,
+    inflate: bool = False,
+    deep: bool = False,
+    max_inflated: int | None = None,
+) -> Iterator[ImageRow]: ...
+@overload
+def rows(  # noqa: D103, F811
+    data: Input,
+    *,
+    of: Literal["kernels"],
+    digests: bool = False,
+    kernels: bool = False,
+    inflate: bool = False,
+    deep: bool = False,
+    max_inflated: int | None = None,
+) -> Iterator[KernelRow]: ...
+def rows(  # noqa: F811
+    data: Input,
+    *,
+    of: str = "images",
+    digests: bool = False,
+    kernels: bool = False,
+    inflate: bool = False,
+    deep: bool = False,
+    max_inflated: int | None = None,
+) -> Iterator[AnyRow]:
+    """Return an iterator over flat records of a path, bytes or a binary file: its images, or ``of`` its kernels.
+
+    The last row is that of the file itself (``row`` is ``file``): it says what was found and searched, and in
+    ``error`` why a file could not be read, or not to its end; nothing is raised for that. ``docs/rows.md`` says what
+    the columns mean, and ``to_dict()`` makes plain data of a row.
+
+    ``digests`` fills ``sha256``, ``kernels`` fills ``kernel_count`` and ``registers_max``: both read every image whole,
+    as rows of kernels do. ``inflate`` looks into compressed images too. Else only what containers state is read.
+    ``deep`` and ``max_inflated`` are as for :func:`fatpack.open`. Raises TypeError and UsageError for wrong arguments.
+    """
+    if check("of", of, str, "a text") not in TABLES:
+        raise UsageError(f"no rows of {of!r}", hint=f"rows are of {' or '.join(TABLES)}")
+    return _rows(data, RowOptions(of, digests, kernels, inflate, deep), max_inflated)
+
+
+def _rows(data: Input, options: RowOptions, max_inflated: int | None) -> Iterator[AnyRow]:
+    try:
+        source = open_input("data", data, max_inflated=max_inflated)
+    except UsageError:
+        raise
+    except (FatpackError, OSError) as error:
+        yield failed(str(data), error, options.of)
+        return
+    with source:
+        yield from rows_of(source.view(), options)

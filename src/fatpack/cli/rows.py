@@ -1,0 +1,93 @@
+"""What ``fatpack inspect --rows`` does: the rows of all files into one table, on stdout or in a file."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from fatpack.cli.options import check_name, say
+from fatpack.cli.show import opened, write_lines
+from fatpack.errors import FatpackError, UsageError
+from fatpack.report.problems import FINE, worst
+from fatpack.report.rows.columns import TABLES
+from fatpack.report.rows.reading import RowOptions, failed, rows_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.report.rows.columns import AnyRow
+
+
+def write_rows(
+    files: Sequence[str], options: RowOptions, format: str, output: str | None, *, force: bool = False
+) -> int:
+    """Write the rows of the files and return the exit code, which is the worst of theirs.
+
+    Without an output, or with "-", they go to stdout; a file appears under its name when all of it is there.
+    """
+    check_name(output)
+    if output is None and format == "parquet":
+        raise UsageError("Parquet is not for terminals", hint='name a file with -o; "-" is stdout')
+    table = _Table(files, options)
+    if output in (None, "-") and format != "parquet":
+        write_lines(line.removesuffix("\n") for line in table.lines(format))
+        return table.code
+    from fatpack.io.sink import write_file, write_pieces
+
+    if output in (None, "-"):
+        sys.stdout.flush()
+        write_pieces(1, table.pieces(format))
+    else:
+        _refuse_inputs(output, files)
+        write_file(output, table.pieces(format), force=force)
+    return table.code
+
+
+def _refuse_inputs(output: str, files: Sequence[str]) -> None:
+    """Raise UsageError for an output that is one of the files."""
+    if os.path.exists(output) and any(os.path.exists(path) and os.path.samefile(path, output) for path in files):
+        raise UsageError(f"{output} is an input of this command", hint="choose another output")
+
+
+class _Table:
+    """The rows of several files, and the exit code for what was read so far."""
+
+    def __init__(self, files: Sequence[str], options: RowOptions) -> None:
+        self._files = files
+        self._options = options
+        self._kind = TABLES[options.of][0]
+        self.code = FINE
+
+    def _rows(self) -> Iterator[AnyRow]:
+        for path in self._files:
+            for row in self._rows_of(path):
+                if row.exit_code is not None:
+                    self.code = worst((self.code, row.exit_code))
+                if row.error is not None:
+                    sys.stdout.flush()
+                    say(f"fatpack: error: {row.error}")
+                yield row
+
+    def _rows_of(self, path: str) -> Iterator[AnyRow]:
+        try:
+            source, view = opened(path)
+        except (FatpackError, OSError) as error:
+            yield failed(path, error, self._options.of)
+            return
+        with source:
+            yield from rows_of(view, self._options)
+
+    def lines(self, format: str) -> Iterator[str]:
+        """Yield the table as text."""
+        from fatpack.report.rows.texts import csv_lines, json_lines
+
+        return json_lines(self._rows()) if format == "jsonl" else csv_lines(self._rows(), self._kind)
+
+    def pieces(self, format: str) -> Iterator[bytes]:
+        """Return the table as the bytes of a file."""
+        if format == "parquet":
+            from fatpack.report.rows.parquet import parquet_pieces
+
+            return parquet_pieces(self._rows(), self._kind)
+        return (line.encode() for line in self.lines(format))

@@ -1,0 +1,147 @@
+"""Rows as Parquet, through pyarrow: the only module that knows it (``pip install 'fatpack[parquet]'``)."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from fatpack.errors import FormatError, UsageError
+from fatpack.report.rows.columns import SCHEMA, columns
+from fatpack.report.rows.texts import clean
+
+try:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+except ImportError as error:
+    raise UsageError(f"Parquet needs pyarrow ({error})", hint="pip install 'fatpack[parquet]'") from None
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+    from typing import Any
+
+    from fatpack.report.rows.columns import AnyRow, Row
+
+#: Rows that are converted at a time: names may have thousands of bytes.
+_AT_ONCE = 1024
+
+#: A row group is written when so many rows or bytes are there.
+_GROUP_ROWS, _GROUP_BYTES = 128 << 10, 32 << 20
+
+#: The largest number of the column type; sizes that a damaged header claims can be larger.
+_LARGEST = (1 << 63) - 1
+
+_TYPES = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_(), "tuple[str, ...]": pa.list_(pa.string())}
+
+
+def schema(kind: type[Row]) -> Any:
+    """Return the Arrow schema of a kind of rows; its metadata names the version of the columns."""
+    fields = [pa.field(name, _TYPES[annotation], nullable=is_none) for name, annotation, is_none in columns(kind)]
+    return pa.schema(fields, metadata={"fatpack.schema": SCHEMA})
+
+
+def parquet_pieces(rows: Iterable[AnyRow], kind: type[Row]) -> Iterator[bytes]:
+    """Yield the bytes of a Parquet file with these rows; one row group is in memory at a time."""
+    return _file(_batches(rows, kind), kind)
+
+
+def packed(rows: Iterable[AnyRow], kind: type[Row]) -> bytes:
+    """Return rows as an Arrow stream, to be sent to whoever writes them."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(sink, schema(kind), options=options) as stream:
+        for batch in _batches(rows, kind):
+            stream.write_batch(batch)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def joined(streams: Iterable[bytes], kind: type[Row]) -> Iterator[bytes]:
+    """Yield the bytes of a Parquet file with the rows of several Arrow streams."""
+    return _file((batch for stream in streams for batch in pa.ipc.open_stream(stream)), kind)
+
+
+def without(path: str, names: Collection[str], kind: type[Row]) -> Iterator[bytes]:
+    """Yield the bytes of a Parquet file that lacks the rows of some files, by their paths.
+
+    Raises FormatError if it cannot be read.
+    """
+    dropped = pa.array([clean(name) for name in names], pa.string())
+
+    def left() -> Iterator[Any]:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches():
+                yield batch.filter(pa.compute.invert(pa.compute.is_in(batch.column("path"), dropped)))
+
+    try:
+        yield from _file(left(), kind)
+    except pa.ArrowInvalid as error:
+        raise FormatError("this is no part of a survey that can be read", format="parquet", chain=(path,)) from error
+
+
+def _batches(rows: Iterable[AnyRow], kind: type[Row]) -> Iterator[Any]:
+    """Yield rows as batches of Arrow's."""
+    shape, source = schema(kind), iter(rows)
+    while some := list(islice(source, _AT_ONCE)):
+        arrays = [_array([getattr(row, field.name) for row in some], field.type) for field in shape]
+        yield pa.RecordBatch.from_arrays(arrays, schema=shape)
+
+
+def _array(values: list[Any], kind: Any) -> Any:
+    if kind == pa.string():
+        values = [value if value is None else clean(value) for value in values]
+    elif kind == _TYPES["tuple[str, ...]"]:
+        values = [list(map(clean, value)) for value in values]
+    try:
+        return pa.array(values, kind)
+    except OverflowError:
+        return pa.array([value if value is None else min(value, _LARGEST) for value in values], kind)
+
+
+def _file(batches: Iterable[Any], kind: type[Row]) -> Iterator[bytes]:
+    """Yield the bytes of a Parquet file as they come out of its writer."""
+    shape, out, group = schema(kind), _Pieces(), []
+    rows = size = 0
+    with pq.ParquetWriter(pa.PythonFile(out, mode="w"), shape, compression="zstd") as writer:
+        for batch in batches:
+            group.append(batch)
+            rows += batch.num_rows
+            size += batch.nbytes
+            if rows >= _GROUP_ROWS or size >= _GROUP_BYTES:
+                writer.write_table(pa.Table.from_batches(group, shape))
+                group, rows, size = [], 0, 0
+                yield out.take()
+        if rows:
+            writer.write_table(pa.Table.from_batches(group, shape))
+    yield out.take()
+
+
+class _Pieces:
+    """What a writer takes for a file: it keeps what is written until that is taken."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def write(self, data: bytes) -> int:
+        """Keep bytes."""
+        self._parts.append(bytes(data))
+        self._size += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        """Return how many bytes were written."""
+        return self._size
+
+    def flush(self) -> None:
+        """Do nothing: all is kept."""
+
+    def close(self) -> None:
+        """Do nothing: what is kept is taken later."""
+
+    def take(self) -> bytes:
+        """Return what was written since the last time."""
+        data = b"".join(self._parts)
+        self._parts.clear()
+        return data

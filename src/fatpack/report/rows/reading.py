@@ -1,0 +1,347 @@
+"""A file to rows, one by one as its containers are found: no more is held than one container.
+
+By default nothing is inflated, and of images that are not compressed only their heads are read: containers state what
+their images are for and how large they are. Digests, kernels and ``inflate`` read the images.
+"""
+
+from __future__ import annotations
+
+from fatpack import images
+from fatpack.errors import FatpackError, FormatError, Unsupported
+from fatpack.findings import finding
+from fatpack.images import EMPTY, NOT_INFLATED, UNKNOWN
+from fatpack.io import limits
+from fatpack.io.source import is_in_file
+from fatpack.model import Finding, Target
+from fatpack.record import Record
+from fatpack.report.problems import code_of, exit_code, message, worst
+from fatpack.report.rows.columns import TABLES, KernelRow
+from fatpack.scanner import FoundImage, LateImages, host_of, inflated, scan
+from fatpack.scanner.found import kernel_names
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
+
+    from fatpack.images import Recognised
+    from fatpack.images.kernel import Kernel
+    from fatpack.io.source import Source, View
+    from fatpack.model import Container, Image
+    from fatpack.report.rows.columns import AnyRow
+    from fatpack.scanner import Found
+
+
+class RowOptions(Record):
+    """What rows are of (``images`` or ``kernels``), and how much is read for them.
+
+    ``digests`` fills ``sha256``, ``kernels`` fills ``kernel_count`` and ``registers_max``; both read every image whole,
+    and so do rows of kernels. ``inflate`` looks into compressed images, to recognise what they are. ``deep`` searches
+    everything, and without ``thorough`` a file in which nothing was found is not searched to its last byte.
+    """
+
+    of: str = "images"
+    digests: bool = False
+    kernels: bool = False
+    inflate: bool = False
+    deep: bool = False
+    thorough: bool = True
+
+    @property
+    def reads_images(self) -> bool:
+        """Whether images are read, not only what their containers state of them."""
+        return self.inflate or self.digests or self.kernels or self.of == "kernels"
+
+
+def rows_of(view: View, options: RowOptions) -> Iterator[AnyRow]:
+    """Yield the rows of a file, the row of the file itself as the last.
+
+    Damage stands in ``findings``. What ends the reading (an error of the system, a file that shrinks) stands in the
+    ``error`` of the last row; nothing is raised for it.
+    """
+    reader = _Reader(view, options)
+    try:
+        yield from reader.rows()
+    except (FatpackError, OSError) as error:
+        yield reader.last(error)
+
+
+def failed(path: str, error: FatpackError | OSError, of: str = "images") -> AnyRow:
+    """Return the row of a file that could not be opened."""
+    return unread(path, message(error), exit_code(error), of)
+
+
+def unread(path: str, problem: str, code: int, of: str = "images") -> AnyRow:
+    """Return the row of a file that was not read, with the reason in words and the exit code it stands for."""
+    return TABLES[of][0](row="file", path=path, error=problem, exit_code=code, count=0)
+
+
+class _Reader:
+    """The rows of one file in the making."""
+
+    def __init__(self, view: View, options: RowOptions) -> None:
+        self._view = view
+        self._options = options
+        self._kind, self._word = TABLES[options.of]
+        self._file: dict[str, Any] = {
+            "path": view.chain[0] if view.chain else "",
+            "file_size": len(view),
+            "host": host_of(view),
+        }
+        self._count = 0
+        self._skipped = 0
+        self._searched = "everything" if options.deep else "places"
+        self._codes: dict[str, None] = {}
+        self._exit_code = 0
+        #: how many more bytes of images are read: entries may share their bytes, and small streams be of large content
+        self._room = max(limits.INFLATED_FLOOR, limits.INFLATED_RATIO * len(view))
+        self._read_of: dict[tuple[Source, int, int], tuple[dict[str, Any], tuple[Kernel, ...]]] = {}
+
+    def rows(self) -> Iterator[AnyRow]:
+        """Yield all rows; the last is that of the file."""
+        found = scan(self._view, deep=self._options.deep, is_quick=not self._options.thorough)
+        members: set[tuple[int, ...]] = set()
+        number = 0
+        for item in found:
+            if isinstance(item, Finding):
+                self._note(item)
+                continue
+            yield from self._container(item, number, "")
+            members.add(item.member_numbers)
+            number += 1
+        if not number:
+            yield from self._alone()
+        if self._file["host"] == "archive":
+            yield from self._members(members)
+        self._skipped = sum(row.size for row in found.not_searched)
+        if not number and self._options.thorough:
+            self._searched, self._skipped = "everything", 0
+        elif not number and not self._count and self._file["host"] == "raw":
+            self._skipped = len(self._view)
+        yield self.last()
+
+    def last(self, error: FatpackError | OSError | None = None) -> AnyRow:
+        """Return the row of the file itself."""
+        return self._kind(
+            row="file",
+            **self._file,
+            findings=tuple(self._codes),
+            error=None if error is None else message(error),
+            exit_code=self._exit_code if error is None else worst((self._exit_code, exit_code(error))),
+            count=self._count,
+            searched=self._searched,
+            not_searched=self._skipped,
+        )
+
+    def _note(self, item: Finding) -> None:
+        """Keep the code of a finding that no other row has."""
+        self._codes[item.code] = None
+        self._exit_code = worst((self._exit_code, code_of([(item.severity, item.code)])))
+
+    def _container(self, found: Found, number: int, prefix: str) -> Iterator[AnyRow]:
+        container = found.container
+        if not prefix:
+            self._read_of.clear()
+        place = {
+            "container": number,
+            "container_format": container.format,
+            "container_version": container.version,
+            "section": found.section,
+            "section_index": found.index,
+            "member": found.member,
+        }
+        stored: Iterable[FoundImage] = found.images
+        if isinstance(found.images, LateImages) and not self._options.reads_images:
+            stored = (FoundImage(image, UNKNOWN if image.size else EMPTY) for image in container.images)
+        for index, image in enumerate(stored):
+            position = f"{prefix}{number}.{index}"
+            read = self._inflated(image, container.images)
+            yield from self._image(read, {**place, "position": position, "image": index})
+            inner = (item for item in read.inside if not isinstance(item, Finding))
+            for inner_number, item in enumerate(inner):
+                yield from self._container(item, inner_number, f"{position}/")
+        if container.format == "cir-offload-container":
+            self._note_launches(container)
+
+    def _note_launches(self, container: Container) -> None:
+        from fatpack import formats
+        from fatpack.report.launches import problems
+
+        described = dict(formats.room(container.format).describe(container))
+        numbered = [{"index": index, "arch": image.target.arch} for index, image in enumerate(container.images)]
+        for code, at, text in problems({"stored": described, "images": numbered}):
+            self._note(finding(code, container.images[at].span, text))
+
+    def _inflated(self, found: FoundImage, neighbours: Sequence[Image]) -> FoundImage:
+        """Return an image that was only listed inflated and recognised, as far as that is wanted and can be done."""
+        is_listed = found.recognised is NOT_INFLATED and found.size > 0 and not found.data.source.is_refused
+        if not is_listed or not self._options.reads_images or not self._has_room(found):
+            return found
+        try:
+            return inflated(found, neighbours)
+        except Unsupported:  # its container has the finding
+            return found
+        except FormatError as error:
+            self._note(finding("FP1104", found.span, error.describe(), error.hint))
+            return found
+
+    def _has_room(self, found: FoundImage) -> bool:
+        """Return whether an image is read; the first that is not, and all behind it, are a finding."""
+        if self._room < 0:
+            return False
+        self._room -= found.size
+        if self._room < 0:
+            text = f"the images inflate to more than {limits.INFLATED_RATIO} times the size of the file"
+            self._note(finding("FP1107", found.span, text))
+        return self._room >= 0
+
+    def _image(self, found: FoundImage, place: dict[str, Any]) -> Iterator[AnyRow]:
+        image, span = found.as_stored, found.as_stored.span
+        inside = found.inside
+        facts = {
+            **place,
+            "chain": span.source[1:],
+            "offset": span.start if is_in_file(span.source) else None,
+            "stored_form": image.form,
+            "stored_size": image.stored_size,
+            "size": image.size,
+            "compression": image.compression,
+            "containers": sum(not isinstance(item, Finding) for item in inside),
+        }
+        findings = [item for item in inside if isinstance(item, Finding)]
+        yield from self._rows(facts, image.target, found.form, found.recognised, image.data, findings, image.record)
+
+    def _alone(self) -> Iterator[AnyRow]:
+        """Yield the row of a file that is a device image itself."""
+        recognised = images.recognise(self._view)
+        if recognised.form not in ("", "object", "archive", "empty") and not recognised.container:
+            yield from self._bare(self._view, recognised, {})
+
+    def _members(self, searched: set[tuple[int, ...]]) -> Iterator[AnyRow]:
+        """Yield the rows of an archive's members that are device images themselves."""
+        from fatpack.report.member_images import member_images
+
+        for item in member_images(self._view, searched):
+            if isinstance(item, Finding):
+                self._note(item)
+            else:
+                yield from self._bare(item.view, item.recognised, {"member": item.title})
+
+    def _bare(self, view: View, recognised: Recognised, place: dict[str, Any]) -> Iterator[AnyRow]:
+        facts = {
+            **place,
+            "chain": view.chain[1:],
+            "offset": view.start if is_in_file(view.chain) else None,
+            "stored_size": len(view),
+            "size": len(view),
+            "containers": 0,
+        }
+        target = Target(recognised.triple, recognised.arch)
+        yield from self._rows(facts, target, recognised.form, recognised, view, [], None)
+
+    def _rows(
+        self,
+        facts: dict[str, Any],
+        target: Target,
+        form: str,
+        recognised: Recognised,
+        view: View,
+        findings: list[Finding],
+        record: object,
+    ) -> Iterator[AnyRow]:
+        """Yield the row of an image, or the rows of its kernels."""
+        read, kernels = self._read(view, recognised.form, record, findings, is_known=recognised is not NOT_INFLATED)
+        common: dict[str, Any] = {
+            "offload": target.offload,
+            "triple": target.triple,
+            "arch": target.arch,
+            "processor": target.processor,
+            "features": target.features,
+            "form": form,
+            "findings": tuple(dict.fromkeys(item.code for item in findings)),
+        }
+        for item in findings:
+            self._exit_code = worst((self._exit_code, code_of([(item.severity, item.code)])))
+        if self._kind is not KernelRow:
+            self._count += 1
+            yield self._kind(row=self._word, **self._file, **facts, **common, **read)
+            return
+        if not kernels:
+            self._codes.update(dict.fromkeys(common["findings"]))
+        here = {name: facts[name] for name in facts if name in KernelRow._fields}
+        for index, kernel in enumerate(kernels):
+            self._count += 1
+            yield KernelRow(row=self._word, **self._file, **here, **common, kernel_index=index, **_facts(kernel))
+
+    def _read(
+        self, view: View, form: str, record: object, findings: list[Finding], *, is_known: bool
+    ) -> tuple[dict[str, Any], tuple[Kernel, ...]]:
+        """Return the columns that take reading an image, and its kernels; what shares its bytes is read once."""
+        options = self._options
+        wants_kernels = options.kernels or options.of == "kernels"
+        if not is_known or not (wants_kernels or options.digests):
+            return {}, ()
+        place = (view.source, view.start, view.end)
+        if place in self._read_of:
+            return self._read_of[place]
+        columns: dict[str, Any] = {}
+        kernels: tuple[Kernel, ...] = ()
+        try:
+            if options.digests and self._has_room_for(view):
+                columns["sha256"] = _sha256(view)
+            if wants_kernels:
+                kernels, contradictions = _kernels(view, form, record)
+                findings += (finding("FP1106", view.span(), text) for text in contradictions)
+                columns["kernel_count"] = len(kernels)
+                columns["registers_max"] = max((item.registers for item in kernels if item.registers), default=None)
+        except Unsupported:  # its container has the finding
+            pass
+        except FormatError as error:
+            findings.append(finding("FP1104", view.span(), error.describe(), error.hint))
+        self._read_of[place] = columns, kernels
+        return columns, kernels
+
+    def _has_room_for(self, view: View) -> bool:
+        if self._room >= 0:
+            self._room -= len(view)
+            if self._room < 0:
+                text = f"the images add up to more than {limits.INFLATED_RATIO} times the size of the file"
+                self._note(finding("FP1107", view.span(), text))
+        return self._room >= 0
+
+
+def _sha256(view: View) -> str:
+    from hashlib import sha256
+
+    digest = sha256()
+    for part in view.once():
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _kernels(view: View, form: str, record: object) -> tuple[tuple[Kernel, ...], tuple[str, ...]]:
+    """Return the kernels of an image, and sentences about what contradicts itself in it."""
+    if form == "cir":  # a module says of its kernels only their names
+        from fatpack.images.kernel import Kernel
+
+        return tuple(map(Kernel, kernel_names(view, form, record))), ()
+    facts = images.facts(view, form)
+    return facts.kernels, facts.contradictions
+
+
+#: fields of kernels that are columns of the same name and value
+_SAME = tuple(
+    "registers sgprs agprs vgpr_spills sgpr_spills shared local has_dynamic_stack params max_threads min_blocks "
+    "wavefront barriers".split()
+)
+
+
+def _facts(kernel: Kernel) -> dict[str, Any]:
+    """Return the columns of a kernel."""
+    columns = {name: getattr(kernel, name) for name in _SAME}
+    for name in ("required_threads", "cluster"):
+        sizes = getattr(kernel, name)
+        columns[name] = "x".join(map(str, sizes)) if sizes else None
+    if kernel.constants is not None:
+        columns["constants"] = ",".join(f"{bank}:{size}" for bank, size in kernel.constants)
+    return {**columns, "kernel": kernel.name, "code_size": kernel.size}
