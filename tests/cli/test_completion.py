@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fatpack.cli.app import COMMANDS
+from fatpack.cli.commands import COMMANDS
 from fatpack.cli.tools import TOOLS
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import click
 from tools.docs import house
 from tools.docs.markdown import filled, table
 
 from fatpack import formats, hosts
-from fatpack.cli.app import COMMANDS, group
+from fatpack.cli.commands import COMMANDS, command
+from fatpack.cli.grammar.help_page import command_page
 from fatpack.cli.limiting import LIMITS
 from fatpack.doc import Doc
 from fatpack.findings import CODES
@@ -103,12 +103,9 @@ def cli_page() -> str:
         "`fatpack tool NAME` has the exit codes and messages of the tool it stands in for ([tools.md](tools.md)).",
         "",
     ]
-    context = click.Context(group, info_name="fatpack", max_content_width=100, terminal_width=100)
     for name in COMMANDS:
-        command = group.get_command(context, name)
-        assert command is not None
-        inner = click.Context(command, info_name=name, parent=context, max_content_width=100, terminal_width=100)
-        lines += [f"## fatpack {name}", "", "```text", command.get_help(inner), "```", ""]
+        page = command_page(f"fatpack {name}", command(name), 100)
+        lines += [f"## fatpack {name}", "", "```text", page.removesuffix("\n"), "```", ""]
     lines += ["## Completion", "", "For completion on TAB, add one line to the start-up file of your shell:", ""]
     lines += table(["shell", "line"], COMPLETION)
     lines += [

@@ -1,6 +1,6 @@
 """The command line. ``main`` decides what to import: click takes longer to load than most files to read.
 
-``--version``, ``tool`` and ``inspect`` without options need no click, so they load none.
+``--version``, ``tool``, help, and commands whose arguments are plain need no click, so they load none.
 """
 
 from __future__ import annotations
@@ -57,9 +57,38 @@ def _run(arguments: list[str]) -> int:
         from fatpack.cli.show import show
 
         return show(arguments[1:])
-    from fatpack.cli.app import run as run_app
+    code = _run_plain(arguments)
+    if code is None:
+        from fatpack.cli.app import run as run_app
 
-    return run_app(arguments)
+        return run_app(arguments)
+    return code
+
+
+def _run_plain(arguments: list[str]) -> int | None:
+    """Run a command, or print help; None where it takes click to say what the arguments are, or what is wrong."""
+    if "_FATPACK_COMPLETE" in os.environ or any(word.startswith("@") for word in arguments):
+        return None
+    from fatpack.cli import commands
+
+    name, *words = arguments or [""]
+    if words == [] and name in ("-h", "--help"):
+        from fatpack.cli.grammar import help_page
+
+        sys.stdout.write(help_page.overview("fatpack", commands.DESCRIPTION, commands.COMMANDS, help_page.width()))
+        return 0
+    if name not in commands.COMMANDS:
+        return None
+    command = commands.command(name)
+    if words in (["-h"], ["--help"]):
+        from fatpack.cli.grammar import help_page
+
+        sys.stdout.write(help_page.command_page(f"fatpack {name}", command, help_page.width()))
+        return 0
+    from fatpack.cli.grammar.plain import parsed
+
+    values = parsed(command, words)
+    return None if values is None else command(values)
 
 
 def _open_closed_streams() -> None:

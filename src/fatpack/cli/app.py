@@ -1,14 +1,19 @@
-"""The click group: commands are imported when they are called, so one command never pays for another."""
+"""The command line as click has it: what is not plain is read here, and what is wrong gets its words here.
+
+``fatpack.cli`` decides what comes here; completion does too.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from importlib import import_module
 
 import click
 
 from fatpack import __version__
+from fatpack.cli.commands import COMMANDS, DESCRIPTION, command
+from fatpack.cli.grammar.clicked import Clicked
+from fatpack.cli.grammar.help_page import HELP_SPELLINGS, WIDEST, overview
 from fatpack.errors import UsageError
 from fatpack.report.problems import USAGE
 
@@ -16,22 +21,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: command, which is a module of ``fatpack.cli.commands`` → one line for the overview
-COMMANDS = {
-    "pack": "Pack device images into a container, or straight into a host object.",
-    "extract": "Extract device images from any supported file.",
-    "inspect": "Show hosts, containers, images and kernels, with sizes, offsets and findings.",
-    "convert": "Convert between container formats without losing anything.",
-    "embed": "Put a finished container into a copy of an object.",
-    "remove": "Remove device code, or the selected images, from an object, archive or container.",
-    "replace": "Replace the device code of an object.",
-    "targets": "Explain a triple, architecture or device name, or list all names.",
-    "tool": "Behave as another tool; without a name, list them.",
-}
-
 
 class LazyGroup(click.Group):
-    """A group whose commands live in modules of their names under ``fatpack.cli.commands``."""
+    """A group whose commands are imported when they are called."""
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; take a closed pipe and a signal past click's own handling of them."""
@@ -46,15 +38,11 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return one command; None if there is none of that name."""
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = import_module(f"fatpack.cli.commands.{cmd_name}").command
-        return command
+        return Clicked(cmd_name, command(cmd_name), COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the overview from the table, without importing any command."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        formatter.write(overview(ctx.command_path, DESCRIPTION, COMMANDS, formatter.width))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -81,14 +69,12 @@ class PastClick(Exception):
         self.cause = cause
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=LazyGroup, context_settings={"help_option_names": list(HELP_SPELLINGS), "max_content_width": WIDEST + 2}
+)
 @click.version_option(__version__, message="fatpack %(version)s")
 def group() -> None:
-    """Pack, inspect, extract and edit the files in which GPU device code travels.
-
-    Results go to stdout, messages to stderr. "-" is stdin or stdout; "@FILE" is a file with more arguments. Exit codes:
-    0 fine, 1 findings or nothing matched, 2 usage, 3 malformed input, 4 unsupported, 5 input/output error.
-    """
+    """Behave as ``DESCRIPTION`` says."""
 
 
 def expand(arguments: Sequence[str]) -> list[str]:
@@ -116,7 +102,7 @@ def expand(arguments: Sequence[str]) -> list[str]:
 def run(arguments: Sequence[str]) -> int:
     """Run the command line and return its exit code."""
     if "_FATPACK_COMPLETE" in os.environ:
-        import fatpack.cli.bash_completion  # noqa: F401  (registers itself with click)
+        import fatpack.cli.grammar.bash_completion  # noqa: F401  (registers itself with click)
     try:
         code = group.main(expand(arguments), prog_name="fatpack", standalone_mode=False)
     except PastClick as error:
@@ -125,8 +111,8 @@ def run(arguments: Sequence[str]) -> int:
         click.echo(error.format_message())
         return USAGE
     except click.UsageError as error:
-        command = error.ctx.command_path if error.ctx else "fatpack"
-        sys.stderr.write(f"fatpack: error: {error.format_message()}\nTry '{command} --help'.\n")
+        path = error.ctx.command_path if error.ctx else "fatpack"
+        sys.stderr.write(f"fatpack: error: {error.format_message()}\nTry '{path} --help'.\n")
         return USAGE
     except click.ClickException as error:
         sys.stderr.write(f"fatpack: error: {error.format_message()}\n")

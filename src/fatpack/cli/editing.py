@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 
-import click
-
-from fatpack.cli.completion import FILE
-from fatpack.cli.options import Meter, check_name, force_option, say, tell_abandoned
+from fatpack.cli.grammar.declared import option
+from fatpack.cli.grammar.kinds import FILE
+from fatpack.cli.messages import Meter, say, tell_abandoned
+from fatpack.cli.options import check_name, force_option
 from fatpack.cli.reporting import report
 from fatpack.errors import UsageError
 from fatpack.io.sink import write_pieces
@@ -24,13 +24,10 @@ from fatpack.report.text import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Any, TypeVar
+    from collections.abc import Iterable, Iterator, Sequence
 
     from fatpack.io.source import Piece, View
     from fatpack.ops.choose.address import Place
-
-    Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class Destination(Record):
@@ -42,21 +39,17 @@ class Destination(Record):
     force: bool
 
 
-def output_options(command: Command) -> Command:
-    """Add -o, --in-place, --break-links and --force."""
-    options = (
-        click.option("-o", "--output", type=FILE, help='Where to write the edited object; "-" is stdout.'),
-        click.option("--in-place", is_flag=True, help="Change HOST itself, after the result was verified."),
-        click.option(
-            "--break-links",
-            is_flag=True,
-            help="With --in-place: other names of HOST (hard links) keep the old file.",
-        ),
-        force_option,
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+#: -o, --in-place, --break-links and --force; what they say is a :class:`Destination`.
+output_options = (
+    option("-o", "--output", type=FILE, help='Where to write the edited object; "-" is stdout.'),
+    option("--in-place", is_flag=True, help="Change HOST itself, after the result was verified."),
+    option(
+        "--break-links",
+        is_flag=True,
+        help="With --in-place: other names of HOST (hard links) keep the old file.",
+    ),
+    force_option,
+)
 
 
 def check_output(host: str, to: Destination) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 
-import click
-
-from fatpack.cli.options import Meter, check_name, say, selector, tell_abandoned, warn
+from fatpack.cli.messages import Meter, say, tell_abandoned, warn, write_lines
+from fatpack.cli.options import check_name, selector
 from fatpack.cli.reporting import report
 from fatpack.errors import UsageError, shortened
 from fatpack.io.sink import check_target, write_file, write_pieces
@@ -310,8 +309,8 @@ def _write_output(request: Request, item: Extract, file: View) -> None:
 
 def _print(paths: Iterable[str], extracts: Iterable[Extract], *, quiet: bool) -> None:
     """Print what goes where: scripts read the paths."""
-    for path, item in zip(paths, extracts, strict=True):
-        click.echo(printable(f"{path}  {item.what}, {size_words(item.size)}") if not quiet else path)
+    named = zip(paths, extracts, strict=True)
+    write_lines(path if quiet else printable(f"{path}  {item.what}, {size_words(item.size)}") for path, item in named)
 
 
 def _late_damage(extract: Extract, path: str) -> list[Finding]:

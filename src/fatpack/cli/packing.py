@@ -5,8 +5,8 @@ Which option is for which format follows from the formats' records of options: i
 
 from __future__ import annotations
 
-import click
-
+from fatpack.cli.grammar.declared import option
+from fatpack.cli.grammar.kinds import Choice, Number
 from fatpack.errors import UsageError
 from fatpack.formats.cir.words import FORMS as CIR_FORMS
 from fatpack.formats.clang_bundle.layout import TYPES
@@ -16,12 +16,10 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any, TypeVar
+    from collections.abc import Mapping
+    from typing import Any
 
     from fatpack.options import Options
-
-    Command = TypeVar("Command", bound=Callable[..., Any])
 
 #: option that is not named after the field it sets → format and field
 _FIELDS = {
@@ -68,89 +66,75 @@ class Packing(Record):
         return FORMATS[self.name].extension
 
 
-def packing_options(command: Command) -> Command:
-    """Add --format and what belongs to it; the command takes them as ``**packing`` for :func:`chosen_packing`."""
-    options = (
-        click.option(
-            "--format",
-            "format_name",
-            type=click.Choice(list(FORMATS)),
-            default="offload-binary",
-            show_default=True,
-            help="Container format.",
-        ),
-        click.option(
-            "--container-version",
-            type=click.IntRange(1, 3),
-            help="Version of the offload binary: 1 (default) as in LLVM 22, 2 as in LLVM 23, 3 for a later one.",
-        ),
-        click.option(
-            "--type",
-            type=click.Choice(list(TYPES)),
-            help="File type of the images of a bundle (default bc). A text type makes a text bundle, o with --host a "
-            "fat object.",
-        ),
-        click.option(
-            "--bundle-align",
-            "align",
-            type=click.IntRange(1, (1 << 32) - 1),
-            metavar="N",
-            help="Alignment of images in a bundle, in bytes.",
-        ),
-        click.option(
-            "--compress", is_flag=True, help="Compress the container: a bundle, or an offload binary of version 3."
-        ),
-        click.option(
-            "--compression", type=click.Choice(["zlib", "zstd"]), help="With --compress: the method. Default: zstd."
-        ),
-        click.option(
-            "--compression-level",
-            "level",
-            type=int,
-            help="With --compress: the level. Default: zstd 5 (bundles 3), zlib 6.",
-        ),
-        click.option(
-            "--ccob-version",
-            type=click.IntRange(1, 3),
-            help="Version of a compressed bundle. Default: 3; LLVM 19 reads 2.",
-        ),
-        click.option(
-            "--compress-mode",
-            type=click.Choice(MODES),
-            help="How to compress the images of a fat binary; none compresses nothing, size also cubins.",
-        ),
-        click.option(
-            "--producer",
-            type=click.Choice(PRODUCERS),
-            help=f"Compress a fat binary as fatbinary of this CUDA version. Default: {DEFAULT_PRODUCER}.",
-        ),
-        click.option("--compress-all", is_flag=True, default=None, help="Also compress the cubins of a fat binary."),
-        click.option(
-            "--concat", is_flag=True, default=None, help="Compress the images of a fat binary as one (--producer=13.5)."
-        ),
-        click.option(
-            "--minify-ptx",
-            is_flag=True,
-            default=None,
-            help="Strip comments and blanks from PTX, as fatbinary does. Default: PTX unchanged.",
-        ),
-        click.option(
-            "--include-ptx",
-            metavar="none|newest|oldest|all|ARCH,…",
-            help="Which PTX goes into a fat binary. Default: all.",
-        ),
-        click.option(
-            "--cir-form", type=click.Choice(list(CIR_FORMS)), help="Form of a CIR container (default attribute)."
-        ),
-        click.option(
-            "--cir-ids",
-            metavar="ID,…",
-            help="Bundle IDs of the modules of a CIR container, in their order. Default: those that they have.",
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+#: --format and what belongs to it; a command takes them as ``**packing`` for :func:`chosen_packing`.
+packing_options = (
+    option(
+        "--format",
+        name="format_name",
+        type=Choice(list(FORMATS)),
+        default="offload-binary",
+        help="Container format.",
+    ),
+    option(
+        "--container-version",
+        type=Number(1, 3),
+        help="Version of the offload binary: 1 (default) as in LLVM 22, 2 as in LLVM 23, 3 for a later one.",
+    ),
+    option(
+        "--type",
+        type=Choice(list(TYPES)),
+        help="File type of the images of a bundle (default bc). A text type makes a text bundle, o with --host a "
+        "fat object.",
+    ),
+    option(
+        "--bundle-align",
+        name="align",
+        type=Number(1, (1 << 32) - 1),
+        metavar="N",
+        help="Alignment of images in a bundle, in bytes.",
+    ),
+    option("--compress", is_flag=True, help="Compress the container: a bundle, or an offload binary of version 3."),
+    option("--compression", type=Choice(["zlib", "zstd"]), help="With --compress: the method. Default: zstd."),
+    option(
+        "--compression-level",
+        name="level",
+        type=Number(),
+        help="With --compress: the level. Default: zstd 5 (bundles 3), zlib 6.",
+    ),
+    option(
+        "--ccob-version",
+        type=Number(1, 3),
+        help="Version of a compressed bundle. Default: 3; LLVM 19 reads 2.",
+    ),
+    option(
+        "--compress-mode",
+        type=Choice(MODES),
+        help="How to compress the images of a fat binary; none compresses nothing, size also cubins.",
+    ),
+    option(
+        "--producer",
+        type=Choice(PRODUCERS),
+        help=f"Compress a fat binary as fatbinary of this CUDA version. Default: {DEFAULT_PRODUCER}.",
+    ),
+    option("--compress-all", is_flag=True, help="Also compress the cubins of a fat binary."),
+    option("--concat", is_flag=True, help="Compress the images of a fat binary as one (--producer=13.5)."),
+    option(
+        "--minify-ptx",
+        is_flag=True,
+        help="Strip comments and blanks from PTX, as fatbinary does. Default: PTX unchanged.",
+    ),
+    option(
+        "--include-ptx",
+        metavar="none|newest|oldest|all|ARCH,…",
+        help="Which PTX goes into a fat binary. Default: all.",
+    ),
+    option("--cir-form", type=Choice(list(CIR_FORMS)), help="Form of a CIR container (default attribute)."),
+    option(
+        "--cir-ids",
+        metavar="ID,…",
+        help="Bundle IDs of the modules of a CIR container, in their order. Default: those that they have.",
+    ),
+)
 
 
 def chosen_packing(packing: Mapping[str, Any]) -> Packing:
@@ -161,7 +145,8 @@ def chosen_packing(packing: Mapping[str, Any]) -> Packing:
             raise UsageError("CIR containers are text, and are not compressed", hint="leave out --compress")
         raise UsageError(f"--compress is not for {name}", hint="use --compress-mode, --compress-all")
     fields = _KEYS[name]
-    given = {key: packing[key] for keys in _KEYS.values() for key in keys if packing[key] is not None}
+    values = {key: packing[key] for keys in _KEYS.values() for key in keys}
+    given = {key: value for key, value in values.items() if value is not None and value is not False}
     for key in given:
         if key not in fields:
             option = _SPELLINGS.get(key, f"--{key.replace('_', '-')}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.cli.options import say
+from fatpack.cli.messages import say
 from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
 from fatpack.report.finding_text import finding_lines
 

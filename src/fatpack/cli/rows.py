@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
-from fatpack.cli.options import check_name, say
-from fatpack.cli.show import opened, write_lines
+from fatpack.cli.messages import say, write_lines
+from fatpack.cli.options import check_name
+from fatpack.cli.show import opened
 from fatpack.errors import FatpackError, UsageError
 from fatpack.report.problems import FINE, worst
 from fatpack.report.rows.columns import TABLES

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 
+from fatpack.cli.messages import write_lines
 from fatpack.errors import FatpackError
 from fatpack.io.sources.opening import open_source
 from fatpack.report.inspect_text import render
@@ -13,7 +14,7 @@ from fatpack.report.problems import FINDINGS, FINE, code_of, exit_code, worst
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from fatpack.io.source import Source, View
@@ -139,13 +140,3 @@ def opened(path: str) -> tuple[Source, View]:
 
     source, place = open_place(path, ranges=True)
     return source, place.view
-
-
-def write_lines(lines: Iterable[str]) -> None:
-    """Print lines to stdout; characters its encoding lacks are escaped."""
-    encoding = sys.stdout.encoding or "utf-8"
-    for line in lines:
-        try:
-            sys.stdout.write(f"{line}\n")
-        except UnicodeEncodeError:
-            sys.stdout.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")

@@ -1,1 +1,33 @@
 """The commands, one module each, of the name that users type."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.cli.grammar.declared import Command
+
+#: What ``fatpack --help`` says of them all.
+DESCRIPTION = """Pack, inspect, extract and edit the files in which GPU device code travels.
+
+Results go to stdout, messages to stderr. "-" is stdin or stdout; "@FILE" is a file with more arguments. Exit codes:
+0 fine, 1 findings or nothing matched, 2 usage, 3 malformed input, 4 unsupported, 5 input/output error.
+"""
+
+#: command, which is a module of this folder → one line for the overview
+COMMANDS = {
+    "pack": "Pack device images into a container, or straight into a host object.",
+    "extract": "Extract device images from any supported file.",
+    "inspect": "Show hosts, containers, images and kernels, with sizes, offsets and findings.",
+    "convert": "Convert between container formats without losing anything.",
+    "embed": "Put a finished container into a copy of an object.",
+    "remove": "Remove device code, or the selected images, from an object, archive or container.",
+    "replace": "Replace the device code of an object.",
+    "targets": "Explain a triple, architecture or device name, or list all names.",
+    "tool": "Behave as another tool; without a name, list them.",
+}
+
+
+def command(name: str) -> Command:
+    """Import and return one of the commands: none of them pays for another."""
+    declared: Command = __import__(f"{__name__}.{name}", fromlist=["command"]).command
+    return declared

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import os
 
-import click
-
-from fatpack.cli.completion import FILE
+from fatpack.cli.grammar.declared import argument, option, takes
+from fatpack.cli.grammar.kinds import FILE
+from fatpack.cli.messages import Meter, say, tell_abandoned, warn
 from fatpack.cli.options import (
-    Meter,
     check_name,
     deep_option,
     force_option,
     limit_option,
     max_inflated_option,
     quiet_option,
-    say,
     selector,
     selector_options,
-    tell_abandoned,
-    warn,
 )
 from fatpack.cli.packing import PACKING_KEYS, chosen_packing, packing_options
 from fatpack.cli.reporting import report
@@ -52,22 +48,23 @@ if TYPE_CHECKING:
 _SHOWN = 20
 
 
-@click.command()
-@click.argument("file", type=FILE)
-@selector_options
-@packing_options
-@click.option(
-    "-o",
-    "--output",
-    type=FILE,
-    help='Where to write; "-" is stdout. Default: STEM.offload, .bundle, .cir or .fatbin.',
+@takes(
+    argument("file", FILE),
+    *selector_options,
+    *packing_options,
+    option(
+        "-o",
+        "--output",
+        type=FILE,
+        help='Where to write; "-" is stdout. Default: STEM.offload, .bundle, .cir or .fatbin.',
+    ),
+    option("--lossy", is_flag=True, help="Convert even if information is lost; the losses are listed."),
+    max_inflated_option,
+    deep_option,
+    limit_option,
+    force_option,
+    quiet_option,
 )
-@click.option("--lossy", is_flag=True, help="Convert even if information is lost; the losses are listed.")
-@max_inflated_option
-@deep_option
-@limit_option
-@force_option
-@quiet_option
 def command(file: str, output: str | None, lossy: bool, deep: bool, force: bool, quiet: bool, **options: Any) -> int:
     """Convert the images of FILE, or the selected ones, into another container.
 

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import click
-
 from fatpack import formats
-from fatpack.cli.completion import FILE
 from fatpack.cli.editing import Destination, opened, output_options, refused
-from fatpack.cli.options import limit_option, quiet_option, say
+from fatpack.cli.grammar.declared import argument, takes
+from fatpack.cli.grammar.kinds import FILE
+from fatpack.cli.messages import say
+from fatpack.cli.options import limit_option, quiet_option
 from fatpack.errors import UsageError
 from fatpack.ops.edit.embed import embed, embedding_note
 from fatpack.ops.edit.in_place import can_grow
 
 
-@click.command()
-@click.argument("host", type=FILE)
-@click.argument("container", type=FILE)
-@output_options
-@limit_option
-@quiet_option
+@takes(
+    argument("host", FILE),
+    argument("container", FILE),
+    *output_options,
+    limit_option,
+    quiet_option,
+)
 def command(
     host: str,
     container: str,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
-import click
-
-from fatpack.cli.completion import FILE
+from fatpack.cli.grammar.declared import argument, option, takes
+from fatpack.cli.grammar.kinds import FILE, Choice, Offset
+from fatpack.cli.messages import write_lines
 from fatpack.cli.options import deep_option, force_option, limit_option, max_inflated_option
-from fatpack.cli.show import opened, show, show_sums, write_lines
+from fatpack.cli.show import opened, show, show_sums
 from fatpack.errors import FatpackError, UsageError
 from fatpack.report.inspection import SCHEMA, InspectOptions
 from fatpack.report.problems import FINE, exit_code, message
@@ -21,46 +21,36 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def _offset(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
-    if value is None:
-        return None
-    try:
-        return int(value, 0)
-    except ValueError:
-        raise click.BadParameter(f"{value!r} is no number; write 0x1a40 or 6720") from None
-
-
-@click.command()
-@click.argument("files", nargs=-1, type=FILE, metavar="FILE...")
-@click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
-@click.option(
-    "--schema",
-    is_flag=True,
-    help="Print the JSON schema of this output (with --by: of the sums; with --rows) and exit.",
+@takes(
+    argument("files", FILE, metavar="FILE...", is_many=True),
+    option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
+    option(
+        "--schema",
+        is_flag=True,
+        help="Print the JSON schema of this output (with --by: of the sums; with --rows) and exit.",
+    ),
+    option("--bytes", name="as_bytes", is_flag=True, help="Print an annotated hexdump: what every byte is."),
+    option("--at", type=Offset(), metavar="OFFSET", help="Print what the byte at this offset is."),
+    max_inflated_option,
+    deep_option,
+    limit_option,
+    option("--kernels", is_flag=True, help="Show what each kernel needs: registers, bytes of memory, threads."),
+    option(
+        "--by",
+        type=Choice(KEYS),
+        multiple=True,
+        help="Print totals over all files: images, bytes stored and inflated. Repeatable: --by arch --by file.",
+    ),
+    option("--rows", type=Choice(FORMATS), help=f"Write one flat record per image, {ROWS}: docs/rows.md."),
+    option("--rows-of", type=Choice(TABLES), default="images", help="With --rows: one record per kernel."),
+    option("--digests", is_flag=True, help="With --rows: the SHA-256 of every image."),
+    option("-o", "--output", type=FILE, metavar="FILE", help="With --rows: where they go. Default: stdout."),
+    force_option,
+    option("--inflate", is_flag=True, help="Look into large compressed containers too."),
+    option("--verify", is_flag=True, help="Check compressed bundles against their hashes too."),
+    option("--one-program", is_flag=True, help="Warn about files whose architectures or forms differ."),
+    option("-v", "--verbose", count=True, help="Add addresses, attributes and all kernel names."),
 )
-@click.option("--bytes", "as_bytes", is_flag=True, help="Print an annotated hexdump: what every byte is.")
-@click.option("--at", callback=_offset, metavar="OFFSET", help="Print what the byte at this offset is.")
-@max_inflated_option
-@deep_option
-@limit_option
-@click.option("--kernels", is_flag=True, help="Show what each kernel needs: registers, bytes of memory, threads.")
-@click.option(
-    "--by",
-    type=click.Choice(KEYS),
-    multiple=True,
-    help="Print totals over all files: images, bytes stored and inflated. Repeatable: --by arch --by file.",
-)
-@click.option("--rows", type=click.Choice(FORMATS), help=f"Write one flat record per image, {ROWS}: docs/rows.md.")
-@click.option(
-    "--rows-of", type=click.Choice(list(TABLES)), default="images", help="With --rows: one record per kernel."
-)
-@click.option("--digests", is_flag=True, help="With --rows: the SHA-256 of every image.")
-@click.option("-o", "--output", type=FILE, metavar="FILE", help="With --rows: where they go. Default: stdout.")
-@force_option
-@click.option("--inflate", is_flag=True, help="Look into large compressed containers too.")
-@click.option("--verify", is_flag=True, help="Check compressed bundles against their hashes too.")
-@click.option("--one-program", is_flag=True, help="Warn about files whose architectures or forms differ.")
-@click.option("-v", "--verbose", count=True, help="Add addresses, attributes and all kernel names.")
 def command(
     files: tuple[str, ...],
     *,
@@ -100,7 +90,7 @@ def command(
     if schema:
         from fatpack.report.schemas import text
 
-        click.echo(text("rows" if rows else "sums" if by else "inspect"), nl=False)
+        sys.stdout.write(text("rows" if rows else "sums" if by else "inspect"))
         return FINE
     if not files:
         raise UsageError("no file given", hint="fatpack inspect FILE...")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-import click
-
-from fatpack.cli.completion import FILE
-from fatpack.cli.options import Meter, check_name, force_option, limit_option, quiet_option, say, tell_abandoned, warn
+from fatpack.cli.grammar.declared import option, takes
+from fatpack.cli.grammar.kinds import FILE, Choice
+from fatpack.cli.messages import Meter, say, tell_abandoned, warn
+from fatpack.cli.options import check_name, force_option, limit_option, quiet_option
 from fatpack.cli.packing import chosen_packing, packing_options
 from fatpack.errors import UsageError, counted
 from fatpack.formats.cir.words import FORMS as CIR_FORMS
@@ -37,38 +37,40 @@ if TYPE_CHECKING:
     from fatpack.ops.pack.packed import Packed
 
 
-@click.command()
-@click.option(
-    "--image",
-    "images",
-    multiple=True,
-    metavar="file=F,triple=T[,arch=A][,kind=K][,key=value…]",
-    help="An image and what it is for; repeatable. kind: cuda, hip, openmp or sycl; in bundles also host. Bundles and "
-    "CIR containers also take id=BUNDLE-ID instead of triple, arch and kind. Offload binaries store any other key. "
-    "Fat binaries need only file; there kind is elf, ptx, nvvm or tileir, they store ident, cmdline, debug=yes and "
-    "host, and check=no packs a file whose contents contradict the other keys.",
+@takes(
+    option(
+        "--image",
+        name="images",
+        multiple=True,
+        metavar="file=F,triple=T[,arch=A][,kind=K][,key=value…]",
+        help="An image and what it is for; repeatable. kind: cuda, hip, openmp or sycl; in bundles also host. "
+        "Bundles and CIR containers also take id=BUNDLE-ID instead of triple, arch and kind. Offload binaries "
+        "store any other key. Fat binaries need only file; there kind is elf, ptx, nvvm or tileir, they store "
+        "ident, cmdline, debug=yes and host, and check=no packs a file whose contents contradict the other "
+        "keys.",
+    ),
+    option(
+        "-o",
+        "--output",
+        type=FILE,
+        metavar="FILE",
+        help='Where to write; "-" is stdout. Default: named after the first image, or after the host.',
+    ),
+    option(
+        "--host",
+        type=FILE,
+        metavar="OBJECT",
+        help="Put the container into a copy of this object, or of an archive: libx.a(m.o).",
+    ),
+    *packing_options,
+    option("--form", name="short_form", type=Choice(list(CIR_FORMS)), help="The same as --cir-form."),
+    option(
+        "--dry-run", is_flag=True, help="Write nothing; print what would be packed, and what is renamed in CIR modules."
+    ),
+    force_option,
+    limit_option,
+    quiet_option,
 )
-@click.option(
-    "-o",
-    "--output",
-    type=FILE,
-    metavar="FILE",
-    help='Where to write; "-" is stdout. Default: named after the first image, or after the host.',
-)
-@click.option(
-    "--host",
-    type=FILE,
-    metavar="OBJECT",
-    help="Put the container into a copy of this object, or of an archive: libx.a(m.o).",
-)
-@packing_options
-@click.option("--form", "short_form", type=click.Choice(list(CIR_FORMS)), help="The same as --cir-form.")
-@click.option(
-    "--dry-run", is_flag=True, help="Write nothing; print what would be packed, and what is renamed in CIR modules."
-)
-@force_option
-@limit_option
-@quiet_option
 def command(
     images: tuple[str, ...],
     output: str | None,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import click
-
-from fatpack.cli.completion import FILE
 from fatpack.cli.editing import Destination, check_output, output_options, write_result
-from fatpack.cli.options import limit_option, max_inflated_option, quiet_option, say, selector, selector_options, warn
+from fatpack.cli.grammar.declared import argument, option, takes
+from fatpack.cli.grammar.kinds import FILE
+from fatpack.cli.messages import say, warn
+from fatpack.cli.options import limit_option, max_inflated_option, quiet_option, selector, selector_options
 from fatpack.cli.reporting import report
 from fatpack.errors import counted
 from fatpack.io.sources.opening import open_source
@@ -23,15 +23,16 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-@click.command()
-@click.argument("host", type=FILE)
-@selector_options
-@output_options
-@click.option("--allow-empty", is_flag=True, help="Leave an empty container where all images go.")
-@max_inflated_option
-@click.option("--dry-run", is_flag=True, help="Only print what would be removed, and the size of the result.")
-@limit_option
-@quiet_option
+@takes(
+    argument("host", FILE),
+    *selector_options,
+    *output_options,
+    option("--allow-empty", is_flag=True, help="Leave an empty container where all images go."),
+    max_inflated_option,
+    option("--dry-run", is_flag=True, help="Only print what would be removed, and the size of the result."),
+    limit_option,
+    quiet_option,
+)
 def command(
     host: str,
     output: str | None,

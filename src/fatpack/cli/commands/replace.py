@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import click
-
-from fatpack.cli.completion import FILE
 from fatpack.cli.editing import Destination, opened, output_options, refused
+from fatpack.cli.grammar.declared import argument, option, takes
+from fatpack.cli.grammar.kinds import FILE
 from fatpack.cli.options import limit_option, quiet_option
 from fatpack.ops.edit.embed import replace
 
 
-@click.command()
-@click.argument("host", type=FILE)
-@click.argument("container", type=FILE)
-@click.option("--section", metavar="NAME", help="The section to replace, by name or number, if HOST has several.")
-@output_options
-@limit_option
-@quiet_option
+@takes(
+    argument("host", FILE),
+    argument("container", FILE),
+    option("--section", metavar="NAME", help="The section to replace, by name or number, if HOST has several."),
+    *output_options,
+    limit_option,
+    quiet_option,
+)
 def command(
     host: str,
     container: str,

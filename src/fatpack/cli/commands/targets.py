@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import click
+import sys
 
-from fatpack.cli.completion import TARGET
+from fatpack.cli.grammar.declared import argument, option, takes
+from fatpack.cli.grammar.kinds import TARGET
+from fatpack.cli.messages import write_lines
 from fatpack.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from fatpack.target import Coverage, Explanation, Section
 
@@ -22,11 +24,12 @@ WIDTH = 100
 _VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
 
 
-@click.command("targets", short_help="List or explain the names of GPU targets.")
-@click.argument("names", nargs=-1, type=TARGET, metavar="[NAME]...")
-@click.option("--runs-on", is_flag=True, help="Show for each NAME where images made for it run.")
-@click.option("--json", "as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}.")
-@click.option("--schema", is_flag=True, help="Print the JSON schema of this output and exit.")
+@takes(
+    argument("names", TARGET, metavar="[NAME]...", is_many=True),
+    option("--runs-on", is_flag=True, help="Show for each NAME where images made for it run."),
+    option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
+    option("--schema", is_flag=True, help="Print the JSON schema of this output and exit."),
+)
 def command(names: tuple[str, ...], *, runs_on: bool, as_json: bool, schema: bool) -> None:
     """List the names of GPU targets, or explain each NAME.
 
@@ -39,7 +42,7 @@ def command(names: tuple[str, ...], *, runs_on: bool, as_json: bool, schema: boo
     if schema:
         from fatpack.report.schemas import text
 
-        click.echo(text("targets"), nl=False)
+        sys.stdout.write(text("targets"))
         return
     if runs_on and not names:
         raise UsageError("--runs-on needs a NAME", hint="for example: fatpack targets sm_90a --runs-on")
@@ -48,10 +51,16 @@ def command(names: tuple[str, ...], *, runs_on: bool, as_json: bool, schema: boo
     if as_json:
         _print_json(explanations if names else _all_names())
     elif not names:
-        click.echo("\n\n".join("\n".join(_table(section)) for section in listing()))
+        _print(map(_table, listing()))
     else:
         lines = _coverage if runs_on else _explanation
-        click.echo("\n\n".join("\n".join(lines(explanation)) for explanation in explanations))
+        _print(map(lines, explanations))
+
+
+def _print(blocks: Iterable[Iterable[str]]) -> None:
+    """Print blocks of lines, with a blank line between them."""
+    for number, lines in enumerate(blocks):
+        write_lines(lines if number == 0 else ("", *lines))
 
 
 def _all_names() -> list[Explanation]:
@@ -64,7 +73,7 @@ def _all_names() -> list[Explanation]:
 def _print_json(explanations: list[Explanation]) -> None:
     import json
 
-    click.echo(json.dumps({"schema": SCHEMA, "targets": [_record(each) for each in explanations]}, indent=2))
+    write_lines([json.dumps({"schema": SCHEMA, "targets": [_record(each) for each in explanations]}, indent=2)])
 
 
 def _record(explanation: Explanation) -> dict[str, object]:
@@ -88,7 +97,7 @@ def _table(section: Section) -> Iterator[str]:
     """Yield a section as aligned columns; only the last column is wrapped, under itself."""
     rows = [section.columns, *section.rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(section.columns) - 1)]
-    yield click.style(section.title, bold=True)
+    yield _bold(section.title)
     for row in rows:
         fixed = "".join(f"{text:{width}}  " for text, width in zip(row, widths, strict=False))
         yield from _hanging(f"  {fixed}", row[-1])
@@ -121,8 +130,13 @@ def _coverage(explanation: Explanation) -> Iterator[str]:
 
 
 def _heading(explanation: Explanation) -> str:
-    name = click.style(explanation.name, bold=True)
+    name = _bold(explanation.name)
     return name if explanation.given == explanation.name else f"{explanation.given} → {name}"
+
+
+def _bold(text: str) -> str:
+    """Return a text that a terminal shows bold."""
+    return f"\x1b[1m{text}\x1b[0m" if sys.stdout.isatty() else text
 
 
 def _form(part: Coverage) -> str:

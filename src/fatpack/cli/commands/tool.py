@@ -1,17 +1,18 @@
-"""``fatpack tool``, for help and completion: ``fatpack.cli.main`` runs the stand-ins themselves, without click."""
+"""``fatpack tool``, for help and completion: ``fatpack.cli.main`` runs the stand-ins themselves."""
 
 from __future__ import annotations
 
-import click
-
-from fatpack.cli.completion import FILE, Words
+from fatpack.cli.grammar.declared import argument, option, takes
+from fatpack.cli.grammar.kinds import FILE, Words
 from fatpack.cli.tools import TOOLS, run
 
 
-@click.command(context_settings={"ignore_unknown_options": True}, add_help_option=False)
-@click.option("--as", "version", metavar="VERSION", help="Follow this version of the original.")
-@click.argument("name", type=Words(*TOOLS))
-@click.argument("arguments", nargs=-1, type=FILE, metavar="ARGS...")
+@takes(
+    option("--as", name="version", metavar="VERSION", help="Follow this version of the original."),
+    argument("name", Words(lambda: TOOLS)),
+    argument("arguments", FILE, metavar="ARGS...", is_many=True),
+    forwards=True,
+)
 def command(version: str | None, name: str, arguments: tuple[str, ...]) -> int:
     """Behave as another tool, or as one version of it: take its options, print its messages, exit as it does.
 

@@ -1,0 +1,90 @@
+"""Commands as click has them: for completion, and for the words about arguments that are wrong."""
+
+from __future__ import annotations
+
+import click
+
+from fatpack.cli.grammar.declared import Argument
+from fatpack.cli.grammar.help_page import command_page
+from fatpack.cli.grammar.kinds import Choice, FileName, Number, Words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from click.shell_completion import CompletionItem
+
+    from fatpack.cli.grammar.declared import Command, Option
+    from fatpack.cli.grammar.kinds import Text
+
+    Type = click.ParamType[Any]
+else:
+    Type = click.ParamType  # click 8.1 has no brackets here
+
+
+class Clicked(click.Command):
+    """A declared command for click."""
+
+    def __init__(self, name: str, command: Command, short_help: str | None = None) -> None:
+        super().__init__(
+            name,
+            context_settings={"ignore_unknown_options": command.forwards},
+            callback=lambda **values: command(values),
+            params=[_argument(each) if isinstance(each, Argument) else _option(each) for each in command.parameters],
+            help=command.description,
+            short_help=short_help,
+            add_help_option=not command.forwards,
+        )
+        self.declared = command
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the help that is printed without click."""
+        formatter.write(command_page(ctx.command_path, self.declared, formatter.width))
+
+
+def _argument(argument: Argument) -> click.Argument:
+    nargs = -1 if argument.is_many else 1
+    return click.Argument([argument.name], type=_type(argument.kind), nargs=nargs, metavar=argument.metavar)
+
+
+def _option(option: Option) -> click.Option:
+    how: dict[str, Any] = {"help": option.help}
+    if option.takes_value:
+        how |= {"type": _type(option.kind), "metavar": option.metavar, "multiple": option.use == "values"}
+        how |= {"default": option.absent, "show_default": True} if option.shows_default else {}
+    else:
+        how |= {"count": True} if option.use == "count" else {"is_flag": True}
+    return click.Option([*option.spellings, option.name], **how)
+
+
+def _type(kind: Text) -> click.ParamType[Any]:
+    if isinstance(kind, Choice):
+        return click.Choice(kind.words)
+    if isinstance(kind, Number):
+        return click.IntRange(kind.low, kind.high) if kind.range else click.INT
+    return Kind(kind)
+
+
+class Kind(Type):
+    """A kind of values for click."""
+
+    def __init__(self, kind: Text) -> None:
+        self.kind, self.name = kind, kind.name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> object:
+        """Return what a text stands for; click says what is wrong with one."""
+        try:
+            return self.kind.value(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Leave files to the shell, which has its user's rules; of words, go by the part behind the last comma."""
+        from click.shell_completion import CompletionItem
+
+        if isinstance(self.kind, FileName):
+            return [CompletionItem(incomplete, type=self.name)]
+        if not isinstance(self.kind, Words):
+            return []
+        before, comma, last = incomplete.rpartition(",")
+        return [CompletionItem(before + comma + word) for word in self.kind.words() if word.startswith(last)]

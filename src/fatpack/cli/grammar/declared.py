@@ -1,0 +1,146 @@
+"""Commands as data: what each takes is declared once, and all else is made from it.
+
+::
+
+    @takes(argument("host", FILE), option("--dry-run", is_flag=True, help="…"), …)
+    def command(host: str, *, dry_run: bool) -> int: …
+
+``plain`` reads arguments by it, ``help_page`` prints it, and ``clicked`` makes the command of click that completes
+words, and that says what is wrong with arguments that ``plain`` does not take.
+"""
+
+from __future__ import annotations
+
+from fatpack.cli.grammar.kinds import TEXT, Text
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
+    from typing import Any, Literal
+
+    During = Callable[[Any], AbstractContextManager[object]]
+
+
+class Argument(Record):
+    """A word that needs no option; ``is_many`` takes all that are left, or none."""
+
+    name: str
+    kind: Text
+    metavar: str
+    is_many: bool
+
+
+class Option(Record):
+    """An option, by all its spellings; ``name`` is the parameter of the command's function.
+
+    ``use`` tells what counts: the last ``value``, all ``values``, that it is there (``flag``), how often (``count``).
+    Where it is not given, the function gets ``absent``. ``during`` makes of the value what holds while the command
+    runs; then the function does not get it.
+    """
+
+    spellings: tuple[str, ...]
+    name: str
+    kind: Text
+    metavar: str
+    use: Literal["value", "values", "flag", "count"]
+    absent: Any
+    shows_default: bool
+    during: During | None
+    help: str
+
+    @property
+    def takes_value(self) -> bool:
+        """Whether a value belongs to it, behind it or behind its ``=``."""
+        return self.use in ("value", "values")
+
+
+class Command(Record):
+    """A command: the function that does it, which gets what it takes by name, and its parameters in their order.
+
+    One that ``forwards`` leaves options that it does not know to what it calls, ``--help`` too.
+    """
+
+    run: Callable[..., int | None]
+    parameters: tuple[Argument | Option, ...]
+    forwards: bool
+
+    @property
+    def arguments(self) -> list[Argument]:
+        """The parameters that are no options."""
+        return [each for each in self.parameters if isinstance(each, Argument)]
+
+    @property
+    def options(self) -> list[Option]:
+        """The parameters that are options."""
+        return [each for each in self.parameters if isinstance(each, Option)]
+
+    @property
+    def description(self) -> str:
+        """What help says in front of the options."""
+        return self.run.__doc__ or ""
+
+    def __call__(self, values: Mapping[str, Any]) -> int:
+        """Run the command with a value for each parameter, by name, and return the exit code."""
+        values = dict(values)
+        held = [(option, values.pop(option.name)) for option in self.options if option.during]
+        return _run_during(
+            [option.during(value) for option, value in held if option.during and value != option.absent],
+            lambda: self.run(**values) or 0,
+        )
+
+
+def _run_during(holding: Sequence[AbstractContextManager[object]], run: Callable[[], int]) -> int:
+    if not holding:
+        return run()
+    with holding[0]:
+        return _run_during(holding[1:], run)
+
+
+def takes(*parameters: Argument | Option, forwards: bool = False) -> Callable[[Callable[..., int | None]], Command]:
+    """Return a decorator that makes a command of a function; its docstring is what help says first."""
+    return lambda run: Command(run, parameters, forwards)
+
+
+def argument(name: str, kind: Text = TEXT, *, metavar: str | None = None, is_many: bool = False) -> Argument:
+    """Return an argument: one word, or as many as there are."""
+    return Argument(name, kind, metavar or name.upper(), is_many)
+
+
+def option(
+    *spellings: str,
+    name: str | None = None,
+    type: Text = TEXT,
+    metavar: str | None = None,
+    multiple: bool = False,
+    is_flag: bool = False,
+    count: bool = False,
+    default: object = None,
+    during: During | None = None,
+    help: str,
+) -> Option:
+    """Return an option; see :class:`Option`. Without a name it has that of its long spelling, with ``_`` for ``-``.
+
+    A default stands in the help too. Without one, a function gets None where the option is not given; of a flag False,
+    of a ``count`` 0, of ``multiple`` ones ``()``.
+    """
+    use: Literal["value", "values", "flag", "count"] = "value"
+    absent = default
+    if multiple:
+        use, absent = "values", ()
+    elif count:
+        use, absent = "count", 0
+    elif is_flag:
+        use, absent = "flag", False
+    return Option(
+        spellings=spellings,
+        name=name or max(spellings, key=len).lstrip("-").replace("-", "_"),
+        kind=type,
+        metavar=metavar or type.metavar,
+        use=use,
+        absent=absent,
+        shows_default=default is not None,
+        during=during,
+        help=help,
+    )

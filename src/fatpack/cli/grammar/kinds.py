@@ -1,0 +1,122 @@
+"""What a value may be: how help calls it, how its text is read, and the words that a shell offers for it on TAB."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+
+class Text:
+    """Any text, and what all kinds of values have in common."""
+
+    #: What help and messages call a value.
+    name = "text"
+
+    @property
+    def metavar(self) -> str:
+        """How help writes a value of an option that says nothing else."""
+        return self.name.upper()
+
+    def value(self, text: str) -> object:
+        """Return what a text stands for. Raises ValueError, which says what is wrong."""
+        return text
+
+
+class FileName(Text):
+    """A ``file`` or ``dir``, completed by the shell. Whether it is there is seen, and said, by who opens it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class Words(Text):
+    """One of some words, or several with commas between them. Any other word is taken too."""
+
+    def __init__(self, words: Callable[[], Iterable[str]]) -> None:
+        self.words = words
+
+
+class Choice(Text):
+    """One of some words, and no other."""
+
+    name = "choice"
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self.words = tuple(words)
+
+    @property
+    def metavar(self) -> str:
+        """The words, as help has them."""
+        return f"[{'|'.join(self.words)}]"
+
+    def value(self, text: str) -> str:
+        """Return a word of the choice. Raises ValueError for any other."""
+        if text not in self.words:
+            raise ValueError(f"{text!r} is not one of {', '.join(map(repr, self.words))}.")
+        return text
+
+
+class Number(Text):
+    """A whole number, with a lowest and a highest one where they are given."""
+
+    def __init__(self, low: int | None = None, high: int | None = None) -> None:
+        self.low, self.high = low, high
+        self.name = "integer range" if self.range else "integer"
+
+    @property
+    def range(self) -> str:
+        """The numbers that are taken, as help has them; empty if all are."""
+        if self.low is None:
+            return "" if self.high is None else f"x<={self.high}"
+        return f"x>={self.low}" if self.high is None else f"{self.low}<=x<={self.high}"
+
+    def value(self, text: str) -> int:
+        """Return the number. Raises ValueError for a text that is none, and for one outside of the range."""
+        number = int(text)
+        if (self.low is not None and number < self.low) or (self.high is not None and number > self.high):
+            raise ValueError(f"{text} is not in the range {self.range}.")
+        return number
+
+
+class Offset(Text):
+    """A position in a file: 0x1a40 or 6720."""
+
+    def value(self, text: str) -> int:
+        """Return the position. Raises ValueError for a text that is no number."""
+        try:
+            return int(text, 0)
+        except ValueError:
+            raise ValueError(f"{text!r} is no number; write 0x1a40 or 6720") from None
+
+
+class Size(Text):
+    """A number of bytes above zero: 1073741824, 1024M or 1G."""
+
+    def value(self, text: str) -> int:
+        """Return the number of bytes. Raises ValueError for a text that is no size."""
+        factor = {"K": 10, "M": 20, "G": 30}.get(text[-1:].upper())
+        digits = text if factor is None else text[:-1]
+        if not (digits.isascii() and digits.isdecimal() and len(digits) < 19 and int(digits)):
+            raise ValueError(f"{text!r} is no size; write 1073741824, 1024M or 1G")
+        return int(digits) << (factor or 0)
+
+
+def _targets() -> Iterable[str]:
+    from fatpack.target.vocabulary import vocabulary
+
+    return vocabulary().names()
+
+
+def _forms() -> Iterable[str]:
+    from fatpack.images import EXTENSIONS
+
+    return filter(None, EXTENSIONS)
+
+
+TEXT = Text()
+FILE = FileName("file")
+DIRECTORY = FileName("dir")
+TARGET = Words(_targets)
+FORM = Words(_forms)
+OFFLOAD = Words(lambda: ("cuda", "hip", "openmp", "sycl", "host"))

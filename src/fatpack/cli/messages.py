@@ -1,0 +1,91 @@
+"""What commands print: results on stdout, messages and progress on stderr."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from fatpack.errors import counted
+from fatpack.report.text import printable, size_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fatpack.model import Finding
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Print lines to stdout; characters its encoding lacks are escaped."""
+    encoding = sys.stdout.encoding or "utf-8"
+    for line in lines:
+        try:
+            sys.stdout.write(f"{line}\n")
+        except UnicodeEncodeError:
+            sys.stdout.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+
+
+def say(text: str, *, quiet: bool = False) -> None:
+    """Print a message for the user on stderr."""
+    if not quiet:
+        sys.stderr.write(f"{printable(text)}\n")
+        sys.stderr.flush()
+
+
+def warn(findings: Iterable[Finding], *, quiet: bool = False) -> None:
+    """Print findings on stderr, each once: notes as such, all others as warnings, for they stop nothing."""
+    lines = []
+    for item in findings:
+        place = f"{item.span.source[0]}: " if item.span.source else ""
+        lines.append(f"fatpack: {'note' if item.severity == 'note' else 'warning'} {item.code}: {place}{item.text}")
+    for line in dict.fromkeys(lines):
+        say(line, quiet=quiet)
+
+
+#: So many files of killed runs are named.
+_NAMED = 4
+
+
+def tell_abandoned(folder: str, *, quiet: bool = False) -> None:
+    """Say which temporary files killed runs left in the folder of an output, and what removes them."""
+    from fatpack.io.abandoned import abandoned
+
+    found = [] if quiet else abandoned(folder)
+    if found:
+        from shlex import quote
+
+        total = size_words(sum(size for _, size in found))
+        names = " ".join(quote(path if path.startswith("/") else f"./{path}") for path, _ in found[:_NAMED])
+        say(
+            f"fatpack: note: {folder or 'this folder'} has {counted(len(found), 'unfinished file')} of runs that were "
+            f"killed ({total}); no command uses {'it' if len(found) == 1 else 'them'} any more: rm {names}"
+        )
+
+
+class Meter:
+    """Progress of a long copy: on a terminal's stderr only, after one second, gone when finished."""
+
+    #: seconds before anything is shown; whoever waits less needs no meter
+    PATIENCE = 1.0
+
+    def __init__(self, total: int, what: str, *, quiet: bool = False) -> None:
+        self._total, self._what = max(total, 1), what
+        self._done = 0
+        self._start = time.monotonic()
+        self._shown = False
+        self._on = not quiet and sys.stderr.isatty()
+
+    def __call__(self, size: int) -> None:
+        """Count bytes that were written."""
+        self._done += size
+        if self._on and time.monotonic() - self._start >= self.PATIENCE:
+            self._shown = True
+            sys.stderr.write(f"\r{self._what} {min(100, 100 * self._done // self._total):3d} %\x1b[K")
+            sys.stderr.flush()
+
+    def finish(self) -> None:
+        """Remove the meter's line."""
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+            self._shown = False

@@ -1,0 +1,105 @@
+"""The law of arguments: what is read without click is what click reads, and what is not is left to click."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import pytest
+
+from fatpack.cli.commands import COMMANDS, command
+from fatpack.cli.grammar.clicked import Clicked
+from fatpack.cli.grammar.declared import Command, Option
+from fatpack.cli.grammar.help_page import HELP_SPELLINGS, command_page
+from fatpack.cli.grammar.kinds import Choice, Number, Offset, Size
+from fatpack.cli.grammar.plain import parsed
+
+#: `tool` reads its arguments itself.
+DECLARED = {name: command(name) for name in COMMANDS if name != "tool"}
+each_command = pytest.mark.parametrize("name", DECLARED)
+
+WORDS = ["a.o", "-", "", "libx.a(m.o)", "x=y", "häuser", "\udcff", "=", "--", "two words", "-.o"]
+NO_WORDS = ["--arch", "--outp", "--quiet=1", "-=", "-qx", "---", "--=x", "-x", "--no-force", "-h", "--help", "-1"]
+
+
+def _values(option: Option, chance: random.Random) -> str:
+    """Return a text that is a value of an option, or hardly one."""
+    kind = option.kind
+    if isinstance(kind, Choice):
+        return chance.choice([*kind.words, kind.words[0].upper(), kind.words[0][:-1], ""])
+    if isinstance(kind, Number):
+        return chance.choice(["0", "1", "2", "3", " 2", "1_0", "-1", "+1", "٣", "1.0", "x", "", "99999999999"])
+    if isinstance(kind, Offset):
+        return chance.choice(["0", "0x1a40", "0o17", "017", "-0x1", "x", ""])
+    if isinstance(kind, Size):
+        return chance.choice(["1", "1024M", "1g", "0", "-1", "G", "", "1T"])
+    return chance.choice([*WORDS, "--force", "-q", "-h"])
+
+
+def _words(declared: Command, chance: random.Random, *, is_plain: bool) -> Iterator[str]:
+    """Yield arguments for a command: options in all their spellings between words, and now and then what is wrong."""
+    for _ in range(chance.randint(0, 4)):
+        option = chance.choice(declared.options)
+        spelling = chance.choice(option.spellings)
+        if not option.takes_value:
+            yield f"-{spelling[1] * chance.randint(1, 3)}" if len(spelling) == 2 else spelling
+            continue
+        text = option.kind.words[0] if isinstance(option.kind, Choice) else "1" if is_plain else _values(option, chance)
+        joint = "=" if spelling.startswith("--") else ""
+        yield from chance.choice([[spelling, text], [f"{spelling}{joint}{text}"]] if text else [[spelling, text]])
+        if not is_plain and chance.random() < 0.05:
+            yield chance.choice(NO_WORDS)
+    singles = [each for each in declared.arguments if not each.is_many]
+    count = len(singles) if is_plain else chance.randint(0, len(singles) + 1)
+    for _ in range(count + (chance.randint(0, 3) if len(singles) < len(declared.arguments) else 0)):
+        yield "a.o" if is_plain else chance.choice(WORDS)
+
+
+def _clicks(name: str, words: list[str]) -> dict[str, Any] | None:
+    """Return what click reads; None if it reads nothing."""
+    settings = {"help_option_names": list(HELP_SPELLINGS)}
+    try:
+        return Clicked(name, DECLARED[name]).make_context(name, list(words), **settings).params
+    except (click.UsageError, click.exceptions.Exit):
+        return None
+
+
+@each_command
+def test_what_is_read_without_click_is_what_click_reads(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    chance = random.Random(name)
+    read = 0
+    for _ in range(600):
+        words = list(_words(DECLARED[name], chance, is_plain=False))
+        chance.shuffle(words)
+        values = parsed(DECLARED[name], words)
+        if values is not None:
+            read += 1
+            assert repr(values) == repr(_ordered(_clicks(name, words), values)), words
+    assert read > 100, f"only {read} of 600 command lines for {name} were read: the law says nothing"
+
+
+def _ordered(values: dict[str, Any] | None, like: dict[str, Any]) -> dict[str, Any] | None:
+    """Return values in the order of others, so that their texts can be compared: True is 1, but not the same."""
+    return None if values is None else {key: values[key] for key in (*like, *(values.keys() - like.keys()))}
+
+
+@each_command
+def test_what_is_plain_is_read_without_click(name: str) -> None:
+    chance = random.Random(name)
+    for _ in range(200):
+        words = list(_words(DECLARED[name], chance, is_plain=True))
+        assert parsed(DECLARED[name], words) is not None, words
+
+
+@each_command
+@pytest.mark.parametrize("width", [50, 64, 78, 98])
+def test_help_is_laid_out_as_click_does_it(name: str, width: int) -> None:
+    """What stands in a terminal is what its users know of other programs, whatever their version of click."""
+    made = Clicked(name, DECLARED[name])
+    context = click.Context(made, info_name=f"fatpack {name}", terminal_width=width)
+    context.help_option_names = list(HELP_SPELLINGS)
+    formatter = context.make_formatter()
+    click.Command.format_help(made, context, formatter)
+    assert formatter.getvalue() == command_page(f"fatpack {name}", DECLARED[name], width)
