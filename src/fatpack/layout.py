@@ -75,6 +75,8 @@ class Layout:
             places.append((offset, size, field))
             offset += size
         self._places = tuple(places)
+        #: name → place among the values, offset
+        self._by_name = {field.name: (place, offset) for place, (offset, _, field) in enumerate(places)}
 
     def read(self, view: View, at: int) -> tuple[Any, ...]:
         """Return the field values at a position of a view. Raises Truncated, with format and offset."""
@@ -99,7 +101,11 @@ class Layout:
 
     def field_offset(self, name: str) -> int:
         """Return the offset of a field from the start of the record."""
-        return next(offset for offset, _, field in self._places if field.name == name)
+        return self._by_name[name][1]
+
+    def position(self, name: str) -> int:
+        """Return the place of a field among the values of a record."""
+        return self._by_name[name][0]
 
     def labels(self, view: View, at: int, prefix: str = "") -> Iterator[Label]:
         """Yield one label per field of the record at a position."""

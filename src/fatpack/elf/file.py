@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.layout import Layout
 
+#: A table of so few section headers is read once and kept: that of any but the largest objects.
+_FEW = 256
+
 #: LIMIT: bytes of a section name that are shown. Sections of one C++ function carry its mangled name, which may have
 #: some thousand characters; a hostile table could make every name as long as the file.
 NAME_SIZE = 4096
@@ -108,6 +111,7 @@ class ElfFile:
             raise self.bad("the byte order is neither little nor big", 5, "byte order", "1 or 2", str(ident[5]))
         self.layouts = layouts(constants.CLASSES[ident[4]], constants.ORDERS[ident[5]])
         self.header = Header(*self.layouts.header.read(view, 0))
+        self._few: list[tuple[int, ...]] | None = None
         self.section_count, self.names_index, self.program_count = (
             self._counts() if sections else (0, 0, self.header.program_count)
         )
@@ -136,16 +140,16 @@ class ElfFile:
             at = self.layouts.header.field_offset("section_entry_size")
             found = str(header.section_entry_size)
             raise self.bad("wrong size of a section header", at, "section_entry_size", str(table.size), found)
-        first = Section(0, *table.read(self.view, header.section_offset))
-        count = header.section_count or first.size
+        first = table.read(self.view, header.section_offset)
+        count = header.section_count or first[table.position("size")]
         inside(self.view, "section table", header.section_offset, count * table.size)
         if count > limits.SECTIONS:
             at = header.section_offset
             raise too_much(self.view, "section_count", at, f"{count} sections", "SECTIONS", limits.SECTIONS)
-        names = first.link if header.names_index == constants.ESCAPED else header.names_index
+        names = first[table.position("link")] if header.names_index == constants.ESCAPED else header.names_index
         # In files without sections there is no section 0 to hold the count, so 65535 is then meant as it stands.
-        programs = first.info if header.program_count == constants.ESCAPED and count else header.program_count
-        return count, names, programs
+        is_escaped = header.program_count == constants.ESCAPED and count
+        return count, names, first[table.position("info")] if is_escaped else header.program_count
 
     @property
     def table_end(self) -> int:
@@ -164,7 +168,12 @@ class ElfFile:
 
     def rows(self) -> Iterator[tuple[int, ...]]:
         """Yield all section headers as tuples in the order of the layout, the fast way through a large table."""
-        return self.records(self.layouts.section, self.header.section_offset, self.section_count)
+        if self._few is None:
+            rows = self.records(self.layouts.section, self.header.section_offset, self.section_count)
+            if self.section_count > _FEW:
+                return rows
+            self._few = list(rows)
+        return iter(self._few)
 
     def columns(self, *fields: str) -> list[list[int]]:
         """Return some fields of all section headers, each as a list: the way that costs least.
@@ -172,6 +181,9 @@ class ElfFile:
         70,000 headers take 2 ms a field, where tuples of all fields take 25.
         """
         table = self.layouts.section
+        if 0 < self.section_count <= _FEW:
+            few = list(zip(*self.rows(), strict=True))
+            return [list(few[table.position(field)]) for field in fields]
         types = {field.name: field.type for field in table.fields}
         columns: list[list[int]] = [[] for _ in fields]
         for block in self.table_blocks():
@@ -216,6 +228,8 @@ class ElfFile:
 
     def section(self, index: int) -> Section:
         """Return one section header. The caller has checked the index."""
+        if self._few is not None:
+            return Section(index, *self._few[index])
         table = self.layouts.section
         return Section(index, *table.read(self.view, self.header.section_offset + index * table.size))
 
@@ -242,9 +256,7 @@ class ElfFile:
 
     def segment_ranges(self) -> Iterator[tuple[int, int]]:
         """Yield the half-open file range of every segment that has bytes in the file."""
-        position = self.layouts.position
-        offset = position(self.layouts.program, "offset")
-        size = position(self.layouts.program, "file_size")
+        offset, size = map(self.layouts.program.position, ("offset", "file_size"))
         for row in self.programs():
             if row[size]:
                 yield row[offset], row[offset] + row[size]

@@ -127,11 +127,6 @@ class Layouts(Record):
         """The largest offset or size that the file's fields can hold."""
         return (1 << self.bits) - 1
 
-    @staticmethod
-    def position(layout: Layout, field: str) -> int:
-        """Return the place of a field among the values of a record."""
-        return next(place for place, candidate in enumerate(layout.fields) if candidate.name == field)
-
 
 _cache: dict[tuple[int, Order], Layouts] = {}
 

@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from types import ModuleType
-    from typing import Literal, Protocol, TypeAlias
+    from typing import Any, Literal, Protocol, TypeAlias
 
     from fatpack.doc import Doc
     from fatpack.hosts.usual import Division
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
         """What hosts with sections offer; ``divided_sections`` only those whose door states it."""
 
         def sections(self, view: View) -> list[tuple[int, int, str, int]]: ...  # noqa: D102
-        def divided_sections(self, view: View) -> Division: ...  # noqa: D102
+        def divided_sections(self, view: View, places: Any = None) -> Division: ...  # noqa: D102
 
     class Objcopy(Protocol):
         """What hosts offer that fat objects are made of."""
@@ -196,13 +196,14 @@ def sections(name: str, view: View) -> list[tuple[int, int, str, int]]:
     return _sectioned(name).sections(view) if name in ROOMS and ROOMS[name].has_sections else []
 
 
-def divided_sections(name: str, view: View) -> Division:
+def divided_sections(name: str, view: View, places: Iterator[Site | Finding] | None = None) -> Division:
     """Return the sections that have bytes in the file, divided into those that hosts have anyway and the others.
 
-    A damaged host gives what can be read of it, one without sections none.
+    ``places`` is what the room's ``locate`` gave for the view, if it was asked: it may know them already. A damaged
+    host gives what can be read of it, one without sections none.
     """
     if name in ROOMS and ROOMS[name].divides_sections:
-        return _sectioned(name).divided_sections(view)
+        return _sectioned(name).divided_sections(view, places)
     from fatpack.hosts.usual import divide
 
     return divide(sections(name, view))

@@ -87,6 +87,7 @@ class _Host:
     def __init__(self, visit: Visit) -> None:
         self._visit = visit
         self._inside = _Inside(visit)
+        self._located: Iterator[Site | Finding] | None = None
         self._deferred: list[Site] = []
         #: by format, where containers start
         self._starts: dict[str, set[int]] = {}
@@ -115,7 +116,8 @@ class _Host:
         view, host = self._visit.view, self._visit.host
         held: list[Site | Finding] = []
         try:
-            for place in hosts.room(host).locate(view):
+            self._located = hosts.room(host).locate(view)
+            for place in self._located:
                 if host in _WITH_SECTIONS and (isinstance(place, Finding) or place.expects != TABLE):
                     held.append(place)
                 else:
@@ -200,7 +202,7 @@ class _Host:
 
             yield from _searched(visit, between(self._searched_ranges, len(visit.view)), may_be_cut=self._is_damaged)
             return
-        division = hosts.divided_sections(visit.host, visit.view)
+        division = hosts.divided_sections(visit.host, visit.view, self._located)
         for name, (count, total) in division.open.items():
             visit.progress.skip(name, count, total)
         if division.unusual:

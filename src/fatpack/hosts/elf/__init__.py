@@ -7,7 +7,7 @@
     ....  sections: code, data, symbols, names, device code
     ....  section table: name, type, flags, place and size of every section
 
-Device code lies in sections (``reading.sites`` has the rules). Editors never write a file from a parsed model: they
+Device code lies in sections (``sites`` has the rules). Editors never write a file from a parsed model: they
 copy what was there, add or exchange bytes, and patch the headers that must change (``editing.append``,
 ``editing.rewrite``). The modules of this room are imported when they are used.
 
@@ -25,11 +25,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from fatpack.hosts import Site
     from fatpack.hosts.elf.editing.append import NewSection
+    from fatpack.hosts.elf.sites import Sites
     from fatpack.hosts.usual import Division
     from fatpack.io.source import Piece, View
-    from fatpack.model import Finding, Label
+    from fatpack.model import Label
 
 __all__ = [
     "DOC",
@@ -88,11 +88,11 @@ def detect(view: View) -> bool:
     return is_elf(view)
 
 
-def locate(view: View) -> Iterator[Site | Finding]:
-    """Yield the sections where device code may lie, in file order; see ``reading.sites.locate``."""
-    from fatpack.hosts.elf import sites
+def locate(view: View) -> Sites:
+    """Return an iterator over the sections where device code may lie, in file order; see ``sites.Sites``."""
+    from fatpack.hosts.elf.sites import Sites
 
-    return sites.locate(view)
+    return Sites(view)
 
 
 def labels(view: View) -> Iterator[Label]:
@@ -109,11 +109,12 @@ def sections(view: View) -> list[tuple[int, int, str, int]]:
     return sites.sections(view)
 
 
-def divided_sections(view: View) -> Division:
-    """Return the sections that have bytes, divided into those that hosts have anyway and the others."""
-    from fatpack.hosts.elf import sites
+def divided_sections(view: View, places: Sites | None = None) -> Division:
+    """Return the sections that have bytes, divided into those that hosts have anyway and the others.
 
-    return sites.divided_sections(view)
+    ``places`` are those that :func:`locate` gave: the tables are not read again then.
+    """
+    return (places or locate(view)).division()
 
 
 def embed(

@@ -44,7 +44,7 @@ def loaded(elf: ElfFile) -> list[Segment]:
 
 def _segments(elf: ElfFile, wanted: int) -> list[Segment]:
     names = ("type", "address", "offset", "file_size", "flags")
-    places = [elf.layouts.position(elf.layouts.program, name) for name in names]
+    places = [elf.layouts.program.position(name) for name in names]
     found = []
     for number, row in enumerate(elf.programs()):
         type, address, offset, size, flags = (row[place] for place in places)

@@ -66,9 +66,6 @@ _LONGEST = max(map(len, _NEEDLES))
 
 _BLOCK = 1 << 20
 
-#: bytes of a table of names in which the quick way looks; names behind are looked up one by one
-_NAMES_SIZE = 64 << 20
-
 #: LIMIT: writable segments that are looked through. Linkers make one to three.
 _MOST_SEGMENTS = 64
 
@@ -86,39 +83,60 @@ def is_table_name(name: str) -> bool:
     return name in TABLES or name.startswith(SIZES_PREFIX)
 
 
-def locate(view: View) -> Iterator[Site | Finding]:
-    """Yield the sections of an ELF file that hold containers, in the order of their bytes.
+class Sites:
+    """The sections of an ELF file that hold containers, in the order of their bytes: an iterator.
 
     The sites do not overlap: of sections that claim the same bytes the first is listed, the others are findings. A
     section that lies outside the file, or that cannot be read as it is, is a finding too. Of a program without a
     section table the writable segments are listed, somewhere in which are the records that lead to device code.
 
-    Raises FormatError for a damaged header or section table, and, after everything that could be found without them,
-    for damaged section names.
+    Iterating raises FormatError for a damaged header or section table, and, after everything that could be found
+    without them, for damaged section names.
     """
-    try:
-        elf = ElfFile(view)
-    except FormatError:
-        yield from _segments(ElfFile(view, sections=False))
-        raise
-    if not elf.section_count:
-        text = "the file has no section table, by which device code is found"
-        yield finding("FP1006", view.span(0, elf.layouts.header.size), text, _DEEPER)
-        yield from _segments(elf)
-        return
-    chosen, names_error = _choose(elf)
-    is_fat = any(name.startswith(f"{BUNDLE_PREFIX}host-") for _, name in chosen)
-    # An empty section is what removing leaves behind, but for an image of a fat object, which may be empty.
-    places = [
-        _site(elf, section, name, _expects(section, name, is_fat))
-        for section, name in chosen
-        if section.stored_size
-        or name.startswith(BUNDLE_PREFIX)
-        or (section.type == constants.NOBITS and not is_table_name(name))
-    ]
-    yield from without_overlaps(sorted(places, key=_position))
-    if names_error is not None:
-        raise names_error
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._elf: ElfFile | None = None
+        self._places = self._locate()
+
+    def __iter__(self) -> Iterator[Site | Finding]:
+        return self
+
+    def __next__(self) -> Site | Finding:
+        return next(self._places)
+
+    def division(self) -> Division:
+        """Return all sections that have bytes in two kinds; see :func:`fatpack.hosts.elf.division.divide`."""
+        from fatpack.hosts.elf.division import divide
+
+        return divide(self._view, self._elf)
+
+    def _locate(self) -> Iterator[Site | Finding]:
+        view = self._view
+        try:
+            elf = self._elf = ElfFile(view)
+        except FormatError:
+            yield from _segments(ElfFile(view, sections=False))
+            raise
+        if not elf.section_count:
+            text = "the file has no section table, by which device code is found"
+            yield finding("FP1006", view.span(0, elf.layouts.header.size), text, _DEEPER)
+            yield from _segments(elf)
+            return
+        chosen, names_error = _choose(elf)
+        if chosen:
+            is_fat = any(name.startswith(f"{BUNDLE_PREFIX}host-") for _, name in chosen)
+            # An empty section is what removing leaves behind, but for an image of a fat object, which may be empty.
+            places = [
+                _site(elf, section, name, _expects(section, name, is_fat))
+                for section, name in chosen
+                if section.stored_size
+                or name.startswith(BUNDLE_PREFIX)
+                or (section.type == constants.NOBITS and not is_table_name(name))
+            ]
+            yield from without_overlaps(sorted(places, key=_position)) if len(places) > 1 else places
+        if names_error is not None:
+            raise names_error
 
 
 def _segments(elf: ElfFile) -> Iterator[Site | Finding]:
@@ -149,56 +167,6 @@ def sections(view: View) -> list[tuple[int, int, str, int]]:
     except FormatError:
         pass  # where device code lies is known all the same; what the place is called is not
     return rows
-
-
-#: The first bytes of names that objects have tens of thousands of → their stem (:mod:`fatpack.hosts.usual`).
-_MANY = {
-    b".text.": ".text",
-    b".data.": ".data",
-    b".rodat": ".rodata",
-    b".rela.": ".rela",
-    b".rel.t": ".rel",
-    b".group": ".group",
-    b".gcc_e": ".gcc_except_table",
-    b".debug": ".debug",
-    b".llvm_": ".llvm",
-}
-
-
-def divided_sections(view: View) -> Division:
-    """Return the sections that have bytes, divided into those that hosts have anyway and the others.
-
-    Bytes behind the ELF image count as one of the others: AppImages and installers have a file system there. Names are
-    built of few sections only: an object of a large C++ library has tens of thousands of one kind.
-    """
-    from fatpack.hosts.usual import Division, is_open, is_usual, stem
-
-    unusual: list[tuple[int, int]] = []
-    opened: dict[str, tuple[int, int]] = {}
-    try:
-        elf = ElfFile(view)
-        reached = max(elf.table_end, *(end for _, end in elf.segment_ranges()), 0)
-        names = elf.contents(elf.names_section())
-        table = names.head(0, _NAMES_SIZE)
-        for name_at, type, start, size in zip(*elf.columns("name_offset", "type", "offset", "size"), strict=True):
-            if not size or type in (constants.NULL, constants.NOBITS) or start + size > len(view):
-                continue
-            reached = max(reached, start + size)
-            kind = _MANY.get(table[name_at : name_at + 6])
-            if kind is None:
-                name = elf.string(names, name_at)
-                if not is_usual(name):
-                    unusual.append((start, start + size))
-                    continue
-                kind = stem(name)
-            if is_open(kind):
-                count, total = opened.get(kind, (0, 0))
-                opened[kind] = count + 1, total + size
-        if reached < len(view):
-            unusual.append((reached, len(view)))
-    except FormatError:
-        pass  # the host has reported it
-    return Division(unusual, opened)
 
 
 def _choose(elf: ElfFile) -> tuple[list[tuple[Section, str]], FormatError | None]:

@@ -100,7 +100,7 @@ def sections(view: View) -> list[tuple[int, int, str, int]]:
     return rows
 
 
-def divided_sections(view: View) -> Division:
+def divided_sections(view: View, _places: object = None) -> Division:
     """Return the sections that have bytes, divided into those that hosts have anyway and the others.
 
     Bytes behind the last section count as one of the others: installers have their contents there.

@@ -85,7 +85,7 @@ def parts(view: View, carrier: str) -> tuple[list[Part], list[Finding]]:
 def _in_elf(view: View) -> tuple[list[Part], list[Finding]]:
     from fatpack.formats.clang_bundle.sections.fat_object import Part
     from fatpack.hosts import Site
-    from fatpack.hosts.elf.sites import locate
+    from fatpack.hosts.elf import locate
 
     found, findings = [], []
     for site in locate(view):

@@ -120,7 +120,7 @@ class EditableFile(ElfFile):
 
     def count_row(self, count: int) -> Row:
         """Return section 0 for a table of ``count`` sections; it holds counts that do not fit into the header."""
-        size = self.layouts.position(self.layouts.section, "size")
+        size = self.layouts.section.position("size")
         first = self.row(0)
         if count >= constants.FIRST_RESERVED:
             return self.row_with(first, size=count)

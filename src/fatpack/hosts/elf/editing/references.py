@@ -103,9 +103,9 @@ def _symbols_of(
     elf: EditableFile, table: Section, words: Section | None, indices: Collection[int]
 ) -> Iterator[DefinedSymbol]:
     """Yield the symbols of one table; ``words`` is the section with its 32-bit section indices, if it has one."""
-    layout, position = elf.layouts.symbol, elf.layouts.position
-    index_at, value_at, size_at = (position(layout, name) for name in ("section_index", "value", "size"))
-    info_at, name_at = position(layout, "info"), position(layout, "name_offset")
+    layout = elf.layouts.symbol
+    index_at, value_at, size_at = (layout.position(name) for name in ("section_index", "value", "size"))
+    info_at, name_at = layout.position("info"), layout.position("name_offset")
     count = _entry_count(elf, table, layout.size)
     if words is not None and words.size < elf.layouts.index.size * count:
         raise elf.bad(

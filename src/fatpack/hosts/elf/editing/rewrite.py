@@ -70,8 +70,8 @@ def remove(view: View, indices: Sequence[int]) -> list[Piece]:
 
 def _symbol_patches(elf: EditableFile, symbols: Sequence[DefinedSymbol], changes: Changes) -> dict[int, bytes]:
     """Return patches (position → bytes) for the symbols of the changed sections."""
-    layout, position = elf.layouts.symbol, elf.layouts.position
-    value_at, size_at = position(layout, "value"), position(layout, "size")
+    layout = elf.layouts.symbol
+    value_at, size_at = layout.position("value"), layout.position("size")
     patches: dict[int, bytes] = {}
     for symbol in symbols:
         content = changes[symbol.section]

@@ -36,10 +36,9 @@ class Symbols:
     def __init__(self, elf: ElfFile, parts: Sequence[Part], table: Part, indices: Part | None) -> None:
         self.elf = elf
         layout = elf.layouts.symbol
-        position = elf.layouts.position
-        self._section_at = position(layout, "section_index")
-        self._name_at = position(layout, "name_offset")
-        info_at = position(layout, "info")
+        self._section_at = layout.position("section_index")
+        self._name_at = layout.position("name_offset")
+        info_at = layout.position("info")
         if table.entry_size != layout.size or table.size % layout.size or not table.size:
             raise elf.bad(
                 "the symbol table does not hold whole symbols",
