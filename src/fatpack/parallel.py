@@ -34,10 +34,10 @@ else:
 _MOST_THREADS = 8
 
 
-def thread_count() -> int:
-    """Return how many threads can run at once."""
+def thread_count(most: int = _MOST_THREADS) -> int:
+    """Return how many threads can run at once, at most so many."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, _MOST_THREADS)
+    return min(cores, most)
 
 
 class Tasks(Generic[T]):

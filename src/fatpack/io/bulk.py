@@ -25,6 +25,10 @@ WINDOW = 128 << 20
 #: Below this many bytes to inflate threads cost more than they save.
 _LEAST = 4 << 20
 
+#: LIMIT: what is inflated at a time is bounded by the window, so these need little memory each; more than 32 would wait
+#: for the interpreter, which one in fifty seconds of such a thread needs.
+_MOST_THREADS = 32
+
 
 class NewFile(Record):
     """A file that is to be written: where, and its bytes in pieces."""
@@ -40,15 +44,33 @@ def write_files(
     inputs: Sequence[View] = (),
     progress: Progress | None = None,
     threads: int | None = None,
+    is_checked: bool = False,
 ) -> Tasks[int]:
     """Write files, each as :func:`~fatpack.io.sink.write_file` does; iterating yields their sizes in order.
 
     Writing starts at once. An error is raised in the place of its file; those behind it are written all the same, for
     as long as somebody iterates. Use as a context: leaving it waits for the files that are being written.
     """
-    count = thread_count() if threads is None else threads
-    if count < 2 or sum(map(_needs, files)) < _LEAST:
-        return Tasks([_task(file, force, inputs, progress, None) for file in files], threads=1)
+
+    def task(file: NewFile, progress: Progress | None, room: _Room | None) -> Callable[[], int]:
+        views = [piece for piece in file.pieces if isinstance(piece, View)]
+
+        def write() -> int:
+            return write_file(
+                file.path, file.pieces, force=force, inputs=[*inputs, *views], progress=progress, is_checked=is_checked
+            )
+
+        def write_with_room() -> int:
+            assert room is not None
+            with room:
+                return write()
+
+        return write if room is None else write_with_room
+
+    count = thread_count(_MOST_THREADS) if threads is None else threads
+    needs = list(map(_needs, files))
+    if count < 2 or sum(needs) < _LEAST:
+        return Tasks([task(file, progress, None) for file in files], threads=1)
     from threading import Lock
 
     window, alone, counting = _Window(WINDOW), _Window(0), Lock()
@@ -58,27 +80,12 @@ def write_files(
             assert progress is not None
             progress(size)
 
-    def room(file: NewFile) -> _Room:
-        return _Room(window, _needs(file)) if _is_concurrent(file) else _Room(alone, 1)
+    def room(file: NewFile, size: int) -> _Room:
+        return _Room(window, size) if _is_concurrent(file) else _Room(alone, 1)
 
     meter = count_up if progress is not None else None
-    return Tasks([_task(file, force, inputs, meter, room(file)) for file in files], threads=count)
-
-
-def _task(
-    file: NewFile, force: bool, inputs: Sequence[View], progress: Progress | None, room: _Room | None
-) -> Callable[[], int]:
-    views = [piece for piece in file.pieces if isinstance(piece, View)]
-
-    def write() -> int:
-        return write_file(file.path, file.pieces, force=force, inputs=[*inputs, *views], progress=progress)
-
-    def write_with_room() -> int:
-        assert room is not None
-        with room:
-            return write()
-
-    return write if room is None else write_with_room
+    tasks = [task(file, meter, room(file, size)) for file, size in zip(files, needs, strict=True)]
+    return Tasks(tasks, threads=count)
 
 
 def _needs(file: NewFile) -> int:

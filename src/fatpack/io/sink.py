@@ -1,9 +1,10 @@
 """Output: the only module that writes files.
 
-A file appears under its name only when it is complete: pieces go to a temporary file beside it, the result is
-verified if the caller can, and a rename puts it in place. A failure, a signal too, removes the temporary file and
-leaves everything else as it was. At no moment can anybody open it who could not open the file it replaces. Views of
-files are copied by the kernel.
+A file appears under its name only when it is complete: pieces go to a file without a name in the same folder, where
+the system has such (:mod:`fatpack.io.unnamed`), else to a temporary file beside it; the result is verified if the
+caller can, and a link or a rename puts it in place. A failure, a signal too, removes the temporary file and leaves
+everything else as it was. At no moment can anybody open it who could not open the file it replaces. Views of files are
+copied by the kernel.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import stat
 
 from fatpack import interruption
 from fatpack.errors import UsageError
-from fatpack.io import limits
+from fatpack.io import limits, unnamed
 from fatpack.io.source import View
 from fatpack.io.sources.file import FileSource
 
@@ -33,6 +34,9 @@ KERNEL_CHUNK = 64 << 20
 
 #: Kernels copy within pages of this size, or larger ones that are multiples of it.
 _PAGE = 4096
+
+#: Up to so many bytes one read and one write take less time than asking the kernel for a copy.
+_SMALL = 128 << 10
 
 #: What temporary files are called: the first, something that no other run has, and the second.
 TEMPORARY = (".fatpack.", ".part")
@@ -104,7 +108,7 @@ def _copy_range(source: int, view: View, fd: int, progress: Progress | None) -> 
     """
     at, left = view.start, len(view)
     try:
-        while left and _lines_up(at, fd):
+        while left > _SMALL and _lines_up(at, fd):
             interruption.check()
             count = os.copy_file_range(source, fd, min(left, KERNEL_CHUNK), at)
             if not count:
@@ -142,6 +146,7 @@ def write_file(
     inputs: Iterable[View] = (),
     verify: Callable[[View], None] | None = None,
     progress: Progress | None = None,
+    is_checked: bool = False,
 ) -> int:
     """Write a file whole or not at all; return its size in bytes.
 
@@ -149,14 +154,19 @@ def write_file(
     case; an edit in place passes none, and is safe because the rename happens after everything was read. ``mode``
     are the permission bits (default: those of the file replaced, else 0666 less the umask), ``like`` all that a file is
     beside its bytes. ``verify`` sees the complete file before it gets its name and may raise. A replaced file is synced
-    to disk first, since it may be somebody's only copy. Raises UsageError, ``FileExistsError``, ``OSError``, and what
-    ``verify`` raises.
+    to disk first, since it may be somebody's only copy. ``is_checked`` says that the caller found nothing at ``path``:
+    what is there meanwhile is refused all the same, but not before everything was written. Raises UsageError,
+    ``FileExistsError``, ``OSError``, and what ``verify`` raises.
     """
     path = os.fspath(path)
-    old = check_target(path, force, inputs)
+    old = None if is_checked and not force else check_target(path, force, inputs)
     if old is not None and not stat.S_ISREG(old.st_mode):
         # A device or a pipe (/dev/null, /dev/stdout): there is nothing to rename over.
         return _write_special(path, pieces, progress)
+    if not force:
+        fd = unnamed.create(path, 0o666 if mode is None else mode)
+        if fd is not None:
+            return _write_unnamed(fd, path, pieces, mode, like, verify, progress)
     path, staged, size = _stage(path, pieces, old, mode, like, verify, progress, sync=old is not None)
     try:
         if force:
@@ -234,29 +244,74 @@ def _stage(
     staged, fd = _create_beside(path, 0 if old is not None else 0o666 if mode is None else mode)
     try:
         try:
-            size = write_pieces(fd, pieces, progress)
-            if verify is not None:
-                verify(FileSource(fd, path, owned=False).view())
-            if like is not None:
-                from fatpack.io.identity import give
-
-                give(fd, like, path)
-            elif mode is not None:
-                os.fchmod(fd, mode)
+            size = _fill(fd, path, pieces, mode, like, verify, progress)
             if sync:
                 os.fsync(fd)
         finally:
             os.close(fd)
     except OSError as error:
         _remove(staged)
-        if error.filename is None:  # a full disk does not say which
-            raise type(error)(error.errno, error.strerror, path) from error
-        raise
+        raise _named(error, path) from error
     except BaseException:
         # Also on Ctrl-C: no half-written file may stay behind.
         _remove(staged)
         raise
     return path, staged, size
+
+
+def _fill(
+    fd: int,
+    path: str,
+    pieces: Iterable[Piece],
+    mode: int | None,
+    like: Identity | None,
+    verify: Callable[[View], None] | None,
+    progress: Progress | None,
+) -> int:
+    """Write a new file that will be called ``path``, verify it, and give it all that it is beside its bytes."""
+    size = write_pieces(fd, pieces, progress)
+    if verify is not None:
+        verify(FileSource(fd, path, owned=False).view())
+    if like is not None:
+        from fatpack.io.identity import give
+
+        give(fd, like, path)
+    elif mode is not None:
+        os.fchmod(fd, mode)
+    return size
+
+
+def _named(error: OSError, path: str) -> OSError:
+    """Return the error with the file that it is about: a full disk does not say which."""
+    return error if error.filename is not None else type(error)(error.errno, error.strerror, path)
+
+
+def _write_unnamed(
+    fd: int,
+    path: str,
+    pieces: Iterable[Piece],
+    mode: int | None,
+    like: Identity | None,
+    verify: Callable[[View], None] | None,
+    progress: Progress | None,
+) -> int:
+    """Write a file that has no name, and name it ``path``; whatever ends this before leaves nothing."""
+    try:
+        size = _fill(fd, path, pieces, mode, like, verify, progress)
+        if not unnamed.publish(fd, path):
+            # It cannot be named after all: it goes the way that every system has.
+            own = [FileSource(fd, path, owned=False).view()]
+            _, staged, _ = _stage(path, own, None, stat.S_IMODE(os.fstat(fd).st_mode), like)
+            try:
+                _publish(staged, path)
+            except BaseException:
+                _remove(staged)
+                raise
+    except OSError as error:
+        raise _named(error, path) from error
+    finally:
+        os.close(fd)
+    return size
 
 
 def check_target(path: str, force: bool, inputs: Iterable[View]) -> os.stat_result | None:

@@ -233,7 +233,7 @@ def write_plan(
         os.makedirs(directory, exist_ok=True)
     written = []
     files = [NewFile(path, item.pieces) for path, item in zip(paths, plan, strict=True)]
-    with write_files(files, force=force, inputs=inputs, progress=progress) as sizes:
+    with write_files(files, force=force, inputs=inputs, progress=progress, is_checked=True) as sizes:
         for path, item in zip(paths, plan, strict=True):
             try:
                 next(iter(sizes))
@@ -264,7 +264,7 @@ def checked_paths(
         raise UsageError(
             f"the images share bytes: {total} bytes would be written", hint="select what you need, or --force"
         )
-    if not force:
+    if not force and (not directory or os.path.lexists(directory)):
         existing = [path for path in paths if os.path.lexists(path)]
         if existing:
             verb = f"and {len(existing) - 1} more exist" if len(existing) > 1 else "exists"

@@ -78,18 +78,18 @@ class Selector(Record):
 
     def matches(self, found: FoundImage) -> bool:
         """Return whether an image fulfils the conditions on itself; positions are the caller's to check."""
-        from fatpack.target.triple import as_llvm22, spellings
-
         target = found.target
-        checks = (
-            (self.arch, (as_llvm22(target.triple, target.arch)[1], *_also(target.arch, found.form))),
-            (self.triple, spellings(target.triple, target.arch)),
-            (self.offload, (target.offload,)),
-            (self.form, (found.form,)),
-        )
-        for patterns, values in checks:
-            alternatives = (patterns,) if isinstance(patterns, str) else patterns
-            if alternatives and not _one_of(alternatives, values):
+        if self.form and not _one_of(_alternatives(self.form), (found.form,)):
+            return False
+        if self.offload and not _one_of(_alternatives(self.offload), (target.offload,)):
+            return False
+        if self.arch or self.triple:
+            from fatpack.target.triple import as_llvm22, spellings
+
+            spelled = (as_llvm22(target.triple, target.arch)[1], *_also(target.arch, found.form))
+            if self.arch and not _one_of(_alternatives(self.arch), spelled):
+                return False
+            if self.triple and not _one_of(_alternatives(self.triple), spellings(target.triple, target.arch)):
                 return False
         return self.kernel is None or self._has_kernel(found)
 
@@ -102,6 +102,10 @@ class Selector(Record):
         except (FormatError, Unsupported):  # a damaged symbol table: `inspect` reports it
             return False
         return pattern.finds(names)
+
+
+def _alternatives(patterns: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (patterns,) if isinstance(patterns, str) else patterns
 
 
 def _checked(name: str, value: object) -> object:
