@@ -29,6 +29,7 @@ SUBJECTS = {
     "pack": "tools.bench.packing",
     "inspect": "tools.bench.inspecting",
     "embed": "tools.bench.embedding",
+    "archives": "tools.bench.archives",
     "bundles": "tools.bench.bundle_library",
     "bundle": "tools.bench.bundling",
     "cuda": "tools.bench.cuda",

@@ -96,6 +96,8 @@ def _extracting(name: str, kind: Kind, folder: Path, library: Path) -> Iterator[
     commands = {"fatpack": fatpack("extract", "-q", library, "-d", ours, outputs=[ours], is_bulk=True)}
     if not kind.is_compressed:
         commands["cp"] = command("cp", library, copy, outputs=[copy], is_bulk=True)
+        files = folder / "files"
+        commands["cp -r"] = command("cp", "-r", ours, files, outputs=[files], is_bulk=True)
     objdump = peer("llvm-objdump")
     if objdump:
         commands["llvm"] = _beside(objdump, library, theirs)
@@ -108,6 +110,9 @@ def _extracting(name: str, kind: Kind, folder: Path, library: Path) -> Iterator[
         ratio = sample.seconds / samples["cp"].seconds
         facts = f"cp {milliseconds(samples['cp'])}"
         yield Figure(f"extract {name}: per copy", ratio, "x cp", None, facts, peer="cp")
+        ratio = sample.seconds / samples["cp -r"].seconds
+        facts = f"cp -r {milliseconds(samples['cp -r'])}"
+        yield Figure(f"extract {name}: per copy of the files", ratio, "x cp -r", None, facts, peer="cp -r")
     yield against(f"extract {name}: faster than", sample, samples.get("llvm"), "llvm-objdump --offloading", at_least=1)
 
 

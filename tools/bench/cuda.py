@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,9 @@ ROUNDS, BULK_ROUNDS = 5, 2
 
 #: different cubins, bytes of the table in each, entries of a fat binary, and fat binaries in the library
 CUBINS, TABLE, ENTRIES, COUNT = 24, 480_000, 59, 100
+
+#: Cores of the machine that is modelled
+MODELLED = 16
 
 #: cubins that are packed, and bytes of the table in each
 PACKED, PACKED_TABLE = 200, 496_000
@@ -53,7 +57,13 @@ def _extracting(scratch: Path, library: Path) -> Iterator[Figure]:
     what, cuobjdump = f"extract {_what()}", peer("cuobjdump")
     out, theirs = scratch / "out", scratch / "theirs"
     folders = [out, theirs]  # both go before every run: each takes 2.9 GB
-    commands = {"fatpack": fatpack("extract", "-q", "--force", library, "-d", out, outputs=folders, is_bulk=True)}
+    ours_alone = fatpack("extract", "-q", "--force", library, "-d", out, outputs=folders, is_bulk=True)
+    commands = {"fatpack": ours_alone}
+    cores = len(os.sched_getaffinity(0))
+    taskset = peer("taskset")
+    if taskset and cores > 1:
+        one = str(min(os.sched_getaffinity(0)))
+        commands["one core"] = command(taskset, "-c", one, *ours_alone.words, outputs=folders, is_bulk=True)
     if cuobjdump:
         script = 'mkdir "$0" && cd "$0" && exec "$1" -xelf all -xptx all "$2"'
         words = ("sh", "-c", script, theirs, cuobjdump, library)
@@ -64,8 +74,18 @@ def _extracting(scratch: Path, library: Path) -> Iterator[Figure]:
     ours = samples["fatpack"]
     yield Figure(what, ours.seconds, "s", None, milliseconds(ours))
     yield Figure(f"{what}: cores used", ours.processor / ours.seconds, "cores", None)
+    if "one core" in samples:
+        yield _on_more_cores(what, samples["one core"].seconds, ours.seconds, cores)
     yield memory(f"{what}: peak", ours, 300)
     yield against(f"{what}: faster than", ours, samples.get("cuda"), "cuobjdump -xelf all -xptx all", at_least=1)
+
+
+def _on_more_cores(what: str, one: float, all: float, cores: int) -> Figure:
+    """Return what 16 cores would make of it by Amdahl's law, from the times on one and on the cores that are here."""
+    serial = max((cores * all - one) / (cores - 1), 0)
+    modelled = serial + (one - serial) / MODELLED
+    facts = f"one core {one:.2f} s, {cores} cores {all:.2f} s: serial {serial:.2f} s"
+    return Figure(f"{what}: {MODELLED} cores, modelled", one / modelled, "x one core", 6, facts, is_floor=True)
 
 
 def _packing(scratch: Path, parts: Sequence[tuple[Path, str]]) -> Iterator[Figure]:

@@ -3,7 +3,7 @@
 :func:`layouts` chooses word size and byte order once; no line that reads a record asks for them again. A field's
 document starts with its name in the ELF gABI (``https://gabi.xinuos.com``, revision of 2025). ``word`` in the tables
 below is a number of the file's word size. In symbols and program headers the order of the fields differs between 32
-and 64 bits, so those are read by :meth:`Layouts.position` or by name, never by place.
+and 64 bits, so those are read by :meth:`Layout.position <fatpack.layout.Layout.position>` or by name, never by place.
 """
 
 from __future__ import annotations
