@@ -90,7 +90,8 @@ class ElfFile:
     """
 
     def __init__(self, view: View, *, sections: bool = True) -> None:
-        ident = view.head(0, 16)
+        head = view.head(0, 64)
+        ident = head[:16]
         if ident[:4] != constants.MAGIC:
             raise BadMagic(
                 "this is no ELF file",
@@ -110,8 +111,10 @@ class ElfFile:
         if ident[5] not in constants.ORDERS:
             raise self.bad("the byte order is neither little nor big", 5, "byte order", "1 or 2", str(ident[5]))
         self.layouts = layouts(constants.CLASSES[ident[4]], constants.ORDERS[ident[5]])
-        self.header = Header(*self.layouts.header.read(view, 0))
+        layout = self.layouts.header
+        self.header = Header(*(layout.read(view, 0) if len(head) < layout.size else layout.struct.unpack_from(head)))
         self._few: list[tuple[int, ...]] | None = None
+        self._names_table: View | None = None
         self.section_count, self.names_index, self.program_count = (
             self._counts() if sections else (0, 0, self.header.program_count)
         )
@@ -140,7 +143,10 @@ class ElfFile:
             at = self.layouts.header.field_offset("section_entry_size")
             found = str(header.section_entry_size)
             raise self.bad("wrong size of a section header", at, "section_entry_size", str(table.size), found)
-        first = table.read(self.view, header.section_offset)
+        start, size = header.section_offset, header.section_count * table.size
+        if 0 < header.section_count <= _FEW and start + size <= len(self.view):
+            self._few = list(table.struct.iter_unpack(self.view.read(start, size)))
+        first = self._few[0] if self._few else table.read(self.view, start)
         count = header.section_count or first[table.position("size")]
         inside(self.view, "section table", header.section_offset, count * table.size)
         if count > limits.SECTIONS:
@@ -296,6 +302,12 @@ class ElfFile:
             )
         return section
 
+    def names_table(self) -> View:
+        """Return the table of section names. Raises BadValue when there is none, or when it lies outside."""
+        if self._names_table is None:
+            self._names_table = self.contents(self.names_section())
+        return self._names_table
+
     def string(self, table: View, at: int) -> str:
         """Return the string at a position of a string table, cut at NAME_SIZE; bytes that are no UTF-8 are escaped."""
         return table.head(at, NAME_SIZE).split(b"\0", 1)[0].decode("utf-8", "backslashreplace")
@@ -303,7 +315,7 @@ class ElfFile:
     def name(self, section: Section) -> str:
         """Return a section's name for reports and errors; "" when the table of names cannot be read."""
         try:
-            return self.string(self.contents(self.names_section()), section.name_offset)
+            return self.string(self.names_table(), section.name_offset)
         except (BadValue, Truncated):
             return ""
 

@@ -53,8 +53,9 @@ def member_images(view: View, searched: Collection[tuple[int, ...]]) -> Iterator
 def _walk(
     view: View, numbers: tuple[int, ...], title: str, searched: Collection[tuple[int, ...]], depth: int
 ) -> Iterator[MemberImage]:
-    for site in archive.locate(view):
-        if not isinstance(site, Site) or site.index is None or (*numbers, site.index) in searched:
+    passed = {place[-1] for place in searched if place[:-1] == numbers}
+    for site in archive.locate(view, passed):
+        if not isinstance(site, Site) or site.index is None:
             continue
         place = (*numbers, site.index)
         name = f"{title}({site.member})" if title else site.member or ""

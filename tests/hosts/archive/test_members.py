@@ -255,3 +255,9 @@ def test_every_flipped_byte_gives_members_or_findings_and_labels(data: bytes) ->
             except FatpackError:
                 continue
             assert sum(map(len, rewritten)) > 8
+
+
+def test_members_that_are_known_already_are_passed_over() -> None:
+    data = GNU + b"".join(member(b"%d.o/" % number, b"x") for number in range(4))
+    found = [site for site in archive.locate(view(data), {0, 2}) if isinstance(site, Site)]
+    assert [(site.member, site.index) for site in found] == [("1.o", 1), ("3.o", 3)]

@@ -228,3 +228,18 @@ def test_objects_of_clang_hold_what_readelf_shows(name: str, expected: list[tupl
 
 def test_all_codes_of_findings_are_known() -> None:
     assert {"FP1006", "FP1203", "FP2001", "FP2002", "FP2003"} <= set(CODES)
+
+
+def test_what_is_remembered_of_names_is_told_apart_by_where_they_start() -> None:
+    one, other = build.Elf(), build.Elf()
+    one.add(".hip_fatbin", b"code", flags=build.ALLOC)
+    other.add("_fatbin", b"code", flags=build.ALLOC)
+    first, second = one.build(), other.build()
+    for _ in range(2):
+        assert [site.section for site in sites(first)] == [".hip_fatbin"]
+        assert sites(second) == []
+    # The same table of names, with the other section's name starting behind ".hip".
+    at = first.index(b".hip_fatbin\0")
+    moved = build.with_section(first, 1, name=at + 4 - first.index(b"\0.hip_fatbin\0"))
+    assert sites(moved) == []
+    assert [site.section for site in sites(first)] == [".hip_fatbin"]

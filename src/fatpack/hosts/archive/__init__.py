@@ -35,7 +35,7 @@ from fatpack.model import Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from fatpack.io.source import Piece
     from fatpack.model import Label
@@ -75,10 +75,11 @@ def detect(view: View) -> bool:
     return view.head(0, MAGIC_SIZE) in (REGULAR, THIN, BIG)
 
 
-def locate(view: View) -> Iterator[Site | Finding]:
+def locate(view: View, without: Collection[int] = ()) -> Iterator[Site | Finding]:
     """Yield every member as a file of its own; ``index`` counts them from 0, and names may occur twice.
 
-    Members of a thin archive are opened beside it; each is read before the next is asked for, or opened again later.
+    Those whose numbers are in ``without`` are passed over. Members of a thin archive are opened beside it; each is read
+    before the next is asked for, or opened again later.
     """
     magic = view.head(0, MAGIC_SIZE)
     if magic == BIG:
@@ -94,7 +95,7 @@ def locate(view: View) -> Iterator[Site | Finding]:
             error = member.error
             yield finding("FP2101", view.span(member.at, member.end - member.at), error.describe(), error.hint)
             continue
-        if member.number is None:
+        if member.number is None or member.number in without:
             continue
         if neighbours is None:
             data = view.slice(member.data_at, member.size)

@@ -1,7 +1,7 @@
 """The sections of an ELF file in two kinds: those that hosts have anyway, and the others.
 
 Every object of an archive is asked, and an object of a large C++ library has tens of thousands of sections of one kind:
-names are built of few sections only, and what was said of a name is remembered.
+names are built of few sections only. What the names of a table say is remembered: objects of one compiler share them.
 """
 
 from __future__ import annotations
@@ -9,10 +9,13 @@ from __future__ import annotations
 from fatpack.elf import constants
 from fatpack.elf.file import ElfFile
 from fatpack.errors import FormatError
+from fatpack.hosts.elf.named import key_of, remember
 from fatpack.hosts.usual import Division, is_open, is_usual, stem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fatpack.io.source import View
 
 #: bytes of a table of names in which the quick way looks; names behind are looked up one by one
@@ -43,12 +46,11 @@ def divide(view: View, elf: ElfFile | None) -> Division:
     try:
         elf = elf or ElfFile(view)
         reached = max(elf.table_end, *(end for _, end in elf.segment_ranges()), 0)
-        table = elf.contents(elf.names_section()).head(0, _NAMES_SIZE)
-        for name_at, type, start, size in zip(*elf.columns("name_offset", "type", "offset", "size"), strict=True):
+        names_at, types, starts, sizes = elf.columns("name_offset", "type", "offset", "size")
+        for kind, type, start, size in zip(_kinds(elf, names_at), types, starts, sizes, strict=True):
             if not size or type in (constants.NULL, constants.NOBITS) or start + size > len(view):
                 continue
             reached = max(reached, start + size)
-            kind = _MANY.get(table[name_at : name_at + 6]) or _kind(elf, table, name_at)
             if not kind:
                 unusual.append((start, start + size))
             elif is_open(kind):
@@ -61,23 +63,22 @@ def divide(view: View, elf: ElfFile | None) -> Division:
     return Division(unusual, opened)
 
 
-#: names of sections → their stem, "" for those of unusual names, as far as they were asked for
-_KINDS: dict[bytes, str] = {}
-
-#: LIMIT: names that are kept so, and their length. The objects of an archive have the same few.
-_KINDS_KEPT, _KINDS_LENGTH = 1024, 64
+#: names of sections and where each starts → their stems
+_KINDS: dict[tuple[bytes, tuple[int, ...]], list[str]] = {}
 
 
-def _kind(elf: ElfFile, table: bytes, at: int) -> str:
-    """Return the stem of the name at an offset of the table of names, "" for an unusual one."""
-    end = table.find(b"\0", at, at + _KINDS_LENGTH)
-    name = table[at:end] if end >= 0 else b""
-    kind = _KINDS.get(name) if end >= 0 else None
-    if kind is None:
-        whole = elf.string(elf.contents(elf.names_section()), at)
-        kind = stem(whole) if is_usual(whole) else ""
-        if end >= 0:
-            if len(_KINDS) >= _KINDS_KEPT:
-                _KINDS.clear()
-            _KINDS[name] = kind
-    return kind
+def _kinds(elf: ElfFile, names_at: Sequence[int]) -> list[str]:
+    """Return the stems of the names of all sections, "" for unusual ones. Raises BadValue when there are no names."""
+    key = key_of(elf, names_at)
+    found = _KINDS.get(key) if key else None
+    if found is None:
+        names = elf.names_table()
+        table = names.head(0, _NAMES_SIZE)
+        found = [_MANY.get(table[at : at + 6]) or _kind(elf.string(names, at)) for at in names_at]
+        if key:
+            remember(_KINDS, key, found)
+    return found
+
+
+def _kind(name: str) -> str:
+    return stem(name) if is_usual(name) else ""

@@ -17,6 +17,7 @@ from fatpack.elf.file import ElfFile, Section
 from fatpack.errors import FormatError
 from fatpack.findings import finding
 from fatpack.hosts import CONTAINER, IMAGE, IMAGES, RECORDS, TABLE, Site, without_overlaps
+from fatpack.hosts.elf.named import key_of, remember
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -176,20 +177,35 @@ def _choose(elf: ElfFile) -> tuple[list[tuple[Section, str]], FormatError | None
     names: dict[int, str] = {}
     strings = None
     try:
-        strings = elf.contents(elf.names_section())
-        for at in _hits(strings, set(name_offsets)):
-            name = elf.string(strings, at)
-            if is_device_name(name) or is_table_name(name):
-                names[at] = name
+        strings = elf.names_table()
+        names = _telling(elf, name_offsets)
     except FormatError as broken:
         error = broken
     chosen = []
     for index in _marked(name_offsets, types, names):
         section = elf.section(index)
-        if section.name_offset not in names:
-            names[section.name_offset] = elf.string(strings, section.name_offset) if strings is not None else ""
-        chosen.append((section, names[section.name_offset]))
+        name = names.get(section.name_offset)
+        if name is None:
+            name = elf.string(strings, section.name_offset) if strings is not None else ""
+        chosen.append((section, name))
     return chosen, error
+
+
+#: names of sections and where each starts → where those start that tell of device code, and the names
+_TELLING: dict[tuple[bytes, tuple[int, ...]], dict[int, str]] = {}
+
+
+def _telling(elf: ElfFile, name_offsets: Sequence[int]) -> dict[int, str]:
+    """Return the names that tell of device code by where they start in the table. Raises FormatError."""
+    key = key_of(elf, name_offsets)
+    found = _TELLING.get(key) if key else None
+    if found is None:
+        strings = elf.names_table()
+        named = {at: elf.string(strings, at) for at in _hits(strings, set(name_offsets))}
+        found = {at: name for at, name in named.items() if is_device_name(name) or is_table_name(name)}
+        if key:
+            remember(_TELLING, key, found)
+    return found
 
 
 def _marked(name_offsets: Sequence[int], types: Sequence[int], names: Collection[int]) -> list[int]:
