@@ -7,7 +7,7 @@ The public names, imported when first used::
     embed, replace, remove                                 what one does with hosts
     Image, Container, Target, Span, Finding, ImageFile     the model
     Selector                                               which images are meant
-    OffloadBinaryOptions, BundleOptions, FatbinOptions, CirOptions     how containers are made
+    OffloadBinaryOptions, BundleOptions, FatbinOptions, CirOptions, KpackOptions     how containers are made
     Format, Form, Compression, …                           the words that arguments take, as types
     FatpackError and its subclasses                        what goes wrong
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     )
     from fatpack.model import Container, Finding, Image, Span, Target
     from fatpack.ops.choose.select import Selector
-    from fatpack.options import BundleOptions, CirOptions, FatbinOptions, OffloadBinaryOptions, Options
+    from fatpack.options import BundleOptions, CirOptions, FatbinOptions, KpackOptions, OffloadBinaryOptions, Options
     from fatpack.report.rows.columns import ImageRow, KernelRow
     from fatpack.scanner import Found, FoundImage, NotSearched
 
@@ -76,7 +76,9 @@ _HOMES = {
     **dict.fromkeys(
         ("BundleType", "CirForm", "CompressMode", "Compression", "Form", "Format", "Offload", "Producer"), "literals"
     ),
-    **dict.fromkeys(("BundleOptions", "CirOptions", "FatbinOptions", "OffloadBinaryOptions", "Options"), "options"),
+    **dict.fromkeys(
+        ("BundleOptions", "CirOptions", "FatbinOptions", "KpackOptions", "OffloadBinaryOptions", "Options"), "options"
+    ),
     "rows": "api.rows",
     **dict.fromkeys(("ImageRow", "KernelRow"), "report.rows.columns"),
     "Selector": "ops.choose.select",
@@ -108,6 +110,7 @@ __all__ = [
     "ImageRow",
     "Images",
     "KernelRow",
+    "KpackOptions",
     "LimitExceeded",
     "NotSearched",
     "Offload",

@@ -1,8 +1,8 @@
 """The codes of findings: stable, one line each, documented in ``docs/findings.md`` (generated from here).
 
 FP10xx scan and nesting, FP11xx images, FP12xx LLVM offload binary, FP13xx clang offload bundles, FP14xx CUDA fat
-binaries, FP15xx CIR containers, FP20xx ELF hosts, FP21xx archives, FP22xx COFF objects, FP23xx PE images, FP24xx
-bitcode, FP30xx what programs register at run time. A code is never reused.
+binaries, FP15xx CIR containers, FP16xx kpack archives, FP20xx ELF hosts, FP21xx archives, FP22xx COFF objects, FP23xx
+PE images, FP24xx bitcode, FP30xx what programs register at run time. A code is never reused.
 """
 
 from __future__ import annotations
@@ -153,6 +153,21 @@ CODES: dict[str, tuple[str, str]] = {
     "FP1421": (
         "warning",
         "PTX was left out of a fat binary, and no image that is left runs on some of the GPUs that it was for.",
+    ),
+    "FP1601": (
+        "error",
+        "A kpack archive does not hold the code object that an entry of its table names. The others are listed.",
+    ),
+    "FP1602": ("error", "The frames of a kpack archive are damaged from here on; the code objects before are listed."),
+    "FP1603": (
+        "warning",
+        "The table of contents of a kpack archive contradicts itself, or what it describes.",
+    ),
+    "FP1604": ("note", "Bytes of a kpack archive that belong to nothing; a rewrite drops them."),
+    "FP1605": (
+        "warning",
+        "The architectures that a kpack archive lists are not those of its code objects, and the runtime chooses "
+        "archives by that list.",
     ),
     "FP1316": ("warning", "The sizes that a fat object records for merged images do not add up to what is there."),
     "FP2001": (

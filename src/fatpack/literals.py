@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-Format: TypeAlias = Literal["offload-binary", "bundle", "cir", "fatbin"]
+Format: TypeAlias = Literal["offload-binary", "bundle", "cir", "fatbin", "kpack"]
 """What ``pack`` and ``convert`` make: the word after ``--format=``."""
 
 Form: TypeAlias = Literal[
@@ -36,7 +36,7 @@ Form: TypeAlias = Literal[
 """What the bytes of an image are; "" where that is unknown."""
 
 Compression: TypeAlias = Literal["zlib", "zstd"]
-"""How an offload binary of version 3, or a bundle, is compressed."""
+"""How an offload binary of version 3, a bundle or (with zstd) a kpack archive is compressed."""
 
 Offload: TypeAlias = Literal["none", "openmp", "cuda", "hip", "sycl", "host"]
 """The programming model of an image; ``host`` is for bundles and CIR containers."""

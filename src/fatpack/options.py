@@ -45,6 +45,18 @@ class BundleOptions(Options):
     level: int | None = None
 
 
+class KpackOptions(Options):
+    """How a kpack archive is made: code objects as they are, or each a zstd frame of a ``level`` (default: 3).
+
+    ``group`` is the name of the build slice and ``family`` that of the architectures, as ROCm's packages call them.
+    """
+
+    compression: Compression | None = None
+    level: int | None = None
+    group: str | None = None
+    family: str | None = None
+
+
 class CirOptions(Options):
     """How a CIR container is made: the ``form`` of its marks (default ``attribute``), and bundle IDs for its modules.
 

@@ -22,7 +22,7 @@ LEVELS = [
     {"io"},
     {"model"},
     {"findings"},
-    {"bitstream", "byte_map", "codec", "layout", "target"},
+    {"bitstream", "byte_map", "codec", "layout", "messagepack", "target"},
     {"elf"},
     {"symbols"},
     {"images", "formats", "hosts"},

@@ -47,6 +47,8 @@ def image(data: bytes, **facts: object) -> Image:
 
 _WORDS = st.text(st.characters(min_codepoint=1, exclude_categories=["Cs"]), max_size=20)
 
+_TEXT = _WORDS.filter(bool)
+
 
 @st.composite
 def _offload_binary(draw: st.DrawFn) -> Container:
@@ -94,6 +96,22 @@ def _clang_bundle(draw: st.DrawFn) -> Container:
         version = draw(st.sampled_from([1, 2, 3]))
         attrs["compression"] = draw(st.sampled_from(["zlib", "zstd"]))
     return Container("clang-offload-bundle", version, tuple(images), Span(0, 0), attrs=attrs)
+
+
+@st.composite
+def _kpack(draw: st.DrawFn) -> Container:
+    names = st.tuples(_WORDS, st.sampled_from(["gfx900", "gfx90a:xnack-", "gfx1100", "gfx9-4-generic", "odd"]))
+    images = [
+        image(
+            draw(st.binary(max_size=200)),
+            target=Target("amdgcn-amd-amdhsa", arch, "hip"),
+            form="",
+            attrs={"binary": binary, "type": draw(st.sampled_from(["hsaco", "", "other"]))},
+        )
+        for binary, arch in draw(st.lists(names, max_size=5, unique=True))
+    ]
+    attrs = draw(st.fixed_dictionaries({}, optional={"compression": st.just("zstd"), "group": _TEXT, "family": _TEXT}))
+    return Container("rocm-kpack", 1, tuple(images), Span(0, 0), attrs=attrs)
 
 
 #: Lines of modules in generic syntax, with everything that could be taken for something else.
@@ -210,6 +228,7 @@ FORMATS = {
     "cuda-fatbin": FormatCases(
         _cuda_fatbin(), FIXTURES / "cuda_fatbin", options=_FATBIN_OPTIONS, findings=frozenset(("FP1407",))
     ),
+    "rocm-kpack": FormatCases(_kpack(), FIXTURES / "kpack"),
 }
 
 #: host room → folder of small real files of that kind

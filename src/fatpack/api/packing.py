@@ -67,6 +67,7 @@ def pack(
     * ``offload-binary``, :class:`OffloadBinaryOptions`: LLVM offload binaries, one for each image by default.
     * ``bundle``, :class:`BundleOptions`: a clang offload bundle.
     * ``fatbin``, :class:`FatbinOptions`: a CUDA fat binary; of its images nothing but the file has to be given.
+    * ``kpack``, :class:`KpackOptions`: a kpack archive; ``attrs["binary"]`` of its images is the library of each.
     * ``cir``, :class:`CirOptions`: a CIR container of a host module and device modules, all of them MLIR text.
 
     With ``host`` the container goes into a copy of that relocatable object, which is verified before it gets its name;

@@ -27,6 +27,8 @@ _FIELDS = {
     "ccob_version": ("bundle", "version"),
     "cir_form": ("cir", "form"),
     "cir_ids": ("cir", "ids"),
+    "kpack_group": ("kpack", "group"),
+    "kpack_family": ("kpack", "family"),
 }
 
 #: option → how it is written, where that is not its name
@@ -93,13 +95,17 @@ packing_options = (
         metavar="N",
         help="Alignment of images in a bundle, in bytes.",
     ),
-    option("--compress", is_flag=True, help="Compress the container: a bundle, or an offload binary of version 3."),
+    option(
+        "--compress",
+        is_flag=True,
+        help="Compress the container: a bundle, a kpack archive, or an offload binary of version 3.",
+    ),
     option("--compression", type=Choice(["zlib", "zstd"]), help="With --compress: the method. Default: zstd."),
     option(
         "--compression-level",
         name="level",
         type=Number(),
-        help="With --compress: the level. Default: zstd 5 (bundles 3), zlib 6.",
+        help="With --compress: the level. Default: zstd 5 (bundles and kpack 3), zlib 6.",
     ),
     option(
         "--ccob-version",
@@ -133,6 +139,12 @@ packing_options = (
         "--cir-ids",
         metavar="ID,…",
         help="Bundle IDs of the modules of a CIR container, in their order. Default: those that they have.",
+    ),
+    option("--kpack-group", metavar="NAME", help="Name of the packages that a kpack archive belongs to (group_name)."),
+    option(
+        "--kpack-family",
+        metavar="NAME",
+        help="Family of the architectures in a kpack archive (gfx_arch_family), such as gfx94X.",
     ),
 )
 

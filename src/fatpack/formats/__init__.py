@@ -49,6 +49,7 @@ ROOMS = {
     "clang-offload-bundle": "fatpack.formats.clang_bundle",
     "cir-offload-container": "fatpack.formats.cir",
     "cuda-fatbin": "fatpack.formats.cuda_fatbin",
+    "rocm-kpack": "fatpack.formats.kpack",
 }
 
 #: first bytes of a container → JSON name of its format. Formats without a room here are named in reports only.
@@ -57,6 +58,7 @@ MAGICS = {
     magics.BUNDLE: "clang-offload-bundle",
     magics.COMPRESSED_BUNDLE: "clang-offload-bundle",
     magics.FATBIN: "cuda-fatbin",
+    magics.KPACK: "rocm-kpack",
     magics.OLD_FATBIN: "cuda-fatbin-old",
 }
 

@@ -99,6 +99,9 @@ BUNDLE_ID = 4096
 #: LIMIT: entries of one bundle. HIP bundles have up to 100; each costs a thousand bytes of memory for 24 in the file.
 BUNDLE_ENTRIES = 1 << 16
 
+#: LIMIT: bytes of the table of contents of one kpack archive. A row takes about 60; this is room for 4 million.
+KPACK_TOC = 256 << 20
+
 #: LIMIT: attributes of one module. ClangIR writes about twenty; each costs some hundred bytes of memory.
 ATTRIBUTES = 10_000
 

@@ -38,6 +38,7 @@ _EXTENSIONS = {
     "llvm-offload-binary": "offload",
     "clang-offload-bundle": "bundle",
     "cuda-fatbin": "fatbin",
+    "rocm-kpack": "kpack",
     "cir-offload-container": "cir",
 }
 

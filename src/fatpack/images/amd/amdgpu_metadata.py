@@ -15,8 +15,8 @@ numbers in brackets.
 from __future__ import annotations
 
 from fatpack.errors import BadValue
-from fatpack.images.amd.messagepack import Reader
 from fatpack.images.kernel import check_count
+from fatpack.messagepack import Reader
 from fatpack.record import Record
 
 TYPE_CHECKING = False

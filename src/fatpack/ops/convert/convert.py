@@ -32,10 +32,11 @@ from fatpack.ops.pack.packed import Packed
 from fatpack.ops.unreadable import ONE_ALONE, Unreadable, why_unreadable
 from fatpack.ops.verify import CONTENT_CODES
 from fatpack.ops.writing import separated
-from fatpack.options import BundleOptions, CirOptions, FatbinOptions
+from fatpack.options import BundleOptions, CirOptions, FatbinOptions, KpackOptions
 from fatpack.parallel import Tasks
 from fatpack.record import Record
 from fatpack.scanner import Found
+from fatpack.target import is_amdgpu
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,6 +94,9 @@ def convert(
         return _fatbins(chosen, losses, options)
     if isinstance(options, BundleOptions):
         return _as_bundles(chosen, losses, options)
+    if isinstance(options, KpackOptions):
+        code = [_made(item, _for_kpack) for item in chosen]
+        return Conversion(_packed(code, options), len(code), tuple(losses))
     images = [_made(item, lambda item: _for_offload_binary(item, losses)) for item in chosen]
     return Conversion(_packed(images, options), len(images), tuple(losses))
 
@@ -304,6 +308,19 @@ def _for_cir(item: _Chosen) -> Image:
     return image.replace(data=item.data, attrs={"id": bundle_id(image)}, record=None)
 
 
+def _for_kpack(item: _Chosen) -> Image:
+    """Return a code object with the key that the marker in its library would ask for."""
+    image = item.found.as_stored
+    if image.record is not None and "binary" in image.attrs and image.target.offload == "hip":
+        return image
+    if image.target.offload != "hip" or not is_amdgpu(image.target.triple):
+        raise UsageError(f"{item.title} is no code for HIP", hint="a kpack archive holds nothing else")
+    chain, number = item.container.view.chain, item.position.partition(".")[0]
+    name = (chain[0] if chain else "image").rpartition("/")[2]
+    attrs = {"binary": f"{name}#{number}", "type": "hsaco"}
+    return Image(image.target, "", item.data, len(item.data), len(item.data), item.data.span(), attrs=attrs)
+
+
 def _for_bundle(item: _Chosen, losses: list[str]) -> Image:
     image, data = item.found.as_stored, item.data
     attrs = dict(keys_of(item.position, item.found, losses))
@@ -314,6 +331,8 @@ def _for_bundle(item: _Chosen, losses: list[str]) -> Image:
         target = target.replace(offload="openmp")
     if isinstance(record, FatbinEntry):
         losses += [f"{item.title}: the key {key}={value}" for key, value in attrs.items()]
+    if "binary" in attrs:
+        losses.append(f"{item.title}: the library that it belongs to, {attrs['binary']}")
     spelling = attrs.pop("id", None) or id_for(target)
     if isinstance(record, Entry):
         losses += [f"{item.title}: the key {key}={value}" for key, value in attrs.items()]

@@ -30,6 +30,9 @@ SECTIONS = {
 _RUNTIMES = {"clang-offload-bundle": "HIP", "cuda-fatbin": "CUDA"}
 
 
+#: formats that no compiler puts into a section, and what helps
+_FILES = {"rocm-kpack": "the HIP runtime reads it beside the library; convert --format=bundle makes what sections hold"}
+
 _ONE_IMAGE = "one image, of the form "
 
 
@@ -55,6 +58,8 @@ def embed(
     ``only_growing`` cuts nothing off the host, where its format allows that: it can then be edited in place without a
     copy. Raises HostError, FormatError.
     """
+    if format in _FILES:
+        raise HostError(f"a {format} is a file of its own, and no section of an object", hint=_FILES[format])
     room, name = editor(host), SECTIONS.get(format or "", SECTIONS["llvm-offload-binary"])
     grower = hosts.grower(host_of(host)) if only_growing else None
     return room.embed(host, content, name=name) if grower is None else grower.grow(host, content, name=name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.errors import UsageError
 from fatpack.io.sources.opening import open_source
-from fatpack.options import BundleOptions, CirOptions, FatbinOptions, OffloadBinaryOptions
+from fatpack.options import BundleOptions, CirOptions, FatbinOptions, KpackOptions, OffloadBinaryOptions
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -53,6 +53,7 @@ FORMATS = {
     "bundle": PackedFormat("clang-offload-bundle", BundleOptions, "bundle", "bundle", has_host=True),
     "cir": PackedFormat("cir-offload-container", CirOptions, "cir", "cir", has_host=True),
     "fatbin": PackedFormat("cuda-fatbin", FatbinOptions, "fatbin", "fatbin"),
+    "kpack": PackedFormat("rocm-kpack", KpackOptions, "kpack", "kpack"),
 }
 
 

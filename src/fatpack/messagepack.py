@@ -1,4 +1,4 @@
-"""MessagePack, read one value at a time: what LLVM writes the metadata of code objects in.
+"""MessagePack, read one value at a time and written: the metadata of code objects, and the tables of kpack archives.
 
 ::
 
@@ -25,7 +25,7 @@ from fatpack.errors import BadValue, Truncated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from fatpack.io.source import View
 
@@ -55,19 +55,26 @@ _HEADS: dict[int, tuple[str, int, int]] = {
 class Reader:
     """A position in MessagePack; every method reads one value and moves behind it.
 
-    Raises Truncated and BadValue with the place of the value. ``field`` is what errors call the whole.
+    Raises Truncated and BadValue with the place of the value. ``field`` is what errors call the whole, ``format`` the
+    format that it is a part of.
     """
 
-    def __init__(self, view: View, field: str) -> None:
+    def __init__(self, view: View, field: str, format: str = "messagepack") -> None:
         self.view = view
         self.field = field
+        self.format = format
         self.at = 0
         self._data = view.tobytes()
 
     def map(self) -> Iterator[str]:
         """Yield the keys of a map; the caller reads or skips the value of each before asking for the next."""
-        for _ in range(self._expect("map")):
-            yield self.text()
+        for key in self.map_of_strings():
+            yield key.decode("utf-8", "backslashreplace")
+
+    def map_of_strings(self) -> Iterator[bytes]:
+        """Move behind the head of a map, and return its keys as they are stored, each read when it is asked for."""
+        count = self._expect("map")
+        return (self.string() for _ in range(count))
 
     def array(self) -> Iterator[int]:
         """Yield the numbers of the values of an array; the caller reads or skips each."""
@@ -75,10 +82,14 @@ class Reader:
 
     def text(self) -> str:
         """Return a string; bytes that are no UTF-8 become escapes."""
+        return self.string().decode("utf-8", "backslashreplace")
+
+    def string(self) -> bytes:
+        """Return the bytes of a string as they are."""
         start, size = self.at, self._expect("string")
         self._need(size, start)
         self.at += size
-        return self._data[self.at - size : self.at].decode("utf-8", "backslashreplace")
+        return self._data[self.at - size : self.at]
 
     def integer(self) -> int:
         """Return an integer."""
@@ -87,6 +98,12 @@ class Reader:
     def boolean(self) -> bool:
         """Return a boolean."""
         return bool(self._expect("boolean"))
+
+    def stored(self) -> bytes:
+        """Return one value as it is stored, with all that is in it."""
+        start = self.at
+        self.skip()
+        return self._data[start : self.at]
 
     def skip(self) -> None:
         """Pass over one value with all that is in it."""
@@ -133,7 +150,7 @@ class Reader:
             raise Truncated(
                 needed=self.at + size - start,
                 left=len(self._data) - start,
-                format="messagepack",
+                format=self.format,
                 offset=self.view.offset(start),
                 field=self.field,
                 chain=self.view.chain,
@@ -142,9 +159,41 @@ class Reader:
     def _bad(self, problem: str, at: int, expected: str = "") -> BadValue:
         return BadValue(
             problem,
-            format="messagepack",
+            format=self.format,
             offset=self.view.offset(at),
             field=self.field,
             expected=expected,
             chain=self.view.chain,
         )
+
+
+def integer(value: int) -> bytes:
+    """Return an unsigned integer in the fewest bytes that hold it, as msgpack's packers do."""
+    if value < 0x80:
+        return bytes([value])
+    size = next(size for size in (1, 2, 4, 8) if value < 1 << 8 * size)
+    return bytes([{1: 0xCC, 2: 0xCD, 4: 0xCE, 8: 0xCF}[size]]) + value.to_bytes(size, "big")
+
+
+def string(value: bytes) -> bytes:
+    """Return a string of these bytes."""
+    return _counted(len(value), 0xA0, 32, {1: 0xD9, 2: 0xDA, 4: 0xDB}) + value
+
+
+def map_of(pairs: Sequence[tuple[bytes, bytes]]) -> bytes:
+    """Return a map of pairs; keys are the bytes of strings, values are stored already."""
+    parts = (part for key, value in pairs for part in (string(key), value))
+    return b"".join((_counted(len(pairs), 0x80, 16, {2: 0xDE, 4: 0xDF}), *parts))
+
+
+def array_of(values: Sequence[bytes]) -> bytes:
+    """Return an array of values, which are stored already."""
+    return b"".join((_counted(len(values), 0x90, 16, {2: 0xDC, 4: 0xDD}), *values))
+
+
+def _counted(count: int, short: int, below: int, heads: Mapping[int, int]) -> bytes:
+    """Return what stands before so many bytes or values: one byte for few, else its size in the fewest bytes."""
+    if count < below:
+        return bytes([short + count])
+    size = next(size for size in heads if count < 1 << 8 * size)
+    return bytes([heads[size]]) + count.to_bytes(size, "big")

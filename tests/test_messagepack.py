@@ -7,8 +7,8 @@ import struct
 import pytest
 
 from fatpack.errors import BadValue, FormatError, Truncated
-from fatpack.images.amd.messagepack import Reader
 from fatpack.io.sources.memory import BytesSource
+from fatpack.messagepack import Reader
 
 START = 0x40
 

@@ -1,0 +1,96 @@
+"""kpack archive: the file in which ROCm's packages keep the device code that was taken out of their libraries.
+
+::
+
+    0x00  magic "KPAK", version u32 = 1, toc_offset u64, zeros up to 0x40
+    0x40  none:             the code objects, one behind the other; the table says where each is
+          zstd-per-kernel:  count u32, then for each its size u32 and a zstd frame
+    ....  one MessagePack map: format_version, group_name, gfx_arch_family, gfx_arches, toc, compression_scheme and
+          blobs [{offset, size}] or zstd_offset and zstd_size; to the end of the archive
+          toc: {"lib/libx.so#0": {"gfx1100": {type, ordinal, original_size}}}
+
+All of it is little-endian but MessagePack. A library whose code was taken out has a marker (``HIPK``) in the place of
+its bundle; what follows ``#`` in a key is the number of the code object that the marker asks for.
+
+How we know: rocm_kpack of 2026 (``python/rocm_kpack/kpack.py``, ``compression.py``, ``runtime/src/toc_parser.cpp``,
+``compression.cpp``); its two test archives are read and written to the same bytes.
+
+QUIRK(rocm_kpack's design page): keys without ``#`` and a number. All its code writes them.
+"""
+
+from __future__ import annotations
+
+from fatpack.doc import Doc
+from fatpack.formats.faults import not_read
+from fatpack.formats.kpack.layout import COUNT, FORMAT, FRAME, HEADER
+from fatpack.formats.kpack.parse import detect, extent, parse
+from fatpack.formats.kpack.stored import Entry, Header
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fatpack.io.source import Piece, View
+    from fatpack.model import Container, Label
+    from fatpack.options import KpackOptions
+
+__all__ = ["DOC", "LAYOUTS", "describe", "detect", "extent", "labels", "parse", "write"]
+
+DOC = Doc(
+    name=FORMAT,
+    title="kpack archive",
+    description=(
+        "The file in which ROCm's packages of one processor or family keep the code objects of many libraries, by the "
+        "path of the library and the architecture. Written by rocm-kpack when it splits packages; read by the HIP "
+        "runtime where a library has a marker in the place of its bundle."
+    ),
+    references=(
+        "ROCm/rocm-kpack python/rocm_kpack/kpack.py and compression.py, revision e348328",
+        "ROCm/rocm-kpack runtime/src/toc_parser.cpp, archive.cpp and compression.cpp, revision e348328",
+        "the MessagePack specification, msgpack/msgpack spec.md",
+    ),
+    reads="version 1, with the schemes none and zstd-per-kernel",
+    writes="version 1, with the schemes none and zstd-per-kernel",
+    limitations=(
+        "Rewriting gives the order of rocm_kpack: the table last, keys in its order, code objects without gaps. What "
+        "another writer orders differently is equal in content afterwards, not in bytes.",
+        "Bytes outside of the code objects and the table are reported, and dropped by a rewrite.",
+        "The format has no digests, so damage inside a code object that is not compressed shows only where the code "
+        "object contradicts itself.",
+    ),
+)
+
+LAYOUTS = (HEADER, COUNT, FRAME)
+
+
+def write(container: Container, options: KpackOptions | None = None) -> Iterator[Piece]:
+    """Yield the pieces of one archive; see :func:`fatpack.formats.kpack.writer.write`."""
+    from fatpack.formats.kpack.writer import write
+
+    return write(container, options)
+
+
+def labels(view: View, container: Container) -> Iterator[Label]:
+    """Yield a label for every byte of a parsed archive."""
+    from fatpack.formats.kpack import byte_map
+
+    body = view.slice(container.span.start - view.start, container.span.size)
+    return byte_map.labels(body, _header(container), container)
+
+
+def describe(container: Container) -> Mapping[str, object]:
+    """Return what the common model does not say: group, family, the listed architectures, the blob of each image."""
+    header = _header(container)
+    return {
+        "group": container.attrs.get("group", ""),
+        "family": container.attrs.get("family", ""),
+        "archs": list(header.archs),
+        "compression": container.attrs.get("compression"),
+        "ordinals": [image.record.ordinal for image in container.images if isinstance(image.record, Entry)],
+    }
+
+
+def _header(container: Container) -> Header:
+    if isinstance(container.record, Header):
+        return container.record
+    raise not_read("container")

@@ -1,0 +1,219 @@
+"""The table of contents of a kpack archive: one MessagePack map, read without building what nobody asks for.
+
+Keys as rocm_kpack's ``kpack.py`` writes them; the runtime (``toc_parser.cpp``) takes the first of two equal keys and
+passes over those it does not know.
+"""
+
+from __future__ import annotations
+
+from fatpack.errors import BadValue, Truncated, counted
+from fatpack.formats.kpack.faults import errors
+from fatpack.formats.kpack.layout import FORMAT, SCHEMES
+from fatpack.io import limits
+from fatpack.messagepack import Reader
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.errors import LimitExceeded
+    from fatpack.io.source import View
+
+#: What this version knows of the map, in the order in which it is written.
+KEYS = (
+    b"format_version",
+    b"group_name",
+    b"gfx_arch_family",
+    b"gfx_arches",
+    b"toc",
+    b"compression_scheme",
+    b"blobs",
+    b"zstd_offset",
+    b"zstd_size",
+)
+
+
+class Kernel(Record):
+    """A row of ``toc``: the code object of one ``binary`` for one ``arch``; ``size`` is None where it is not stated.
+
+    ``at`` and ``end`` are where architecture and entry stand in the table.
+    """
+
+    binary: str
+    arch: str
+    ordinal: int
+    type: str
+    size: int | None
+    further: tuple[tuple[bytes, bytes], ...]
+    at: int
+    end: int
+
+
+class Toc:
+    """The map, with the place of every value; values are read when they are asked for."""
+
+    def __init__(self, view: View) -> None:
+        """Find the values of the map that a view starts with. Raises Truncated, BadValue, LimitExceeded."""
+        self.view = view
+        is_cut = len(view) > limits.KPACK_TOC
+        self._reader = Reader(view.slice(0, limits.KPACK_TOC) if is_cut else view, "table of contents", FORMAT)
+        self._places: dict[bytes, int] = {}
+        #: where each pair of the map starts, with its key, in stored order
+        self.pairs: list[tuple[int, bytes]] = []
+        self.further: list[tuple[bytes, bytes]] = []
+        self.repeated: list[str] = []
+        try:
+            self._find()
+        except Truncated as error:
+            if is_cut:
+                raise self._too_long() from error
+            raise
+        #: bytes of the map
+        self.size = self._reader.at
+
+    def _find(self) -> None:
+        reader = self._reader
+        keys = reader.map_of_strings()
+        while True:
+            at = reader.at
+            key = next(keys, None)
+            if key is None:
+                return
+            self.pairs.append((at, key))
+            if key in self._places:
+                self.repeated.append(decoded(key))
+                reader.skip()
+                continue
+            self._places[key] = reader.at
+            if key in KEYS:
+                reader.skip()
+            else:
+                self.further.append((key, reader.stored()))
+
+    def _too_long(self) -> LimitExceeded:
+        most = f"at most {limits.KPACK_TOC} bytes"
+        return errors.limit(self.view, 0, "table of contents", "it is too long", most, limits.advice("KPACK_TOC"))
+
+    def place(self, key: bytes) -> int | None:
+        """Return where the value of a key is in the table, None if there is none."""
+        return self._places.get(key)
+
+    def text(self, key: bytes) -> str:
+        """Return the text of a key, "" if there is none."""
+        return decoded(self._reader.string()) if self._go(key) else ""
+
+    def number(self, key: bytes) -> int | None:
+        """Return the number of a key, None if there is none. Raises BadValue for a negative one."""
+        return self._number(decoded(key)) if self._go(key) else None
+
+    def texts(self, key: bytes) -> tuple[str, ...]:
+        """Return the texts in the array of a key."""
+        if not self._go(key):
+            return ()
+        return tuple(decoded(self._reader.string()) for _ in self._reader.array())
+
+    def scheme(self) -> bytes:
+        """Return how the code objects are stored. Raises Unsupported for a scheme that is not known."""
+        if not self._go(b"compression_scheme"):
+            return b"none"  # as rocm_kpack reads it
+        at = self._reader.at
+        name = self._reader.string()
+        if name not in SCHEMES:
+            known = " and ".join(decoded(scheme) for scheme in SCHEMES)
+            raise errors.unsupported(self.view, at, f"compression scheme {decoded(name)!r}", f"fatpack reads {known}")
+        return name
+
+    def blobs(self) -> Iterator[tuple[int, int]]:
+        """Yield offset and size of each blob, as they are stored; none if there is no such array."""
+        if not self._go(b"blobs"):
+            return
+        for number in self._reader.array():
+            offset = size = 0
+            for key in self._reader.map_of_strings():
+                if key == b"offset":
+                    offset = self._number(f"offset of blob {number}")
+                elif key == b"size":
+                    size = self._number(f"size of blob {number}")
+                else:
+                    self._reader.skip()
+            yield offset, size
+
+    def kernels(self) -> Iterator[Kernel | BadValue]:
+        """Yield the code objects in stored order, and in the place of a damaged entry what is wrong with it.
+
+        Raises LimitExceeded where there are too many.
+        """
+        if not self._go(b"toc"):
+            return
+        count = 0
+        for binary in self._reader.map_of_strings():
+            arches = self._reader.map_of_strings()
+            while True:
+                at = self._reader.at
+                arch = next(arches, None)
+                if arch is None:
+                    break
+                count += 1
+                if count > limits.IMAGES:
+                    most = f"at most {limits.IMAGES}"
+                    problem = f"more than {counted(limits.IMAGES, 'code object')}"
+                    raise errors.limit(self.view, at, "toc", problem, most, limits.advice("IMAGES"))
+                yield self._kernel(decoded(binary), decoded(arch), at)
+
+    def _kernel(self, binary: str, arch: str, at: int) -> Kernel | BadValue:
+        """Return the entry that the reader is at, and move behind it, whatever it holds."""
+        reader = self._reader
+        start = reader.at
+        reader.skip()
+        end, reader.at = reader.at, start
+        try:
+            return self._entry(binary, arch, at)
+        except BadValue as error:
+            return error
+        finally:
+            reader.at = end
+
+    def _entry(self, binary: str, arch: str, at: int) -> Kernel:
+        reader, where = self._reader, f"entry of {binary} for {arch}"
+        ordinal, size, kind = None, None, ""
+        further = []
+        for key in reader.map_of_strings():
+            if key == b"ordinal":
+                ordinal = self._number(f"ordinal of the {where}")
+            elif key == b"original_size":
+                size = self._number(f"original_size of the {where}")
+            elif key == b"type":
+                kind = decoded(reader.string())
+            else:
+                further.append((key, reader.stored()))
+        # The runtime takes the first blob where no ordinal is stated.
+        return Kernel(binary, arch, ordinal or 0, kind, size, tuple(further), at, reader.at)
+
+    def _go(self, key: bytes) -> bool:
+        place = self._places.get(key)
+        if place is None:
+            return False
+        self._reader.at = place
+        return True
+
+    def _number(self, what: str) -> int:
+        at = self._reader.at
+        value = self._reader.integer()
+        if value < 0:
+            raise self.bad(at, what, str(value), "0 or more")
+        return value
+
+    def bad(self, at: int, field: str, problem: str, expected: str = "") -> BadValue:
+        """Return the error for a value of the table, at its place there."""
+        return errors.value(self.view, at, field, problem, expected)
+
+
+def decoded(text: bytes) -> str:
+    """Return a string of the table; bytes that are no UTF-8 stay as they are when it is written again."""
+    return text.decode("utf-8", "surrogateescape")
+
+
+def encoded(text: str) -> bytes:
+    """Return what is stored for a string."""
+    return text.encode("utf-8", "surrogateescape")

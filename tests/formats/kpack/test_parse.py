@@ -1,0 +1,198 @@
+"""Facts and refusals of the reader."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pytest
+from tests.builders.kpack import archive
+from tests.laws.rooms import FIXTURES, view_of
+
+from fatpack.errors import BadMagic, BadValue, FormatError, LimitExceeded, Truncated, Unsupported
+from fatpack.formats import kpack
+from fatpack.formats.kpack.layout import HEADER
+from fatpack.io import limits
+from fatpack.model import Container, Target
+from fatpack.scanner import Found, scan
+
+CODE = [("lib/a.so#0", "gfx900", b"one"), ("lib/a.so#0", "gfx906", b"three"), ("bin/b#0", "gfx900", b"seven" * 9)]
+
+
+def parsed(data: bytes) -> Container:
+    return kpack.parse(view_of(data))
+
+
+def codes(container: Container) -> list[str]:
+    return [finding.code for finding in container.findings]
+
+
+@pytest.mark.parametrize("scheme", ["none", "zstd-per-kernel"])
+def test_the_facts_of_an_archive(scheme: str) -> None:
+    container = parsed(archive(CODE, scheme=scheme))
+    compression = None if scheme == "none" else "zstd"
+    assert container.attrs.get("compression") == compression
+    assert (container.attrs["group"], container.attrs["family"]) == ("test", "gfx900X")
+    assert [image.target for image in container.images] == [
+        Target("amdgcn-amd-amdhsa", arch, "hip") for _, arch, _ in CODE
+    ]
+    assert [image.attrs["binary"] for image in container.images] == [binary for binary, *_ in CODE]
+    assert [image.data.tobytes() for image in container.images] == [data for *_, data in CODE]
+    assert [image.compression for image in container.images] == [compression] * 3
+    assert codes(container) == []
+    assert kpack.describe(container)["archs"] == ["gfx900", "gfx906"]
+
+
+def test_images_of_a_real_archive_are_recognised() -> None:
+    (found,) = scan(view_of((FIXTURES / "kpack" / "needs.zstd.kpack").read_bytes()))
+    assert isinstance(found, Found)
+    assert [image.recognised.arch for image in found.images] == ["gfx90a", "gfx1100"]
+    assert [image.form for image in found.images] == ["code-object"] * 2
+
+
+def test_another_beginning_is_no_archive() -> None:
+    with pytest.raises(BadMagic, match="not a kpack archive"):
+        parsed(b"PKAK" + bytes(60))
+
+
+def test_a_version_that_is_not_known_is_named() -> None:
+    with pytest.raises(Unsupported, match="version 2"):
+        parsed(b"KPAK" + struct.pack("<IQ", 2, 64) + bytes(64))
+
+
+@pytest.mark.parametrize(("value", "problem"), [(2**63, "past the end"), (8, "in the header")])
+def test_a_table_outside_of_the_archive_is_refused_at_its_field(value: int, problem: str) -> None:
+    data = bytearray(archive(CODE))
+    at = HEADER.field_offset("toc_offset")
+    data[at : at + 8] = struct.pack("<Q", value)
+    with pytest.raises(BadValue, match=problem) as caught:
+        parsed(bytes(data))
+    assert (caught.value.offset, caught.value.field) == (at, "toc_offset")
+
+
+def test_a_cut_table_is_refused_where_it_ends() -> None:
+    data = archive(CODE)
+    with pytest.raises(Truncated) as caught:
+        parsed(data[:-3])
+    assert caught.value.format == "rocm-kpack"
+    assert caught.value.field == "table of contents"
+
+
+def test_a_table_that_is_no_map_is_refused() -> None:
+    with pytest.raises(BadValue, match="expected map"):
+        parsed(b"KPAK" + struct.pack("<IQ", 1, 64) + bytes(48) + b"\x01")
+
+
+def test_a_scheme_that_is_not_known_is_named() -> None:
+    with pytest.raises(Unsupported, match="lzma"):
+        parsed(archive(CODE, compression_scheme="lzma"))
+
+
+def row(**changes: Any) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return a table of two code objects, the first of them changed."""
+    first = {"type": "hsaco", "ordinal": 0, "original_size": 3} | changes
+    return {"lib/a.so#0": {"gfx900": first, "gfx906": {"type": "hsaco", "ordinal": 1, "original_size": 5}}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"ordinal": 9}, "it is blob 9, and there are 2 blobs"),
+        ({"ordinal": None}, "has a value of type nil"),
+        ({"ordinal": -1}, "ordinal of the entry of lib/a.so#0 for gfx900: -1"),
+        ({"ordinal": "first"}, "string"),
+    ],
+)
+def test_a_damaged_entry_leaves_the_others(changes: dict[str, Any], words: str) -> None:
+    data = archive(CODE[:2], toc=row(**changes), archs=["gfx906"])
+    container = parsed(data)
+    assert [image.target.arch for image in container.images] == ["gfx906"]
+    assert codes(container) == ["FP1601"]
+    assert words in container.findings[0].message
+
+
+def test_a_damaged_entry_is_told_where_it_stands() -> None:
+    data = archive(CODE[:2], toc=row(ordinal=9), archs=["gfx906"])
+    (finding,) = parsed(data).findings
+    assert data[finding.span.start : finding.span.end].startswith(b"\xa6gfx900\x83")
+
+
+def test_a_blob_outside_of_the_archive_leaves_the_others() -> None:
+    blobs = [{"offset": 2**40, "size": 3}, {"offset": 67, "size": 5}]
+    container = parsed(archive(CODE[:2], blobs=blobs, archs=["gfx906"]))
+    assert [image.data.tobytes() for image in container.images] == [b"three"]
+    assert "FP1601" in codes(container)
+
+
+def test_a_frame_past_the_end_leaves_those_before() -> None:
+    data = bytearray(archive(CODE[:2], scheme="zstd-per-kernel", archs=["gfx900"]))
+    (first,) = struct.unpack_from("<I", data, 68)
+    data[72 + first : 76 + first] = struct.pack("<I", 2**31)
+    container = parsed(bytes(data))
+    assert [image.data.tobytes() for image in container.images] == [b"one"]
+    assert codes(container) == ["FP1602", "FP1601"]
+
+
+def test_frames_outside_of_the_archive_are_refused() -> None:
+    with pytest.raises(BadValue, match="take 4096 bytes"):
+        parsed(archive(CODE, scheme="zstd-per-kernel", zstd_size=4096))
+
+
+def test_a_size_that_is_not_the_inflated_one_is_told_when_it_is_read() -> None:
+    container = parsed(archive(CODE[:2], scheme="zstd-per-kernel", toc=row(original_size=7)))
+    with pytest.raises(FormatError, match="another size"):
+        container.images[0].data.tobytes()
+    assert container.images[1].data.tobytes() == b"three"
+
+
+def test_without_a_size_the_frame_tells_it() -> None:
+    changed = row()
+    del changed["lib/a.so#0"]["gfx900"]["original_size"]
+    assert parsed(archive(CODE[:2], scheme="zstd-per-kernel", toc=changed)).images[0].data.tobytes() == b"one"
+
+
+def test_a_size_that_contradicts_the_blob_is_a_warning() -> None:
+    container = parsed(archive(CODE[:2], toc=row(original_size=4)))
+    assert codes(container) == ["FP1603"]
+    assert container.images[0].data.tobytes() == b"one"
+
+
+@pytest.mark.parametrize(
+    ("archs", "words"),
+    [
+        (["gfx900", "gfx906", "gfx90a:xnack-"], "lists gfx90a:xnack- and has no code object"),  # ROCm/TheRock#7620
+        (["gfx900"], "code objects for gfx906 and does not list it"),
+    ],
+)
+def test_a_list_of_architectures_that_is_wrong_is_a_warning(archs: list[str], words: str) -> None:
+    container = parsed(archive(CODE, archs=archs))
+    assert codes(container) == ["FP1605"]
+    assert words in container.findings[0].message
+
+
+def test_bytes_that_belong_to_nothing_are_told() -> None:
+    blobs = [{"offset": 64, "size": 3}]
+    container = parsed(archive([("a#0", "gfx900", b"one rest")], blobs=blobs, archs=["gfx900"]))
+    assert codes(container) == ["FP1603", "FP1604"]
+    assert [span.size for span in container.unknown] == [5]
+
+
+def test_a_key_that_stands_twice_counts_once_as_the_runtime_does() -> None:
+    data = archive(CODE)
+    toc = data.index(b"\xaeformat_version") - 1
+    twice = data[:toc] + bytes([data[toc] + 1]) + data[toc + 1 :] + b"\xaagroup_name\xa5other"
+    container = parsed(twice)
+    assert container.attrs["group"] == "test"
+    assert codes(container) == ["FP1603"]
+
+
+def test_more_code_objects_than_the_limit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "IMAGES", 2)
+    with pytest.raises(LimitExceeded, match="more than 2 code objects"):
+        parsed(archive(CODE))
+
+
+def test_a_table_longer_than_the_limit_is_no_cut_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "KPACK_TOC", 100)
+    with pytest.raises(LimitExceeded, match="too long"):
+        parsed(archive(CODE))
