@@ -38,6 +38,8 @@ OPTION_FIELDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
     "concat": _SWITCH,
     "minify_ptx": _SWITCH,
     "include_ptx": _TEXT,
+    "group": _TEXT,
+    "family": _TEXT,
 }
 
 
