@@ -140,11 +140,11 @@ packing_options = (
         metavar="ID,…",
         help="Bundle IDs of the modules of a CIR container, in their order. Default: those that they have.",
     ),
-    option("--kpack-group", metavar="NAME", help="Name of the packages that a kpack archive belongs to (group_name)."),
+    option("--kpack-group", metavar="NAME", help="Name of the packages that a kpack archive belongs to."),
     option(
         "--kpack-family",
         metavar="NAME",
-        help="Family of the architectures in a kpack archive (gfx_arch_family), such as gfx94X.",
+        help="Family of the architectures in a kpack archive, such as gfx94X.",
     ),
 )
 
