@@ -31,6 +31,7 @@ LEVELS = [
     {"ops"},
     {"report"},
     {"api"},
+    {"survey"},
     {"cli"},
 ]
 

@@ -71,6 +71,7 @@ PLAIN = {
     "remove": ["remove", FAT, "--container", "0", "-o", "-", "--dry-run"],
     "replace": ["replace", FAT, CONTAINER, "-f", "-o", "fat.o"],
     "targets": ["targets", "sm_90a", "--runs-on"],
+    "survey": ["survey", CONTAINER, "-o", "out", "--format=jsonl", "--workers=1", "-q"],
     "tool": ["tool", "llvm-offload-binary", CONTAINER, "--image=file=x"],
 }
 

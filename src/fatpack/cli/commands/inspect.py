@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         help="Print totals over all files: images, bytes stored and inflated. Repeatable: --by arch --by file.",
     ),
     option("--rows", type=Choice(FORMATS), help=f"Write one flat record per image, {ROWS}: docs/rows.md."),
-    option("--rows-of", type=Choice(TABLES), default="images", help="With --rows: one record per kernel."),
+    option("--rows-of", type=Choice(TABLES), default="images", help="With --rows: what has a row."),
     option("--digests", is_flag=True, help="With --rows: the SHA-256 of every image."),
     option("-o", "--output", type=FILE, metavar="FILE", help="With --rows: where they go. Default: stdout."),
     force_option,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from fatpack.errors import FormatError, UsageError
+from fatpack.errors import FormatError, Unsupported
 from fatpack.report.rows.columns import SCHEMA, columns
 from fatpack.report.rows.texts import clean
 
@@ -12,7 +12,7 @@ try:
     import pyarrow as pa
     import pyarrow.parquet as pq
 except ImportError as error:
-    raise UsageError(f"Parquet needs pyarrow ({error})", hint="pip install 'fatpack[parquet]'") from None
+    raise Unsupported(f"Parquet needs pyarrow ({error})", hint="pip install 'fatpack[parquet]'") from error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

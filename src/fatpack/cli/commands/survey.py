@@ -1,0 +1,152 @@
+"""``fatpack survey``: rows of many files, read on all cores or on a cluster."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from fatpack.cli.grammar.declared import argument, option, takes
+from fatpack.cli.grammar.kinds import FILE, Choice, Number
+from fatpack.cli.messages import say, tell_abandoned
+from fatpack.cli.options import check_name, deep_option, limit_option, max_inflated_option, quiet_option
+from fatpack.errors import UsageError, counted
+from fatpack.report.rows.columns import SCHEMA, TABLES
+from fatpack.survey.engines import ENGINES
+from fatpack.survey.parts import FORMATS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.survey.driver import Summary
+    from fatpack.survey.manifest import Totals
+
+
+@takes(
+    argument("sources", FILE, metavar="SOURCES...", is_many=True),
+    option("--from", name="lists", multiple=True, type=FILE, metavar="LIST", help="A file with a source on each line."),
+    option("-o", "--output", type=FILE, metavar="FOLDER", help="Where the tables go; given again, it goes on."),
+    option("--format", type=Choice(FORMATS), default="parquet", help=f"Of the tables, {SCHEMA}: docs/rows.md."),
+    option("--rows-of", type=Choice(TABLES), default="images", help="What has a row."),
+    option("--kernels", is_flag=True, help="Count the kernels of images, and find the most registers."),
+    option("--digests", is_flag=True, help="Add the SHA-256 of every image."),
+    option("--inflate", is_flag=True, help="Look into compressed images too."),
+    deep_option,
+    option("--thorough", is_flag=True, help="Search files in which nothing is found to their last byte."),
+    max_inflated_option,
+    limit_option,
+    option("--engine", type=Choice(ENGINES), default="local", help="Where files are read."),
+    option("--address", metavar="ADDRESS", help="The scheduler of dask, or the cluster of ray."),
+    option("--workers", type=Number(1), metavar="N", help="Processes for local. Default: one per core."),
+    option("--part-files", type=Number(1), metavar="N", help="Files in one table. Default: 10000."),
+    quiet_option,
+)
+def command(
+    sources: tuple[str, ...],
+    lists: tuple[str, ...],
+    *,
+    output: str | None,
+    format: str,
+    rows_of: str,
+    engine: str,
+    address: str | None,
+    workers: int | None,
+    part_files: int | None,
+    quiet: bool,
+    **reading: bool,
+) -> int:
+    """Write one row per image (or kernel) of many files into a folder of tables, with one row per file.
+
+    SOURCES are files, folders (all files below; links are not followed) and patterns in quotes ('lib/**/*.so'). With
+    --from, each line of LIST is one ("-" is stdin).
+
+    Each file is a task of its own. A file that cannot be read is a row with its error. What is in the folder already is
+    not read again, unless the file changed or could not be read: the same command goes on where it was stopped.
+
+    The exit code is the worst of all files, as of `fatpack inspect`; 1 if a pattern matches nothing.
+    """
+    check_name(output)
+    if output is None:
+        raise UsageError("no folder given", hint="fatpack survey SOURCES... -o FOLDER")
+    if not sources and not lists:
+        raise UsageError("no source given", hint="fatpack survey SOURCES... -o FOLDER")
+    from fatpack.io.limits import budget_now
+    from fatpack.report.rows.reading import RowOptions
+    from fatpack.survey.driver import PART_FILES, survey
+    from fatpack.survey.engines import engine_of
+    from fatpack.survey.task import TaskOptions, limits_now
+
+    options = TaskOptions(RowOptions(of=rows_of, **reading), format, budget_now().inflated, limits_now())
+    if format == "parquet":
+        import fatpack.report.rows.parquet  # noqa: F401  (says what to install before anything starts)
+    meter = _Meter(quiet=quiet)
+    with engine_of(engine, options, address=address or "", workers=workers or 0) as running:
+        try:
+            summary = survey(
+                _names(sources, lists), output, options, running, progress=meter, part_files=part_files or PART_FILES
+            )
+        finally:
+            meter.finish()
+    tell_abandoned(output, quiet=quiet)
+    _tell(summary, output, rows_of, quiet=quiet)
+    return summary.exit_code
+
+
+def _names(sources: Sequence[str], lists: Sequence[str]) -> Iterator[str]:
+    from fatpack.survey.sources import listed
+
+    yield from sources
+    for path in lists:
+        yield from listed(path)
+
+
+def _tell(summary: Summary, folder: str, rows_of: str, *, quiet: bool) -> None:
+    """Print what the survey came to."""
+    before = f" ({summary.done_before} of them before)" if summary.done_before else ""
+    rows = counted(summary.rows, rows_of.removesuffix("s"))
+    say(f"surveyed {counted(summary.files, 'file')}{before}, {rows}: {folder}", quiet=quiet)
+    if summary.errors:
+        say(f"fatpack: warning: {counted(summary.errors, 'file')} could not be read; see the column error")
+    for name in summary.unmatched:
+        say(f"fatpack: warning: no file matches {name}")
+    if summary.links:
+        say(f"fatpack: note: {counted(summary.links, 'link')} in folders not followed", quiet=quiet)
+    if summary.special:
+        say(f"fatpack: note: {counted(summary.special, 'pipe, socket or device')} in folders not read", quiet=quiet)
+
+
+class _Meter:
+    """How far a survey is, and when it will be done: on a terminal's stderr only, after one second."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._on = not quiet and sys.stderr.isatty()
+        self._start = self._shown = time.monotonic()
+        self._is_shown = False
+
+    def __call__(self, done: int, totals: Totals) -> None:
+        """Show the state, a few times in a second at most."""
+        now = time.monotonic()
+        if not self._on or now - self._start < 1 or now - self._shown < 0.2:
+            return
+        self._shown, self._is_shown = now, True
+        left = (now - self._start) / done * (totals.waiting - done)
+        part = 100 * done // max(totals.waiting, 1)
+        sys.stderr.write(f"\r{done} of {totals.waiting} files, {part} %, {duration(left)} left\x1b[K")
+        sys.stderr.flush()
+
+    def finish(self) -> None:
+        """Remove the line."""
+        if self._is_shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def duration(seconds: float) -> str:
+    """Return a duration for people, in its two largest units: ``42 s``, ``3 min 10 s``, ``2 h 5 min``, ``3 d 4 h``."""
+    rest = int(seconds)
+    words: list[str] = []
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+        number, rest = divmod(rest, size)
+        if number or (unit == "s" and not words):
+            words.append(f"{number} {unit}")
+    return " ".join(words[:2])

@@ -1,0 +1,136 @@
+"""A survey from its sources to its folder: plan, run, write."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from fatpack.record import Record
+from fatpack.report.problems import worst
+from fatpack.report.rows.columns import SCHEMA, TABLES
+from fatpack.survey.manifest import Manifest
+from fatpack.survey.parts import part_name, rewrite_part, write_part
+from fatpack.survey.sources import Walk
+from fatpack.survey.task import lost
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from fatpack.survey.engines import Engine
+    from fatpack.survey.manifest import Totals
+    from fatpack.survey.task import Result, Task, TaskOptions
+
+    #: told how many files are done, and the totals of the plan
+    Progress = Callable[[int, Totals], None]
+
+#: A part is written when it has rows of so many files, so many bytes, or after so many seconds: what a run that is
+#: killed has to do again.
+PART_FILES, PART_BYTES, PART_SECONDS = 10_000, 32 << 20, 60.0
+
+
+class Summary(Record):
+    """What a survey came to.
+
+    ``files`` are all that were named, ``done_before`` those of them that were read in an earlier run; ``rows``,
+    ``errors`` and ``exit_code`` are of all. ``links``, ``special`` and ``unmatched`` are as in
+    :class:`fatpack.survey.sources.Walk`.
+    """
+
+    files: int
+    done_before: int
+    rows: int
+    errors: int
+    exit_code: int
+    links: int
+    special: int
+    unmatched: tuple[str, ...]
+
+
+def survey(
+    names: Iterable[str],
+    folder: str,
+    options: TaskOptions,
+    engine: Engine,
+    *,
+    progress: Progress | None = None,
+    part_files: int = PART_FILES,
+) -> Summary:
+    """Write the rows of all files that some names mean into a folder, and return what it came to.
+
+    What is done in the folder is not done again; a file that changed since has new rows in the place of the old ones.
+    Raises UsageError, FormatError and ``OSError`` for the folder, never for a file in the survey.
+    """
+    with Manifest(folder, _words(options)) as manifest:
+        walk = Walk(names, folder)
+        totals = manifest.plan(walk)
+        writer = _Writer(manifest, folder, options, part_files)
+        done = 0
+
+        def tasks() -> Iterator[Task]:
+            nonlocal done
+            for task, problem in manifest.tasks():
+                if problem:
+                    writer.add(lost(task, options, problem))
+                    done += 1
+                else:
+                    yield task
+
+        for result in engine.results(tasks()) if totals.waiting else ():
+            writer.add(result)
+            done += 1
+            if progress:
+                progress(done, totals)
+        writer.flush()
+        files, rows, errors, codes = manifest.sums()
+    before = files - totals.waiting
+    exit_code = worst((0, *codes, *((1,) if walk.unmatched else ())))
+    return Summary(files, before, rows, errors, exit_code, walk.links, walk.special, tuple(walk.unmatched))
+
+
+def _words(options: TaskOptions) -> str:
+    """Return the options that decide what the rows are, as words for the user."""
+    rows = options.rows
+    names = ("digests", "kernels", "inflate", "deep", "thorough")
+    switches = [f"--{name}" for name in names if getattr(rows, name)]
+    return " ".join((f"{SCHEMA} --rows-of {rows.of} --format {options.format}", *switches))
+
+
+class _Writer:
+    """Results on their way into parts."""
+
+    def __init__(self, manifest: Manifest, folder: str, options: TaskOptions, most: int) -> None:
+        self._manifest = manifest
+        self._folder = folder
+        self._format = options.format
+        self._kind = TABLES[options.rows.of][0]
+        self._most = most
+        self._results: list[Result] = []
+        self._size = 0
+        self._since = time.monotonic()
+
+    def add(self, result: Result) -> None:
+        """Take a result; write a part if there are enough."""
+        self._results.append(result)
+        self._size += len(result.payload)
+        is_late = time.monotonic() - self._since >= PART_SECONDS
+        if len(self._results) >= self._most or self._size >= PART_BYTES or is_late:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is there, and take the old rows of files that changed out of their parts."""
+        results, self._results, self._size, self._since = self._results, [], 0, time.monotonic()
+        # A worker that only looked finds that nothing changed: the rows that are there stay.
+        results = [item for item in results if item.payload]
+        if not results:
+            return
+        name = part_name((f"{item.path}\0{item.identity}" for item in results), self._format)
+        write_part(self._folder, name, [item.payload for item in results], self._kind, self._format)
+        renamed = {}
+        for old, paths in self._manifest.stale(item.path for item in results).items():
+            if old != name:
+                renamed[old] = part_name((old, *paths), self._format)
+                rewrite_part(self._folder, old, renamed[old], paths, self._kind, self._format)
+        self._manifest.commit(name, results, renamed)
+        for old in renamed:
+            os.unlink(os.path.join(self._folder, old))

@@ -1,0 +1,78 @@
+"""The files of a survey's folder: rows of some files each, in Parquet or JSON Lines."""
+
+from __future__ import annotations
+
+import os
+
+from fatpack.io.sink import write_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from fatpack.report.rows.columns import AnyRow, Row
+
+#: What parts are written as.
+FORMATS = ("parquet", "jsonl")
+
+#: What the name of every part begins with.
+PREFIX = "part-"
+
+
+def encoded(rows: Iterable[AnyRow], kind: type[Row], format: str) -> bytes:
+    """Return rows as bytes that :func:`write_part` takes."""
+    if format == "parquet":
+        from fatpack.report.rows.parquet import packed
+
+        return packed(rows, kind)
+    from fatpack.report.rows.texts import json_lines
+
+    return "".join(json_lines(rows)).encode()
+
+
+def part_name(words: Iterable[str], format: str) -> str:
+    """Return the name of a part for what is in it: the same tasks make a part of the same name."""
+    from hashlib import sha256
+
+    digest = sha256("\0".join(words).encode("utf-8", "surrogateescape")).hexdigest()
+    return f"{PREFIX}{digest[:32]}.{format}"
+
+
+def write_part(folder: str, name: str, payloads: Sequence[bytes], kind: type[Row], format: str) -> None:
+    """Write a part whole or not at all; one of this name has the same rows."""
+    pieces: Iterable[bytes] = payloads
+    if format == "parquet":
+        from fatpack.report.rows.parquet import joined
+
+        pieces = joined(payloads, kind)
+    write_file(os.path.join(folder, name), pieces, force=True)
+
+
+def rewrite_part(folder: str, old: str, new: str, paths: Collection[str], kind: type[Row], format: str) -> None:
+    """Write a part anew, under another name, without the rows of some files. Raises FormatError if it is damaged."""
+    path = os.path.join(folder, old)
+    if format == "parquet":
+        from fatpack.report.rows.parquet import without
+
+        pieces: Iterator[bytes] = without(path, paths, kind)
+    else:
+        pieces = _lines_without(path, paths)
+    write_file(os.path.join(folder, new), pieces, force=True)
+
+
+def _lines_without(path: str, paths: Collection[str]) -> Iterator[bytes]:
+    import json
+
+    from fatpack.errors import FormatError
+    from fatpack.report.rows.texts import clean
+
+    dropped = set(map(clean, paths))
+    with open(path, "rb") as lines:
+        for line in lines:
+            try:
+                name = json.loads(line)["path"]
+            except (ValueError, KeyError, TypeError) as error:
+                problem = "this is no part of a survey that can be read"
+                raise FormatError(problem, format="jsonl", chain=(path,)) from error
+            if name not in dropped:
+                yield line

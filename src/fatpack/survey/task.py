@@ -1,0 +1,100 @@
+"""What a worker does: one file to its rows, as bytes that are ready to be written."""
+
+from __future__ import annotations
+
+from fatpack.errors import FatpackError
+from fatpack.io import limits
+from fatpack.io.limits import Budget
+from fatpack.io.sources.opening import open_source
+from fatpack.record import Record
+from fatpack.report.problems import INPUT_OUTPUT
+from fatpack.report.rows.columns import TABLES
+from fatpack.report.rows.reading import RowOptions, failed, rows_of, unread
+from fatpack.survey.parts import encoded
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from fatpack.report.rows.columns import AnyRow
+
+
+class Task(Record):
+    """A file to be read: its number in the plan, its path, and what tells whether it is the same as before.
+
+    ``known`` is what it was when it was read the last time, "" if it never was.
+    """
+
+    number: int
+    path: str
+    identity: str = ""
+    known: str = ""
+
+
+class TaskOptions(Record):
+    """How all files of a survey are read: the rows, their format, and the limits of the driver's process."""
+
+    rows: RowOptions = RowOptions(thorough=False)
+    format: str = "parquet"
+    inflated: int | None = None
+    limits: tuple[tuple[str, int], ...] = ()
+
+
+class Result(Record):
+    """What came of a task: rows as bytes, how many they are without that of the file, and what the file exits with."""
+
+    number: int
+    path: str
+    identity: str
+    payload: bytes
+    count: int
+    exit_code: int
+    has_error: bool
+
+
+def limits_now() -> tuple[tuple[str, int], ...]:
+    """Return the limits of this process, as names and values of :mod:`fatpack.io.limits`."""
+    names = (name for name in vars(limits) if name.isupper())
+    return tuple((name, value) for name in names if isinstance(value := getattr(limits, name), int))
+
+
+def run(task: Task, options: TaskOptions) -> Result:
+    """Return the rows of one file. Raises nothing for the file: what cannot be read has a row that says so."""
+    return _result(task, options, _rows(task, options))
+
+
+def work(task: Task, options: TaskOptions) -> Result:
+    """Do what :func:`run` does, in a process that does nothing else: the limits are those of the driver."""
+    for name, value in options.limits:
+        setattr(limits, name, value)
+    return run(task, options)
+
+
+def lost(task: Task, options: TaskOptions, problem: str) -> Result:
+    """Return the result of a task that nobody could finish: a row with the reason."""
+    row = unread(task.path, f"{task.path}: {problem}", INPUT_OUTPUT, options.rows.of)
+    return _result(task, options, [row])
+
+
+def _rows(task: Task, options: TaskOptions) -> Iterator[AnyRow]:
+    try:
+        source = open_source(task.path, budget=Budget(options.inflated))
+    except (FatpackError, OSError) as error:
+        yield failed(task.path, error, options.rows.of)
+        return
+    with source:
+        yield from rows_of(source.view(), options.rows)
+
+
+def _result(task: Task, options: TaskOptions, rows: Iterable[AnyRow]) -> Result:
+    last: list[AnyRow] = []
+
+    def watched() -> Iterator[AnyRow]:
+        for row in rows:
+            last[:] = [row]
+            yield row
+
+    payload = encoded(watched(), TABLES[options.rows.of][0], options.format)
+    (row,) = last
+    exit_code = row.exit_code or 0
+    return Result(task.number, task.path, task.identity, payload, row.count or 0, exit_code, row.error is not None)

@@ -1,0 +1,182 @@
+"""A survey has the rows of every file once, whatever is killed, changed or given twice."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests import reference
+from tests.survey.conftest import SAMPLES, Read, expected
+
+from fatpack.cli import main
+
+
+def _survey(*arguments: str | Path) -> int:
+    return main(["survey", *map(str, arguments)])
+
+
+@pytest.fixture(autouse=True)
+def _pyarrow() -> None:
+    reference.package("pyarrow")
+
+
+@pytest.mark.parametrize("format", ["parquet", "jsonl"])
+@pytest.mark.parametrize("of", ["images", "kernels"])
+def test_a_survey_has_the_rows_of_every_file(format: str, of: str, many: Path, tmp_path: Path, read: Read) -> None:
+    out = tmp_path / "out"
+    assert _survey(many, "-o", out, f"--format={format}", f"--rows-of={of}", "--workers=2", "--part-files=50") == 3
+    assert read(out) == expected(many, of)
+    parts = [name for name in os.listdir(out) if name.startswith("part-")]
+    assert sorted(os.listdir(out)) == sorted(["_survey.sqlite", *parts])
+    assert len(parts) == 3
+
+
+def test_what_is_done_is_not_done_again_and_what_changed_is(
+    many: Path, tmp_path: Path, read: Read, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert _survey(many, "-o", out, "--workers=2", "--part-files=50") == 3
+    before = {name: (out / name).stat().st_mtime_ns for name in os.listdir(out) if name.startswith("part-")}
+    capsys.readouterr()
+    assert _survey(many, "-o", out, "--workers=2") == 3
+    assert "122 files (122 of them before)" in capsys.readouterr().err
+    assert {name: (out / name).stat().st_mtime_ns for name in os.listdir(out) if name.startswith("part-")} == before
+    shutil.copy(SAMPLES[3], many / "0" / "0.bin")
+    os.utime(many / "0" / "0.bin", (1, 1))
+    (many / "new.bin").write_bytes(SAMPLES[1].read_bytes())
+    (many / "cut.fatbin").write_bytes(SAMPLES[0].read_bytes())
+    assert _survey(many, "-o", out, "--workers=1") == 1
+    assert "123 files (120 of them before)" in capsys.readouterr().err
+    assert read(out) == expected(many)
+
+
+def test_a_survey_that_is_killed_goes_on_where_it_was(many: Path, tmp_path: Path, read: Read) -> None:
+    out = tmp_path / "out"
+    program = "import sys; from fatpack.cli import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", program, "survey", str(many), "-o", str(out), "--workers=1", "--part-files=5"]
+    running = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and running.poll() is None:
+        if out.exists() and sum(name.startswith("part-") for name in os.listdir(out)) >= 2:
+            break
+        time.sleep(0.01)
+    running.send_signal(signal.SIGKILL)
+    assert running.wait() == -signal.SIGKILL
+    assert len(read(out)) < len(expected(many))
+    (out / "part-of-a-run-that-was-killed.parquet").write_bytes(b"")
+    assert _survey(many, "-o", out, "--workers=2") == 3
+    assert read(out) == expected(many)
+
+
+def test_a_bad_file_is_a_row_with_its_error(tmp_path: Path, read: Read, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    os.mkfifo(folder / "pipe")
+    os.symlink("/", folder / "out-of-here")
+    shutil.copy(SAMPLES[0], folder / "good.fatbin")
+    missing = tmp_path / "missing"
+    out = tmp_path / "out"
+    assert _survey(missing, tmp_path / "pipe", folder, "-o", out, "--workers=1") == 5
+    printed = capsys.readouterr().err
+    errors = {row["path"]: row["error"] for row in read(out) if row["error"]}
+    assert errors == {
+        str(missing): f"{missing}: No such file or directory",
+        str(tmp_path / "pipe"): f"{tmp_path / 'pipe'}: this is no file: pipes and devices are not surveyed",
+    }
+    for words in ("2 files could not be read", "1 link in folders not followed", "1 pipe, socket or device in folders"):
+        assert words in printed
+    shutil.copy(SAMPLES[1], missing)
+    assert _survey(missing, folder, "-o", out, "--workers=1") == 0
+    assert {row["path"] for row in read(out) if row["error"]} == {str(tmp_path / "pipe")}
+
+
+def test_sources_are_files_folders_patterns_and_lists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Read, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a/x.so", "a/b/y.so", "a/b/z.o", "c/[1].so", "d e/f.so"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(SAMPLES[0], name)
+    Path("list").write_text("d e/f.so\n\n# a comment\na/b/*.o\n")
+
+    def found(*arguments: str) -> list[str]:
+        shutil.rmtree("out", ignore_errors=True)
+        _survey(*arguments, "-o", "out", "--workers=1", "--format=jsonl")
+        return sorted(os.path.relpath(row["path"]) for row in read(Path("out")) if row["row"] == "file")
+
+    assert found("a", "a/x.so") == ["a/b/y.so", "a/b/z.o", "a/x.so"]
+    assert found("a/*.so") == ["a/x.so"]
+    assert found("a/**/*.so") == ["a/b/y.so", "a/x.so"]
+    assert found("**/*.o", "c/[1].so") == ["a/b/z.o", "c/[1].so"]
+    assert found("--from", "list") == ["a/b/z.o", "d e/f.so"]
+    assert found(".") == ["a/b/y.so", "a/b/z.o", "a/x.so", "c/[1].so", "d e/f.so", "list"]
+    capsys.readouterr()
+    assert _survey("a", "a/*.dll", "-o", "out2", "--workers=1", "--format=jsonl") == 1
+    assert "no file matches a/*.dll" in capsys.readouterr().err
+
+
+def test_other_options_and_other_folders_are_refused(
+    many: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert _survey(many / "0", "-o", out, "--workers=1", "--format=jsonl") == 0
+    assert _survey(many / "0", "-o", out, "--workers=1", "--format=jsonl", "--digests") == 2
+    assert "was made with other options: fatpack.rows/1 --rows-of images --format jsonl" in capsys.readouterr().err
+    assert _survey(many / "0", "-o", many) == 2
+    assert "has other files" in capsys.readouterr().err
+    assert _survey(many / "0", "-o", many / "0" / "0.bin") == 2
+    assert "is no folder" in capsys.readouterr().err
+    for arguments, words in (
+        ((), "no folder given"),
+        (("-o", out), "no source given"),
+        ((many, "-o", out, "--engine=dask"), "the engine dask needs an address"),
+        ((many, "-o", out, "--address=x"), "the engine local has no address"),
+        ((many, "-o", out, "--engine=ray", "--address=auto", "--workers=2"), "the workers of its cluster"),
+    ):
+        assert _survey(*arguments) == 2
+        assert words in capsys.readouterr().err
+
+
+def test_a_folder_is_for_one_survey_at_a_time_and_damage_to_its_list_is_said(
+    many: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from fatpack.survey.manifest import NAME, Manifest
+
+    out = tmp_path / "out"
+    with Manifest(str(out), "x"):
+        assert _survey(many, "-o", out) == 2
+    assert "is in use by another survey" in capsys.readouterr().err
+    (out / NAME).write_bytes(b"no database at all" * 100)
+    assert _survey(many, "-o", out) == 3
+    assert "the list of what is done cannot be read" in capsys.readouterr().err
+
+
+def test_names_that_are_no_utf8_are_surveyed(tmp_path: Path, read: Read) -> None:
+    folder = os.fsencode(tmp_path / "folder")
+    os.mkdir(folder)
+    shutil.copy(os.fsencode(SAMPLES[0]), os.path.join(folder, b"\xff.so"))
+    for format in ("parquet", "jsonl"):
+        out = tmp_path / format
+        assert _survey(tmp_path / "folder", "-o", out, "--workers=1", f"--format={format}") == 0
+        os.utime(os.path.join(folder, b"\xff.so"), (1, 1))
+        assert _survey(tmp_path / "folder", "-o", out, "--workers=1", f"--format={format}") == 0
+        assert {row["path"] for row in read(out)} == {f"{tmp_path}/folder/\\xff.so"}
+        assert sum(row["row"] == "file" for row in read(out)) == 1
+
+
+def test_limits_hold_in_the_workers(tmp_path: Path, read: Read) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    shutil.copy(SAMPLES[0], folder / "a.fatbin")
+    assert _survey(folder, "-o", tmp_path / "out", "--workers=1", "--limit=images=1", "--format=jsonl") == 3
+    assert any(
+        "FP1005" in row["findings"] or "FP1402" in row["findings"] or row["exit_code"] == 3
+        for row in read(tmp_path / "out")
+    )
