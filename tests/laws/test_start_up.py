@@ -41,7 +41,12 @@ HEAVY = {
     "pathlib",
     "subprocess",
     "asyncio",
+    "pyarrow",
+    "distributed",
+    "ray",
 }
+#: What a command is made of: a vocabulary that people read and write, processes.
+NEEDED = {"targets": {"tomllib"}, "survey": {"subprocess", "tempfile"}}
 #: Not loaded either by what is called in loops.
 TOOL_HEAVY = {"click", "re", "typing", "inspect", "json", "argparse", "shutil", "random", "hashlib"}
 
@@ -82,8 +87,7 @@ def test_every_command_has_a_plain_use() -> None:
 
 @pytest.mark.parametrize("arguments", [*PLAIN.values(), *([name, "--help"] for name in PLAIN)], ids=" ".join)
 def test_commands_load_no_heavy_module(arguments: list[str], tmp_path: Path) -> None:
-    # The vocabulary of targets is data that people read and write.
-    heavy = _loaded(*arguments, cwd=tmp_path) & (HEAVY - ({"tomllib"} if arguments[0] == "targets" else set()))
+    heavy = _loaded(*arguments, cwd=tmp_path) & (HEAVY - NEEDED.get(arguments[0], set()))
     assert not heavy, _advice(arguments, heavy)
 
 
