@@ -8,7 +8,6 @@ from fatpack.io.limits import Budget
 from fatpack.io.sources.opening import open_source
 from fatpack.record import Record
 from fatpack.report.problems import INPUT_OUTPUT
-from fatpack.report.rows.columns import TABLES
 from fatpack.report.rows.reading import RowOptions, failed, rows_of, unread
 from fatpack.survey.parts import encoded
 
@@ -94,7 +93,7 @@ def _result(task: Task, options: TaskOptions, rows: Iterable[AnyRow]) -> Result:
             last[:] = [row]
             yield row
 
-    payload = encoded(watched(), TABLES[options.rows.of][0], options.format)
+    payload = encoded(watched(), options.format)
     (row,) = last
     exit_code = row.exit_code or 0
     return Result(task.number, task.path, task.identity, payload, row.count or 0, exit_code, row.error is not None)

@@ -55,6 +55,10 @@ class Row(Record):
         values = zip(type(self)._fields, self._values(), strict=True)
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values}
 
+    def values(self) -> tuple[Any, ...]:
+        """Return the values of the columns, in their order."""
+        return self._values()
+
 
 class ImageRow(Row):
     """The row of an image, or of a file (``row`` is ``file``) that ends the rows of its images."""

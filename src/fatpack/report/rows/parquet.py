@@ -16,7 +16,7 @@ except ImportError as error:
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from typing import Any
 
     from fatpack.report.rows.columns import AnyRow, Row
@@ -41,23 +41,12 @@ def schema(kind: type[Row]) -> Any:
 
 def parquet_pieces(rows: Iterable[AnyRow], kind: type[Row]) -> Iterator[bytes]:
     """Yield the bytes of a Parquet file with these rows; one row group is in memory at a time."""
-    return _file(_batches(rows, kind), kind)
+    return _file(_batches((row.values() for row in rows), kind), kind)
 
 
-def packed(rows: Iterable[AnyRow], kind: type[Row]) -> bytes:
-    """Return rows as an Arrow stream, to be sent to whoever writes them."""
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_stream(sink, schema(kind), options=options) as stream:
-        for batch in _batches(rows, kind):
-            stream.write_batch(batch)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
-
-
-def joined(streams: Iterable[bytes], kind: type[Row]) -> Iterator[bytes]:
-    """Yield the bytes of a Parquet file with the rows of several Arrow streams."""
-    return _file((batch for stream in streams for batch in pa.ipc.open_stream(stream)), kind)
+def joined(values: Iterable[tuple[object, ...]], kind: type[Row]) -> Iterator[bytes]:
+    """Yield the bytes of a Parquet file with rows that are given as their values, in the order of the columns."""
+    return _file(_batches(values, kind), kind)
 
 
 def without(path: str, names: Collection[str], kind: type[Row]) -> Iterator[bytes]:
@@ -78,15 +67,15 @@ def without(path: str, names: Collection[str], kind: type[Row]) -> Iterator[byte
         raise FormatError("this is no part of a survey that can be read", format="parquet", chain=(path,)) from error
 
 
-def _batches(rows: Iterable[AnyRow], kind: type[Row]) -> Iterator[Any]:
+def _batches(values: Iterable[tuple[object, ...]], kind: type[Row]) -> Iterator[Any]:
     """Yield rows as batches of Arrow's."""
-    shape, source = schema(kind), iter(rows)
+    shape, source = schema(kind), iter(values)
     while some := list(islice(source, _AT_ONCE)):
-        arrays = [_array([getattr(row, field.name) for row in some], field.type) for field in shape]
+        arrays = [_array(column, field.type) for column, field in zip(zip(*some, strict=True), shape, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=shape)
 
 
-def _array(values: list[Any], kind: Any) -> Any:
+def _array(values: Sequence[Any], kind: Any) -> Any:
     if kind == pa.string():
         values = [value if value is None else clean(value) for value in values]
     elif kind == _TYPES["tuple[str, ...]"]:
