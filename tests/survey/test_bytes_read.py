@@ -1,0 +1,64 @@
+"""What a survey reads of a file follows from its tables, not from its size: an index of all files can be afforded."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.builders import elf
+
+import fatpack
+from fatpack.report.rows.reading import RowOptions
+from fatpack.survey.task import Task, TaskOptions, run
+
+OPTIONS = TaskOptions(RowOptions(thorough=False), "jsonl")
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of all reads of files."""
+    sizes: list[int] = []
+    pread = os.pread
+
+    def counting(fd: int, size: int, offset: int) -> bytes:
+        data = pread(fd, size, offset)
+        sizes.append(len(data))
+        return data
+
+    monkeypatch.setattr(os, "pread", counting)
+    return sizes
+
+
+def _library(path: Path, size: int) -> None:
+    """Write a library with ten images of a size."""
+    images = path.with_suffix(".bin")
+    image = path.with_suffix(".image")
+    image.write_bytes(b"\x7fELF" + b"\1" * size)
+    files = [fatpack.ImageFile(image, arch=f"sm_{number}", triple="nvptx64-nvidia-cuda") for number in range(70, 80)]
+    fatpack.pack(files, images, format="offload-binary", force=True)
+    made = elf.Elf()
+    made.add(".llvm.offloading", images.read_bytes())
+    made.add(".text", b"\1" * size)
+    path.write_bytes(made.build())
+
+
+def test_larger_images_cost_no_more(tmp_path: Path, counted: list[int]) -> None:
+    costs = []
+    for size in (100_000, 1_000_000):
+        _library(tmp_path / "x.so", size)
+        counted.clear()
+        result = run(Task(0, str(tmp_path / "x.so")), OPTIONS)
+        assert result.count == 10
+        costs.append((len(counted), sum(counted)))
+    (few, some), (as_few, more) = costs
+    assert few == as_few
+    assert some < more + 16384 < 500_000
+    assert more < some + 16384
+
+
+def test_a_file_without_device_code_costs_its_head(tmp_path: Path, counted: list[int]) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"\1" * 5_000_000)
+    run(Task(0, str(path)), OPTIONS)
+    assert sum(counted) <= 64 << 10
