@@ -8,7 +8,7 @@ the innermost source that holds the bytes as such.
 from __future__ import annotations
 
 from fatpack.io.source import Span
-from fatpack.record import Record
+from fatpack.record import LateRecord, Record, is_late
 
 __all__ = ["Container", "Finding", "Image", "Label", "Span", "Target"]
 
@@ -17,7 +17,7 @@ _NOTHING: Mapping[str, str] = type(type.__dict__)({})
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from fatpack.io.source import View
 
@@ -78,7 +78,7 @@ class Finding(Record):
         return f"{self.message}; {self.hint}" if self.hint else self.message
 
 
-class Image(Record):
+class Image(LateRecord):
     """One device binary in a container.
 
     ``data`` gives the bytes after decompression, read when asked for. ``form`` says what they are (cubin, ptx,
@@ -120,6 +120,7 @@ class Image(Record):
         _put_compression(self, compression)
         _put_attrs(self, attrs)
         _put_record(self, record)
+        _put_late(self, None)
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         return type(self), _picklable(self._values())
@@ -127,9 +128,44 @@ class Image(Record):
 
 _put_target, _put_form, _put_data, _put_size, _put_stored_size, *_rest = Image._setters
 _put_span, _put_compression, _put_attrs, _put_record = _rest
+_put_late = LateRecord._late.__set__  # type: ignore[union-attr]  # the slot, not its value
+_new = object.__new__
 
 
-class Container(Record):
+def late_image(
+    target: Target,
+    form: str,
+    data: View | None,
+    size: int,
+    stored_size: int | None,
+    compression: str | None,
+    function: Callable[..., Mapping[str, object]],
+    *values: object,
+) -> Image:
+    """Return an image of which a function returns ``data``, ``span``, ``attrs`` and ``record``, by these names.
+
+    It is called with the values when one of them is first asked for. A library has thousands of images, and whoever
+    lists them needs no more than their targets and sizes. An image that is not compressed has its ``data`` at once.
+    """
+    image = _new(Image)
+    _put_target(image, target)
+    _put_form(image, form)
+    _put_size(image, size)
+    _put_stored_size(image, stored_size)
+    _put_compression(image, compression)
+    _put_late(image, (function, *values))
+    if data is not None:
+        _put_data(image, data)
+        _put_span(image, data.span())
+    return image
+
+
+def is_unread(image: Image) -> bool:
+    """Return whether an image is compressed by itself, and nobody has asked for its ``data`` yet; asking reads none."""
+    return image.compression is not None and is_late(image)
+
+
+class Container(LateRecord):
     """One container: ``format`` and ``version`` as the producer numbers them, and its images in stored order.
 
     ``span`` covers the whole container with its padding. ``unknown`` are spans that no field of the format
@@ -146,6 +182,28 @@ class Container(Record):
     findings: tuple[Finding, ...] = ()
     record: object = None
 
+    # As for Span.
+    def __init__(
+        self,
+        format: str,
+        version: int,
+        images: tuple[Image, ...],
+        span: Span,
+        attrs: Mapping[str, str] = _NOTHING,
+        unknown: tuple[Span, ...] = (),
+        findings: tuple[Finding, ...] = (),
+        record: object = None,
+    ) -> None:
+        _put_format(self, format)
+        _put_version(self, version)
+        _put_images(self, images)
+        _put_place(self, span)
+        _put_features(self, attrs)
+        _put_unknown(self, unknown)
+        _put_findings(self, findings)
+        _put_stored(self, record)
+        _put_late(self, None)
+
     @property
     def is_fat_object(self) -> bool:
         """Whether this is a fat object: a bundle whose images are sections of an object, which is the whole file."""
@@ -153,6 +211,35 @@ class Container(Record):
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         return type(self), _picklable(self._values())
+
+
+_put_format, _put_version, _put_images, _put_place, *_others = Container._setters
+_put_features, _put_unknown, _put_findings, _put_stored = _others
+
+
+def late_container(
+    format: str,
+    version: int,
+    images: tuple[Image, ...],
+    span: Span,
+    attrs: Mapping[str, str],
+    function: Callable[..., Mapping[str, object]],
+    *values: object,
+) -> Container:
+    """Return a container in which nothing is unexpected, and whose ``record`` a function returns, by this name.
+
+    It is called with the values when the record is first asked for; see :func:`late_image`.
+    """
+    container = _new(Container)
+    _put_format(container, format)
+    _put_version(container, version)
+    _put_images(container, images)
+    _put_place(container, span)
+    _put_features(container, attrs)
+    _put_unknown(container, ())
+    _put_findings(container, ())
+    _put_late(container, (function, *values))
+    return container
 
 
 def _picklable(values: tuple[object, ...]) -> tuple[object, ...]:

@@ -47,10 +47,11 @@ class RecordType(type):
     _defaults: dict[str, Any]
 
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> RecordType:
-        """Return the new record class; its fields are the base's, then its own, in order."""
-        own = tuple(namespace.get("__annotations__", ()))
+        """Return the new record class; its fields are the base's, then its own, in order. Slots it names are none."""
+        slots = tuple(namespace.get("__slots__", ()))
+        own = tuple(name for name in namespace.get("__annotations__", ()) if name not in slots)
         own_defaults = {field: namespace.pop(field) for field in own if field in namespace}
-        namespace["__slots__"] = own
+        namespace["__slots__"] = (*own, *slots)
         cls = super().__new__(mcls, name, bases, namespace)
         inherited = next((base for base in bases if isinstance(base, RecordType)), None)
         cls._fields = (*inherited._fields, *own) if inherited else own
@@ -111,3 +112,38 @@ class Record(metaclass=RecordType):
         """Return a copy in which the fields named in ``changes`` have the given values."""
         values = dict(zip(type(self)._fields, self._values(), strict=True))
         return type(self)(**{**values, **changes})
+
+
+class LateRecord(Record):
+    """A record of which some fields may be made when one of them is first asked for.
+
+    Whoever makes it so leaves these fields empty and puts into ``_late`` a function, with the values for it, that
+    returns the empty fields by name; in all others ``_late`` is None. To those who use it, it is a record like any
+    other. Several threads may ask at once: each then makes equal values.
+    """
+
+    __slots__ = ("_late",)
+
+    _late: tuple[Any, ...] | None
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            # Asked for empty slots, and for names that no record of this class has.
+            cls = type(self)
+            late = self._late if name in cls._fields else None
+            if late is not None:
+                made = late[0](*late[1:])
+                for put, field in zip(cls._setters, cls._fields, strict=True):
+                    if field in made:
+                        put(self, made[field])
+                _put_late(self, None)
+            return object.__getattribute__(self, name)
+
+
+_put_late = LateRecord._late.__set__  # type: ignore[union-attr]  # the slot, not its value
+
+
+def is_late(record: LateRecord) -> bool:
+    """Return whether fields of a record were not made yet; asking makes none."""
+    return record._late is not None

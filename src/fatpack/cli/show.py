@@ -9,7 +9,7 @@ from fatpack.cli.messages import write_lines
 from fatpack.errors import FatpackError
 from fatpack.io.sources.opening import open_source
 from fatpack.report.inspect_text import render
-from fatpack.report.inspection import SCHEMA, InspectOptions, failure, inspection
+from fatpack.report.inspection import SCHEMA, InspectOptions, failure, inspection, listing
 from fatpack.report.problems import FINDINGS, FINE, code_of, exit_code, worst
 
 TYPE_CHECKING = False
@@ -39,8 +39,9 @@ def show(
     """
     code = FINE
     records = []
+    is_brief = not (as_json or verbose or one_program or options.kernels)
     for path in files:
-        record, problem = _inspect(path, options)
+        record, problem = _inspect(path, options, is_brief=is_brief)
         code = worst((code, problem))
         if as_json or one_program:
             records.append(record)
@@ -111,15 +112,15 @@ def show_sums(files: Sequence[str], by: Sequence[str], *, as_json: bool = False,
     return code
 
 
-def _inspect(path: str, options: InspectOptions) -> tuple[dict[str, Any], int]:
-    """Return the record of one file and the exit code it stands for."""
+def _inspect(path: str, options: InspectOptions, *, is_brief: bool = False) -> tuple[dict[str, Any], int]:
+    """Return the record of one file and the exit code it stands for; ``is_brief``: what its short text shows."""
     try:
         source, view = opened(path)
         with source:
             # Records form no cycles: the collector would walk thousands of them again and again, and free nothing.
             gc.disable()
             try:
-                record = inspection(view, options)
+                record = listing(view, options) if is_brief else inspection(view, options)
             finally:
                 gc.enable()
     except (FatpackError, OSError) as error:

@@ -12,12 +12,15 @@
 from __future__ import annotations
 
 from fatpack.errors import counted
-from fatpack.report.text import columns, is_fat_object, printable, size_words
+from fatpack.report.places import Places, kernel_words, numbers_of, repeated_names, title
+from fatpack.report.text import column_lines, columns, is_fat_object, printable, size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from typing import Any
+
+    from fatpack.report.places import Place
 
 #: host → how the first line calls it
 _HOSTS = {
@@ -29,10 +32,6 @@ _HOSTS = {
     "bitcode": "LLVM bitcode",
 }
 
-#: Kernel names shown on an image's line without ``-v``, and characters of each. Mangled names reach some thousands.
-_KERNELS_SHOWN = 3
-_NAME_SHOWN = 60
-
 #: Sections named in the line that says which were not searched.
 _SECTIONS_SHOWN = 4
 
@@ -40,7 +39,8 @@ _SECTIONS_SHOWN = 4
 def render(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
     """Yield the lines for one file. ``verbose`` 1 adds addresses, attributes and all kernels.
 
-    A record with facts about kernels shows them as tables, instead of their names.
+    A record with facts about kernels shows them as tables, instead of their names. Instead of the records of containers
+    it may have their :class:`fatpack.report.places.Places`, which is what the text without ``verbose`` needs of them.
     """
     path = printable(record["path"])
     if record.get("error"):
@@ -61,7 +61,8 @@ def render(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
         yield from _module_lines(image, "  ")
         yield from _kernel_lines(image, "  ", verbose)
     if containers:
-        yield from _places(containers, "  ", record["path"], verbose)
+        places = containers if isinstance(containers, Places) else _places(containers, verbose)
+        yield from _place_lines(places, "  ", record["path"], verbose)
     members = record.get("member_images", [])
     yield from _member_lines(members, record["path"], verbose)
     if not containers and not members and not image and not record["format"] and not _may_hide(record["findings"]):
@@ -95,12 +96,12 @@ def not_searched(record: dict[str, Any]) -> Iterator[str]:
 
 def _member_lines(members: Sequence[dict[str, Any]], path: str, verbose: int) -> Iterator[str]:
     """Yield a line for each member of an archive that is an image itself."""
-    repeated = _repeated(members)
+    repeated = repeated_names((item["member"], numbers_of(item)) for item in members)
     rows = []
     for item in members:
         at = f"at {item['offset']:#x}" if item["offset"] is not None else "-"
-        kernels = "" if verbose or item.get("kernel_facts") else _kernel_words(item["kernels"])
-        name, size = _title(item, repeated), size_words(item["size"])
+        kernels = "" if verbose or item.get("kernel_facts") else kernel_words(item["kernels"])
+        name, size = title(item["member"], numbers_of(item), repeated), size_words(item["size"])
         cells = [f"{name}:", item["triple"] or "-", item["arch"] or "-", item["form"], at, size, kernels]
         rows.append([printable(cell) for cell in cells])
     for line, item in zip(columns(rows, right=(5,), indent="  "), members, strict=True):
@@ -126,144 +127,119 @@ def _may_hide(findings: Sequence[dict[str, Any]]) -> bool:
     return any(item["severity"] == "error" or item["code"] == "FP1006" for item in findings)
 
 
-def _places(
-    containers: Sequence[dict[str, Any]], indent: str, path: str, verbose: int, prefix: str = ""
-) -> Iterator[str]:
+def _places(containers: Sequence[dict[str, Any]], verbose: int, prefix: str = "") -> Places:
+    """Return the containers of a record by the place they share, with a row for each image."""
+    places = Places(prefix)
+    for container in containers:
+        add_record(places, container, verbose)
+    return places
+
+
+def add_record(places: Places, container: dict[str, Any], verbose: int = 0) -> None:
+    """Add a container to others, from its record."""
+    place, number = places.of(
+        numbers_of(container),
+        container["member"],
+        container["section"],
+        container["section_index"],
+        container["format"],
+        container["version"],
+    )
+    attrs, is_inflated = container["attrs"], container.get("is_inflated", True)
+    symbols = sum(map(len, container["stored"].get("symbols", {}).values()))
+    place.add(container["offset"], container["size"], attrs, is_inflated=is_inflated, symbol_count=symbols)
+    if container["format"] == "cir-offload-container" or verbose:
+        place.records.append(container)
+    no_form = "unknown" if is_inflated else "-"
+    for image in container["images"]:
+        has_lines = verbose or image.get("kernel_facts")
+        position = place.add_image(
+            number,
+            image["index"],
+            image["offload"],
+            image["triple"],
+            image["arch"],
+            image["form"] or no_form,
+            image["offset"],
+            image["compression"],
+            image["size"],
+            "" if has_lines else kernel_words(image["kernels"]),
+        )
+        if has_lines:
+            place.below_last().image = image, position, is_fat_object(container)
+        if image["containers"]:
+            place.below_last().places = _places(image["containers"], verbose, f"{position}/")
+
+
+def _place_lines(places: Places, indent: str, path: str, verbose: int) -> Iterator[str]:
     """Yield the lines of containers, grouped by the place they share."""
-    repeated = _repeated(containers)
-    start = 0
-    while start < len(containers):
-        first = containers[start]
-        place, end = _place(first), start + 1
-        while end < len(containers) and _place(containers[end]) == place:
-            end += 1
-        group = containers[start:end]
-        yield f"{indent}{_heading(group, repeated)}"
+    repeated = places.repeated()
+    for place in places.places:
+        yield f"{indent}{_heading(place, repeated)}"
         if verbose:
-            yield from _symbol_lines(group, indent + "  ")
-            yield from _unit_lines(group, start, indent + "  ", prefix)
-        yield from _group(group, start, indent + "  ", path, verbose, prefix)
-        if first["format"] == "cir-offload-container":
+            yield from _symbol_lines(place.records, indent + "  ")
+            yield from _unit_lines(place, indent + "  ", places.prefix)
+        yield from _image_lines(place, indent + "  ", path, verbose)
+        if place.format == "cir-offload-container":
             from fatpack.report.launches import launch_table
 
-            yield from launch_table(first, indent + "  ")
-        start = end
+            yield from launch_table(place.records[0], indent + "  ")
 
 
-def _place(container: dict[str, Any]) -> tuple[Any, ...]:
-    member, section, number = container["member"], container["section"], container["section_index"]
-    return (*_numbers(container), member, section, number, container["format"], container["version"])
-
-
-def _numbers(container: dict[str, Any]) -> tuple[int, ...]:
-    return tuple(container.get("member_numbers", ()))
-
-
-def _repeated(containers: Sequence[dict[str, Any]]) -> set[str]:
-    """Return the names that several members have."""
-    first: dict[str, tuple[int, ...]] = {}
-    members = [(container["member"], _numbers(container)) for container in containers if container["member"]]
-    return {member for member, numbers in members if first.setdefault(member, numbers) != numbers}
-
-
-def _title(item: dict[str, Any], repeated: Collection[str]) -> str:
-    """Return the name of a member, with its number where others have it too, as it has to be addressed then."""
-    name: str = item["member"] or ""
-    return f"{name} {''.join(f'(#{number})' for number in _numbers(item))}" if name in repeated else name
-
-
-def _heading(group: Sequence[dict[str, Any]], repeated: Collection[str]) -> str:
-    first = group[0]
-    place = printable(" → ".join(name for name in (_title(first, repeated), first["section"]) if name))
-    at = f" at {first['offset']:#x}" if first["offset"] is not None else ""
-    size = sum(container["size"] for container in group)
-    total = sum(len(container["images"]) for container in group)
-    name = f"{first['format']} v{first['version']}" if first["version"] else first["format"]
-    if is_fat_object(first):
-        name += " (fat object)"
-    elif first["attrs"].get("flavour") == "linked":
-        name += " (linked images)"
-    what = f"{len(group)} × {name}" if len(group) > 1 else name
-    packed = {container["attrs"].get("compression") for container in group} - {None}
-    compressed = f", {'/'.join(sorted(packed))}" if packed else ""
-    if any(not container.get("is_inflated", True) for container in group):
+def _heading(place: Place, repeated: Collection[str]) -> str:
+    where = printable(
+        " → ".join(name for name in (title(place.member, place.numbers, repeated), place.section) if name)
+    )
+    at = f" at {place.offset:#x}" if place.offset is not None else ""
+    name = f"{place.format} v{place.version}" if place.version else place.format
+    name += _FLAVOURS.get(place.flavour, "")
+    what = f"{place.count} × {name}" if place.count > 1 else name
+    compressed = f", {'/'.join(sorted(place.packed))}" if place.packed else ""
+    if not place.is_inflated:
         compressed += " (--inflate looks inside)"
-    defined = sum(len(names) for names in _symbols(group).values())
-    symbols = f", {counted(defined, 'device symbol')}" if defined else ""
-    inside = f"{what}, {counted(total, 'image')}{compressed}, {size_words(size)}{symbols}"
-    return f"{place}{at}: {inside}" if place else f"{inside}{at}"
+    symbols = f", {counted(place.symbol_count, 'device symbol')}" if place.symbol_count else ""
+    inside = f"{what}, {counted(len(place.rows), 'image')}{compressed}, {size_words(place.size)}{symbols}"
+    return f"{where}{at}: {inside}" if where else f"{inside}{at}"
 
 
-def _symbols(group: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
-    """Return the symbols that device code defines, by target, where a bundler noted them."""
+#: flavour of a bundle → how the heading of a place calls it
+_FLAVOURS = {"object": " (fat object)", "linked": " (linked images)"}
+
+
+def _symbol_lines(containers: Sequence[dict[str, Any]], indent: str) -> Iterator[str]:
+    """Yield the symbols that device code defines, by target, where a bundler noted them."""
     found: dict[str, list[str]] = {}
-    for container in group:
+    for container in containers:
         for id, names in container["stored"].get("symbols", {}).items():
             found.setdefault(id, []).extend(names)
-    return found
-
-
-def _symbol_lines(group: Sequence[dict[str, Any]], indent: str) -> Iterator[str]:
-    for id, names in _symbols(group).items():
+    for id, names in found.items():
         yield from (printable(f"{indent}{id} defines {name}") for name in names)
 
 
-def _unit_lines(group: Sequence[dict[str, Any]], start: int, indent: str, prefix: str) -> Iterator[str]:
+def _unit_lines(place: Place, indent: str, prefix: str) -> Iterator[str]:
     """Yield a line for each container whose host names the unit of code it is from, or those it was linked from."""
-    for number, container in enumerate(group, start):
+    for number, container in enumerate(place.records, place.first):
         for key in ("module_id", "linked_module_ids"):
             if key in container["attrs"]:
                 yield printable(f"{indent}{prefix}{number} {key} = {container['attrs'][key]}")
 
 
-def _group(
-    group: Sequence[dict[str, Any]], start: int, indent: str, path: str, verbose: int, prefix: str
-) -> Iterator[str]:
-    rows, below = [], []
-    for number, container in enumerate(group, start):
-        for image in container["images"]:
-            position = f"{prefix}{number}.{image['index']}"
-            rows.append(_row(position, image, verbose, "unknown" if container.get("is_inflated", True) else "-"))
-            # In a fat object what stands for the host is a marker: the image is the object without the others.
-            is_marker = is_fat_object(container) and image["stored_form"] == "object"
-            below.append((position, image, is_marker))
-    for line, (position, image, is_marker) in zip(columns(rows, right=(6,), indent=indent), below, strict=True):
+def _image_lines(place: Place, indent: str, path: str, verbose: int) -> Iterator[str]:
+    deeper = indent + "    "
+    for number, line in enumerate(column_lines(place.rows, right=(6,), indent=indent)):
         yield line
-        deeper = indent + "    "
-        if verbose:
-            yield from _details(image, deeper, path, position, is_marker)
-        if verbose or image.get("kernel_facts"):
+        below = place.below.get(number)
+        if below is None:
+            continue
+        if below.image is not None:
+            image, position, is_of_fat_object = below.image
+            # In a fat object what stands for the host is a marker: the image is the object without the others.
+            is_marker = is_of_fat_object and image["stored_form"] == "object"
+            if verbose:
+                yield from _details(image, deeper, path, position, is_marker)
             yield from _kernel_lines(image, deeper, verbose)
-        if image["containers"]:
-            yield from _places(image["containers"], deeper, path, verbose, f"{position}/")
-
-
-def _row(position: str, image: dict[str, Any], verbose: int, no_form: str) -> list[str]:
-    form = image["form"] or no_form
-    offload = image["offload"] if image["offload"] != "none" else "-"
-    at = f"at {image['offset']:#x}" if image["offset"] is not None else image["compression"] or "-"
-    kernels = "" if verbose or image.get("kernel_facts") else _kernel_words(image["kernels"])
-    cells = [
-        position,
-        offload,
-        image["triple"] or "-",
-        image["arch"] or "-",
-        form,
-        at,
-        size_words(image["size"]),
-        kernels,
-    ]
-    return cells if "".join(cells).isprintable() else [printable(cell) for cell in cells]
-
-
-def _kernel_words(kernels: Sequence[str]) -> str:
-    if not kernels:
-        return ""
-    shown = ", ".join(
-        name if len(name) <= _NAME_SHOWN else f"{name[: _NAME_SHOWN - 1]}…" for name in kernels[:_KERNELS_SHOWN]
-    )
-    more = len(kernels) - _KERNELS_SHOWN
-    return f"{counted(len(kernels), 'kernel')}: {shown}{f', … {more} more' if more > 0 else ''}"
+        if below.places is not None:
+            yield from _place_lines(below.places, deeper, path, verbose)
 
 
 def _kernel_lines(image: dict[str, Any], indent: str, verbose: int) -> Iterator[str]:
@@ -277,7 +253,7 @@ def _kernel_lines(image: dict[str, Any], indent: str, verbose: int) -> Iterator[
     elif verbose:
         yield from (printable(f"{indent}kernel {name}") for name in image["kernels"])
     elif image["kernels"]:
-        yield printable(indent + _kernel_words(image["kernels"]))
+        yield printable(indent + kernel_words(image["kernels"]))
 
 
 def _address(path: str, item: dict[str, Any]) -> str:

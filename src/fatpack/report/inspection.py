@@ -11,9 +11,11 @@ from fatpack.errors import FatpackError, FormatError, Unsupported
 from fatpack.findings import finding
 from fatpack.images import EMPTY, NOT_INFLATED, UNKNOWN
 from fatpack.io import limits
-from fatpack.model import Finding, Span
+from fatpack.model import Finding, Span, is_unread
 from fatpack.record import Record
 from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
+from fatpack.report.inspect_text import add_record
+from fatpack.report.places import Places, kernel_words
 from fatpack.scanner import FoundImage, LateImages, host_of, inflated, scan
 from fatpack.scanner.found import kernel_names
 
@@ -29,6 +31,12 @@ if TYPE_CHECKING:
     from fatpack.scanner import Found, Scan
 
 SCHEMA = "fatpack.inspect/1"
+
+#: Forms whose bytes name no kernels: most images of a library that is only listed.
+_WITHOUT_KERNELS = ("", "empty", "object")
+
+#: Images whose kernels are remembered beyond the container that they are in.
+_MOST_KERNELS = 1000
 
 
 class InspectOptions(Record):
@@ -50,12 +58,26 @@ class InspectOptions(Record):
 
 def _is_to_inflate(image: FoundImage) -> bool:
     """Return whether an image was only listed, and more would be known of it if it was inflated."""
-    return image.recognised is NOT_INFLATED and image.size > 0 and not image.as_stored.data.source.is_refused
+    stored = image.as_stored
+    return image.recognised is NOT_INFLATED and stored.size > 0 and (is_unread(stored) or not _is_refused(stored))
+
+
+def _is_refused(image: Image) -> bool:
+    return image.data.source.is_refused
 
 
 def inspection(view: View, options: InspectOptions | None = None) -> dict[str, Any]:
     """Return the record of one file."""
-    return _Inspection(view, options or InspectOptions()).record()
+    return _Inspection(view, options or InspectOptions()).record([])
+
+
+def listing(view: View, options: InspectOptions | None = None) -> dict[str, Any]:
+    """Return the record of one file with :class:`Places` instead of the records of its containers.
+
+    It takes a fifth of the memory, and the text without ``-v`` shows no more of it. ``options`` ask for no facts about
+    kernels.
+    """
+    return _Inspection(view, options or InspectOptions()).record(Places())
 
 
 class _Inspection:
@@ -75,10 +97,11 @@ class _Inspection:
         #: how much more is inflated in all: small streams of large content would cost far more than the file is worth
         self._room = max(limits.INFLATED_FLOOR, limits.INFLATED_RATIO * len(view))
 
-    def record(self) -> dict[str, Any]:
+    def record(self, containers: list[dict[str, Any]] | Places) -> dict[str, Any]:
+        """Return the record of the file; ``containers`` takes them up as they are found."""
         view = self.view
         found = scan(view, deep=self._deep)
-        containers, holders = self._read(found)
+        holders = self._read(found, containers)
         image = None if containers else self._image_alone()
         host = host_of(view)
         format = formats.sniff(view.head(0, 24))
@@ -99,30 +122,35 @@ class _Inspection:
             **(_not_searched(found) if containers else {}),
         }
 
-    def _read(self, items: Iterable[Found | Finding]) -> tuple[list[dict[str, Any]], set[tuple[int, ...]]]:
-        """Return the records of containers, and the numbers of the members that hold them.
+    def _read(
+        self, items: Iterable[Found | Finding], containers: list[dict[str, Any]] | Places
+    ) -> set[tuple[int, ...]]:
+        """Take up all containers, and return the numbers of the members that hold them.
 
         Each is read as it is found, while its pages are at hand, and let go. The findings of the scan come first.
         """
         if self._verifies:
-            return self._verified(list(items))
-        containers: list[dict[str, Any]] = []
+            return self._verified(list(items), containers)
         members: set[tuple[int, ...]] = set()
         for item in items:
             if isinstance(item, Finding):
                 self._scanned.add(item)
             else:
-                containers.append(self._container(item))
+                self._take(item, containers)
                 members.add(item.member_numbers)
-        return containers, members
+                if len(self._kernels_of) > _MOST_KERNELS:
+                    self._kernels_of.clear()
+        return members
 
-    def _verified(self, items: Sequence[Found | Finding]) -> tuple[list[dict[str, Any]], set[tuple[int, ...]]]:
+    def _verified(
+        self, items: Sequence[Found | Finding], containers: list[dict[str, Any]] | Places
+    ) -> set[tuple[int, ...]]:
         from fatpack.ops.verify import Verification
 
         with Verification(items) as checks:
-            containers = self._containers(items)
+            self._take_all(items, containers)
             self.findings.extend(checks.findings())
-        return containers, {item.member_numbers for item in items if not isinstance(item, Finding)}
+        return {item.member_numbers for item in items if not isinstance(item, Finding)}
 
     def _image_alone(self) -> dict[str, Any] | None:
         """Return what a file without containers is, if it is a device image itself."""
@@ -157,22 +185,79 @@ class _Inspection:
             if not isinstance(image, Finding)
         ]
 
-    def _containers(self, items: Sequence[Found | Finding]) -> list[dict[str, Any]]:
+    def _take_all(self, items: Sequence[Found | Finding], containers: list[dict[str, Any]] | Places) -> None:
         self.findings.extend(item for item in items if isinstance(item, Finding))
-        return [self._container(item) for item in items if not isinstance(item, Finding)]
+        for item in items:
+            if not isinstance(item, Finding):
+                self._take(item, containers)
+
+    def _take(self, found: Found, containers: list[dict[str, Any]] | Places) -> None:
+        """Add a container to those before it: its record, or no more than is printed of it."""
+        if isinstance(containers, list):
+            containers.append(self._container(found))
+        elif found.format == "cir-offload-container":
+            add_record(containers, self._container(found))
+        else:
+            self._list(found, containers)
+
+    def _images(self, found: Found) -> tuple[Iterable[FoundImage], bool]:
+        """Return the images of a container, inflated where they are to be, and whether they are all but listed."""
+        stored: Sequence[Image] = found.container.images
+        if self._inflates:
+            return [self._inflated(image, stored) for image in found.images], False
+        if isinstance(found.images, LateImages):
+            return (FoundImage(image, UNKNOWN if image.size else EMPTY) for image in stored), True
+        unread = sum([image.as_stored.size for image in found.images if _is_to_inflate(image)])
+        if not unread:
+            return found.images, False
+        if unread > self._small:
+            return found.images, True
+        self._small -= unread
+        return [self._inflated(image, stored) for image in found.images], False
+
+    def _list(self, found: Found, places: Places) -> None:
+        """Add a container to others of which no more is kept than what is printed."""
+        container = found.container
+        images, is_late = self._images(found)
+        place, number = places.of(
+            found.member_numbers, found.member, found.section, found.index, container.format, container.version
+        )
+        attrs, symbol_count = container.attrs, 0
+        if "flavour" in attrs:
+            symbols: Any = formats.room(container.format).describe(container).get("symbols")
+            symbol_count = sum(map(len, symbols.values())) if symbols else 0
+        span = container.span
+        offset = span.start if found.view.source is self.view.source else None
+        place.add(offset, span.end - span.start, attrs, is_inflated=not is_late, symbol_count=symbol_count)
+        no_form = "-" if is_late else "unknown"
+        source = self.view.source
+        for index, image in enumerate(images):
+            stored, form = image.as_stored, image.recognised.form
+            target = stored.target
+            offset = None
+            if not is_unread(stored) and stored.data.source is source:
+                offset = stored.span.start
+            position = place.add_image(
+                number,
+                index,
+                target.offload,
+                target.triple,
+                target.arch,
+                form or stored.form or no_form,
+                offset,
+                stored.compression,
+                stored.size,
+                "" if form in _WITHOUT_KERNELS else kernel_words(self._kernels(stored.data, form, stored)["kernels"]),
+            )
+            if image.inside:
+                inside = Places(f"{position}/")
+                self._take_all(image.inside, inside)
+                if inside:
+                    place.below_last().places = inside
 
     def _container(self, found: Found) -> dict[str, Any]:
         container = found.container
-        images: Iterable[FoundImage] = found.images
-        is_late = not self._inflates and isinstance(found.images, LateImages)
-        if is_late:
-            images = (FoundImage(image, UNKNOWN if image.size else EMPTY) for image in container.images)
-        else:
-            unread = sum(image.size for image in images if _is_to_inflate(image))
-            is_late = not self._inflates and unread > self._small
-            if not is_late:
-                self._small -= unread
-                images = [self._inflated(image, container.images) for image in images]
+        images, is_late = self._images(found)
         record: dict[str, Any] = {
             "format": container.format,
             "version": container.version,
@@ -218,7 +303,8 @@ class _Inspection:
     def _image(self, index: int, found: FoundImage) -> dict[str, Any]:
         image, target = found.as_stored, found.target
         view = image.data
-        inside = self._containers(found.inside) if found.inside else []
+        inside: list[dict[str, Any]] = []
+        self._take_all(found.inside, inside)
         return {
             "index": index,
             "offload": target.offload,
@@ -233,19 +319,23 @@ class _Inspection:
             "attrs": dict(image.attrs),
             "claims": {"triple": found.recognised.triple, "arch": found.recognised.arch},
             "detail": found.recognised.detail,
-            **self._kernels(view, found.recognised.form, image.record),
+            **self._kernels(view, found.recognised.form, image),
             "containers": inside,
         }
 
     def _no_kernels(self) -> dict[str, Any]:
         return {"kernels": [], "kernel_facts": [], "made_by": []} if self._wants_facts else {"kernels": []}
 
-    def _kernels(self, view: View, form: str, stored: object = None) -> dict[str, Any]:
-        """Return the kernels of an image, and the facts if they are wanted; what shares its bytes is read once."""
+    def _kernels(self, view: View, form: str, image: Image | None = None) -> dict[str, Any]:
+        """Return the kernels of an image, and the facts if they are wanted; what shares its bytes is read once.
+
+        ``image`` is the image of a container.
+        """
         place = (view.source, view.start, view.end)
         if place not in self._kernels_of:
             record = self._no_kernels()
             try:
+                stored = image.record if image is not None and form == "cir" else None
                 record["kernels"] = list(kernel_names(view, form, stored))
                 if self._wants_facts:
                     record |= self._facts(view, form, record["kernels"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
 
@@ -35,13 +35,19 @@ WIDEST = 48
 
 def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = (), indent: str = "") -> list[str]:
     """Return rows as lines with aligned columns two blanks apart; ``right`` are the columns aligned to the right."""
+    return list(column_lines(rows, right, indent))
+
+
+def column_lines(rows: Sequence[Sequence[str]], right: Sequence[int] = (), indent: str = "") -> Iterator[str]:
+    """Yield what :func:`columns` returns."""
     if not rows:
-        return []
+        return
     widths = [min(WIDEST, max(map(len, column))) for column in zip(*rows, strict=True)]
     # One format for all rows; a column in which nothing is takes no place.
     cells = [f"{{{n}:{'>' if n in right else '<'}{width}}}" for n, width in enumerate(widths) if width]
     line = (indent.replace("{", "{{").replace("}", "}}") + "  ".join(cells)).format
-    return [line(*row).rstrip() for row in rows]
+    for row in rows:
+        yield line(*row).rstrip()
 
 
 def is_fat_object(container: dict[str, Any]) -> bool:

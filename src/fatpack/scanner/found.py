@@ -9,6 +9,7 @@ from fatpack import images
 from fatpack.errors import FormatError, LimitExceeded, Unsupported
 from fatpack.findings import finding
 from fatpack.images.agreement import disagreements
+from fatpack.model import is_unread
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -46,6 +47,29 @@ class Found(Record):
     member_numbers: tuple[int, ...] = ()
     host_attrs: tuple[tuple[str, str], ...] = ()
 
+    # As for FoundImage.
+    def __init__(
+        self,
+        container: Container,
+        view: View,
+        host: str,
+        section: str | None,
+        member: str | None,
+        index: int | None,
+        images: tuple[FoundImage, ...] | LateImages,
+        member_numbers: tuple[int, ...] = (),
+        host_attrs: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        _put_container(self, container)
+        _put_view(self, view)
+        _put_host(self, host)
+        _put_section(self, section)
+        _put_member(self, member)
+        _put_index(self, index)
+        _put_images(self, images)
+        _put_member_numbers(self, member_numbers)
+        _put_host_attrs(self, host_attrs)
+
     @property
     def format(self) -> str:
         """The container's format, by its JSON name: ``cuda-fatbin``."""
@@ -60,6 +84,10 @@ class Found(Record):
     def span(self) -> Span:
         """Where the whole container lies, with its padding."""
         return self.container.span
+
+
+_put_container, _put_view, _put_host, _put_section, *_rest = Found._setters
+_put_member, _put_index, _put_images, _put_member_numbers, _put_host_attrs = _rest
 
 
 class FoundImage(Record):
@@ -187,7 +215,12 @@ def recognise_all(stored: Sequence[Image], enter: Enter) -> tuple[FoundImage, ..
 
     ``enter`` walks what an image of a form holds.
     """
-    if stored and stored[0].data.source.is_streamed:
+    if not stored:
+        return ()
+    if is_unread(stored[0]):
+        if all(image.form and is_unread(image) for image in stored):
+            return tuple([FoundImage(image, images.NOT_INFLATED) for image in stored])
+    elif stored[0].data.source.is_streamed:
         return LateImages(stored, enter)
     return _recognise_now(stored, enter)
 
@@ -212,7 +245,7 @@ def _recognise_now(stored: Sequence[Image], enter: Enter) -> tuple[FoundImage, .
         if image.size and start < reached.get(chain, 0):
             seen[place] = (images.UNKNOWN, ())
             continue
-        if image.form and not image.data.source.is_at_hand:
+        if image.form and (is_unread(image) or not image.data.source.is_at_hand):
             seen[place] = (images.NOT_INFLATED, ())
             continue
         try:

@@ -85,15 +85,22 @@ def unseen(kind: int) -> str:
     return f"an entry of kind {kind_words(kind)}, which no known producer writes and no driver takes"
 
 
-def target_of(head: Head, known: dict[tuple[int, int], Target] | None = None) -> Target:
-    """Return what an entry says its image was made for; ``known`` are the targets of its neighbours."""
-    known = {} if known is None else known
-    place = (head.sm, head.flags & (FLAG_64_BIT | FLAG_ACCELERATED | FLAG_FAMILY))
-    if place not in known:
-        triple = "nvptx64-nvidia-cuda" if head.flags & FLAG_64_BIT else "nvptx-nvidia-cuda"
-        variant = _VARIANTS[head.flags & (FLAG_ACCELERATED | FLAG_FAMILY)]
-        known[place] = Target(triple, f"sm_{head.sm}{variant}" if head.sm or variant else "", "cuda")
-    return known[place]
+#: The targets met last: a library has thousands of images for a dozen of them.
+_TARGETS: dict[tuple[int, int], Target] = {}
+_MOST_TARGETS = 1000
+
+
+def target(sm: int, flags: int) -> Target:
+    """Return what an image was made for by the number and the flags of its entry."""
+    place = (sm, flags & (FLAG_64_BIT | FLAG_ACCELERATED | FLAG_FAMILY))
+    known = _TARGETS.get(place)
+    if known is None:
+        triple = "nvptx64-nvidia-cuda" if flags & FLAG_64_BIT else "nvptx-nvidia-cuda"
+        variant = _VARIANTS[flags & (FLAG_ACCELERATED | FLAG_FAMILY)]
+        if len(_TARGETS) >= _MOST_TARGETS:
+            _TARGETS.clear()
+        known = _TARGETS[place] = Target(triple, f"sm_{sm}{variant}" if sm or variant else "", "cuda")
+    return known
 
 
 def attrs_of(head: Head, identifier: bytes, options: bytes) -> Mapping[str, str]:
@@ -118,15 +125,15 @@ def _text(stored: bytes) -> str:
     return stored.decode("utf-8", "surrogateescape")
 
 
-def image_of(entry: Entry, known: dict[tuple[int, int], Target] | None = None) -> Image:
-    """Return the image of an entry; ``known`` are the targets of its neighbours."""
+def image_of(entry: Entry) -> Image:
+    """Return the image of an entry."""
     head, data, packed = entry.head, entry.data, entry.packed
     # The bytes of a member are none of the file's: they lie in what the whole group inflates to.
     is_member = entry.group is not None
     method = method_of((entry.group.head if entry.group is not None else head).flags)
     where = packed if method and not is_member else data
     return Image(
-        target_of(head, known),
+        target(head.sm, head.flags),
         FORMS.get(head.kind, ""),
         data,
         len(data),

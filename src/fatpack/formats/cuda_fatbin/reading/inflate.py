@@ -85,7 +85,12 @@ def data_of(packed: View, head: Head) -> View:
         return refused(packed, head.inflated_size if method else len(packed), Call(_obfuscated, packed))
     if method is None:
         return without_padding(packed, head.kind)
-    has_nul = head.kind in TEXTS and _ends_in_nul(packed, method)
+    return inflated_image(packed, head, head.kind in TEXTS and ends_in_nul(packed, len(packed) - 1, method))
+
+
+def inflated_image(packed: View, head: Head, has_nul: bool) -> View:
+    """Return the compressed image of an entry, which is inflated when it is read; ``has_nul``: a text with its NUL."""
+    method = method_of(head.flags) or ""
     inflate = Call(_inflated, packed, method, head.inflated_size, has_nul)
     if has_nul:
         return inflated(packed, head.inflated_size - 1, method, inflate)
@@ -108,12 +113,12 @@ def _pieces(packed: View, method: str, size: int) -> Iterator[bytes | bytearray]
         yield from pieces_inflated(packed, method, size, format=FORMAT)
 
 
-def _ends_in_nul(packed: View, method: str) -> bool:
-    """Return whether a compressed text ends in NUL, without inflating it.
+def ends_in_nul(view: View, last: int, method: str) -> bool:
+    """Return whether a compressed text, whose ``last`` byte is there, ends in NUL, without inflating it.
 
     QUIRK(fatbinary 8): there is no NUL. It compressed with LZ4 alone, and the end of an LZ4 block are always literals.
     """
-    return method != "lz4" or packed.read(len(packed) - 1, 1) == b"\0"
+    return method != "lz4" or view.read(last, 1) == b"\0"
 
 
 def inflated(

@@ -15,6 +15,7 @@ from fatpack.formats.cuda_fatbin.layout import (
     MAGIC,
     VERSION,
 )
+from fatpack.formats.cuda_fatbin.reading import plain
 from fatpack.formats.cuda_fatbin.reading.entry import image_of
 from fatpack.formats.cuda_fatbin.reading.faults import Faults, errors, fault
 from fatpack.formats.cuda_fatbin.reading.resume import (
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fatpack.io.source import View
-    from fatpack.model import Span, Target
+    from fatpack.model import Span
 
 
 def detect(view: View, at: int = 0) -> bool:
@@ -55,12 +56,14 @@ def parse(view: View, at: int = 0, *, strict: bool = False) -> Container:
     ``strict`` raises for the first of them instead. Raises BadMagic, Truncated, BadValue where there is no header;
     offsets are absolute.
     """
+    container = plain.read(view, at)
+    if container is not None:
+        return container
     faults = Faults(strict)
     version, stored, parts, unknown = read_parts(view, at, faults)
     entries = [part for part in parts if isinstance(part, Entry)]
     _note_obfuscated(entries, faults)
-    targets: dict[tuple[int, int], Target] = {}
-    images = tuple(image_of(entry, targets) for entry in entries)
+    images = tuple(map(image_of, entries))
     return Container(
         FORMAT,
         version,

@@ -12,7 +12,7 @@ from fatpack.formats.cuda_fatbin.layout import (
     KINDS,
     MAGIC,
 )
-from fatpack.formats.cuda_fatbin.reading.entry import read_entry, target_of
+from fatpack.formats.cuda_fatbin.reading.entry import read_entry, target
 from fatpack.formats.cuda_fatbin.reading.faults import Faults, errors, fault
 from fatpack.formats.cuda_fatbin.reading.resume import Resumption, holds, is_entry, problem_of_place, starts_fatbin
 from fatpack.formats.cuda_fatbin.stored import Entry, Group, Head
@@ -32,7 +32,7 @@ def _cut_image(head: Head, room: int) -> str:
     if not holds(head, room):
         return ""
     what = FORMS.get(head.kind, KINDS[head.kind])
-    return f"the {what} for {target_of(head).arch} is cut short" if head.sm else f"the {what} is cut short"
+    return f"the {what} for {target(head.sm, head.flags).arch} is cut short" if head.sm else f"the {what} is cut short"
 
 
 #: advice for an entry that is listed with sizes of which one is wrong

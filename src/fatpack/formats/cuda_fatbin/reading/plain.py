@@ -1,0 +1,185 @@
+"""The quick way through a fat binary in which nothing is unexpected: its numbers are checked, images made on demand.
+
+A library has thousands of fat binaries, and nearly all are as the producers write them. Of these an entry takes one
+read and a dozen comparisons. Whatever is unusual (a group, obfuscated code, any number that does not hold) is left to
+the walk over entries (:mod:`fatpack.formats.cuda_fatbin.reading.walk`), which reads such a container from its start.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from fatpack import magics
+from fatpack.formats.cuda_fatbin.layout import (
+    ALIGN,
+    COMPRESSED,
+    DESCRIPTOR,
+    ELF,
+    ENTRY,
+    ENTRY_VERSION,
+    FLAG_OBFUSCATED,
+    FORMAT,
+    FORMS,
+    HEADER,
+    MAGIC,
+    METHODS,
+    TEXTS,
+    VERSION,
+)
+from fatpack.formats.cuda_fatbin.reading.area import NO_AREA, read_area
+from fatpack.formats.cuda_fatbin.reading.entry import image_of, target
+from fatpack.formats.cuda_fatbin.reading.frame import HEAD_SIZE, content_size, is_of
+from fatpack.formats.cuda_fatbin.reading.inflate import ends_in_nul, inflated_image, without_padding
+from fatpack.formats.cuda_fatbin.reading.resume import STARTS
+from fatpack.formats.cuda_fatbin.stored import Entry, Fatbin, Head
+from fatpack.formats.faults import Faults
+from fatpack.io import limits
+from fatpack.io.source import Span, View
+from fatpack.io.sources.memory import BytesSource
+from fatpack.model import late_container, late_image
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fatpack.model import Container, Image
+
+#: Bytes read at once: header and area of most entries, and the beginning of their image.
+_BLOCK = 256
+
+#: Longer headers of entries have strings of some kilobytes, and are rare.
+_MOST = 4096
+
+_header = HEADER.struct.unpack_from
+_entry = struct.Struct("<HHIQIIHHIIIQQQ").unpack_from
+_descriptor = DESCRIPTOR.struct.unpack_from
+
+_LEAST, _HEADER_SIZE = ENTRY.size, HEADER.size
+_ZSTD = magics.ZSTD
+
+
+def read(view: View, at: int) -> Container | None:
+    """Return the fat binary at a position if nothing in it is unexpected, else None."""
+    block = view.head(at, _BLOCK)
+    if len(block) < _HEADER_SIZE or view.source.budget.inflated is not None:
+        return None
+    magic, version, header_size, size = _header(block)
+    end = at + _HEADER_SIZE + size
+    if magic != MAGIC or version != VERSION or header_size != _HEADER_SIZE or end > len(view):
+        return None
+    images: list[Image] = []
+    place, behind = at + _HEADER_SIZE, _HEADER_SIZE  # the entry is so far behind the start of the block
+    while place < end:
+        if behind + _LEAST > len(block):
+            block, behind = view.head(place, _BLOCK), 0
+        found = _read_entry(view, place, end, block, behind)
+        if found is None or len(images) >= limits.IMAGES:
+            return None
+        image, following = found
+        images.append(image)
+        behind += following - place
+        place = following
+    if end < len(view) and (block[behind : behind + 4] or view.head(end, 4)) in STARTS:
+        return None  # its size may be too small
+    stored = tuple(images)
+    span = Span(view.start + at, view.start + end, view.chain)
+    return late_container(FORMAT, version, stored, span, {}, _record, view, at, end - at, stored)
+
+
+def _read_entry(view: View, at: int, end: int, block: bytes, behind: int) -> tuple[Image, int] | None:
+    """Return the image of an entry, so far behind the start of a block, and where the next one is; None if unusual."""
+    if behind + _LEAST > len(block):
+        return None
+    numbers = _entry(block, behind)
+    kind, version, place, padded_size, compressed_size, options_at = numbers[:6]
+    sm, identifier_at, identifier_size, flags, _, inflated_size = numbers[8:]
+    form, image_at = FORMS.get(kind), at + place
+    following = image_at + padded_size
+    if (
+        form is None
+        or version != ENTRY_VERSION
+        or not _LEAST <= place <= _MOST
+        or (place | padded_size) % ALIGN
+        or not padded_size
+        or following > end
+        or flags & FLAG_OBFUSCATED
+    ):
+        return None
+    if behind + place + HEAD_SIZE > len(block):
+        block, behind = view.head(at, place + HEAD_SIZE), 0
+    head = block[behind : behind + place]
+    if (identifier_at or options_at) and not _holds_area(head, kind, identifier_at, identifier_size, options_at):
+        return None
+    image: Image | None = None
+    if flags & COMPRESSED:
+        method = METHODS.get(flags & COMPRESSED)
+        start = block[behind + place : behind + place + HEAD_SIZE]
+        if method and _is_sound(start, method, padded_size, compressed_size, inflated_size, view.source.present):
+            size = inflated_size
+            if kind in TEXTS and ends_in_nul(view, image_at + compressed_size - 1, method):
+                size -= 1
+            made_for = target(sm, flags)
+            image = late_image(made_for, form, None, size, compressed_size, method, _parts, view, at, head, size)
+    elif not (compressed_size or inflated_size):
+        start_at = view.start + image_at
+        data = without_padding(View(view.source, start_at, start_at + padded_size, view.chain), kind)
+        size = data.end - data.start
+        image = late_image(target(sm, flags), form, data, size, size, None, _parts, view, at, head, data)
+    return None if image is None else (image, following)
+
+
+def _is_sound(start: bytes, method: str, padded_size: int, size: int, inflated_size: int, present: int) -> bool:
+    """Return whether the sizes of a compressed image fit to each other, and to the start of its stream."""
+    most = limits.INFLATED_FLOOR
+    if inflated_size > most:
+        most = _most_inflated(size, present)
+    start = start[:size]
+    if (
+        not 0 < size <= padded_size < size + 2 * ALIGN
+        or not 0 < inflated_size <= most
+        or not (start.startswith(_ZSTD) if method == "zstd" else is_of(method, start))
+    ):
+        return False
+    stated = content_size(method, start)
+    return stated is None or stated <= inflated_size
+
+
+def _most_inflated(size: int, present: int) -> int:
+    """Return how many bytes compressed ones may inflate to, as :func:`fatpack.codec.most_inflated` does."""
+    return min(limits.INFLATED_SIZE, max(limits.INFLATED_FLOOR, min(size, present) * limits.INFLATED_RATIO))
+
+
+def _holds_area(head: bytes, kind: int, identifier_at: int, identifier_size: int, options_at: int) -> bool:
+    """Return whether the strings of an entry lie in its header."""
+    place = len(head)
+    if identifier_at and not _LEAST <= identifier_at <= place - identifier_size:
+        return False
+    if not options_at:
+        return True
+    if not _LEAST <= options_at <= place - DESCRIPTOR.size:
+        return False
+    string_at, size = _descriptor(head, options_at)
+    lead = 1 if kind == ELF else 0
+    return not (string_at or size) or _LEAST <= string_at <= place - lead - size
+
+
+def _parts(view: View, at: int, head: bytes, known: View | int) -> Mapping[str, object]:
+    """Return what was not made yet of an image, from the header of its entry; nothing of the file is read.
+
+    ``known`` is the image, or of a compressed one what it inflates to.
+    """
+    numbers = Head(*_entry(head))
+    area = NO_AREA
+    if numbers.options_offset or numbers.identifier_offset:
+        area = read_area(BytesSource(head).view(), numbers, Faults(True))
+    stored = view.slice(at, numbers.place + numbers.padded_size)
+    packed = stored.slice(numbers.place, numbers.compressed_size or numbers.padded_size)
+    data = known if isinstance(known, View) else inflated_image(packed, numbers, known < numbers.inflated_size)
+    entry = Entry(numbers, stored, area, packed, data)
+    image = image_of(entry)
+    return {"data": data, "span": image.span, "attrs": image.attrs, "record": entry}
+
+
+def _record(view: View, at: int, size: int, images: tuple[Image, ...]) -> Mapping[str, object]:
+    entries = tuple(image.record for image in images if isinstance(image.record, Entry))
+    return {"record": Fatbin(view.slice(at, size), images, {}, entries)}
