@@ -245,7 +245,8 @@ class Tally:
     def __init__(self, most: int) -> None:
         self._most = most
         self._kept: dict[str, int] = {}
-        self._more: dict[str, Finding] = {}
+        #: code → the first finding that was counted, and how many there were
+        self._more: dict[str, tuple[Finding, int]] = {}
 
     def keeps(self, item: Finding) -> bool:
         """Return whether a finding is one to be listed; else it is counted."""
@@ -254,9 +255,9 @@ class Tally:
             self._kept[item.code] = kept + 1
             return True
         more = self._more.get(item.code)
-        self._more[item.code] = item if more is None else more.replace(count=more.count + item.count)
+        self._more[item.code] = (item, item.count) if more is None else (more[0], more[1] + item.count)
         return False
 
     def rest(self) -> list[Finding]:
         """Return one finding for each code of which some were counted: the first of those, with their number."""
-        return list(self._more.values())
+        return [item.replace(count=count) for item, count in self._more.values()]

@@ -15,7 +15,7 @@ from fatpack.model import Finding, Span, is_unread
 from fatpack.record import Record
 from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
 from fatpack.report.inspect_text import add_record
-from fatpack.report.places import Places, kernel_words
+from fatpack.report.listing.places import Places, kernel_words
 from fatpack.scanner import FoundImage, LateImages, host_of, inflated, scan
 from fatpack.scanner.found import kernel_names
 
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from fatpack.scanner import Found, Scan
 
 SCHEMA = "fatpack.inspect/1"
+
+#: Flavours of bundles beside which a bundler notes the symbols that device code defines.
+_WITH_SYMBOLS = ("object", "linked")
 
 #: Forms whose bytes name no kernels: most images of a library that is only listed.
 _WITHOUT_KERNELS = ("", "empty", "object")
@@ -223,7 +226,7 @@ class _Inspection:
             found.member_numbers, found.member, found.section, found.index, container.format, container.version
         )
         attrs, symbol_count = container.attrs, 0
-        if "flavour" in attrs:
+        if attrs.get("flavour") in _WITH_SYMBOLS:
             symbols: Any = formats.room(container.format).describe(container).get("symbols")
             symbol_count = sum(map(len, symbols.values())) if symbols else 0
         span = container.span

@@ -22,7 +22,7 @@ from fatpack.model import Finding
 from fatpack.scanner.found import Found, FoundImage, LateImages, inflated
 from fatpack.scanner.kind import host_of
 from fatpack.scanner.visit import ALL, ANYWHERE, SECTIONS, NotSearched, first
-from fatpack.scanner.walk import listed
+from fatpack.scanner.walk import listed, starts_as_container
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,9 +87,12 @@ class Scan:
                 is_found = True
                 yield from waiting
             yield item
-        if not is_found and self._ends_with_places:
+        if is_found:
+            return
+        # What starts as a container does was walked to its end, whatever was searched for.
+        if self._ends_with_places or starts_as_container(self._visit):
             yield from waiting
-        elif not is_found:
+        else:
             self._visit = first(self._visit.view, ANYWHERE)
             yield from listed(self._visit)
 

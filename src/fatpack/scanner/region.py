@@ -27,9 +27,12 @@ def containers(site: Site, visit: Visit, enter: Enter) -> Iterator[Found | Findi
 
     ``visit`` says which file the region is in; ``enter`` walks what images hold.
     """
+    section = site.section
     for item in _containers(site, visit, enter):
-        is_plain = isinstance(item, Finding) and not item.section and site.section
-        yield item.replace(section=site.section) if is_plain else item
+        if section and isinstance(item, Finding) and not item.section:
+            yield item.replace(section=section)
+        else:
+            yield item
 
 
 def _containers(site: Site, visit: Visit, enter: Enter) -> Iterator[Found | Finding]:
@@ -70,10 +73,11 @@ def _containers(site: Site, visit: Visit, enter: Enter) -> Iterator[Found | Find
         stored = view.slice(at, container.span.size)
         inside = recognise_all(container.images, enter)
         yield Found(container, stored, host, site.section, member, site.index, inside)
-        yield from container.findings
-        last = container.format
-        is_damaged = any(item.severity == "error" for item in container.findings)
-        at = end_of(view, container)
+        last, is_damaged = container.format, False
+        if container.findings:
+            yield from container.findings
+            is_damaged = any(item.severity == "error" for item in container.findings)
+        at = end_of(view, container) if container.unknown else container.span.end - view.start
 
 
 def _zeros_before(view: View, start: int, end: int, last: str) -> Iterator[Finding]:

@@ -231,10 +231,16 @@ def _is_device_image(visit: Visit) -> bool:
     return visit.host == "elf" and images.is_device_elf(visit.view)
 
 
+def starts_as_container(visit: Visit) -> bool:
+    """Return whether a file is one in which containers follow each other from its first byte on."""
+    view = visit.view
+    return visit.host == "raw" and (formats.sniff(view.head(0, 24)) or formats.sniff_text(view)) is not None
+
+
 def _raw(visit: Visit) -> Iterator[Found | Finding]:
     """Walk a file that is itself a container; any other file simply has none, unless it is searched."""
     view = visit.view
-    if formats.sniff_text(view) or formats.sniff(view.head(0, 24)):
+    if starts_as_container(visit):
         yield from region.containers(Site(view), visit, _Inside(visit))
         return
     found = False

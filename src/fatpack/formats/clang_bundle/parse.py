@@ -60,9 +60,9 @@ def parse(view: View, at: int = 0, *, strict: bool = False) -> Container:
 
     head = view.head(at, len(MAGIC))
     if head == MAGIC:
-        from fatpack.formats.clang_bundle.plain.binary import parse_binary
+        from fatpack.formats.clang_bundle.plain import binary, regular
 
-        return parse_binary(view, at, Faults(strict))
+        return regular.read(view, at) or binary.parse_binary(view, at, Faults(strict))
     if head.startswith(COMPRESSED_MAGIC):
         from fatpack.formats.clang_bundle.compressed.read import parse_compressed
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from fatpack import magics
 from fatpack.errors import FormatError, LimitExceeded, Unsupported, hexadecimal
 from fatpack.findings import finding
+from fatpack.formats.offload_binary import regular
 from fatpack.formats.offload_binary.byte_map import check_places, keep_unknown
 from fatpack.formats.offload_binary.faults import errors, fault
 from fatpack.formats.offload_binary.layout import (
@@ -52,6 +53,11 @@ def parse(view: View, at: int = 0) -> Container:
 
     Raises BadMagic, Unsupported (a version above 3), Truncated, BadValue, LimitExceeded; offsets are absolute.
     """
+    return regular.read(view, at) or _parse(view, at)
+
+
+def _parse(view: View, at: int) -> Container:
+    """Return what :func:`parse` does, of every binary."""
     header = _read_header(view, at)
     tables = layouts(header.order)
     span = Span(view.offset(at), view.offset(at) + header.size, view.chain)

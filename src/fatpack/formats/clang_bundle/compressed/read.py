@@ -63,6 +63,8 @@ def _read_header(rest: View) -> _Header:
 def extent(view: View, at: int) -> int | None:
     """Return the bytes that a compressed bundle takes by its header, or by its stream where that cannot be right."""
     rest = view.slice(at, len(view) - at)
+    if int.from_bytes(rest.head(4, 2), "little") not in COMPRESSED_HEADERS:
+        return None
     try:
         header = _read_header(rest)
     except (FormatError, Unsupported):

@@ -16,6 +16,8 @@ from fatpack.model import Container, Image
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fatpack.io.source import View
     from fatpack.model import Span, Target
 
@@ -36,16 +38,21 @@ def text(stored: bytes) -> str:
     return stored.decode("utf-8", "surrogateescape")
 
 
+def target_of(spelling: str) -> Target:
+    """Return the target that an ID names."""
+    target = _TARGETS.get(spelling)
+    if target is None:
+        if len(_TARGETS) >= _MOST_TARGETS:
+            _TARGETS.clear()
+        target = _TARGETS[spelling] = parse_id(spelling).target
+    return target
+
+
 def image_of(entry: Entry, data: View) -> Image:
     """Return the image of an entry; what its bytes are is not stored in a bundle."""
     spelling = text(entry.id)
-    target = _TARGETS.get(spelling)
-    if target is None:
-        if len(_TARGETS) == _MOST_TARGETS:
-            _TARGETS.clear()
-        target = _TARGETS[spelling] = parse_id(spelling).target
     size = data.end - data.start
-    return Image(target, "", data, size, size, data.span(), None, {"id": spelling}, entry)
+    return Image(target_of(spelling), "", data, size, size, data.span(), None, {"id": spelling}, entry)
 
 
 def parse_binary(view: View, at: int, faults: Faults, *, is_inflated: bool = False) -> Container:
@@ -57,7 +64,8 @@ def parse_binary(view: View, at: int, faults: Faults, *, is_inflated: bool = Fal
         table = _without_swallowed(rest, table, faults)
     stored = rest.slice(0, _end(rest, table))
     images = tuple([image_of(row.entry, rest.slice(min(row.entry.offset, total), row.size)) for row in table.rows])
-    attrs = {"flavour": "binary", "align": str(alignment(table))}
+    align = alignment([(row.entry.offset, row.size) for row in table.rows], table.end)
+    attrs = {"flavour": "binary", "align": str(align)}
     record = Bundle(stored, images, attrs, table.count, table.end)
     _remarks(record, rest, faults)
     if not is_inflated:
@@ -166,24 +174,26 @@ def _check_hip_runtime(record: Bundle, faults: Faults) -> None:
         )
 
 
-def alignment(table: Table) -> int:
-    """Return the ``-bundle-align`` that gives these offsets: 1 if nothing is padded, else the largest that does."""
-    offsets = [row.entry.offset for row in table.rows]
+def alignment(places: Sequence[tuple[int, int]], table_end: int) -> int:
+    """Return the ``-bundle-align`` that gives these offsets: 1 if nothing is padded, else the largest that does.
+
+    ``places`` are the offset and the size of each image in the order of the table.
+    """
+    offsets = [offset for offset, _ in places]
     shared = gcd(*offsets) if offsets else 0
     power_count = min((shared & -shared).bit_length(), 32)
-    if _fits(table, 1):
+    if _fits(places, table_end, 1):
         return 1
     for shift in range(power_count - 1, -1, -1):
-        if _fits(table, 1 << shift):
+        if _fits(places, table_end, 1 << shift):
             return 1 << shift
-    return shared if 0 < shared < 1 << 32 and _fits(table, shared) else 1 << max(power_count - 1, 0)
+    return shared if 0 < shared < 1 << 32 and _fits(places, table_end, shared) else 1 << max(power_count - 1, 0)
 
 
-def _fits(table: Table, align: int) -> bool:
-    at = table.end
-    for row in table.rows:
+def _fits(places: Sequence[tuple[int, int]], at: int, align: int) -> bool:
+    for offset, size in places:
         at = -(-at // align) * align
-        if row.entry.offset != at:
+        if offset != at:
             return False
-        at += row.size
+        at += size
     return True

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fatpack.model import Span
 
 #: Most tables are within this much of a bundle, which is read at once.
-_FRONT = 1024
+FRONT = 1024
 
 
 class Row(Record):
@@ -112,7 +112,7 @@ def _front(rest: View) -> bytes:
     """Return the first bytes of a bundle. Raises Truncated when its header is cut."""
     if len(rest) < HEADER.size:
         raise errors.cut(rest, 0, "header", HEADER.size)
-    return rest.head(0, _FRONT)
+    return rest.head(0, FRONT)
 
 
 def _is_garbage(rest: View, at: int, offset: int, id_size: int, is_doubtful: bool) -> bool:
