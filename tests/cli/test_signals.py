@@ -61,6 +61,19 @@ def test_a_signal_leaves_the_old_file_and_nothing_else(folder: Path, name: str, 
     assert Path("out.bin").read_bytes() == b"old"
 
 
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL"])
+def test_a_signal_leaves_nothing_of_a_new_file(folder: Path, name: str) -> None:
+    before = sorted(os.listdir(folder))
+    process = started(PACK)
+    if name == "SIGKILL" and sorted(os.listdir(folder)) != before:
+        process.terminate()
+        process.communicate()
+        pytest.skip("this file system has no files without a name")
+    process.send_signal(getattr(signal, name))
+    process.communicate(timeout=20)
+    assert sorted(os.listdir(folder)) == before
+
+
 def test_threads_that_write_stop_too(folder: Path) -> None:
     """Each image of a compressed fat binary is inflated and written by a thread of its own."""
     text = os.urandom(3 << 20).hex().encode()
@@ -101,7 +114,7 @@ def test_handlers_are_there_only_while_a_command_runs() -> None:
 
 
 def test_what_a_killed_run_left_is_named_and_stays(folder: Path, fatpack: Callable[..., Ran]) -> None:
-    process = started(PACK)
+    process = started([*PACK, "--force"])  # what may replace a file has a temporary name
     process.kill()
     process.communicate()
     (left,) = (entry for entry in os.listdir(folder) if entry.startswith(".fatpack."))
