@@ -25,9 +25,9 @@ WINDOW = 128 << 20
 #: Below this many bytes to inflate threads cost more than they save.
 _LEAST = 4 << 20
 
-#: LIMIT: what is inflated at a time is bounded by the window, so these need little memory each; more than 32 would wait
-#: for the interpreter, which one in fifty seconds of such a thread needs.
-_MOST_THREADS = 32
+#: LIMIT: what is inflated at a time is bounded by the window, but the C library keeps up to 40 MB for each thread that
+#: had large results (glibc; with ``MALLOC_ARENA_MAX=2`` in the environment it does not).
+_MOST_THREADS = 16
 
 
 class NewFile(Record):
