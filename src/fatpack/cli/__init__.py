@@ -32,6 +32,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             remove_unfinished()
             return signals.exit_code
+        finally:
+            if argv is None:
+                gc.freeze()  # the process ends: the interpreter need not look through all that it loaded
 
 
 def _limited(arguments: list[str]) -> int:

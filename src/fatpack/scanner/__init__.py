@@ -20,8 +20,7 @@ from __future__ import annotations
 from fatpack.findings import finding
 from fatpack.model import Finding
 from fatpack.scanner.found import Found, FoundImage, LateImages, inflated
-from fatpack.scanner.kind import host_of
-from fatpack.scanner.visit import ALL, ANYWHERE, SECTIONS, NotSearched, first
+from fatpack.scanner.visit import ALL, ANYWHERE, SECTIONS, NotSearched, first, host_of
 from fatpack.scanner.walk import listed, starts_as_container
 
 TYPE_CHECKING = False

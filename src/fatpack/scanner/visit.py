@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from fatpack import formats, hosts
 from fatpack.io import limits
 from fatpack.record import Record
-from fatpack.scanner.kind import host_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +16,13 @@ SECTIONS = 0
 ANYWHERE = 1
 #: … everything, since that was asked for
 ALL = 2
+
+
+def host_of(view: View) -> str:
+    """Return the JSON name of the host the bytes are: ``raw`` when they are no host we know."""
+    if formats.sniff(view.head(0, 24)):
+        return "raw"
+    return hosts.detected(view) or "raw"
 
 
 class NotSearched(Record):

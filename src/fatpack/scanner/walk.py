@@ -10,8 +10,7 @@ from fatpack.io import limits
 from fatpack.model import Finding
 from fatpack.scanner import region
 from fatpack.scanner.found import Found, as_finding, recognise_all
-from fatpack.scanner.kind import host_of
-from fatpack.scanner.visit import ALL, ANYWHERE, SECTIONS, Visit
+from fatpack.scanner.visit import ALL, ANYWHERE, SECTIONS, Visit, host_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from fatpack import magics
 from fatpack.errors import FormatError, LimitExceeded, Unsupported, hexadecimal
 from fatpack.findings import finding
+from fatpack.formats.faults import Errors
 from fatpack.formats.offload_binary import regular
 from fatpack.formats.offload_binary.byte_map import check_places, keep_unknown
-from fatpack.formats.offload_binary.faults import errors, fault
 from fatpack.formats.offload_binary.layout import (
     FLAG_METADATA_ONLY,
     FORMAT,
@@ -31,6 +31,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.formats.offload_binary.layout import Layouts
     from fatpack.layout import Order
+
+_errors = Errors(FORMAT)
+_fault = _errors.value
 
 
 def detect(view: View, at: int = 0) -> bool:
@@ -90,22 +93,22 @@ def _read_prefix(view: View, at: int) -> tuple[Order, dict[str, int]]:
     """Return the byte order and the header's fields by name; version and size are checked against the bytes present."""
     head = view.head(at, 8)
     if not head or not MAGIC.startswith(head[:4]):
-        raise errors.magic(view, at, "not an offload binary", MAGIC.hex(" "))
+        raise _errors.magic(view, at, "not an offload binary", MAGIC.hex(" "))
     if len(head) < 8:
-        raise errors.cut(view, at, "header", 32)
+        raise _errors.cut(view, at, "header", 32)
     little, big = int.from_bytes(head[4:], "little"), int.from_bytes(head[4:], "big")
     # QUIRK(LLVM on s390x, sparc): producers write host byte order and no marker; a version from 1 to 3 tells.
     order: Order = "big" if little not in VERSIONS and big in VERSIONS else "little"
     version = big if order == "big" else little
     if version not in VERSIONS:
-        raise errors.unsupported(view, at, f"version {version}", "fatpack reads 1, 2 and 3")
+        raise _errors.unsupported(view, at, f"version {version}", "fatpack reads 1, 2 and 3")
     tables = layouts(order)
     layout, entry_size = tables.header[version], tables.entry.size
     header = layout.named(view, at)
     size = header["size"]
     size_at = at + layout.field_offset("size")
     if size > len(view) - at:
-        raise fault(
+        raise _fault(
             view,
             size_at,
             "size",
@@ -115,7 +118,7 @@ def _read_prefix(view: View, at: int) -> tuple[Order, dict[str, int]]:
         )
     least = layout.size + (entry_size if version == 1 else 0)
     if size < least:
-        raise fault(view, size_at, "size", f"{size} cannot hold header and entry", f"at least {least}")
+        raise _fault(view, size_at, "size", f"{size} cannot hold header and entry", f"at least {least}")
     return order, header
 
 
@@ -134,9 +137,9 @@ def _inflate(header: Header, header_size: int, inflated_size: int) -> Header:
 
     stored = header.body
     if header.entry_offset != header_size:
-        raise fault(stored, 16, "entry_offset", f"{header.entry_offset} in a compressed binary", str(header_size))
+        raise _fault(stored, 16, "entry_offset", f"{header.entry_offset} in a compressed binary", str(header_size))
     if inflated_size < header_size:
-        raise fault(stored, 32, "inflated_size", f"{inflated_size} is less than the header", f"at least {header_size}")
+        raise _fault(stored, 32, "inflated_size", f"{inflated_size} is less than the header", f"at least {header_size}")
     data = stored.slice(header_size, len(stored) - header_size)
     method = "zstd" if data.head(0, 4) == magics.ZSTD else "zlib"
     inflate = Call(_inflated, stored, method, header_size, inflated_size)
@@ -161,10 +164,10 @@ def _read_entries(header: Header, tables: Layouts) -> list[tuple[int, ...]]:
     if header.entry_count > limits.IMAGES:
         at = tables.header[header.version].field_offset("entry_offset")
         problem, most = f"{header.entry_count} entries", f"at most {limits.IMAGES}"
-        raise errors.limit(body, at, "entry table", problem, most, limits.advice("IMAGES"))
+        raise _errors.limit(body, at, "entry table", problem, most, limits.advice("IMAGES"))
     end = header.entry_offset + header.entry_count * entry.size
     if end > len(body):
-        raise fault(
+        raise _fault(
             body,
             tables.header[header.version].field_offset("entry_offset"),
             "entry table",
@@ -194,7 +197,7 @@ class _Strings:
         if count == 0:
             return ()
         if at + count * size > len(body):
-            raise fault(
+            raise _fault(
                 body,
                 min(at, len(body)),
                 f"{entry} string entries",
@@ -217,7 +220,7 @@ class _Strings:
         known = self.known.get((at, -1))
         if known is None:
             if at >= len(self.body):
-                raise fault(
+                raise _fault(
                     self.body,
                     len(self.body),
                     name,
@@ -233,7 +236,7 @@ class _Strings:
                     parts.append(part[:nul])
                     break
                 if not part:
-                    raise fault(self.body, at, name, "no NUL before the end of the binary")
+                    raise _fault(self.body, at, name, "no NUL before the end of the binary")
                 self._spend(len(part), at, name)
                 parts.append(part)
                 place += len(part)
@@ -246,7 +249,7 @@ class _Strings:
         known = self.known.get((at, size))
         if known is None:
             if at + size > len(self.body):
-                raise fault(
+                raise _fault(
                     self.body,
                     min(at, len(self.body)),
                     name,
@@ -267,7 +270,7 @@ class _Strings:
             raise self._too_much(at, name, "the strings decode to many times the size of the binary")
 
     def _too_much(self, at: int, name: str, problem: str) -> LimitExceeded:
-        return errors.limit(self.body, at, name, problem, hint=limits.advice("STRING_RATIO"))
+        return _errors.limit(self.body, at, name, problem, hint=limits.advice("STRING_RATIO"))
 
 
 def text(stored: bytes) -> str:
@@ -282,7 +285,7 @@ def _read_image(
     body, place = header.body, header.entry_offset + number * tables.entry.size
     name = f"entry[{number}]"
     if image_at + size > len(body):
-        raise fault(
+        raise _fault(
             body,
             place + tables.entry.field_offset("image_offset"),
             f"{name} image",
