@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tools.bench import bundle_inputs
+from tools.bench import bundle_inputs, inputs
+from tools.bench.inspecting import LIBRARY, processor
 from tools.bench.measure import (
     MB,
     Command,
@@ -73,7 +74,11 @@ def make(folder: Path, kind: Kind) -> Path:
 
 
 def _listing(name: str, kind: Kind, library: Path) -> Iterator[Figure]:
-    commands = {"fatpack": fatpack("inspect", library), "inflate": fatpack("inspect", "--inflate", library)}
+    commands = {
+        "fatpack": fatpack("inspect", library),
+        "inflate": fatpack("inspect", "--inflate", library),
+        "small": fatpack("inspect", inputs.SMALL_OBJECT),
+    }
     if kind.is_compressed:
         commands["verify"] = fatpack("inspect", "--verify", library)
     readobj = peer("llvm-readobj")
@@ -82,6 +87,7 @@ def _listing(name: str, kind: Kind, library: Path) -> Iterator[Figure]:
     samples = measure(commands, ROUNDS)
     ours = samples["fatpack"]
     yield Figure(f"list {name}", ours.seconds, "s", 0.3, milliseconds(ours))
+    yield processor(f"list {name}: processor time", ours, samples["small"], LIBRARY)
     yield memory(f"list {name}: peak", ours, 100)
     theirs = samples.get("llvm")
     yield against(f"list {name}: faster than", ours, theirs, "llvm-readobj --offloading", at_least=kind.at_least)

@@ -1,11 +1,18 @@
-"""Inspecting a shared library of 1 GB with 1000 images, and an object with 70,000 sections."""
+"""Inspecting a shared library of 1 GB with 1000 images, an object with 70,000 sections, and very many containers.
+
+With ``FATPACK_BENCH_LIBRARY`` naming a library (libcublasLt.so.13 of CUDA 13.1 has 2,937 fat binaries), that one too.
+"""
 
 from __future__ import annotations
 
+import os
+import struct
 from typing import TYPE_CHECKING
 
 from tools.bench import inputs
 from tools.bench.measure import Figure, Sample, against, command, fatpack, measure, memory, milliseconds, peer
+
+from fatpack import magics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,6 +21,10 @@ if TYPE_CHECKING:
 ROUNDS = 8
 COUNT, SIZE = 1000, 1 << 20
 SECTIONS = 70_000
+CONTAINERS = 96_000
+
+#: Milliseconds of processor time above the start-up in which a library is listed.
+LIBRARY, MANY_IMAGES, SMALLEST = 150, 100, 1500
 
 
 def run(scratch: Path) -> Iterator[Figure]:
@@ -22,18 +33,50 @@ def run(scratch: Path) -> Iterator[Figure]:
     blob = inputs.container(scratch / "blob.bin", [images[n % len(images)] for n in range(COUNT)])
     library = inputs.shared_library(scratch, blob)
     blob.unlink()
-    commands = {"fatpack": fatpack("inspect", library), "json": fatpack("inspect", "--json", library)}
+    commands = {
+        "fatpack": fatpack("inspect", library),
+        "json": fatpack("inspect", "--json", library),
+        "small": fatpack("inspect", inputs.SMALL_OBJECT),
+    }
     objdump = peer("llvm-objdump")
     if objdump:
         commands["llvm"] = command(objdump, "--offloading", library)
     samples = measure(commands, ROUNDS)
     ours = samples["fatpack"]
     yield Figure("inspect 1 GB library, 1000 images", ours.seconds, "s", 0.25, milliseconds(ours))
+    yield processor("inspect 1 GB: processor time", ours, samples["small"], MANY_IMAGES)
     yield memory("inspect 1 GB: peak", ours)
     yield against("inspect 1 GB: faster than", ours, samples.get("llvm"), "llvm-objdump --offloading", at_least=3)
     yield Figure("inspect --json 1 GB", samples["json"].seconds, "s", None, f"{samples['json'].peak / 1e6:.0f} MB")
     library.unlink()
     yield from _sections(scratch)
+    yield from _containers(scratch)
+
+
+def _containers(scratch: Path) -> Iterator[Figure]:
+    """Yield the figures of a file that is nothing but small containers, and of a library of somebody's."""
+    smallest = scratch / "smallest.fatbin"
+    smallest.write_bytes(_smallest() * CONTAINERS)
+    commands = {"small": fatpack("inspect", inputs.SMALL_OBJECT), "smallest": fatpack("inspect", smallest)}
+    library = os.environ.get("FATPACK_BENCH_LIBRARY")
+    if library:
+        commands["library"] = fatpack("inspect", library)
+    samples = measure(commands, ROUNDS // 2)
+    what = f"inspect {CONTAINERS:,} small containers"
+    yield processor(f"{what}: processor time", samples["smallest"], samples["small"], SMALLEST)
+    yield memory(f"{what}: peak", samples["smallest"], 100)
+    if library:
+        what = f"inspect {os.path.basename(library)}"
+        yield processor(f"{what}: processor time", samples["library"], samples["small"], LIBRARY)
+        yield memory(f"{what}: peak", samples["library"], 100)
+    smallest.unlink()
+
+
+def _smallest() -> bytes:
+    """Return a fat binary of 112 bytes: a header, and an entry with the first lines of PTX."""
+    image = b".version 8.0\n.target sm_90\n\0".ljust(32, b"\0")
+    entry = struct.pack("<HHIQIIHHIIIQQQ", 1, 0x101, 64, len(image), 0, 0, 0, 8, 90, 0, 0, 0x11, 0, 0) + image
+    return magics.FATBIN + struct.pack("<HHQ", 1, 16, len(entry)) + entry
 
 
 def _sections(scratch: Path) -> Iterator[Figure]:
@@ -57,3 +100,9 @@ def over(what: str, ours: Sample, small: Sample, limit: float) -> Figure:
     """Return by how many milliseconds a command takes longer than the same on a small file."""
     facts = f"{milliseconds(ours)}, on a small file {milliseconds(small)}"
     return Figure(what, (ours.seconds - small.seconds) * 1e3, "ms over start-up", limit, facts)
+
+
+def processor(what: str, ours: Sample, small: Sample, limit: float) -> Figure:
+    """Return by how many milliseconds a command takes more processor time than the same on a small file."""
+    facts = f"{milliseconds(ours)}, on a small file {milliseconds(small)}"
+    return Figure(what, (ours.processor - small.processor) * 1e3, "ms over start-up", limit, facts)

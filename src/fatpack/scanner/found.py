@@ -234,6 +234,8 @@ def _recognise_now(stored: Sequence[Image], enter: Enter) -> tuple[FoundImage, .
 
     Nothing is inflated that its container names: a CUDA library has thousands of such images (:func:`inflated`).
     """
+    if len(stored) == 1:
+        return (_recognise_alone(stored[0], stored, enter),)
     seen: dict[tuple[tuple[str, ...], int, int], tuple[Recognised, tuple[Found | Finding, ...]]] = {}
     reached: dict[tuple[str, ...], int] = {}
     reported: FormatError | Unsupported | None = None
@@ -264,6 +266,17 @@ def _recognise_now(stored: Sequence[Image], enter: Enter) -> tuple[FoundImage, .
         # What lies inside belongs to the first image of a span: each level would multiply it otherwise.
         seen[place] = (recognised, ())
     return tuple(results)
+
+
+def _recognise_alone(image: Image, stored: Sequence[Image], enter: Enter) -> FoundImage:
+    """Recognise the only image of a container, which shares its bytes with no other."""
+    if image.form and (is_unread(image) or not image.data.source.is_at_hand):
+        return FoundImage(image, images.NOT_INFLATED)
+    try:
+        recognised, inside = _recognise(image, enter)
+    except (FormatError, Unsupported) as error:
+        recognised, inside = images.UNKNOWN, (as_finding(error, image.span),)
+    return FoundImage(image, recognised, (*disagreements(image, recognised, stored), *inside))
 
 
 def _start(placed: tuple[tuple[tuple[str, ...], int, int], Image]) -> int:
