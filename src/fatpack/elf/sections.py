@@ -13,16 +13,24 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+    from typing import TypeAlias
 
+    from fatpack.errors import BadValue
     from fatpack.io.source import View
     from fatpack.layout import Order
+
+    #: name, type, flags, address, offset, size, link, info
+    Header: TypeAlias = tuple[int, int, int, int, int, int, int, int]
 
 #: e_shstrndx: the number is in sh_link of section 0
 _XINDEX = 0xFFFF
 
 #: n_namesz, n_descsz, n_type
 _NOTE_HEADER = 12
+
+#: Sections are read in one piece if what lies between them is no more than they are, and this many bytes.
+_AHEAD = 64 << 10
 
 
 class Section(Record):
@@ -40,7 +48,11 @@ class Section(Record):
 
 
 class Sections:
-    """The section table of an ELF image, checked before anything is read; ``rows`` is empty when it has none."""
+    """The section table of an ELF image, checked before anything is read; empty when it has none.
+
+    ``headers`` are the rows as stored (name, type, flags, address, offset, size, link, info), ``names`` their names, in
+    the same order: an image has tens of thousands of sections, of which most are only passed by.
+    """
 
     def __init__(self, view: View) -> None:
         """Read the table and its names. Raises FormatError when they are damaged."""
@@ -50,8 +62,22 @@ class Sections:
             raise table.bad(view, "header", "is no ELF header, or cut short", 0)
         self.elf = found
         self.order: Order = "little" if view.read(5, 1) == b"\1" else "big"
-        self.rows = tuple(self._read())
+        self.headers, self.names = self._read()
+        self._rows: tuple[Section, ...] | None = None
         self._unread = len(view)
+        #: bytes that were read ahead, and where they start
+        self._block, self._block_at = b"", 0
+
+    @property
+    def rows(self) -> tuple[Section, ...]:
+        """All rows as records."""
+        if self._rows is None:
+            self._rows = tuple(map(self.row, range(len(self.headers))))
+        return self._rows
+
+    def row(self, index: int) -> Section:
+        """Return one row as a record."""
+        return Section(index, text(self.names[index]), *self.headers[index][1:])
 
     def content(self, section: Section) -> View:
         """Return the bytes of a section; none for one that takes no place in the file. Raises FormatError."""
@@ -73,16 +99,48 @@ class Sections:
         self._spend(section, len(content))
         return content.tobytes()
 
+    def read_ahead(self, indexes: Iterable[int]) -> None:
+        """Read sections that :meth:`bytes_of` is going to be asked for at once, if they lie close together.
+
+        Nothing is checked here, and what is not in the image is left out.
+        """
+        most = len(self.view)
+        places = [
+            (offset, offset + size)
+            for index in indexes
+            for _, kind, _, _, offset, size, _, _ in (self.headers[index],)
+            if kind != NOBITS and offset + size <= most
+        ]
+        if not places:
+            return
+        start, end = min(places)[0], max(place[1] for place in places)
+        if end - start <= _AHEAD + 2 * sum(place[1] - place[0] for place in places):
+            self._block, self._block_at = self.view.read(start, end - start), start
+
+    def bytes_of(self, index: int) -> bytes:
+        """Return what :meth:`read` does for the section of a number, of what was read ahead if that holds it."""
+        _, kind, _, _, offset, size, _, _ = self.headers[index]
+        start = offset - self._block_at
+        if kind == NOBITS or start < 0 or start + size > len(self._block) or size > limits.IMAGE_SECTION_SIZE:
+            return self.read(self.row(index))
+        self._unread -= size
+        if self._unread < 0:
+            raise self._overlaps(self.row(index))
+        return self._block[start : start + size]
+
     def _spend(self, section: Section, size: int) -> None:
         self._unread -= size
         if self._unread < 0:
-            raise table.bad(self.view, section.name or "section", "overlaps sections that were read", section.offset)
+            raise self._overlaps(section)
+
+    def _overlaps(self, section: Section) -> BadValue:
+        return table.bad(self.view, section.name or "section", "overlaps sections that were read", section.offset)
 
     def at(self, index: int, address: int, size: int, field: str) -> View:
         """Return the bytes at an address of a section: of a symbol that is defined there. Raises FormatError."""
-        if index >= len(self.rows):
-            raise table.bad(self.view, field, f"is in section {index} of {len(self.rows)}", 0)
-        section = self.rows[index]
+        if index >= len(self.headers):
+            raise table.bad(self.view, field, f"is in section {index} of {len(self.headers)}", 0)
+        section = self.row(index)
         start, content = address - section.address, self.content(section)
         if start < 0 or start + size > len(content):
             place = f"at address {address:#x} is outside {section.name or 'its section'}"
@@ -91,9 +149,9 @@ class Sections:
 
     def notes(self) -> Iterator[tuple[bytes, int, View]]:
         """Yield (owner without its NUL, type, descriptor) of all notes. Raises FormatError when one is cut short."""
-        for section in self.rows:
-            if section.type == NOTE:
-                yield from self._notes(section)
+        for index, row in enumerate(self.headers):
+            if row[1] == NOTE:
+                yield from self._notes(self.row(index))
 
     def _notes(self, section: Section) -> Iterator[tuple[bytes, int, View]]:
         view, at = self.content(section), 0
@@ -113,25 +171,25 @@ class Sections:
         """Return an unsigned number in the byte order of the image."""
         return int.from_bytes(data, self.order)
 
-    def _read(self) -> list[Section]:
+    def _read(self) -> tuple[list[Header], list[bytes]]:
         view, elf = self.view, self.elf
-        count, row = elf.section_count(), elf.shape.row
-        found = elf.sections(row)
+        count, shape = elf.section_count(), elf.shape.row
+        found = elf.sections(shape)
         if count > limits.IMAGE_SECTIONS:
             raise table.too_much(
                 view, "section table", elf.shoff, f"has {count} entries", "IMAGE_SECTIONS", limits.IMAGE_SECTIONS
             )
-        headers = list(found)
-        names = self._names(headers)
-        if names is None:
-            return [Section(number, "", *values) for number, (_, *values) in enumerate(headers)]
-        stored = names.take((header[0] for header in headers), elf.shoff, row.size)
-        return [
-            Section(number, text(name) if start else "", *values)
-            for number, (name, (start, *values)) in enumerate(zip(stored, headers, strict=True))
-        ]
+        headers: list[Header] = list(found)
+        stored = self._names(headers)
+        if stored is None:
+            return headers, [b""] * len(headers)
+        names = stored.take([header[0] for header in headers], elf.shoff, shape.size)
+        # A name at 0 is none, even where the table does not start with the NUL that it should start with.
+        for index in [index for index, row in enumerate(headers) if not row[0]]:
+            names[index] = b""
+        return headers, names
 
-    def _names(self, headers: list[tuple[int, ...]]) -> table.Names | None:
+    def _names(self, headers: list[Header]) -> table.Names | None:
         """Return the section names; None when the header names no section for them."""
         view, elf = self.view, self.elf
         if not headers:

@@ -60,6 +60,13 @@ class Symbols:
         value, extent = self._shape.place.unpack(self.view.read(self._at + index * size, size))
         return value, extent
 
+    def places(self, indexes: Iterable[int]) -> list[tuple[int, int]]:
+        """Return st_value and st_size of several symbols by their numbers in the table."""
+        if not self.is_present or self._size > table.BLOCK:
+            return [self.place(index) for index in indexes]
+        stored, size, place = self.view.read(self._at, self._size), self._shape.symbol.size, self._shape.place
+        return [place.unpack_from(stored, index * size) for index in indexes]
+
     def name(self, at: int) -> bytes:
         """Return the name at an offset of the string table. Raises BadValue, LimitExceeded."""
         return self.names((at,))[0]

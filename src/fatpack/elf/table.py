@@ -6,6 +6,8 @@ stored. System V gABI, chapter 4.
 
 from __future__ import annotations
 
+from itertools import chain
+
 from fatpack.errors import BadValue, LimitExceeded, Truncated
 from fatpack.io import limits
 
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 FORMAT = "elf"
+
+#: Names are taken so many at once, and bytes of one that are looked through for its end: longer ones are rare.
+_TOGETHER, _USUAL = 1024, 4096
 
 #: Tables are fetched this many bytes at a time.
 BLOCK = 1 << 20
@@ -36,8 +41,7 @@ def blocks(view: View, at: int, count: int, size: int) -> Iterator[bytes]:
 
 def rows(view: View, at: int, count: int, row: Struct) -> Iterator[tuple[Any, ...]]:
     """Yield the values of the rows that are there; the caller has checked the table, or takes what is left of it."""
-    for block in blocks(view, at, count, row.size):
-        yield from row.iter_unpack(block)
+    return chain.from_iterable(map(row.iter_unpack, blocks(view, at, count, row.size)))
 
 
 def inside(view: View, field: str, at: int, size: int) -> None:
@@ -96,17 +100,32 @@ class Names:
 
         For the errors: the n-th offset is stored ``n * step`` bytes behind ``stored_at``.
         """
-        stored, budget, found = self._stored, self._budget, list[bytes]()
+        places, found = list(starts), list[bytes]()
+        for first in range(0, len(places), _TOGETHER):
+            found += self._together(places[first : first + _TOGETHER], stored_at + first * step, step)
+        return found
+
+    def _together(self, starts: list[int], stored_at: int, step: int) -> list[bytes]:
+        """Return some names: so few, and looked at so far, that this is no work until the budget is asked."""
+        stored = self._stored
+        ends = [stored.find(b"\0", start, start + _USUAL) for start in starts]
+        taken = sum(ends) - sum(starts)
+        if min(ends) < 0 or taken > self._budget:
+            return self._one_by_one(starts, stored_at, step)
+        self._budget -= taken
+        return [stored[start:end] for start, end in zip(starts, ends, strict=True)]
+
+    def _one_by_one(self, starts: list[int], stored_at: int, step: int) -> list[bytes]:
+        stored, found = self._stored, list[bytes]()
         for start in starts:
             end = stored.find(b"\0", start)
             if end < 0:
                 problem = f"at {start:#x} is outside the {len(stored)} bytes of names"
                 raise bad(self._view, self._field, problem, stored_at + len(found) * step)
-            budget -= end - start
-            if budget < 0:
+            self._budget -= end - start
+            if self._budget < 0:
                 raise too_much(
                     self._view, f"{self._field}s", self._at, "they are far longer than the image", "STRING_RATIO"
                 )
             found.append(stored[start:end])
-        self._budget = budget
         return found

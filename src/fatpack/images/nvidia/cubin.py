@@ -60,7 +60,7 @@ TOOL_SIZE = 64 << 10
 _NOTES = 8
 
 #: st_info type and st_other bit of a kernel; a device function lacks the bit
-_FUNC, _ENTRY = 2, 0x10
+FUNC, ENTRY = 2, 0x10
 
 
 def claim(elf: Elf) -> Recognised:
@@ -138,10 +138,6 @@ def _toolkit(view: View, front: bytes, sections: list[tuple[int, int, int]]) -> 
 def kernels(view: View) -> tuple[str, ...]:
     """Return the names of the kernels. Raises FormatError when the symbol table is damaged."""
     symbols = Symbols(view, (SYMTAB,))
-    names = symbols.names(name for name, info, other, section in symbols if is_kernel(info, other, section))
-    return tuple(dict.fromkeys(texts(names)))
-
-
-def is_kernel(info: int, other: int, section: int) -> bool:
-    """Return whether a symbol with this st_info, st_other and st_shndx is a kernel that is defined here."""
-    return bool(other & _ENTRY and info & 15 == _FUNC and section)
+    # A function that is defined here; a library has a million symbols.
+    found = [name for name, info, other, section in symbols if other & ENTRY and info & 15 == FUNC and section]
+    return tuple(dict.fromkeys(texts(symbols.names(found))))

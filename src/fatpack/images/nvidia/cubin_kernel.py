@@ -21,19 +21,27 @@ Nothing but the metadata of ptxas is read: what the code does is not looked at.
 
 from __future__ import annotations
 
-from fatpack.elf.header import SYMTAB, text
+from struct import Struct
+
+from fatpack.elf.header import SYMTAB, text, texts
 from fatpack.elf.sections import Sections
 from fatpack.elf.symbols import Symbols
 from fatpack.errors import BadValue
 from fatpack.images.kernel import Facts, Kernel, and_others, check_count
-from fatpack.images.nvidia.cubin import is_kernel
+from fatpack.images.nvidia.cubin import ENTRY, FUNC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Container, Iterator
+    from typing import TypeAlias
 
-    from fatpack.elf.sections import Section
     from fatpack.io.source import View
+
+    _Sizes: TypeAlias = tuple[int, int, int] | None
+
+    #: shared and local memory, bytes of parameters, (bank, size) of constants, required and most threads, cluster,
+    #: barriers
+    _Needs: TypeAlias = tuple[int, int, int | None, tuple[tuple[int, int], ...], _Sizes, _Sizes, _Sizes, int | None]
 
 _OLD_OSABI = 0x33
 
@@ -48,8 +56,15 @@ _MAX_THREADS, _REQNTID, _CBANK_PARAM_SIZE, _CTA_PER_CLUSTER, _NUM_BARRIERS = 0x0
 #: the stack of a kernel that may call itself, as nvlink writes it
 UNKNOWN_STACK = 0xFFFFFFFF
 
-#: formats of attributes
-_NOTHING, _BYTE, _SHORT, _SIZED = 1, 2, 3, 4
+_OF_FUNCTIONS = frozenset((_MIN_STACK_SIZE, _REGCOUNT))
+_OF_A_KERNEL = frozenset((_MAX_THREADS, _REQNTID, _CBANK_PARAM_SIZE, _CTA_PER_CLUSTER, _NUM_BARRIERS))
+
+#: formats of attributes: those with a size, and the bytes of the others
+_SIZED, _LENGTHS = 4, {1: 0, 2: 1, 3: 2}
+
+#: how the names of sections start that belong to one function
+_OWN_INFO, _OWN_CONSTANTS, _OWN_SHARED = b".nv.info.", b".nv.constant", b".nv.shared."
+_OWN = (_OWN_INFO, _OWN_CONSTANTS, _OWN_SHARED, b".nv.local.")
 
 #: st_shndx from here on means something else than a section
 _RESERVED = 0xFF00
@@ -68,31 +83,53 @@ def facts(view: View) -> Facts:
     """Return the kernels of a cubin with what they need. Raises FormatError when a table is damaged."""
     sections = Sections(view)
     registers, stacks = of_functions(sections)
-    owned = _owned(sections)
+    own = _Own(sections)
     symbols = Symbols(view, (SYMTAB,))
+    found = [
+        (index, at, number)
+        for index, (at, info, other, number) in enumerate(symbols)
+        if other & ENTRY and info & 15 == FUNC and number
+    ]
+    names = texts(symbols.names([at for _, at, _ in found]))
+    places = symbols.places([index for index, _, _ in found])
     kernels: dict[str, Kernel] = {}
     fewer: list[str] = []
-    for index, (at, info, other, number) in enumerate(symbols):
-        if not is_kernel(info, other, number):
-            continue
-        name = text(symbols.name(at))
+    count = min(len(sections.headers), _RESERVED)
+    for (index, _, number), name, (_, size) in zip(found, names, places, strict=True):
         if name in kernels:
             continue
-        kernel = Kernel(name, registers=registers.get(index), size=symbols.place(index)[1])
-        if number < min(len(sections.rows), _RESERVED):
-            kernel = _with_sections(kernel, sections, owned.get(number, ()), stacks.get(index))
-            if sections.elf.osabi == _OLD_OSABI:
-                code = sections.rows[number]
-                # Up to sm_8x, the registers are in the row of the code as well.
-                registers_of_code = code.info >> 24
-                if kernel.registers is None:
-                    kernel = kernel.replace(registers=registers_of_code or None)
-                elif kernel.registers < registers_of_code:
-                    # More is none: nvlink raises them in .nv.info to those of the functions that a kernel calls, and
-                    # leaves the row as it was.
-                    fewer.append(name)
-                kernel = kernel.replace(barriers=code.flags >> 20 & 0x7F)
-        kernels[name] = kernel
+        used, stack = registers.get(index), stacks.get(index)
+        if number >= count:
+            kernels[name] = Kernel(name, registers=used, size=size)
+            continue
+        shared, local, params, constants, required, most, cluster, barriers = own.needs(number)
+        if sections.elf.osabi == _OLD_OSABI:
+            _, _, flags, _, _, _, _, info = sections.headers[number]
+            # Up to sm_8x, the registers are in the row of the code as well.
+            registers_of_code = info >> 24
+            if used is None:
+                used = registers_of_code or None
+            elif used < registers_of_code:
+                # More is none: nvlink raises them in .nv.info to those of the functions that a kernel calls, and
+                # leaves the row as it was.
+                fewer.append(name)
+            barriers = flags >> 20 & 0x7F
+        x, y, z = required or most or (0, 0, 0)
+        is_known = stack is not None and stack != UNKNOWN_STACK
+        kernels[name] = Kernel(
+            name,
+            registers=used,
+            shared=shared,
+            local=local + (stack or 0) if is_known else None,
+            has_dynamic_stack=None if stack is None else not is_known,
+            params=params,
+            constants=constants,
+            max_threads=x * y * z or None,
+            required_threads=required,
+            cluster=cluster,
+            barriers=barriers,
+            size=size,
+        )
         check_count(view, len(kernels))
     contradictions = (
         [f"kernel {fewer[0]} {and_others(fewer)}has fewer registers in .nv.info than with its code"] if fewer else []
@@ -100,95 +137,111 @@ def facts(view: View) -> Facts:
     return Facts(tuple(kernels.values()), tuple(_made_by(sections)), tuple(contradictions))
 
 
-def _owned(sections: Sections) -> dict[int, list[Section]]:
-    """Return the sections that belong to one function, by the number of its code's section."""
-    owned: dict[int, list[Section]] = {}
-    for section in sections.rows:
-        if section.info and section.name.startswith((".nv.info.", ".nv.constant", ".nv.shared.", ".nv.local.")):
-            owned.setdefault(section.info, []).append(section)
-    return owned
-
-
 def of_functions(sections: Sections) -> tuple[dict[int, int], dict[int, int]]:
     """Return registers and bytes of stack of functions, by the numbers of their symbols."""
     registers: dict[int, int] = {}
     stacks: dict[int, int] = {}
-    for section in sections.rows:
-        if section.type == _INFO and section.name == ".nv.info":
-            for attribute, value in _attributes(sections, section):
-                if attribute in (_REGCOUNT, _MIN_STACK_SIZE) and len(value) == 8:
-                    found = registers if attribute == _REGCOUNT else stacks
-                    found[sections.number(value[:4])] = sections.number(value[4:])
-                    check_count(sections.view, len(found))
+    pair = Struct("<II" if sections.order == "little" else ">II")
+    for index, name in enumerate(sections.names):
+        if name == b".nv.info" and sections.headers[index][1] == _INFO:
+            for attribute, value in _attributes(sections, index, _OF_FUNCTIONS):
+                if len(value) == 8:
+                    symbol, number = pair.unpack(value)
+                    (registers if attribute == _REGCOUNT else stacks)[symbol] = number
+            check_count(sections.view, max(len(registers), len(stacks)))
     return registers, stacks
 
 
-def _with_sections(kernel: Kernel, sections: Sections, owned: Sequence[Section], stack: int | None) -> Kernel:
-    """Return a kernel with what its own sections say, and its stack."""
-    shared = local = 0
-    constants: dict[int, int] = {}
-    attributes: dict[int, bytes] = {}
-    has_info = False
-    for section in owned:
-        kind = section.name.split(".", 3)[2]
-        if kind == "shared":
-            shared += section.size
-        elif kind == "local":
-            local += section.size
-        elif kind == "info" and section.type == _INFO:
-            has_info = True
-            attributes.update(_attributes(sections, section))
-        elif kind.startswith("constant") and kind[8:].isdecimal() and len(kind) < 12:
-            constants[int(kind[8:])] = section.size
-    required = _sizes(sections, attributes.get(_REQNTID))
-    x, y, z = required or _sizes(sections, attributes.get(_MAX_THREADS)) or (0, 0, 0)
-    is_known = stack is not None and stack != UNKNOWN_STACK
-    return kernel.replace(
-        shared=shared,
-        local=local + (stack or 0) if is_known else None,
-        has_dynamic_stack=None if stack is None else not is_known,
-        # A kernel without parameters has no such attribute.
-        params=sections.number(attributes.get(_CBANK_PARAM_SIZE, b"")) if has_info else None,
-        constants=tuple(sorted(constants.items())),
-        max_threads=x * y * z or None,
-        required_threads=required,
-        cluster=_sizes(sections, attributes.get(_CTA_PER_CLUSTER)),
-        barriers=sections.number(attributes.get(_NUM_BARRIERS, b"")) if has_info else None,
-    )
+class _Own:
+    """The sections that belong to one function each, by the number of the section of its code."""
+
+    def __init__(self, sections: Sections) -> None:
+        self._sections = sections
+        self._numbers = Struct("<III" if sections.order == "little" else ">III").unpack
+        #: bytes of shared and of local memory, sizes of constant banks, and the sections of attributes
+        self._shared: dict[int, int] = {}
+        self._local: dict[int, int] = {}
+        self._constants: dict[int, dict[int, int]] = {}
+        self._infos: dict[int, list[int]] = {}
+        owned = [
+            (name, owner, size, kind, index)
+            for index, (name, (_, kind, _, _, _, size, _, owner)) in enumerate(
+                zip(sections.names, sections.headers, strict=True)
+            )
+            if owner and name.startswith(_OWN)
+        ]
+        for name, owner, size, kind, index in owned:
+            if name.startswith(_OWN_CONSTANTS):
+                bank = name[len(_OWN_CONSTANTS) :][:4].partition(b".")[0]
+                if bank.isdigit() and len(bank) < 4:
+                    self._constants.setdefault(owner, {})[int(bank)] = size
+            elif name.startswith(_OWN_INFO):
+                if kind == _INFO:
+                    self._infos.setdefault(owner, []).append(index)
+            else:
+                sizes = self._shared if name.startswith(_OWN_SHARED) else self._local
+                sizes[owner] = sizes.get(owner, 0) + size
+        sections.read_ahead([index for indexes in self._infos.values() for index in indexes])
+
+    def needs(self, number: int) -> _Needs:
+        """Return what the sections of a function say of it; bytes of stack are not in them."""
+        infos, banks = self._infos.get(number), self._constants.get(number, {})
+        constants = tuple(sorted(banks.items()) if len(banks) > 1 else banks.items())
+        shared, local = self._shared.get(number, 0), self._local.get(number, 0)
+        if infos is None:
+            return shared, local, None, constants, None, None, None, None
+        sections = self._sections
+        of = dict([item for index in infos for item in _attributes(sections, index, _OF_A_KERNEL)]).get
+        return (
+            shared,
+            local,
+            # A kernel without parameters has no such attribute.
+            sections.number(of(_CBANK_PARAM_SIZE, b"")),
+            constants,
+            self._sizes(of(_REQNTID)),
+            self._sizes(of(_MAX_THREADS)),
+            self._sizes(of(_CTA_PER_CLUSTER)),
+            sections.number(of(_NUM_BARRIERS, b"")),
+        )
+
+    def _sizes(self, value: bytes | None) -> _Sizes:
+        """Return an attribute of three u32; None for one that is missing, or of another size."""
+        if value is None or len(value) != 12:
+            return None
+        x, y, z = self._numbers(value)
+        return x, y, z
 
 
-def _sizes(sections: Sections, value: bytes | None) -> tuple[int, int, int] | None:
-    """Return an attribute of three u32; None for one that is missing, or of another size."""
-    if value is None or len(value) != 12:
-        return None
-    return sections.number(value[:4]), sections.number(value[4:8]), sections.number(value[8:])
+def _attributes(sections: Sections, index: int, wanted: Container[int]) -> list[tuple[int, bytes]]:
+    """Return (attribute, value) of those in a section of attributes that are wanted.
 
-
-def _attributes(sections: Sections, section: Section) -> Iterator[tuple[int, bytes]]:
-    """Yield (attribute, value) of a section of attributes. Raises FormatError when one is damaged."""
-    data = sections.read(section)
+    All are walked over: raises FormatError when one is damaged.
+    """
+    data = sections.bytes_of(index)
+    low, high = (2, 3) if sections.order == "little" else (3, 2)
+    found: list[tuple[int, bytes]] = []
     at, size = 0, len(data)
-    while at + 4 <= size:
-        form, attribute, length = data[at], data[at + 1], 0
+    last = size - 4
+    while at <= last:
+        form = data[at]
         if form == _SIZED:
-            length = sections.number(data[at + 2 : at + 4])
-            value = data[at + 4 : at + 4 + length]
-        elif form == _SHORT:
-            value = data[at + 2 : at + 4]
-        elif form == _BYTE:
-            value = data[at + 2 : at + 3]
-        elif form == _NOTHING:
-            value = b""
+            length = data[at + low] | data[at + high] << 8
+            if data[at + 1] in wanted:
+                found.append((data[at + 1], data[at + 4 : at + 4 + length]))
+            at += 4 + length
+        elif form in _LENGTHS:
+            if data[at + 1] in wanted:
+                found.append((data[at + 1], data[at + 2 : at + 2 + _LENGTHS[form]]))
+            at += 4
         else:
-            raise _bad(sections, section, at, f"has an attribute of format {form}")
-        at += 4 + length
-        yield attribute, value
+            raise _bad(sections, index, at, f"has an attribute of format {form}")
     if at != size:
-        raise _bad(sections, section, size, f"ends within an attribute, after {size} bytes")
+        raise _bad(sections, index, size, f"ends within an attribute, after {size} bytes")
+    return found
 
 
-def _bad(sections: Sections, section: Section, at: int, problem: str) -> BadValue:
-    view = sections.view
+def _bad(sections: Sections, index: int, at: int, problem: str) -> BadValue:
+    view, section = sections.view, sections.row(index)
     return BadValue(
         problem, format="cubin", offset=view.offset(section.offset + at), field=section.name, chain=view.chain
     )
