@@ -6,8 +6,6 @@ stored. System V gABI, chapter 4.
 
 from __future__ import annotations
 
-from itertools import chain
-
 from fatpack.errors import BadValue, LimitExceeded, Truncated
 from fatpack.io import limits
 
@@ -41,7 +39,14 @@ def blocks(view: View, at: int, count: int, size: int) -> Iterator[bytes]:
 
 def rows(view: View, at: int, count: int, row: Struct) -> Iterator[tuple[Any, ...]]:
     """Yield the values of the rows that are there; the caller has checked the table, or takes what is left of it."""
-    return chain.from_iterable(map(row.iter_unpack, blocks(view, at, count, row.size)))
+    if count * row.size <= BLOCK:  # the usual case, without a generator in between
+        return row.iter_unpack(next(blocks(view, at, count, row.size), b""))
+    return _rows(view, at, count, row)
+
+
+def _rows(view: View, at: int, count: int, row: Struct) -> Iterator[tuple[Any, ...]]:
+    for block in blocks(view, at, count, row.size):
+        yield from row.iter_unpack(block)
 
 
 def inside(view: View, field: str, at: int, size: int) -> None:
