@@ -19,7 +19,7 @@ LEVELS = [
     {"interruption", "literals", "record"},
     {"errors", "magics"},
     {"doc", "options", "parallel"},
-    {"io"},
+    {"io", "processes"},
     {"model"},
     {"findings"},
     {"bitstream", "byte_map", "codec", "layout", "messagepack", "target"},

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.laws.rooms import FIXTURES
 
 from fatpack.io.source import Derived
 from fatpack.io.sources.opening import open_source
 from fatpack.report.inspection import inspection
-from fatpack.report.json_text import json_pieces
+from fatpack.report.json_text import Written, container_written, document_pieces, json_pieces
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False, allow_infinity=False),
@@ -20,6 +21,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # the first draws load modules: on a busy machine that is slow
 @given(VALUES, st.integers(0, 9))
 def test_the_text_is_that_of_json(value: object, depth: int) -> None:
     assert "".join(json_pieces(value, depth=depth)) == json.dumps(value, indent=1)
@@ -40,3 +42,26 @@ def test_a_string_of_another_type_is_a_string() -> None:
 def test_what_is_no_json_is_refused() -> None:
     with pytest.raises(TypeError, match="no JSON for set"):
         list(json_pieces({"a": [{1}]}))
+
+
+def test_a_document_is_written_item_by_item() -> None:
+    items = [{"path": "a", "containers": [{"images": [1, 2]}]}, {"path": "b", "containers": []}]
+    pieces, taken = [], []
+
+    def made() -> Iterator[object]:
+        for item in items:
+            taken.append(len(pieces))
+            yield item
+
+    for piece in document_pieces({"schema": "s/1"}, "files", made()):
+        pieces.append(piece)
+    assert "".join(pieces) == json.dumps({"schema": "s/1", "files": items}, indent=1) + "\n"
+    assert taken[1] > 3, "the first is written before the second is asked for"
+
+
+def test_a_container_written_before_has_the_text_of_its_place() -> None:
+    container = {"format": "f", "images": [{"index": 0}], "attrs": {}}
+    plain, written = ([{"path": "p", "containers": [item]}] for item in (container, container_written(container)))
+    assert isinstance(written[0]["containers"][0], Written)
+    texts = ["".join(document_pieces({"schema": "s"}, "files", files)) for files in (plain, written)]
+    assert texts[0] == texts[1]

@@ -33,6 +33,7 @@ SUBJECTS = {
     "bundles": "tools.bench.bundle_library",
     "bundle": "tools.bench.bundling",
     "cuda": "tools.bench.cuda",
+    "kernels": "tools.bench.kernels",
     "cir": "tools.bench.cir",
     "linearity": "tools.bench.linearity",
 }

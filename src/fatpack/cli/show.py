@@ -14,7 +14,7 @@ from fatpack.report.problems import FINDINGS, FINE, code_of, exit_code, worst
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
     from fatpack.io.source import Source, View
@@ -38,23 +38,36 @@ def show(
     containers are taken from their tables. ``one_program`` compares the files too.
     """
     code = FINE
-    records = []
     is_brief = not (as_json or verbose or one_program or options.kernels)
-    for path in files:
-        record, problem = _inspect(path, options, is_brief=is_brief)
-        code = worst((code, problem))
-        if as_json or one_program:
-            records.append(record)
-        else:
-            _write(record, verbose)
+    keep = None
+    if options.kernels:
+        from fatpack.report.json_text import container_written
+        from fatpack.report.kernel_text import with_tables
+
+        # The facts about a hundred thousand kernels take far more memory than the text that is made of them.
+        keep = with_tables if not as_json else None if one_program else container_written
+
+    def records() -> Iterator[dict[str, Any]]:
+        """Yield the record of each file, which is read when it is asked for."""
+        nonlocal code
+        for path in files:
+            record, problem = _inspect(path, options, is_brief=is_brief, keep=keep)
+            code = worst((code, problem))
+            yield record
+
+    found: Iterable[dict[str, Any]] = records()
     if one_program:
         from fatpack.report.program import add_differences
 
-        code = worst((code, FINDINGS if add_differences(records) else FINE))
-    for record in () if as_json else records:
-        _write(record, verbose)
+        found = all_of_them = list(found)
+        code = worst((code, FINDINGS if add_differences(all_of_them) else FINE))
     if as_json:
-        _write_json({"schema": SCHEMA, "files": records})
+        from fatpack.report.json_text import document_pieces
+
+        sys.stdout.writelines(document_pieces({"schema": SCHEMA}, "files", found, written=sys.stdout.flush))
+    else:
+        for record in found:
+            _write(record, verbose)
     return code
 
 
@@ -85,14 +98,14 @@ def show_sums(files: Sequence[str], by: Sequence[str], *, as_json: bool = False,
     """
     from fatpack.report.finding_text import finding_lines
     from fatpack.report.inspect_text import not_searched
-    from fatpack.report.sums import sums, table
+    from fatpack.report.sums import sums, table, with_codes
     from fatpack.report.text import printable
 
     needs_kernels = "kernel" in by
     options = InspectOptions(deep=deep, kernels=needs_kernels, tables_only=not needs_kernels)
     code, records = FINE, []
     for path in files:
-        record, problem = _inspect(path, options)
+        record, problem = _inspect(path, options, keep=with_codes if needs_kernels else None)
         code = worst((code, problem))
         if record.get("error"):
             sys.stderr.write(f"fatpack: error: {record['error']['message']}\n")
@@ -112,15 +125,24 @@ def show_sums(files: Sequence[str], by: Sequence[str], *, as_json: bool = False,
     return code
 
 
-def _inspect(path: str, options: InspectOptions, *, is_brief: bool = False) -> tuple[dict[str, Any], int]:
-    """Return the record of one file and the exit code it stands for; ``is_brief``: what its short text shows."""
+def _inspect(
+    path: str,
+    options: InspectOptions,
+    *,
+    is_brief: bool = False,
+    keep: Callable[[dict[str, Any]], Any] | None = None,
+) -> tuple[dict[str, Any], int]:
+    """Return the record of one file and the exit code it stands for.
+
+    ``is_brief``: what its short text shows; ``keep`` makes of the record of a container what is kept of it.
+    """
     try:
         source, view = opened(path)
         with source:
             # Records form no cycles: the collector would walk thousands of them again and again, and free nothing.
             gc.disable()
             try:
-                record = listing(view, options) if is_brief else inspection(view, options)
+                record = listing(view, options) if is_brief else inspection(view, options, keep=keep)
             finally:
                 gc.enable()
     except (FatpackError, OSError) as error:

@@ -21,7 +21,7 @@ from fatpack.scanner.found import kernel_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from fatpack.images import Recognised
@@ -69,9 +69,15 @@ def _is_refused(image: Image) -> bool:
     return image.data.source.is_refused
 
 
-def inspection(view: View, options: InspectOptions | None = None) -> dict[str, Any]:
-    """Return the record of one file."""
-    return _Inspection(view, options or InspectOptions()).record([])
+def inspection(
+    view: View, options: InspectOptions | None = None, *, keep: Callable[[dict[str, Any]], Any] | None = None
+) -> dict[str, Any]:
+    """Return the record of one file; ``keep`` makes of the record of a container what is kept of it.
+
+    Facts about the kernels of large files are read in several processes, which call ``keep`` too: what it returns can
+    be pickled.
+    """
+    return _Inspection(view, options or InspectOptions(), keep).record([])
 
 
 def listing(view: View, options: InspectOptions | None = None) -> dict[str, Any]:
@@ -86,15 +92,19 @@ def listing(view: View, options: InspectOptions | None = None) -> dict[str, Any]
 class _Inspection:
     """The record of a file in the making: its findings so far, and the kernels of images that were read."""
 
-    def __init__(self, view: View, options: InspectOptions) -> None:
+    def __init__(
+        self, view: View, options: InspectOptions, keep: Callable[[dict[str, Any]], Any] | None = None
+    ) -> None:
         self.view = view
+        self._keep = keep
         self._deep = options.deep
         self._inflates = options.inflate and not options.tables_only
         self._verifies = options.verify
         self._scanned = FindingList()
         self.findings = FindingList()
         self._wants_facts = options.kernels
-        self._kernels_of: dict[tuple[Source, int, int], dict[str, Any]] = {}
+        #: with the findings about them, until somebody asks for the kernels
+        self._kernels_of: dict[tuple[Source, int, int], tuple[dict[str, Any], list[Finding]]] = {}
         #: how much more is inflated although that is not wanted: a small file is shown as if it were not compressed
         self._small = 0 if options.tables_only else limits.INFLATED_AT_ONCE
         #: how much more is inflated in all: small streams of large content would cost far more than the file is worth
@@ -134,6 +144,8 @@ class _Inspection:
         """
         if self._verifies:
             return self._verified(list(items), containers)
+        if self._wants_facts and isinstance(containers, list):
+            return self._with_processes(items, containers)
         members: set[tuple[int, ...]] = set()
         for item in items:
             if isinstance(item, Finding):
@@ -144,6 +156,52 @@ class _Inspection:
                 if len(self._kernels_of) > _MOST_KERNELS:
                     self._kernels_of.clear()
         return members
+
+    def _with_processes(self, items: Iterable[Found | Finding], containers: list[Any]) -> set[tuple[int, ...]]:
+        """Do what :meth:`_read` does, and of large files most of it in other processes."""
+        from fatpack.processes import with_processes
+
+        members: set[tuple[int, ...]] = set()
+        made_ahead = with_processes(items, self._made, _cost)
+        try:
+            for item, made in made_ahead:
+                if isinstance(item, Finding):
+                    self._scanned.add(item)
+                    continue
+                containers.append(self._kept(item) if made is None else self._taken(item, made.value))
+                members.add(item.member_numbers)
+                self._kernels_of.clear()
+        finally:
+            made_ahead.close()
+        return members
+
+    def _kept(self, found: Found) -> Any:
+        """Return what is kept of a container."""
+        record = self._container(found)
+        return record if self._keep is None else self._keep(record)
+
+    def _made(self, found: Found | Finding) -> tuple[Any, list[Finding], int] | None:
+        """Return what is kept of a container, the findings about it, and what is inflated of it: in another process.
+
+        None where that depends on what comes before it.
+        """
+        before = self._room
+        if isinstance(found, Finding) or before < 0:
+            return None
+        self.findings, self._kernels_of = FindingList(), {}
+        kept = self._kept(found)
+        if self._room < 0 or self.findings.unlisted:
+            return None
+        return kept, self.findings.kept, before - self._room
+
+    def _taken(self, found: Found, made: tuple[Any, list[Finding], int]) -> Any:
+        """Return what is kept of a container that another process has read."""
+        kept, findings, inflated = made
+        if inflated > self._room:
+            return self._kept(found)
+        self._room -= inflated
+        self.findings.extend(findings)
+        return kept
 
     def _verified(
         self, items: Sequence[Found | Finding], containers: list[dict[str, Any]] | Places
@@ -296,7 +354,10 @@ class _Inspection:
                 self.findings.add(finding("FP1107", found.span, text, hint))
             return found
         try:
-            return inflated(found, neighbours)
+            known = inflated(found, neighbours)
+            if self._wants_facts:
+                self._read_ahead(known)
+            return known
         except Unsupported:  # its container has the finding
             return found
         except FormatError as error:
@@ -335,27 +396,48 @@ class _Inspection:
         ``image`` is the image of a container.
         """
         place = (view.source, view.start, view.end)
+        record, found = self._kernels_of.get(place) or self._read_kernels(view, form, image)
+        self._kernels_of[place] = record, []
+        self.findings.extend(found)
+        return record
+
+    def _read_ahead(self, image: FoundImage) -> None:
+        """Read the kernels of an image that was just inflated, and let its bytes go.
+
+        The images of one container may be too many for all of them to be kept until the last is inflated.
+        """
+        view = image.data
+        place = (view.source, view.start, view.end)
         if place not in self._kernels_of:
-            record = self._no_kernels()
-            try:
-                stored = image.record if image is not None and form == "cir" else None
-                record["kernels"] = list(kernel_names(view, form, stored))
-                if self._wants_facts:
-                    record |= self._facts(view, form, record["kernels"])
-            except FormatError as error:
-                span = view.span() if error.offset is None else Span(error.offset, view.end, error.chain)
-                self.findings.add(finding("FP1104", span, error.describe(), error.hint))
-            self._kernels_of[place] = record
-        return self._kernels_of[place]
+            self._kernels_of[place] = self._read_kernels(view, image.recognised.form, image.as_stored)
+            view.source.rest()
 
-    def _facts(self, view: View, form: str, names: Sequence[str]) -> dict[str, Any]:
-        if form == "cir":  # a module says of its kernels only their names
-            from fatpack.images.kernel import Kernel
+    def _read_kernels(self, view: View, form: str, image: Image | None) -> tuple[dict[str, Any], list[Finding]]:
+        """Return the kernels of an image, and the facts if they are wanted, with the findings about them."""
+        record = self._no_kernels()
+        try:
+            if self._wants_facts and form != "cir":
+                return self._facts(view, form)
+            stored = image.record if image is not None and form == "cir" else None
+            record["kernels"] = names = list(kernel_names(view, form, stored))
+            if self._wants_facts:  # a module says of its kernels only their names
+                from fatpack.images.kernel import Kernel
 
-            return {"kernel_facts": [_kernel(Kernel(name)) for name in names]}
-        facts = images.facts(view, form)
-        self.findings.extend(finding("FP1106", view.span(), text) for text in facts.contradictions)
-        return {"kernel_facts": [_kernel(kernel) for kernel in facts.kernels], "made_by": list(facts.made_by)}
+                record["kernel_facts"] = _kernels([Kernel(name) for name in names])
+        except FormatError as error:
+            return record, [_damage(view, error)]
+        return record, []
+
+    def _facts(self, view: View, form: str) -> tuple[dict[str, Any], list[Finding]]:
+        """Return the kernels of an image with the facts. Raises FormatError when what names them is damaged."""
+        try:
+            facts = images.facts(view, form)
+        except FormatError as error:
+            names = list(images.kernels(view, form))
+            return {**self._no_kernels(), "kernels": names}, [_damage(view, error)]
+        names = [kernel.name for kernel in facts.kernels]
+        record = {"kernels": names, "kernel_facts": _kernels(facts.kernels), "made_by": list(facts.made_by)}
+        return record, [finding("FP1106", view.span(), text) for text in facts.contradictions]
 
     def _offset(self, span: Span, view: View) -> int | None:
         """Return an absolute offset in the file, None for bytes that are not in it as such."""
@@ -386,14 +468,37 @@ def _modules(view: View) -> dict[str, Any]:
     return {**({"triple": first["triple"], "arch": first["arch"]} if first else {}), "stored": stored}
 
 
-def _kernel(kernel: Kernel) -> dict[str, Any]:
-    """Return the record of a kernel: its fields, sizes as lists, banks of constants by their number as text."""
-    record: dict[str, Any] = {field: getattr(kernel, field) for field in type(kernel)._fields}
-    for field in ("required_threads", "cluster"):
-        record[field] = record[field] and list(record[field])
-    if kernel.constants is not None:
-        record["constants"] = {str(bank): size for bank, size in kernel.constants}
-    return record
+def _cost(found: Found | Finding) -> int:
+    """Return the bytes of images that are read for a container; 0 where that takes what only this process has."""
+    if isinstance(found, Finding) or isinstance(found.images, LateImages):
+        return 0
+    if any(not isinstance(inner, Finding) for image in found.images for inner in image.inside):
+        return 0
+    return sum([min(image.as_stored.size, limits.INFLATED_SIZE) for image in found.images])
+
+
+def _damage(view: View, error: FormatError) -> Finding:
+    """Return the finding for an image whose kernels cannot be read."""
+    span = view.span() if error.offset is None else Span(error.offset, view.end, error.chain)
+    return finding("FP1104", span, error.describe(), error.hint)
+
+
+def _kernels(kernels: Sequence[Kernel]) -> list[dict[str, Any]]:
+    """Return the records of kernels: their fields, sizes as lists, banks of constants by their number as text."""
+    if not kernels:
+        return []
+    from operator import attrgetter
+
+    fields = type(kernels[0])._fields
+    values = attrgetter(*fields)
+    records: list[dict[str, Any]] = [dict(zip(fields, values(kernel), strict=True)) for kernel in kernels]
+    for record in records:
+        for field in ("required_threads", "cluster"):
+            if record[field]:
+                record[field] = list(record[field])
+        if record["constants"] is not None:
+            record["constants"] = {str(bank): size for bank, size in record["constants"]}
+    return records
 
 
 def failure(path: str, error: FatpackError | OSError) -> dict[str, Any]:

@@ -8,9 +8,17 @@ from __future__ import annotations
 
 from json.encoder import encode_basestring_ascii as quoted
 
+from fatpack.record import Record
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+
+class Written(Record):
+    """A value whose text was made before, with the line breaks of its place."""
+
+    text: str
 
 
 def json_pieces(value: object, *, depth: int = 5, indent: str = "\n") -> Iterator[str]:
@@ -40,6 +48,25 @@ def json_pieces(value: object, *, depth: int = 5, indent: str = "\n") -> Iterato
     yield f"{indent}]"
 
 
+def document_pieces(head: dict[str, str], key: str, items: Iterable[object]) -> Iterator[str]:
+    """Yield the text of a document: its head, and under a key items that are made while it is written.
+
+    Each is written, and goes out, before the next is asked for. There is at least one.
+    """
+    before = "{" + "".join(f"\n {quoted(name)}: {json_text(value)}," for name, value in head.items())
+    before += f"\n {quoted(key)}: ["
+    for item in items:
+        yield f"{before}\n  "
+        yield from json_pieces(item, depth=3, indent="\n  ")
+        before = ","
+    yield "\n ]\n}\n"
+
+
+def container_written(record: dict[str, object]) -> Written:
+    """Return the record of a container as its text in such a document: in the list of a file."""
+    return Written(json_text(record, "\n    "))
+
+
 def json_text(value: object, indent: str = "\n") -> str:
     """Return the text of a value; ``indent`` is the line break and the blanks in front of it."""
     if isinstance(value, str):
@@ -56,4 +83,6 @@ def json_text(value: object, indent: str = "\n") -> str:
     if isinstance(value, (list, tuple)):
         rows = between.join([json_text(item, inner) for item in value])
         return f"[{inner}{rows}{indent}]" if value else "[]"
+    if isinstance(value, Written):
+        return value.text
     raise TypeError(f"no JSON for {type(value).__name__}")

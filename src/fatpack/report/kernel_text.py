@@ -11,6 +11,7 @@ Names come last, so that the numbers stay aligned however long a mangled name is
 
 from __future__ import annotations
 
+from fatpack.record import Record
 from fatpack.report.text import columns, printable
 
 TYPE_CHECKING = False
@@ -38,8 +39,28 @@ _HEADINGS = {
 }
 
 
-def kernel_table(kernels: Sequence[dict[str, Any]], form: str, indent: str) -> Iterator[str]:
+class Table(Record):
+    """The table for the kernels of an image, made before: it takes a fifth of the memory of what it shows."""
+
+    text: str
+
+
+def with_tables(container: dict[str, Any]) -> dict[str, Any]:
+    """Return the record of a container in which tables stand for what is known of kernels, and for their names."""
+    for image in container["images"]:
+        if image.get("kernel_facts"):
+            lines = kernel_table(image["kernel_facts"], image["form"], "")
+            image |= {"kernels": [], "kernel_facts": Table("\n".join(lines))}
+        for inner in image["containers"]:
+            with_tables(inner)
+    return container
+
+
+def kernel_table(kernels: Sequence[dict[str, Any]] | Table, form: str, indent: str) -> Iterator[str]:
     """Yield the table for the kernels of one image, as its record holds them; nothing for no kernels."""
+    if isinstance(kernels, Table):
+        yield from (indent + line for line in kernels.text.split("\n"))
+        return
     cells = {field: [_cell(kernel, field) for kernel in kernels] for field in _HEADINGS}
     known = [field for field, column in cells.items() if any(cell != "-" for cell in column)]
     names = [printable(kernel["name"]) for kernel in kernels]

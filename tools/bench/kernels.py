@@ -1,0 +1,73 @@
+"""What kernels of a CUDA library need, and the list as JSON, against inflating alone and cuobjdump.
+
+``FATPACK_BENCH_CUDA_LIBRARY`` names a real library, as libtorch_cuda.so; the targets in seconds are for that of
+PyTorch 2 on two cores: 1 GB, 2,787 cubins, 150,593 kernels. Without it one is made, in which every cubin has one kernel.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tools.bench import cuda_inputs
+from tools.bench.measure import Figure, Sample, against, command, fatpack, measure, memory, milliseconds, peer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROUNDS = 2
+
+#: different cubins, bytes of the table in each, entries of a fat binary, and fat binaries in the library
+CUBINS, TABLE, ENTRIES, COUNT = 24, 480_000, 59, 20
+
+#: Inflates every image once, on one core, and reads nothing of it.
+INFLATING = """
+import sys
+from fatpack.io.sources.opening import open_source
+from fatpack.model import Finding
+from fatpack.scanner import scan
+with open_source(sys.argv[1]) as source:
+    for found in scan(source.view()):
+        for image in () if isinstance(found, Finding) else found.images:
+            for piece in image.data.once():
+                pass
+"""
+
+
+def run(scratch: Path) -> Iterator[Figure]:
+    """Yield the figures."""
+    real = os.environ.get("FATPACK_BENCH_CUDA_LIBRARY")
+    library = Path(real) if real else _made(scratch)
+    name = library.name if real else "a made library"
+    commands = {
+        "list": fatpack("inspect", "-v", library),
+        "json": fatpack("inspect", "--json", library),
+        "inflate": command(sys.executable, "-c", INFLATING, library),
+        "--kernels": fatpack("inspect", "--kernels", library),
+        "--kernels --json": fatpack("inspect", "--kernels", "--json", library),
+        "--by kernel": fatpack("inspect", "--by", "kernel", library),
+    }
+    cuobjdump = peer("cuobjdump")
+    if cuobjdump:
+        commands["cuda"] = command(cuobjdump, "-res-usage", library)
+    samples = measure(commands, ROUNDS)
+    facts = f"{milliseconds(samples['json'])}, -v {milliseconds(samples['list'])}"
+    ratio = samples["json"].seconds / samples["list"].seconds
+    yield Figure(f"{name}: --json", ratio, "x inspect -v", 2, facts)
+    for options in ("--kernels", "--by kernel", "--kernels --json"):
+        yield from _reading(f"{name}: {options}", samples[options], samples["inflate"], is_real=bool(real))
+    theirs = samples.get("cuda")
+    yield against(f"{name}: --kernels: faster than", samples["--kernels"], theirs, "cuobjdump -res-usage")
+
+
+def _reading(what: str, ours: Sample, inflating: Sample, *, is_real: bool) -> Iterator[Figure]:
+    yield Figure(what, ours.seconds, "s", 4 if is_real and "json" not in what else None, milliseconds(ours))
+    facts = f"on one core {milliseconds(inflating)}"
+    yield Figure(f"{what}: processor time", ours.processor / inflating.processor, "x inflating alone", None, facts)
+    yield memory(f"{what}: peak of a process", ours, 200)
+
+
+def _made(scratch: Path) -> Path:
+    return cuda_inputs.library(scratch, cuda_inputs.cubins(scratch, CUBINS, TABLE), ENTRIES, COUNT, "speed")
