@@ -28,7 +28,7 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
     from typing import Any, TypeVar
 
     T = TypeVar("T")
@@ -56,7 +56,7 @@ class Made(Record):
 
 def with_processes(
     items: Iterable[T], work: Callable[[T], object], cost: Callable[[T], int], *, least: int | None = None
-) -> Iterator[tuple[T, Made | None]]:
+) -> Generator[tuple[T, Made | None], None, None]:
     """Yield every item in order, with what ``work`` makes of it in another process; None where the caller has to do it.
 
     ``cost`` are the bytes that work has to look at: items of cost 0 are left to the caller, and so is everything up to
@@ -163,7 +163,7 @@ class _Workers:
             return None
         from pickle import loads
 
-        return Made(loads(result))  # noqa: S301  (this process made it, or a copy of it)
+        return Made(loads(result))  # a copy of this process made it
 
     def _receive(self, number: int) -> None:
         """Wait for bytes of any worker that may be about an item, or that is not too far ahead."""

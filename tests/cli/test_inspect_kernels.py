@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -148,6 +151,30 @@ def test_damaged_metadata_is_a_finding_and_the_names_stay(folder: Path, fatpack:
     image = json.loads(fatpack("inspect", "--json", "--kernels", "k.hsaco").out)["files"][0]["image"]
     assert (len(image["kernels"]), image["kernel_facts"], image["made_by"]) == (4, [], [])
     assert fatpack("inspect", "k.hsaco").code == 0
+    by_kernel = fatpack("inspect", "--by", "kernel", "k.hsaco")
+    assert (by_kernel.code, by_kernel.err.count("FP1104")) == (3, 1)
+
+
+def test_the_first_record_is_written_before_the_last_file_is_read(folder: Path) -> None:
+    (folder / "first.cubin").write_bytes((NEEDS / "needs.cuda13.0.linked.sm_90.cubin").read_bytes())
+    os.mkfifo(folder / "last")
+    program = "import sys; from fatpack.cli import main; sys.exit(main())"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, "inspect", "--json", "first.cubin", "last"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    begun = b""
+    while not begun.endswith(b"\n  }"):  # the record of the first file is whole, and nobody has opened the last
+        begun += os.read(process.stdout.fileno(), 1 << 16)
+    assert b"first.cubin" in begun
+    with open(folder / "last", "wb") as last:
+        last.write(b"no device code")
+    document = json.loads(begun + process.stdout.read())
+    process.stdout.close()
+    assert process.wait() == 0
+    assert [file["path"] for file in document["files"]] == ["first.cubin", "last"]
 
 
 def test_an_image_that_contradicts_itself_is_a_warning(folder: Path, fatpack: Fatpack) -> None:

@@ -12,7 +12,7 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 
 class Written(Record):
@@ -48,10 +48,12 @@ def json_pieces(value: object, *, depth: int = 5, indent: str = "\n") -> Iterato
     yield f"{indent}]"
 
 
-def document_pieces(head: dict[str, str], key: str, items: Iterable[object]) -> Iterator[str]:
+def document_pieces(
+    head: dict[str, str], key: str, items: Iterable[object], *, written: Callable[[], object] = bool
+) -> Iterator[str]:
     """Yield the text of a document: its head, and under a key items that are made while it is written.
 
-    Each is written, and goes out, before the next is asked for. There is at least one.
+    There is at least one. ``written`` is called behind each: before the next is asked for.
     """
     before = "{" + "".join(f"\n {quoted(name)}: {json_text(value)}," for name, value in head.items())
     before += f"\n {quoted(key)}: ["
@@ -59,6 +61,7 @@ def document_pieces(head: dict[str, str], key: str, items: Iterable[object]) -> 
         yield f"{before}\n  "
         yield from json_pieces(item, depth=3, indent="\n  ")
         before = ","
+        written()
     yield "\n ]\n}\n"
 
 

@@ -79,7 +79,8 @@ def command(
 
     Large compressed containers are listed without decompressing them: their images have no form and no kernels, and
     damage in them goes unnoticed. --inflate, --kernels, --verify and --one-program look inside. --by arch and --by file
-    decompress nothing, whatever the size: an image that holds containers counts as one image.
+    decompress nothing, whatever the size: an image that holds containers counts as one image. --kernels and --by kernel
+    read tables of images that nothing else reads. Damage in those is found, and changes the exit code, only then.
 
     --rows writes a table for data frames and databases: a row per image, and one per file. It decompresses nothing
     unless --digests, --kernels (how many there are, and the most registers), --rows-of kernels or --inflate ask for it.
