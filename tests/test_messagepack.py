@@ -147,3 +147,29 @@ def test_a_claimed_count_costs_nothing() -> None:
     with pytest.raises(FormatError):
         for _ in found.map():
             found.skip()
+
+
+#: a value of every kind, with others inside where it has any
+VALUES = [
+    *(bytes((first,)) for first in (0x00, 0x7F, 0x80, 0x90, 0xA0, 0xC0, 0xC2, 0xC3, 0xE0, 0xFF)),
+    b"\x82\xa1a\x05\x92\xc0\xc3\xca1234",
+    b"\x93\xa3abc\xcb12345678\xcf12345678",
+    *(bytes((0xCC + power,)) + b"1" * (1 << power) for power in range(4)),
+    *(bytes((0xD0 + power,)) + b"1" * (1 << power) for power in range(4)),
+    *(bytes((0xD4 + power,)) + b"t" + b"1" * (1 << power) for power in range(5)),
+    *(bytes((0xC4 + power,)) + (3).to_bytes(1 << power, "big") + b"abc" for power in range(3)),
+    *(bytes((0xC7 + power,)) + (3).to_bytes(1 << power, "big") + b"tabc" for power in range(3)),
+    *(bytes((0xD9 + power,)) + (3).to_bytes(1 << power, "big") + b"abc" for power in range(3)),
+    *(bytes((0xDC + power,)) + (2).to_bytes(2 << power, "big") + b"\x01\x91\xa1a" for power in range(2)),
+    *(bytes((0xDE + power,)) + (1).to_bytes(2 << power, "big") + b"\xa1a\xcd12" for power in range(2)),
+]
+
+
+@pytest.mark.parametrize("data", VALUES, ids=bytes.hex)
+def test_passing_over_a_value_ends_behind_it_or_says_that_it_is_cut(data: bytes) -> None:
+    found = reader(data + b"\x05")
+    found.skip()
+    assert (found.at, found.integer()) == (len(data), 5)
+    for size in range(len(data)):
+        with pytest.raises(Truncated):
+            reader(data[:size]).skip()

@@ -51,6 +51,23 @@ _HEADS: dict[int, tuple[str, int, int]] = {
     **{first: ("integer", first - 0x100, 0) for first in range(0xE0, 0x100)},
 }
 
+#: kind → values inside for each of its number
+_INSIDE = {"array": 1, "map": 2}
+
+#: kinds whose number counts the bytes that follow → bytes in front of those: the type of an extension
+_BEFORE = {"string": 0, "float": 0, "extension": 1}
+
+
+def _step(first: int) -> tuple[int, int] | None:
+    """Return the bytes of a value without what is in it, and how many values that are; None if more must be read."""
+    kind, number, size = _HEADS.get(first, ("", 0, 1))
+    if size:
+        return (1 + size, 0) if kind in ("integer", "signed integer") else None
+    return 1 + (number + _BEFORE[kind] if kind in _BEFORE else 0), number * _INSIDE.get(kind, 0)
+
+
+_STEPS = tuple(map(_step, range(256)))
+
 
 class Reader:
     """A position in MessagePack; every method reads one value and moves behind it.
@@ -107,18 +124,28 @@ class Reader:
 
     def skip(self) -> None:
         """Pass over one value with all that is in it."""
-        left = 1
+        data, at, end, left = self._data, self.at, len(self._data), 1
+        # Most of what is written about kernels are their arguments, for which nobody asks.
         while left:
             left -= 1
-            start = self.at
-            kind, number = self._head()
-            if kind in ("string", "bytes", "extension", "float"):
-                self._need(number, start)
-                self.at += number
-            elif kind == "array":
-                left += number
-            elif kind == "map":
-                left += 2 * number
+            step = _STEPS[data[at]] if at < end else None
+            if step is None or at + step[0] > end:
+                self.at = at
+                left += self._skip_one()
+                at = self.at
+            else:
+                at += step[0]
+                left += step[1]
+        self.at = at
+
+    def _skip_one(self) -> int:
+        """Pass over one value, and return how many values are in it: those are still to be passed over."""
+        start = self.at
+        kind, number = self._head()
+        if kind in ("string", "bytes", "extension", "float"):
+            self._need(number, start)
+            self.at += number
+        return number if kind == "array" else 2 * number if kind == "map" else 0
 
     def _expect(self, wanted: str) -> int:
         start = self.at
