@@ -51,7 +51,7 @@ def run(scratch: Path) -> Iterator[Figure]:
     }
     cuobjdump = peer("cuobjdump")
     if cuobjdump:
-        commands["cuda"] = command(cuobjdump, "-res-usage", library)
+        commands["cuda"] = command(cuobjdump, "-all", "-res-usage", library)
     samples = measure(commands, ROUNDS)
     facts = f"{milliseconds(samples['json'])}, -v {milliseconds(samples['list'])}"
     ratio = samples["json"].seconds / samples["list"].seconds
@@ -59,7 +59,7 @@ def run(scratch: Path) -> Iterator[Figure]:
     for options in ("--kernels", "--by kernel", "--kernels --json"):
         yield from _reading(f"{name}: {options}", samples[options], samples["inflate"], is_real=bool(real))
     theirs = samples.get("cuda")
-    yield against(f"{name}: --kernels: faster than", samples["--kernels"], theirs, "cuobjdump -res-usage")
+    yield against(f"{name}: --kernels: faster than", samples["--kernels"], theirs, "cuobjdump -all -res-usage")
 
 
 def _reading(what: str, ours: Sample, inflating: Sample, *, is_real: bool) -> Iterator[Figure]:

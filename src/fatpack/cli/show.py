@@ -64,11 +64,21 @@ def show(
     if as_json:
         from fatpack.report.json_text import document_pieces
 
-        sys.stdout.writelines(document_pieces({"schema": SCHEMA}, "files", found, written=sys.stdout.flush))
+        sys.stdout.writelines(document_pieces({"schema": SCHEMA}, "files", found, written=_flush))
     else:
         for record in found:
             _write(record, verbose)
     return code
+
+
+def _flush() -> None:
+    """Give out what was written so far: readers need not wait for the next file."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError:
+        pass  # it is still there, and said when the command ends
 
 
 def _write_json(value: object) -> None:
