@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.errors import UsageError
 from fatpack.io.limits import Budget
-from fatpack.io.sources.opening import open_source
+from fatpack.io.sources.opening import located, open_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,6 +59,8 @@ def open_input(
         if check("max_inflated", max_inflated, int, "a number of bytes") < 1:
             raise UsageError(f"max_inflated is {max_inflated}", hint="give the number of bytes, 1 at least")
         budget = Budget(max_inflated)
+    if isinstance(data, str):
+        data = located(data)
     try:
         return open_source(data, name=name, resting=resting, budget=budget)
     except TypeError as error:

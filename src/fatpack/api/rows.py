@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fatpack.api.arguments import check, open_input
 from fatpack.errors import FatpackError, UsageError
+from fatpack.io.sources.opening import located
 from fatpack.report.rows.columns import TABLES
 from fatpack.report.rows.reading import RowOptions, failed, rows_of
 
@@ -68,6 +69,8 @@ def rows(  # noqa: F811
 
 
 def _rows(data: Input, options: RowOptions, max_inflated: int | None) -> Iterator[AnyRow]:
+    if isinstance(data, str):
+        data = located(data)  # rows name a URL without what is secret
     try:
         source = open_input("data", data, max_inflated=max_inflated)
     except UsageError:

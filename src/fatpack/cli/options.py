@@ -90,6 +90,11 @@ quiet_option = option("--quiet", "-q", is_flag=True, help="Print only errors.")
 
 
 def check_name(output: str | None) -> None:
-    """Raise UsageError for an output whose name is empty, as a script's unset variable makes it."""
+    """Raise UsageError for an output whose name is empty, as a script's unset variable makes it, or a URL."""
     if output == "":
         raise UsageError("the output has no name", hint='name it with -o; "-" is stdout')
+    if output is not None and "://" in output:
+        from fatpack.io.sources.url import REMOTE, scheme_of, shown
+
+        if scheme_of(output) in REMOTE:
+            raise UsageError(f"{shown(output)}: URLs are read, and not written", hint="write a file, and upload it")

@@ -7,7 +7,7 @@ import sys
 
 from fatpack.cli.messages import write_lines
 from fatpack.errors import FatpackError
-from fatpack.io.sources.opening import open_source
+from fatpack.io.sources.opening import located, open_source
 from fatpack.report.inspect_text import render
 from fatpack.report.inspection import SCHEMA, InspectOptions, failure, inspection, listing
 from fatpack.report.problems import FINDINGS, FINE, code_of, exit_code, worst
@@ -147,6 +147,7 @@ def _inspect(
     ``is_brief``: what its short text shows; ``keep`` makes of the record of a container what is kept of it.
     """
     try:
+        path = located(path)
         source, view = opened(path)
         with source:
             # Records form no cycles: the collector would walk thousands of them again and again, and free nothing.
@@ -164,9 +165,12 @@ def _inspect(
 def opened(path: str) -> tuple[Source, View]:
     """Open what an argument names, and return it with its bytes.
 
-    That is a file, a member of an archive (libx.a(m.o)), or an address as reports print it (F#offset=0x10&size=0x20).
+    That is a file, a URL, a member of an archive (libx.a(m.o)), or an address as reports print it
+    (F#offset=0x10&size=0x20).
     """
-    if not path.endswith(")") and "offset=" not in path:
+    path = located(path)
+    given = getattr(path, "given", path)
+    if not given.endswith(")") and "offset=" not in given:
         source = open_source(path)
         return source, source.view()
     from fatpack.ops.choose.address import open_place

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import FILE
+from fatpack.cli.grammar.kinds import FILE, INPUT
 from fatpack.cli.messages import Meter, say, tell_abandoned, warn
 from fatpack.cli.options import (
     check_name,
@@ -49,7 +49,7 @@ _SHOWN = 20
 
 
 @takes(
-    argument("file", FILE),
+    argument("file", INPUT),
     *selector_options,
     *packing_options,
     option(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fatpack import formats
 from fatpack.cli.editing import Destination, opened, output_options, refused
 from fatpack.cli.grammar.declared import argument, takes
-from fatpack.cli.grammar.kinds import FILE
+from fatpack.cli.grammar.kinds import INPUT
 from fatpack.cli.messages import say
 from fatpack.cli.options import limit_option, quiet_option
 from fatpack.errors import UsageError
@@ -14,8 +14,8 @@ from fatpack.ops.edit.in_place import can_grow
 
 
 @takes(
-    argument("host", FILE),
-    argument("container", FILE),
+    argument("host", INPUT),
+    argument("container", INPUT),
     *output_options,
     limit_option,
     quiet_option,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.cli.extracting import Request, extract_range, make_plan, report_problems, run
 from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import DIRECTORY, FILE
+from fatpack.cli.grammar.kinds import DIRECTORY, FILE, INPUT
 from fatpack.cli.options import (
     deep_option,
     force_option,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @takes(
-    argument("file", FILE),
+    argument("file", INPUT),
     *selector_options,
     option("-o", "--output", type=FILE, help='Write the one selected image here; "-" is stdout.'),
     option("-d", "--directory", type=DIRECTORY, help="Write the images here. Default: the current directory."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import FILE, Choice, Offset
+from fatpack.cli.grammar.kinds import FILE, INPUT, Choice, Offset
 from fatpack.cli.messages import write_lines
 from fatpack.cli.options import deep_option, force_option, limit_option, max_inflated_option
 from fatpack.cli.show import opened, show, show_sums
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @takes(
-    argument("files", FILE, metavar="FILE...", is_many=True),
+    argument("files", INPUT, metavar="FILE...", is_many=True),
     option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
     option(
         "--schema",

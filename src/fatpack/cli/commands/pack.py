@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from fatpack.cli.grammar.declared import option, takes
-from fatpack.cli.grammar.kinds import FILE, Choice
+from fatpack.cli.grammar.kinds import FILE, INPUT, Choice
 from fatpack.cli.messages import Meter, say, tell_abandoned, warn
 from fatpack.cli.options import check_name, force_option, limit_option, quiet_option
 from fatpack.cli.packing import chosen_packing, packing_options
@@ -14,7 +14,7 @@ from fatpack.formats.cir.words import FORMS as CIR_FORMS
 from fatpack.formats.offload_binary.image_option import parse_image_option
 from fatpack.io.names import stem
 from fatpack.io.sink import write_file, write_pieces
-from fatpack.io.sources.opening import open_source
+from fatpack.io.sources.opening import located, open_source
 from fatpack.ops.choose.address import find, parse_address
 from fatpack.ops.edit.editor import write_edited
 from fatpack.ops.edit.embed import embed, embedding_note
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     ),
     option(
         "--host",
-        type=FILE,
+        type=INPUT,
         metavar="OBJECT",
         help="Put the container into a copy of this object, or of an archive: libx.a(m.o).",
     ),
@@ -94,7 +94,7 @@ def command(
         hint = "name images with --image=file=PATH,triple=TRIPLE,arch=ARCH,kind=KIND"
         raise UsageError("there is nothing to pack", hint=hint)
     chosen = chosen_packing(packing | ({"cir_form": short_form} if short_form else {}))
-    options = [parse_image_option(text) for text in images]
+    options = [_located(parse_image_option(text)) for text in images]
     opened: list[Source] = []
     try:
         stored = list(open_images(chosen.name, options, opened))
@@ -134,6 +134,15 @@ def command(
     if target != "-":
         say(f"wrote {target}: {images_words}, {size_words(size)}", quiet=quiet)
     return 0
+
+
+def _located(option: ImageOption) -> ImageOption:
+    """Return an option with the URLs among its files as what is opened, and without their secrets in its text."""
+    if "://" not in option.text:
+        return option
+    from fatpack.io.sources.url import redacted
+
+    return option.replace(files=tuple(map(located, option.files)), text=redacted(option.text))
 
 
 def _open_host(host: str, opened: list[Source]) -> tuple[View, Place]:

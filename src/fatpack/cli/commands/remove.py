@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.cli.editing import Destination, check_output, output_options, write_result
 from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import FILE
+from fatpack.cli.grammar.kinds import INPUT
 from fatpack.cli.messages import say, warn
 from fatpack.cli.options import limit_option, max_inflated_option, quiet_option, selector, selector_options
 from fatpack.cli.reporting import report
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @takes(
-    argument("host", FILE),
+    argument("host", INPUT),
     *selector_options,
     *output_options,
     option("--allow-empty", is_flag=True, help="Leave an empty container where all images go."),

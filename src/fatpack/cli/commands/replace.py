@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from fatpack.cli.editing import Destination, opened, output_options, refused
 from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import FILE
+from fatpack.cli.grammar.kinds import INPUT
 from fatpack.cli.options import limit_option, quiet_option
 from fatpack.ops.edit.embed import replace
 
 
 @takes(
-    argument("host", FILE),
-    argument("container", FILE),
+    argument("host", INPUT),
+    argument("container", INPUT),
     option("--section", metavar="NAME", help="The section to replace, by name or number, if HOST has several."),
     *output_options,
     limit_option,

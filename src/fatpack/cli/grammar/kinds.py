@@ -30,6 +30,18 @@ class FileName(Text):
         self.name = name
 
 
+class InputName(FileName):
+    """A file that is read: also a URL, of which messages print what holds no secrets."""
+
+    def value(self, text: str) -> str:
+        """Return a path as it is, and a URL as what ``open_source`` takes. Raises UsageError for another URL."""
+        if "://" not in text:
+            return text
+        from fatpack.io.sources.opening import located
+
+        return located(text)
+
+
 class Words(Text):
     """One of some words, or several with commas between them. Any other word is taken too."""
 
@@ -116,6 +128,7 @@ def _forms() -> Iterable[str]:
 
 TEXT = Text()
 FILE = FileName("file")
+INPUT = InputName("file")
 DIRECTORY = FileName("dir")
 TARGET = Words(_targets)
 FORM = Words(_forms)

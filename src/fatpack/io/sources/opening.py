@@ -12,28 +12,45 @@ from fatpack.io.sources.file import FileSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import BinaryIO, TypeAlias
+    from typing import Any, BinaryIO, TypeAlias
 
     from typing_extensions import Buffer
 
     from fatpack.io.source import Source
+    from fatpack.io.sources.ranged import ReadAt
 
-    Input: TypeAlias = str | os.PathLike[str] | Buffer | BinaryIO
-    """What every public function accepts as input: a path ("-" is standard input), bytes, or a binary file."""
+    Input: TypeAlias = str | os.PathLike[str] | Buffer | BinaryIO | ReadAt
+    """What every public function accepts as input.
+
+    A path ("-" is standard input), a URL, bytes, a binary file, or an object with ``read_at`` and ``size``.
+    """
 
 
 #: What files of /sys give as their size
 _PAGE = 4096
 
 
+def located(text: str) -> str:
+    """Return what a user names: a path, or a :class:`~fatpack.io.sources.url.Url`, which :func:`open_source` opens.
+
+    Only what goes through here is taken for a URL, so no name in a file makes a request. A file of exactly that name
+    comes first. Raises UsageError for a URL of a kind that is not read.
+    """
+    if "://" not in text or hasattr(text, "given") or os.path.lexists(text):
+        return text
+    from fatpack.io.sources import url
+
+    return url.located(text)
+
+
 def open_source(data: Input, *, name: str = "", resting: bool = False, budget: limits.Budget | None = None) -> Source:
-    """Return a source for a path, ``"-"`` (standard input), a buffer or a binary file object.
+    """Return a source for a path, ``"-"`` (standard input), a buffer, a binary file object, or one with ``read_at``.
 
     A path must be a readable file; a pipe, a terminal or a file of /proc is spooled to an unnamed temporary file first.
-    A file object stays the caller's to close; its position is ignored if it is a regular file. ``resting`` files given
-    by path are closed between uses. Without a ``budget`` the source gets that of the command
-    (:func:`fatpack.io.limits.opened_with`). Raises ``OSError`` as the system does, ``IsADirectoryError`` for a
-    directory, and TypeError, with the words for what is needed, for anything else.
+    A file object stays the caller's to close; its position is ignored if it is a file or can seek. ``resting`` files
+    given by path are closed between uses. A URL is one that :func:`located` returned. Without a ``budget`` the source
+    gets that of the command (:func:`fatpack.io.limits.opened_with`). Raises ``OSError`` as the system does,
+    ``IsADirectoryError`` for a directory, and TypeError, with the words for what is needed, for anything else.
     """
     source = _opened(data, name, resting=resting)
     source.budget = limits.budget_now() if budget is None else budget
@@ -44,21 +61,40 @@ def _opened(data: Input, name: str, *, resting: bool) -> Source:
     if isinstance(data, (bytes, bytearray, memoryview)):
         return _in_memory(data, name)
     if isinstance(data, (str, os.PathLike)):
-        path = os.fspath(data)
-        if "\0" in path:
-            raise UsageError("a path cannot contain a NUL character")
-        if path == "-":
-            return _from_descriptor(0, name or "<stdin>", owned=False)
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        return _from_descriptor(fd, name or path, owned=True, path=path, rests=resting)
-    if hasattr(data, "read") and hasattr(data, "fileno"):
-        try:
-            fd = data.fileno()
-        except (OSError, AttributeError):  # a file object in memory
-            return _in_memory(data.read(), name)
-        path = getattr(data, "name", "")  # that of a descriptor is its number
-        return _from_descriptor(fd, name or str(path), owned=False, path=path if isinstance(path, str) else None)
-    return _in_memory(data, name)
+        return _from_path(data, name, resting=resting)
+    return _from_object(data, name)
+
+
+def _from_object(data: Any, name: str) -> Source:
+    """Return a source for what is no path: an object with ``read_at``, memory, or a file object."""
+    given = getattr(data, "name", "")  # that of a descriptor is its number
+    path = given if isinstance(given, str) else None
+    if hasattr(data, "read_at"):
+        from fatpack.io.sources.ranged import RangedSource
+
+        return RangedSource(data, name or path or "")
+    if not hasattr(data, "read") or _is_buffer(data):
+        return _in_memory(data, name)
+    from fatpack.io.sources.file_object import descriptor_of, open_object
+
+    fd = descriptor_of(data)
+    if fd is None:
+        return open_object(data, name)
+    return _from_descriptor(fd, name or str(given), owned=False, path=path)
+
+
+def _from_path(data: str | os.PathLike[str], name: str, *, resting: bool) -> Source:
+    path = os.fspath(data)
+    if hasattr(path, "given"):
+        from fatpack.io.sources.remote import open_url
+
+        return open_url(path.given, path)
+    if "\0" in path:
+        raise UsageError("a path cannot contain a NUL character")
+    if path == "-":
+        return _from_descriptor(0, name or "<stdin>", owned=False)
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    return _from_descriptor(fd, name or path, owned=True, path=path, rests=resting)
 
 
 def _in_memory(data: Buffer, name: str) -> Source:
@@ -68,6 +104,15 @@ def _in_memory(data: Buffer, name: str) -> Source:
         return BytesSource(data, name)
     except TypeError:
         raise TypeError(f"a path, bytes or a binary file, not {type(data).__name__}") from None
+
+
+def _is_buffer(data: object) -> bool:
+    """Return whether an object that can be read like a file is memory all the same, as a mapped file is."""
+    try:
+        memoryview(data)  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    return True
 
 
 def _from_descriptor(fd: int, name: str, *, owned: bool, path: str | None = None, rests: bool = False) -> Source:

@@ -8,9 +8,9 @@
                        as ``inspect -v`` prints it, N still counts from the start of the file
 =====================  ==========================================================================================
 
-A ``MEMBER`` is a name; ``NAME:2``, the second of several members with that name; or ``#3``, the member of number 3,
-counted from 0 as all positions are. What exists comes first: a file of exactly the whole text is a path, a member of
-exactly that name is a name.
+A ``PATH`` is also a URL; parentheses of its own are percent-encoded. A ``MEMBER`` is a name; ``NAME:2``, the second of
+several members with that name; or ``#3``, the member of number 3, counted from 0 as all positions are. What exists
+comes first: a file of exactly the whole text is a path, a member of exactly that name is a name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import os
 
 from fatpack import hosts
 from fatpack.errors import UsageError
-from fatpack.io.sources.opening import open_source
+from fatpack.io.sources.opening import located, open_source
 from fatpack.model import Finding
 from fatpack.record import Record
 from fatpack.scanner import host_of
@@ -74,6 +74,11 @@ def parse_address(text: str, *, ranges: bool = False) -> Address:
     """
     if os.path.lexists(text):
         return Address(text)
+    if "://" in text:
+        url = located(text)
+        if hasattr(url, "given"):
+            return _in_url(url, url.given, ranges=ranges)
+        text = url
     offset = size = None
     place = _offset_at(text) if ranges else -1
     if place >= 0:
@@ -86,6 +91,17 @@ def parse_address(text: str, *, ranges: bool = False) -> Address:
     if path != text and not members:
         raise UsageError(f"address {text!r}: the member has no name", hint=f"write {path} for the whole file")
     return Address(path, members, offset, size)
+
+
+def _in_url(url: str, given: str, *, ranges: bool) -> Address:
+    """Return the parts of an address in a URL, of which ``given`` is the whole."""
+    from fatpack.io.sources.url import split_address
+
+    path, members, place = split_address(given)
+    offset = size = None
+    if place and ranges:
+        offset, size = _range(url, f"offset={place}")
+    return Address(located(path), members, offset, size)
 
 
 def _starts(text: str) -> Iterator[str]:
@@ -119,11 +135,21 @@ def format_range(path: str, offset: int, size: int) -> str:
     if _offset_at(path) >= 0:
         address = parse_address(path, ranges=True)
         path = f"{address.path}({address.members})" if address.members else address.path
+    if _is_remote(path):
+        return f"{path}#offset={offset:#x}&size={size:#x}"  # percent-encoded as it is
     if not path.isprintable() or any(char in " #?%&\"'$`\\*;|<>!" for char in path) or path.startswith("file:"):
         from urllib.parse import quote_from_bytes
 
         path = "file://" + quote_from_bytes(os.fsencode(path))
     return f"{path}#offset={offset:#x}&size={size:#x}"
+
+
+def _is_remote(path: str) -> bool:
+    if "://" not in path:
+        return False
+    from fatpack.io.sources.url import REMOTE, scheme_of
+
+    return scheme_of(path) in REMOTE
 
 
 def _range(text: str, query: str) -> tuple[int, int | None]:

@@ -1,0 +1,165 @@
+"""Binary file objects as sources: read where somebody asks, if they can seek, and spooled otherwise."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from _thread import allocate_lock
+
+from fatpack.io import limits
+from fatpack.io.sources.failures import failure, foreign
+from fatpack.io.sources.file import FileSource
+from fatpack.io.sources.ranged import RangedSource
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, BinaryIO
+
+    from fatpack.io.source import Source
+
+#: Modules whose files inflate from the start again to go back.
+_INFLATING = ("gzip", "bz2", "lzma", "zipfile")
+
+
+def descriptor_of(file: Any) -> int | None:
+    """Return the descriptor behind a file object if its bytes are those of the object, None otherwise.
+
+    A ``GzipFile`` has the descriptor of the compressed file, a response of a server that of its connection.
+    """
+    file = getattr(file, "buffer", file)
+    if not isinstance(getattr(file, "raw", file), io.FileIO):
+        return None
+    return int(file.fileno())
+
+
+def open_object(file: Any, name: str) -> Source:
+    """Return a source for a file object without a descriptor; it stays the caller's to close.
+
+    Its position moves if it can seek. If it cannot, or inflates, what is left of it is copied to an unnamed temporary
+    file. Raises ``OSError`` for what reading it raises.
+    """
+    name = name or _name_of(file)
+    if isinstance(file, io.TextIOBase):
+        raise TypeError("a path, bytes or a binary file, not str")
+    if type(file) is io.BytesIO:
+        from fatpack.io.sources.memory import BytesSource
+
+        return BytesSource(file.getvalue(), name)
+    from fatpack.io.sources import remote
+
+    if remote.is_buffered(file):
+        return RangedSource(Seekable(remote.without_cache(file), name), name)
+    if not _can_seek(file):
+        return FileSource(_spool(_blocks(file, name)), name)
+    if _inflates(file):
+        Seekable(file, name).rewind()
+        return FileSource(_spool(_blocks(file, name)), name)
+    return RangedSource(Seekable(file, name), name)
+
+
+def _name_of(file: BinaryIO) -> str:
+    from fatpack.io.sources.url import scheme_of, shown
+
+    name = getattr(file, "full_name", None) or getattr(file, "name", "")
+    if not isinstance(name, str):
+        return ""
+    return shown(name) if scheme_of(name) else name
+
+
+def _can_seek(file: BinaryIO) -> bool:
+    seekable = getattr(file, "seekable", None)
+    if getattr(file, "size", 0) is None:  # a stream of fsspec's, which says all the same that it can
+        return False
+    return hasattr(file, "seek") and (seekable is None or bool(seekable()))
+
+
+def _inflates(file: BinaryIO) -> bool:
+    """Return whether going back in a file costs as much as reading it from the start."""
+    if type(file).__module__ not in _INFLATING:
+        return False
+    # Python 3.13 seeks in what a zip file only stores; older versions read all that lies before.
+    return getattr(file, "_compress_type", 8) != 0 or sys.version_info < (3, 13)
+
+
+def _blocks(file: BinaryIO, name: str) -> Iterator[bytes]:
+    while block := _read(file, limits.CHUNK, name):
+        yield block
+
+
+def _read(file: BinaryIO, size: int, name: str) -> bytes:
+    try:
+        block: object = file.read(size)
+    except foreign() as error:
+        raise failure(error, name) from error
+    if isinstance(block, bytes):
+        return block
+    if isinstance(block, (bytearray, memoryview)):
+        return bytes(block)
+    raise TypeError(f"a path, bytes or a binary file, not one that reads {type(block).__name__}")
+
+
+def _spool(blocks: Iterator[bytes]) -> int:
+    """Copy blocks into an unnamed temporary file and return its descriptor: memory stays bounded."""
+    import tempfile
+
+    with tempfile.TemporaryFile() as spool:
+        for block in blocks:
+            spool.write(block)
+        spool.flush()
+        return os.dup(spool.fileno())
+
+
+class Seekable:
+    """``read_at`` of a file object that can seek: one thread after the other moves its position."""
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self.name = name
+        self._file = file
+        self._lock = allocate_lock()
+        try:
+            file.seek(0, os.SEEK_END)
+            self.size = file.tell()
+        except foreign() as error:
+            raise failure(error, name) from error
+
+    def rewind(self) -> None:
+        """Go back to the first byte."""
+        try:
+            self._file.seek(0)
+        except foreign() as error:
+            raise failure(error, self.name) from error
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Return ``size`` bytes at ``offset``, fewer where the file ends. Raises ``OSError``."""
+        with self._lock:
+            try:
+                self._file.seek(offset)
+            except foreign() as error:
+                raise failure(error, self.name) from error
+            data = _read(self._file, size, self.name)
+            while data and len(data) < size:
+                more = _read(self._file, size - len(data), self.name)
+                if not more:
+                    break
+                data += more
+        return data
+
+    def close(self) -> None:
+        """Close the file, which is called where it is no caller's."""
+        self._file.close()
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what opens the file again elsewhere. Raises PicklingError for a file that only exists here."""
+        from pickle import PicklingError
+
+        from fatpack.io.sources import remote
+
+        if not remote.is_buffered(self._file):
+            raise PicklingError("it was given as an open file; open it by its path, or read it as bytes")
+        return {"name": self.name, "_file": self._file, "size": self.size}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        vars(self).update(state)
+        self._lock = allocate_lock()

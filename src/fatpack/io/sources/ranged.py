@@ -1,0 +1,200 @@
+"""Sources that are read by ranges: an object of the caller's, a file in a store, a URL.
+
+Each request costs a round trip, so bytes come in pages, and pages that were read lately stay in memory. Pages that are
+missing side by side come with one request. Where reading goes on behind the page that came last, each request asks for
+twice as many pages; where it jumps, for one.
+"""
+
+from __future__ import annotations
+
+import errno
+from _thread import allocate_lock
+
+from fatpack.io.source import Source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Protocol
+
+    class ReadAt(Protocol):
+        """What a source of a caller's own offers. ``name``, a text for messages, may be there too."""
+
+        @property
+        def size(self) -> int:
+            """How many bytes there are."""
+
+        def read_at(self, offset: int, size: int) -> bytes:
+            """Return ``size`` bytes at ``offset``. It is asked for bytes inside only, by one thread or by several."""
+
+
+#: Bytes of a page. Headers of images lie hundreds of kilobytes apart in large libraries: more would be read in vain.
+PAGE = 16 << 10
+
+#: LIMIT: pages that one request asks for beyond those that are needed: 256 KiB, about what a line brings in the time
+#: that one request takes.
+AHEAD = 16
+
+#: LIMIT: bytes of pages that are kept per source: the tables of a library with some thousand containers.
+KEPT = 8 << 20
+
+#: Reads of more than this are images and searches, which nobody repeats: they are not kept.
+BULK = 256 << 10
+
+#: LIMIT: bytes of images that one request asks for; they are in memory while they are written.
+PIECE = 4 << 20
+
+
+class RangedSource(Source):
+    """Bytes that come in ranges from an object with ``read_at`` and ``size`` (:class:`ReadAt`).
+
+    What ``read_at`` returns must be as long as what was asked for; anything else raises ``OSError`` with the place. The
+    size is taken once.
+    """
+
+    is_file = True
+    is_concurrent = True
+
+    def __init__(self, given: ReadAt, name: str, *, owned: bool = False) -> None:
+        size = getattr(given, "size", None)
+        if not isinstance(size, int):
+            raise TypeError(f"an object with read_at and size, a number of bytes, not {type(size).__name__}")
+        if size < 0:
+            raise OSError(errno.EIO, f"it says that its size is {size}", name)
+        self.name = name
+        self.size = self.present = size
+        self._given: ReadAt | None = given
+        self._owned = owned
+        self._start()
+
+    def _start(self) -> None:
+        self._lock = allocate_lock()
+        #: number of a page → its bytes, the one used last at the end
+        self._pages: dict[int, bytes] = {}
+        self._newest = -1
+        #: the page behind those that came last, and how many came
+        self._next = -1
+        self._run = 1
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return ``size`` bytes at ``offset``, from the pages read lately if they hold them. Raises ``OSError``."""
+        number = offset // PAGE
+        start = offset - number * PAGE
+        if start + size <= PAGE:
+            page = self._pages.get(number)
+            if page is not None:
+                if number != self._newest:
+                    self._used(number)
+                return page[start : start + size]
+        if not size:
+            return b""
+        if size > BULK:
+            return self._fetched(offset, size)
+        last = (offset + size - 1) // PAGE
+        pages = self._between(number, last)
+        return b"".join(pages)[start : start + size]
+
+    def _used(self, number: int) -> None:
+        with self._lock:
+            page = self._pages.pop(number, None)
+            if page is not None:
+                self._pages[number] = page
+                self._newest = number
+
+    def _between(self, first: int, last: int) -> list[bytes]:
+        """Return pages, from the cache or with one request for those that it lacks."""
+        with self._lock:
+            have = {number: self._pages[number] for number in range(first, last + 1) if number in self._pages}
+            missing = [number for number in range(first, last + 1) if number not in have]
+            if missing:
+                start, end = missing[0], self._end(missing[0], missing[-1] + 1)
+        if missing:
+            data = self._fetched(start * PAGE, min(end * PAGE, self.size) - start * PAGE)
+            came = {start + at // PAGE: data[at : at + PAGE] for at in range(0, len(data), PAGE)}
+            have |= came
+            with self._lock:
+                self._keep(came)
+        return [have[number] for number in range(first, last + 1)]
+
+    def _end(self, start: int, end: int) -> int:
+        """Return where a request from page ``start`` to ``end`` is to end, with what is read ahead."""
+        self._run = min(2 * self._run, AHEAD) if start == self._next else 1
+        end = max(end, min(start + self._run, -(-self.size // PAGE)))
+        while end - 1 > start and end - 1 in self._pages:
+            end -= 1
+        self._next = end
+        return end
+
+    def _keep(self, pages: dict[int, bytes]) -> None:
+        for number, page in pages.items():
+            self._pages.pop(number, None)
+            self._pages[number] = page
+            self._newest = number
+        while len(self._pages) * PAGE > KEPT:
+            del self._pages[next(iter(self._pages))]
+
+    def _fetched(self, offset: int, size: int) -> bytes:
+        """Return what the object gives for one request. Raises ``OSError`` unless that is what was asked for."""
+        if self._given is None:
+            raise ValueError(f"{self.name} is closed")
+        data = self._given.read_at(offset, size)
+        if isinstance(data, bytes) and len(data) == size:
+            return data
+        try:
+            data = bytes(memoryview(data))
+        except TypeError:
+            found = type(data).__name__
+        else:
+            if len(data) == size:
+                return data
+            found = f"{len(data)} bytes"
+        text = f"asked for {size} bytes at {offset:#x} of {self.size}, it gave {found}; it is cut short, or has changed"
+        raise OSError(errno.EIO, text, self.name)
+
+    def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
+        """Yield the range in pieces of at most ``PIECE`` bytes, one request each."""
+        while size:
+            part = memoryview(self.read(offset, min(size, PIECE)))
+            yield part
+            offset += len(part)
+            size -= len(part)
+
+    def once_size(self, offset: int, size: int) -> int:
+        """Return the most that is in memory at a time."""
+        return min(size, PIECE)
+
+    def rest(self) -> None:
+        """Let the pages go."""
+        with self._lock:
+            self._pages.clear()
+
+    def close(self) -> None:
+        """Let everything go; what the caller gave stays open."""
+        super().close()
+        given, self._given = self._given, None
+        self.rest()
+        close = getattr(given, "close", None)
+        if self._owned and close is not None:
+            close()
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what reads the same bytes in another process: the object as it is pickled, not the bytes."""
+        import pickle
+
+        if self._given is None:
+            raise ValueError(f"{self.name} is closed")
+        try:
+            given = pickle.dumps(self._given)
+        except (pickle.PicklingError, TypeError, AttributeError) as error:
+            text = f"{self.name} cannot be opened by another process: {error}"
+            raise pickle.PicklingError(text) from error
+        kept = ("name", "size", "present", "budget")
+        return {key: value for key, value in vars(self).items() if key in kept} | {"_given": given, "_owned": True}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        import pickle
+
+        given = state.pop("_given")
+        assert isinstance(given, bytes)
+        vars(self).update(state, _given=pickle.loads(given))
+        self._start()

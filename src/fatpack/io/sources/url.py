@@ -1,0 +1,97 @@
+"""URLs: what users name that is no path. What is printed of one holds no password and no signature.
+
+====================  =============================================================================
+``https://``          a file of a server that sends ranges; also ``http://``
+``s3://BUCKET/KEY``   an object of S3, or of a server that speaks its protocol
+``file://``           a path, percent-encoded
+====================  =============================================================================
+"""
+
+from __future__ import annotations
+
+import os
+
+from fatpack.errors import UsageError
+
+#: What is read by ranges. ``file`` is a path.
+REMOTE = ("http", "https", "s3")
+
+#: Characters of a scheme (RFC 3986, section 3.1), which starts with a letter.
+_SCHEME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789+-.")
+
+
+class Url(str):
+    """A URL as it is shown: without user, password, query and fragment, where secrets are. ``given`` is the whole."""
+
+    __slots__ = ("given",)
+    given: str
+
+    def __new__(cls, given: str) -> Url:
+        """Return the URL of a whole text."""
+        url = super().__new__(cls, shown(given))
+        url.given = given
+        return url
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Url, (self.given,)
+
+
+def scheme_of(text: str) -> str:
+    """Return the scheme of a URL in lower case, "" of any other text."""
+    scheme, colon, _ = text.partition("://")
+    scheme = scheme.lower()
+    return scheme if colon and scheme[:1].isalpha() and _SCHEME.issuperset(scheme) else ""
+
+
+def shown(url: str) -> str:
+    """Return a URL without what may be secret: user, password, query and fragment; an address of bytes stays."""
+    url, mark, place = url.partition("#offset=")
+    scheme, _, rest = url.partition("://")
+    for end in "?#":
+        rest = rest.partition(end)[0]
+    host, slash, path = rest.partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}{mark}{place}"
+
+
+def redacted(text: str) -> str:
+    """Return a message of somebody else with the URLs in it as they are shown."""
+    words = text.replace("'", " ' ").replace('"', ' " ').split(" ") if "://" in text else []
+    if not words:
+        return text
+    return " ".join(shown(word) if "://" in word else word for word in words).replace(" ' ", "'").replace(' " ', '"')
+
+
+def located(text: str) -> str:
+    """Return the path or the :class:`Url` that a URL stands for; a text that is no URL comes back as it is.
+
+    Raises UsageError for a scheme that is not read, and for a file of another machine.
+    """
+    scheme = scheme_of(text)
+    if not scheme:
+        return text
+    if scheme in REMOTE:
+        return Url(text)
+    if scheme == "file":
+        if "#offset=" in text or "?offset=" in text:
+            return text  # an address, which is taken apart elsewhere
+        from urllib.parse import unquote_to_bytes
+
+        host, slash, path = text.partition("://")[2].partition("/")
+        if host.lower() not in ("", "localhost") or not slash:
+            raise UsageError(f"{shown(text)} is a file of another machine", hint="file:///PATH is one of this machine")
+        return os.fsdecode(unquote_to_bytes(os.fsencode(slash + path)))
+    known = ", ".join(f"{name}://" for name in (*REMOTE, "file"))
+    hint = f"read are {known}; from Python, give fatpack.open a file that fsspec opened"
+    raise UsageError(f"{shown(text)}: no file, and {scheme}:// is not read", hint=hint)
+
+
+def split_address(given: str) -> tuple[str, str, str]:
+    """Return the URL, the members in parentheses, and what follows ``#offset=`` of an address.
+
+    Parentheses and a fragment of the URL itself are percent-encoded (``%28``, ``%23``).
+    """
+    given, _, place = given.partition("#offset=")
+    start = given.find("(", given.find("://"))
+    if start < 0 or not given.endswith(")"):
+        return given, "", place
+    return given[:start], given[start + 1 : -1], place
