@@ -5,12 +5,11 @@ from __future__ import annotations
 import io
 import os
 import sys
-from _thread import allocate_lock
 
 from fatpack.io import limits
-from fatpack.io.sources.failures import failure, foreign
 from fatpack.io.sources.file import FileSource
 from fatpack.io.sources.ranged import RangedSource
+from fatpack.io.sources.seekable import Seekable, read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def open_object(file: Any, name: str) -> Source:
     from fatpack.io.sources import remote
 
     if remote.is_buffered(file):
-        return RangedSource(Seekable(remote.without_cache(file), name), name)
+        return RangedSource(Seekable(remote.without_cache(file), name, opens_again=True), name)
     if not _can_seek(file):
         return FileSource(_spool(_blocks(file, name)), name)
     if _inflates(file):
@@ -84,20 +83,8 @@ def _inflates(file: BinaryIO) -> bool:
 
 
 def _blocks(file: BinaryIO, name: str) -> Iterator[bytes]:
-    while block := _read(file, limits.CHUNK, name):
+    while block := read(file, limits.CHUNK, name):
         yield block
-
-
-def _read(file: BinaryIO, size: int, name: str) -> bytes:
-    try:
-        block: object = file.read(size)
-    except foreign() as error:
-        raise failure(error, name) from error
-    if isinstance(block, bytes):
-        return block
-    if isinstance(block, (bytearray, memoryview)):
-        return bytes(block)
-    raise TypeError(f"a path, bytes or a binary file, not one that reads {type(block).__name__}")
 
 
 def _spool(blocks: Iterator[bytes]) -> int:
@@ -109,57 +96,3 @@ def _spool(blocks: Iterator[bytes]) -> int:
             spool.write(block)
         spool.flush()
         return os.dup(spool.fileno())
-
-
-class Seekable:
-    """``read_at`` of a file object that can seek: one thread after the other moves its position."""
-
-    def __init__(self, file: BinaryIO, name: str) -> None:
-        self.name = name
-        self._file = file
-        self._lock = allocate_lock()
-        try:
-            file.seek(0, os.SEEK_END)
-            self.size = file.tell()
-        except foreign() as error:
-            raise failure(error, name) from error
-
-    def rewind(self) -> None:
-        """Go back to the first byte."""
-        try:
-            self._file.seek(0)
-        except foreign() as error:
-            raise failure(error, self.name) from error
-
-    def read_at(self, offset: int, size: int) -> bytes:
-        """Return ``size`` bytes at ``offset``, fewer where the file ends. Raises ``OSError``."""
-        with self._lock:
-            try:
-                self._file.seek(offset)
-            except foreign() as error:
-                raise failure(error, self.name) from error
-            data = _read(self._file, size, self.name)
-            while data and len(data) < size:
-                more = _read(self._file, size - len(data), self.name)
-                if not more:
-                    break
-                data += more
-        return data
-
-    def close(self) -> None:
-        """Close the file, which is called where it is no caller's."""
-        self._file.close()
-
-    def __getstate__(self) -> dict[str, object]:
-        """Return what opens the file again elsewhere. Raises PicklingError for a file that only exists here."""
-        from pickle import PicklingError
-
-        from fatpack.io.sources import remote
-
-        if not remote.is_buffered(self._file):
-            raise PicklingError("it was given as an open file; open it by its path, or read it as bytes")
-        return {"name": self.name, "_file": self._file, "size": self.size}
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        vars(self).update(state)
-        self._lock = allocate_lock()

@@ -46,7 +46,7 @@ PIECE = 4 << 20
 
 
 class RangedSource(Source):
-    """Bytes that come in ranges from an object with ``read_at`` and ``size`` (:class:`ReadAt`).
+    """Bytes that come in ranges from an object with ``read_at`` and ``size`` (``ReadAt``).
 
     What ``read_at`` returns must be as long as what was asked for; anything else raises ``OSError`` with the place. The
     size is taken once.

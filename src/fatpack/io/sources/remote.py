@@ -12,6 +12,7 @@ import sys
 from fatpack.errors import Unsupported
 from fatpack.io.sources.failures import changed, failure, foreign, type_of
 from fatpack.io.sources.ranged import RangedSource
+from fatpack.io.sources.seekable import Seekable
 from fatpack.io.sources.url import scheme_of
 
 TYPE_CHECKING = False
@@ -91,8 +92,6 @@ class _Object:
     """``read_at`` of an object of S3. s3fs asks for the bytes of the version that was there when it was opened."""
 
     def __init__(self, given: str, name: str) -> None:
-        from fatpack.io.sources.file_object import Seekable
-
         self._given = given
         self.name = name
         _module("s3fs")

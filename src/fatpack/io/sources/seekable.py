@@ -1,0 +1,81 @@
+"""Ranges of a file object that can seek."""
+
+from __future__ import annotations
+
+import os
+from _thread import allocate_lock
+
+from fatpack.io.sources.failures import failure, foreign
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+
+def read(file: BinaryIO, size: int, name: str) -> bytes:
+    """Return up to ``size`` bytes from where a file stands. Raises ``OSError``, and TypeError for a file of text."""
+    try:
+        block: object = file.read(size)
+    except foreign() as error:
+        raise failure(error, name) from error
+    if isinstance(block, bytes):
+        return block
+    if isinstance(block, (bytearray, memoryview)):
+        return bytes(block)
+    raise TypeError(f"a path, bytes or a binary file, not one that reads {type(block).__name__}")
+
+
+class Seekable:
+    """``read_at`` of a file object that can seek: one thread after the other moves its position.
+
+    With ``opens_again`` the object itself can be pickled, and opens the same file elsewhere.
+    """
+
+    def __init__(self, file: BinaryIO, name: str, *, opens_again: bool = False) -> None:
+        self.name = name
+        self._opens_again = opens_again
+        self._file = file
+        self._lock = allocate_lock()
+        try:
+            file.seek(0, os.SEEK_END)
+            self.size = file.tell()
+        except foreign() as error:
+            raise failure(error, name) from error
+
+    def rewind(self) -> None:
+        """Go back to the first byte."""
+        try:
+            self._file.seek(0)
+        except foreign() as error:
+            raise failure(error, self.name) from error
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Return ``size`` bytes at ``offset``, fewer where the file ends. Raises ``OSError``."""
+        with self._lock:
+            try:
+                self._file.seek(offset)
+            except foreign() as error:
+                raise failure(error, self.name) from error
+            data = read(self._file, size, self.name)
+            while data and len(data) < size:
+                more = read(self._file, size - len(data), self.name)
+                if not more:
+                    break
+                data += more
+        return data
+
+    def close(self) -> None:
+        """Close the file, which is called where it is no caller's."""
+        self._file.close()
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what opens the file again elsewhere. Raises PicklingError for a file that only exists here."""
+        from pickle import PicklingError
+
+        if not self._opens_again:
+            raise PicklingError("it was given as an open file; open it by its path, or read it as bytes")
+        return {"name": self.name, "_file": self._file, "size": self.size, "_opens_again": True}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        vars(self).update(state)
+        self._lock = allocate_lock()
