@@ -44,6 +44,12 @@ HEAVY = {
     "pyarrow",
     "distributed",
     "ray",
+    "fsspec",
+    "aiohttp",
+    "fatpack.io.sources.file_object",
+    "fatpack.io.sources.ranged",
+    "fatpack.io.sources.remote",
+    "fatpack.io.sources.url",
 }
 #: What a command is made of: a vocabulary that people read and write, processes.
 NEEDED = {"targets": {"tomllib"}, "survey": {"subprocess", "tempfile"}}

@@ -177,6 +177,7 @@ def _scanned(source: Source, *, deep: bool) -> Iterator[Found | Finding]:
 def open(data: Input, *, deep: bool = False, member: str = "", max_inflated: int | None = None) -> File:
     """Open a path, bytes or a binary file, or a member of an archive, to look at the device code in it.
 
+    ``data`` may also be a URL (``https://``, ``s3://``) or an object with ``read_at`` and ``size`` (docs/library.md).
     Nothing but headers is read, unless ``deep`` asks for containers outside the places known for them. ``member`` is
     ``a.o``, ``a.o:2`` (the second of that name), ``#3`` (the member of that number, from 0) or ``inner.a(a.o)``.
     ``max_inflated`` is what one compressed container or image may inflate to, in bytes; without it the limit is 256

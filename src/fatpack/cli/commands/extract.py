@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 def command(**options: Any) -> int:
     """Extract device images from any supported file, and print what was written.
 
-    FILE is an object, a library, a container, "-", a member of an archive (libx.a(m.o)), or an address as `inspect -v`
-    prints it (lib.so#offset=0x1000&size=0x200). Files are named STEM-TRIPLE-ARCH.NUMBER.EXTENSION; unsafe characters
-    become _. If any output exists already, nothing is written, unless --force is given.
+    FILE is an object, a library, a container, "-", a URL, a member of an archive (libx.a(m.o)), or an address as
+    `inspect -v` prints it (lib.so#offset=0x1000&size=0x200). Files are named STEM-TRIPLE-ARCH.NUMBER.EXTENSION;
+    unsafe characters become _. If any output exists already, nothing is written, unless --force is given.
     """
     request = Request.of(options)
     address = parse_address(request.file, ranges=True)

@@ -70,8 +70,8 @@ def command(
 ) -> int:
     """Show hosts, containers, images and kernels of any file, with sizes, offsets and findings.
 
-    FILE may also be a member of an archive (libx.a(m.o)), or bytes in a file as -v prints their address
-    (lib.so#offset=0x1000&size=0x200).
+    FILE may also be a URL (https://…, s3://…), a member of an archive (libx.a(m.o)), or bytes in a file as -v prints
+    their address (lib.so#offset=0x1000&size=0x200).
 
     The first column is the position CONTAINER.IMAGE, which `extract --container N --index M` takes. The exit code is 1
     if there are warnings, 3 if something is damaged, and 4 if this version does not read something. What can be read is

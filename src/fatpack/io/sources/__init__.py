@@ -1,1 +1,1 @@
-"""Kinds of sources: files, memory, inflated and streamed content."""
+"""Kinds of sources: files, memory, ranges of objects and URLs, inflated and streamed content."""
