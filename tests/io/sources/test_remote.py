@@ -265,6 +265,9 @@ def test_kinds_of_urls(tmp_path: Path) -> None:
         located("file://elsewhere/x")
     with pytest.raises(UsageError, match="gs://b/x: no file, and gs:// is not read"):
         located("gs://key:secret@b/x?y")
+    for nothing in ("http:///x", "s3://bucket", "s3://bucket/", "https://"):
+        with pytest.raises(UsageError, match="names no file; write https://HOST/PATH or s3://BUCKET/KEY"):
+            located(nothing)
     for plain in ("x(a://b)", "C:\\x", "://", "1x://y", "-"):
         assert located(plain) is plain
 

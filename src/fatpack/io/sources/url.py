@@ -64,12 +64,15 @@ def redacted(text: str) -> str:
 def located(text: str) -> str:
     """Return the path or the :class:`Url` that a URL stands for; a text that is no URL comes back as it is.
 
-    Raises UsageError for a scheme that is not read, and for a file of another machine.
+    Raises UsageError for a scheme that is not read, a URL that names no file, and a file of another machine.
     """
     scheme = scheme_of(text)
     if not scheme:
         return text
     if scheme in REMOTE:
+        host, _, path = shown(text).partition("://")[2].partition("/")
+        if not host or (scheme == "s3" and not path):
+            raise UsageError(f"{shown(text)} names no file", hint="write https://HOST/PATH or s3://BUCKET/KEY")
         return Url(text)
     if scheme == "file":
         if "#offset=" in text or "?offset=" in text:
