@@ -37,7 +37,7 @@ class Store:
 @contextmanager
 def storing(settings: pytest.MonkeyPatch) -> Iterator[Store]:
     """Run a store on a free port, and let the environment name it, as its user would."""
-    pytest.importorskip("s3fs")
+    s3fs = pytest.importorskip("s3fs")
     server = pytest.importorskip("moto.server")
     from werkzeug.serving import make_server
 
@@ -64,6 +64,7 @@ def storing(settings: pytest.MonkeyPatch) -> Iterator[Store]:
     settings.setenv("AWS_ENDPOINT_URL", endpoint)
     thread = threading.Thread(target=http.serve_forever, daemon=True)
     thread.start()
+    s3fs.S3FileSystem.clear_instance_cache()  # those of another store, by the same settings
     try:
         stores.append(Store(endpoint))
         stores[0].client.create_bucket(Bucket=BUCKET)
