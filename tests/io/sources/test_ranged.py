@@ -7,7 +7,7 @@ import pickle
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.builders.large_library import LARGE, SIZE, SMALL, write_large_library
 
@@ -33,6 +33,7 @@ class Counted:
         return self.data[offset : offset + size]
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no failure
 @given(st.lists(st.tuples(st.integers(0, len(DATA)), st.integers(0, BULK + PAGE)), max_size=30))
 def test_pages_never_show(places: list[tuple[int, int]]) -> None:
     view = open_source(Counted(DATA)).view()
