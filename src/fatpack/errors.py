@@ -41,6 +41,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun[:-1]}ies" if noun.endswith("y") else f"{number} {noun}s"
 
 
+def in_both(option: str, python: str) -> str:
+    """Return how advice names what a user and a program do alike: ``--lossy (from Python: lossy=True)``."""
+    return f"{option} (from Python: {python})"
+
+
 #: Words of a message are printed whole up to this length, and messages too. Names inside files can take megabytes.
 _LONGEST_WORD, _LONGEST_TEXT = 256, 8192
 #: What is left of both ends of a longer one.
@@ -139,7 +144,7 @@ class FormatError(FatpackError):
 
 
 class Truncated(FormatError):
-    """A read needs ``needed`` bytes at ``offset``, and only ``left`` are there."""
+    """A read needs ``needed`` bytes at ``offset``, and only ``left`` are there; a ``hint`` if it may be no cut."""
 
     def __init__(
         self,
@@ -149,6 +154,7 @@ class Truncated(FormatError):
         format: str = "",
         offset: int | None = None,
         field: str = "",
+        hint: str = "",
         chain: Sequence[str] = (),
     ) -> None:
         super().__init__(
@@ -156,7 +162,7 @@ class Truncated(FormatError):
             format=format,
             offset=offset,
             field=field,
-            hint="the file looks cut short",
+            hint=hint or "the file looks cut short",
             chain=chain,
         )
         self.needed = needed

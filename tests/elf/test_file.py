@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.builders import elf as build
+from tests.laws.rooms import FIXTURES
 
 from fatpack.elf import constants, file
 from fatpack.elf.file import ElfFile
@@ -61,6 +62,36 @@ def test_a_section_table_outside_the_file_is_cut_short(plain: bytes) -> None:
         opened(build.with_header(plain, "shoff", (1 << 64) - 1))
     with pytest.raises(Truncated, match="section table"):
         opened(build.with_header(plain, "shnum", 0xFFFF))
+
+
+LINKED = (FIXTURES / "elf" / "lld-22-sycl.so").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "hint"),
+    [
+        ("shoff", 1 << 40, "the file is cut short, or e_shoff at 0x28 is wrong"),
+        ("shnum", 0xFFF0, "the file is cut short, or e_shoff at 0x28 or e_shnum at 0x3c is wrong"),
+    ],
+)
+def test_a_wrong_number_of_the_section_table_is_not_told_as_a_cut_alone(
+    plain: bytes, name: str, value: int, hint: str
+) -> None:
+    for data in (plain, LINKED):
+        with pytest.raises(Truncated, match="section table") as caught:
+            opened(build.with_header(data, name, value))
+        assert caught.value.hint == hint
+
+
+def test_a_file_that_lacks_bytes_of_its_segments_is_cut_short() -> None:
+    end = max(end for _, end in opened(LINKED).segment_ranges())
+    for size in (end - 1, 100):
+        with pytest.raises(Truncated, match="section table") as caught:
+            opened(LINKED[:size])
+        assert caught.value.hint == "the file looks cut short"
+    with pytest.raises(Truncated, match="or e_shoff at 0x28") as caught:
+        opened(LINKED[:end])
+    assert caught.value.left <= 0
 
 
 def test_a_count_without_a_table_is_refused(plain: bytes) -> None:

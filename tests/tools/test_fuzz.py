@@ -111,6 +111,19 @@ def test_a_run_without_end_is_ended() -> None:
     assert watch.slowest > 1
 
 
+def test_a_run_that_is_slow_once_only_is_no_mistake() -> None:
+    runs = []
+
+    def slow_once(data: bytes) -> str:
+        runs.append(data)
+        return slow(data) if len(runs) == 1 else "fast"
+
+    watch = Watch(Target("slow", slow_once, lambda: [b""], lambda _: [], []))
+    assert watch.run(b"\xff") == ("fast", None)
+    assert len(runs) == 2
+    assert watch.slowest < 1
+
+
 def test_the_command_prints_a_line_per_target() -> None:
     options = ["--engine=plain", "--executions=30", "--seconds=30"]
     command = [sys.executable, "-m", "tools.fuzz", *options, "archive", "bitcode"]

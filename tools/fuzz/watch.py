@@ -16,7 +16,7 @@ from tools.fuzz.targets import Target
 SECONDS_PER_MB, LEAST_SECONDS = 2.0, 0.5
 
 #: A run that takes so many times longer than it may is ended.
-_PATIENCE = 8
+_PATIENCE = 4
 
 #: Bytes that the process may have in memory at any time.
 MEMORY = 500 << 20
@@ -43,7 +43,22 @@ class Watch:
         signal.signal(signal.SIGPROF, _end)
 
     def run(self, data: bytes) -> tuple[str, Fault | None]:
-        """Return how a run went, and what is wrong, if anything is."""
+        """Return how a run went, and what is wrong, if anything is.
+
+        A slow one is repeated: a busy machine can make any run slow, and few twice.
+        """
+        words, fault, taken = self._once(data)
+        if fault is not None and fault.key.startswith(("slow", TooSlow.__name__)):
+            again = self._once(data)
+            words, fault, taken = min((words, fault, taken), again, key=lambda run: run[2])
+        self.slowest = max(self.slowest, taken)
+        memory = _memory()
+        if memory > MEMORY and self.memory <= MEMORY and fault is None:
+            fault = Fault("memory", f"the process needs {memory >> 20} MB, {MEMORY >> 20} are allowed")
+        self.memory = max(self.memory, memory)
+        return words, fault
+
+    def _once(self, data: bytes) -> tuple[str, Fault | None, float]:
         allowed = max(LEAST_SECONDS, SECONDS_PER_MB * len(data) / (1 << 20))
         signal.setitimer(signal.ITIMER_PROF, allowed * _PATIENCE)
         start = time.process_time()
@@ -55,14 +70,9 @@ class Watch:
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
         taken = time.process_time() - start
-        self.slowest = max(self.slowest, taken)
         if fault is None and taken > allowed:
             fault = Fault(f"slow: {words[:40]}", f"{taken:.2f} s for {len(data)} bytes, {allowed:.2f} s are allowed")
-        memory = _memory()
-        if memory > MEMORY and self.memory <= MEMORY and fault is None:
-            fault = Fault("memory", f"the process needs {memory >> 20} MB, {MEMORY >> 20} are allowed")
-        self.memory = max(self.memory, memory)
-        return words, fault
+        return words, fault, taken
 
 
 def _fault(error: Exception) -> Fault:

@@ -16,7 +16,7 @@ import sys
 from fatpack.elf import constants
 from fatpack.elf.layout import layouts
 from fatpack.elf.table import FORMAT, blocks, inside, rows, too_much
-from fatpack.errors import BadMagic, BadValue, Truncated
+from fatpack.errors import BadMagic, BadValue, Truncated, hexadecimal
 from fatpack.io import limits
 from fatpack.record import Record
 
@@ -139,6 +139,8 @@ class ElfFile:
                 at = self.layouts.header.field_offset("section_count")
                 raise self.bad("sections are counted, but the table has no place", at, "section_count", "0")
             return 0, 0, header.program_count
+        if header.section_offset + max(header.section_count, 1) * table.size > len(self.view):
+            raise self._past_the_end()
         if header.section_entry_size != table.size:
             at = self.layouts.header.field_offset("section_entry_size")
             found = str(header.section_entry_size)
@@ -156,6 +158,37 @@ class ElfFile:
         # In files without sections there is no section 0 to hold the count, so 65535 is then meant as it stands.
         is_escaped = header.program_count == constants.ESCAPED and count
         return count, names, first[table.position("info")] if is_escaped else header.program_count
+
+    def _past_the_end(self) -> Truncated:
+        """Return the error for a section table that is not all there: the file was cut, or the header is wrong.
+
+        The table is behind all else in what linkers and compilers write, so only segments can tell that there was more.
+        """
+        header, view, field_offset = self.header, self.view, self.layouts.header.field_offset
+        wrong = f"e_shoff at {hexadecimal(view.offset(field_offset('section_offset')))}"
+        if header.section_offset < len(view):
+            wrong += f" or e_shnum at {hexadecimal(view.offset(field_offset('section_count')))}"
+        return Truncated(
+            needed=max(header.section_count, 1) * self.layouts.section.size,
+            left=len(view) - header.section_offset,
+            format=FORMAT,
+            offset=view.offset(header.section_offset),
+            field="section table",
+            hint="" if self._lacks_segments() else f"the file is cut short, or {wrong} is wrong",
+            chain=view.chain,
+        )
+
+    def _lacks_segments(self) -> bool:
+        """Return whether bytes of segments, or their table, are behind the end of the file."""
+        header, table = self.header, self.layouts.program
+        if header.program_entry_size != table.size:
+            return False
+        end = header.program_offset + header.program_count * table.size
+        if header.program_count and end > len(self.view):
+            return True
+        offset, size = (self.layouts.position(table, name) for name in ("offset", "file_size"))
+        found = rows(self.view, header.program_offset, header.program_count, table.struct)
+        return any(row[offset] + row[size] > len(self.view) for row in found if row[size])
 
     @property
     def table_end(self) -> int:

@@ -7,6 +7,7 @@ is trusted, is a :class:`Budget`: every source has one, and what is inflated fro
 
 from __future__ import annotations
 
+from fatpack.errors import in_both
 from fatpack.record import Record
 
 #: One for each stand-in that runs: they take the options of their originals alone, and limits from the environment.
@@ -31,9 +32,9 @@ def advice(*names: str) -> str:
     """Return what to do where a file that is trusted exceeds limits, which are constants of this module."""
     if _stand_ins:
         return _environment(*(f"{name.lower().replace('_', '-')}=N" for name in names))
-    options = " ".join(f"--limit {name.lower().replace('_', '-')}=N" for name in names)
     constants = " and ".join(f"fatpack.io.limits.{name}" for name in names)
-    return f"if you trust the file, use {options} (from Python: set {constants})"
+    both = in_both(" ".join(f"--limit {name.lower().replace('_', '-')}=N" for name in names), f"set {constants}")
+    return f"if you trust the file, use {both}"
 
 
 #: LIMIT: the most bytes one compressed container or image may inflate to. The largest device image known to us is
@@ -165,4 +166,4 @@ def inflated_hint(size: int | None = None) -> str:
         # No stream is refused for its ratio then, and the size is what stays of the limit.
         return _environment(f"inflated-ratio={1 << 30}", *([f"inflated-size={size}"] if size else []))
     value = f"={size}" if size else ""
-    return f"if you trust the file, use --max-inflated{value} (from Python: max_inflated{value})"
+    return f"if you trust the file, use {in_both(f'--max-inflated{value}', f'max_inflated{value}')}"

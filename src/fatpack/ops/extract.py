@@ -10,7 +10,7 @@ import errno
 import os
 
 from fatpack import hosts, images
-from fatpack.errors import UsageError
+from fatpack.errors import UsageError, in_both
 from fatpack.io import limits
 from fatpack.io.bulk import NewFile, write_files
 from fatpack.io.names import image_name, member_word, safe_word, stem
@@ -257,19 +257,24 @@ def checked_paths(
     seen: set[str] = set()
     for path in paths:
         if path in seen:
-            raise UsageError(f"two images would be written to {path}", hint="extract them one by one with -o")
+            raise UsageError(
+                f"two images would be written to {path}",
+                hint=f"extract them one by one, with {in_both('-o', 'image.data')}",
+            )
         seen.add(path)
     total = sum(item.size for item in plan)
     present = {id(view.source): view.source.size for item in plan for view in item.views}
     if not force and total > 2 * sum(present.values()) + limits.CHUNK:
         raise UsageError(
-            f"the images share bytes: {total} bytes would be written", hint="select what you need, or --force"
+            f"the images share bytes: {total} bytes would be written",
+            hint=f"select what you need, or {in_both('--force', 'force=True')}",
         )
     if not force and (not directory or os.path.lexists(directory)):
         existing = [path for path in paths if os.path.lexists(path)]
         if existing:
             verb = f"and {len(existing) - 1} more exist" if len(existing) > 1 else "exists"
-            hint = "give another directory with -d, or --force to overwrite"
+            overwrite = in_both("--force to overwrite", "force=True")
+            hint = f"give another directory with -d, or {overwrite}"
             raise UsageError(f"{existing[0]} {verb}", hint=hint)
     for path in paths if force else ():
         refuse_inputs(path, inputs)

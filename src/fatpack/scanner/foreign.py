@@ -14,6 +14,7 @@ How we know the others: the ``magic`` database of file(1) 5.45 for disk images a
 from __future__ import annotations
 
 from fatpack import magics
+from fatpack.errors import in_both
 from fatpack.findings import finding
 
 TYPE_CHECKING = False
@@ -92,7 +93,7 @@ def refusal(view: View, is_searched: bool) -> Finding | None:
         return finding("FP1006", view.span(), f"{kind}: this version does not look inside", remedy)
     if is_searched:
         return finding("FP1006", view.span(), f"{kind}: not read, only searched for containers", remedy)
-    search = "--deep searches it for containers"
+    search = f"{in_both('--deep', 'deep=True')} searches it for containers"
     return finding(
         "FP1006", view.span(), f"{kind}: this version does not read these", f"{remedy}; {search}".lstrip("; ")
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack import formats, hosts, images
-from fatpack.errors import FormatError, HostError, Unsupported, counted
+from fatpack.errors import FormatError, HostError, Unsupported, counted, in_both
 from fatpack.findings import Tally, finding
 from fatpack.hosts import IMAGE, IMAGES, MEMBER, RECORDS, TABLE, Site
 from fatpack.io import limits
@@ -27,7 +27,7 @@ _WITH_SECTIONS = ("elf", "coff", "pe")
 _DEFERRED = (IMAGE, IMAGES, TABLE, RECORDS)
 
 #: What helps where a host is damaged, so that it does not say where device code is.
-_LEFT = "--deep lists what is left of its device code"
+_LEFT = f"{in_both('--deep', 'deep=True')} lists what is left of its device code"
 
 
 def listed(visit: Visit) -> Iterator[Found | Finding]:

@@ -7,7 +7,7 @@ the zstd library is the same; its output changed with zstd 1.5.7.
 
 from __future__ import annotations
 
-from fatpack.errors import UsageError
+from fatpack.errors import UsageError, in_both
 from fatpack.formats.clang_bundle.ids.bundle_id import id_for
 from fatpack.formats.clang_bundle.layout import (
     COMMENTS,
@@ -89,9 +89,10 @@ def _style_of(container: Container) -> _Style:
     attrs = container.attrs
     flavour = attrs.get("flavour", "compressed" if "compression" in attrs else "binary")
     if flavour == "object":
+        fat_objects = in_both("fatpack pack --format=bundle --type=o", 'BundleOptions(type="o")')
         raise UsageError(
             "a fat object is a host object with sections added, which no format writes",
-            hint="fatpack pack --format=bundle --type=o makes one of a host object and device images",
+            hint=f"{fat_objects} makes one of a host object and device images",
         )
     if flavour == "linked":
         raise UsageError(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from fatpack.elf import constants
 from fatpack.elf.file import ElfFile, Section
-from fatpack.errors import FormatError
+from fatpack.errors import FormatError, in_both
 from fatpack.findings import finding
 from fatpack.hosts import CONTAINER, IMAGE, IMAGES, RECORDS, TABLE, Site, without_overlaps
 from fatpack.hosts.elf.named import key_of, remember
@@ -71,7 +71,7 @@ _BLOCK = 1 << 20
 _MOST_SEGMENTS = 64
 
 #: What helps where there are no sections, and device code is somewhere that no record of CUDA or HIP leads to.
-_DEEPER = "--deep looks for device code in all of the file"
+_DEEPER = f"{in_both('--deep', 'deep=True')} looks for device code in all of the file"
 
 
 def is_device_name(name: str) -> bool:

@@ -10,7 +10,7 @@ its runtime takes is meant: the CUDA driver's, or that of LLVM's plugin for Open
 
 from __future__ import annotations
 
-from fatpack.errors import TargetError, UsageError, shortened
+from fatpack.errors import TargetError, UsageError, in_both, shortened
 from fatpack.formats.clang_bundle.ids.bundle_id import compatible, id_for, parse_id, stored_id
 from fatpack.record import Record
 from fatpack.target import check_target_id, is_amdgpu, is_nvptx, nearest_names, parse_nvidia, serves
@@ -160,7 +160,8 @@ def impossible(request: str) -> str:
     """
     target = parse_id(request).target
     if not target.triple:
-        return "a bundle ID is KIND-TRIPLE or KIND-TRIPLE-ARCH; an architecture alone is what --arch takes"
+        arch = in_both("--arch", "Selector(arch=…)")
+        return f"a bundle ID is KIND-TRIPLE or KIND-TRIPLE-ARCH; an architecture alone is what {arch} takes"
     return feature_problem(target)
 
 

@@ -28,7 +28,7 @@ class KernelPattern:
         try:
             self._expression = re.compile(text)
         except (re.error, OverflowError, RecursionError) as error:
-            raise UsageError(f"--kernel {text!r} is no regular expression: {error}") from error
+            raise UsageError(f"kernel pattern {text!r} is no regular expression: {error}") from error
 
     def finds(self, names: Iterable[str]) -> bool:
         """Return whether a name contains the expression. Raises UsageError when that takes more than the budget.
@@ -49,7 +49,7 @@ class KernelPattern:
                 signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         except _Expired:
             raise UsageError(
-                f"--kernel {self._text!r} takes more than {BUDGET:g} s for the kernels of one image",
+                f"kernel pattern {self._text!r} takes more than {BUDGET:g} s for the kernels of one image",
                 hint="repeats inside repeats, as in (a+)+, take time without end: write it without them",
             ) from None
         finally:

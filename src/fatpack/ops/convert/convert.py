@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from fatpack.errors import FormatError, Unsupported, UsageError
+from fatpack.errors import FormatError, Unsupported, UsageError, in_both
 from fatpack.formats.clang_bundle.ids.bundle_id import id_for, parse_id
 from fatpack.formats.cuda_fatbin.reading.inflate import is_refused
 from fatpack.formats.cuda_fatbin.stored import Entry as FatbinEntry
@@ -112,7 +112,7 @@ def _as_bundles(chosen: Sequence[_Chosen], losses: list[str], options: BundleOpt
     if any(part.verify or part.is_text for part in packed):
         raise Unsupported(
             f"the images make {len(packed)} bundles, and only binary ones can follow each other in a file",
-            hint="select those of one bundle with --container",
+            hint=f"select those of one bundle with {in_both('--container', 'Selector(container=…)')}",
         )
     pieces = tuple(piece for part in packed for piece in _aligned(part, options.align))
     findings = tuple(item for part in packed for item in part.findings)
@@ -137,7 +137,8 @@ def _made(item: _Chosen, make: Callable[[_Chosen], Made]) -> Made:
     except UsageError as error:
         problem, hint = error.problem, error.hint
         if not problem.startswith("image "):
-            problem, hint = f"{item.title}: {problem}", "select the others, with --offload, --form or --arch"
+            others = in_both("--offload, --form or --arch", "offload=…, form=… or arch=…")
+            problem, hint = f"{item.title}: {problem}", f"select the others, with {others}"
         raise Unsupported(problem, hint=hint, chain=item.container.view.chain) from error
 
 
@@ -152,7 +153,7 @@ def _packed(images: Sequence[Image], options: Options) -> Packed:
     except UsageError as error:
         # With options that mean nothing, no images at all fail as well: that is the caller's fault.
         pack_as((), options)
-        hint = error.hint or "select the others, with --arch or --offload"
+        hint = error.hint or f"select the others, with {in_both('--arch or --offload', 'arch=… or offload=…')}"
         raise Unsupported(error.problem, hint=hint, chain=error.chain) from error
 
 
@@ -255,7 +256,8 @@ def _chosen(
         if unreadable:
             raise next((item.error for item in unreadable if isinstance(item.error, FormatError)), unreadable[0].error)
         if distrusted:
-            raise FormatError("nothing of what was meant is intact", hint="--lossy converts it all the same")
+            hint = f"{in_both('--lossy', 'lossy=True')} converts it all the same"
+            raise FormatError("nothing of what was meant is intact", hint=hint)
         asked = f" that match {selector.describe()}" if not selector.is_empty() else ""
         raise NothingSelected(f"no images to convert{asked}", hint=instead(items, selector))
     refuse_shared(item.data for item in chosen)

@@ -7,7 +7,7 @@ the bytes do not show, ``entry-kind``; so the way back gives the same entry. A b
 
 from __future__ import annotations
 
-from fatpack.errors import UsageError
+from fatpack.errors import UsageError, in_both
 from fatpack.formats.cuda_fatbin.layout import (
     COMPRESSED,
     FLAG_64_BIT,
@@ -106,7 +106,8 @@ def _entries(position: str, found: FoundImage, data: View, losses: list[str]) ->
     form = "" if "kind" in kept else found.form
     if form not in KINDS.values() and "kind" not in kept:
         what = found.recognised.detail or found.form or "unknown"
-        raise UsageError(f"{title} is no image for NVIDIA GPUs ({what})", hint="select those that are with --form")
+        hint = f"select those that are with {in_both('--form', 'form=…')}"
+        raise UsageError(f"{title} is no image for NVIDIA GPUs ({what})", hint=hint)
     if image.target.offload not in ("cuda", "none"):
         losses.append(f"{title}: the programming model {image.target.offload!r}")
     own = found.recognised

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack import formats
-from fatpack.errors import FormatError, HostError, Unsupported, UsageError
+from fatpack.errors import FormatError, HostError, Unsupported, UsageError, in_both
 from fatpack.io import limits
 from fatpack.model import Finding
 from fatpack.scanner import scan
@@ -23,6 +23,9 @@ _LARGEST_ALIGN = 4096
 #: compressed offload binaries leave the zeros up to here out of their size; more of them have no known purpose
 _END_ALIGN = 8
 
+#: How a container is taken out whole.
+_WHOLE = in_both("--containers", "the view of one of File.containers")
+
 
 def without(view: View, inside: Sequence[Found], kept: Sequence[Sequence[Piece] | None]) -> list[Piece]:
     """Return the file with other bytes for its containers, of which those without any are left out.
@@ -35,7 +38,7 @@ def without(view: View, inside: Sequence[Found], kept: Sequence[Sequence[Piece] 
     if not any(content is not None for content in kept):
         raise UsageError(
             "all images are selected, and nothing would be left of the container",
-            hint="select fewer, or leave an empty container with --allow-empty",
+            hint=f"select fewer, or leave an empty container with {in_both('--allow-empty', 'allow_empty=True')}",
             chain=view.chain,
         )
     pieces: list[Piece] = []
@@ -44,7 +47,7 @@ def without(view: View, inside: Sequence[Found], kept: Sequence[Sequence[Piece] 
         if found.view.source is not view.source or found.host != "raw":
             raise HostError(
                 "the container is a string in a text, which is not edited",
-                hint="extract it with --containers, and edit that",
+                hint=f"extract it with {_WHOLE}, and edit that",
                 chain=view.chain,
             )
         start = found.view.start - view.start
@@ -73,7 +76,7 @@ def _refuse_others(view: View, inside: Sequence[Found]) -> None:
             at = found.container.span.start
             raise HostError(
                 f"this is {kind}; the {found.container.format} at {at:#x} in it is not edited",
-                hint="its other bytes may depend on that place; extract the container with --containers, and edit it",
+                hint=f"its other bytes may depend on that place; extract the container with {_WHOLE}, and edit it",
                 chain=view.chain,
             )
 

@@ -7,7 +7,7 @@ What is edited inside an archive is carried out to the archive by ``ops.choose.a
 from __future__ import annotations
 
 from fatpack import formats, hosts, images
-from fatpack.errors import FormatError, HostError
+from fatpack.errors import FormatError, HostError, in_both
 from fatpack.model import Finding
 from fatpack.ops.edit.editor import editor
 from fatpack.ops.verify import damage
@@ -99,14 +99,16 @@ def replace(host: View, content: View, *, section: str | None = None, force: boo
         named = f" with the name or number {section}" if section else ""
         problem = f"{len(chosen) or 'no'} section{'s' if len(chosen) > 1 else ''} of device code{named}"
         present = ", ".join(f"{site.index} ({site.section})" for site in sites)
-        hint = f"name one with --section: {present}" if sites else "embed puts a container into an object without one"
+        hint = "embed puts a container into an object without one"
+        if sites:
+            hint = f"name one with {in_both('--section', 'section=…')}: {present}"
         raise HostError(problem, hint=hint, chain=host.chain)
     (site,) = chosen
     # A host that is not edited says so first: no other content, and no --force, would help there.
     pieces = room.replace(host, site.number, [content])
     old, new = _content(site.data), _content(content)
     if old != new and not force:
-        hint = "give content of the same format, or --force"
+        hint = f"give content of the same format, or {in_both('--force', 'force=True')}"
         if formats.sniff(site.data.head(0, 24)) and new.startswith(_ONE_IMAGE):
             hint = "pack a container of it, with the images that are to stay; extract gives those"
         raise HostError(f"{site.section} holds {old}, the new content is {new}", hint=hint, chain=host.chain)

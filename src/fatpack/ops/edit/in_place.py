@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 
-from fatpack.errors import UsageError
+from fatpack.errors import UsageError, in_both
 from fatpack.io.sink import write_file
 from fatpack.ops.edit.editor import verify
 from fatpack.record import Record
@@ -58,7 +58,7 @@ def write_in_place(
     if status.st_nlink > 1 and not break_links:
         raise UsageError(
             f"{path} has {status.st_nlink} names (hard links), and an edit in place gives this one a file of its own",
-            hint="--break-links does that; -o FILE writes a copy",
+            hint=f"{in_both('--break-links', 'break_links=True')} does that; -o FILE writes a copy",
         )
     like = identity_of(path)
     pieces = list(pieces)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack import magics
 from fatpack.elf.header import header
-from fatpack.errors import HostError
+from fatpack.errors import HostError, in_both
 from fatpack.formats.clang_bundle import target_symbols
 from fatpack.formats.clang_bundle.stored import SectionEntry
 from fatpack.model import Finding
@@ -146,10 +146,13 @@ def _advice(view: View, by_section: Mapping[int | None, Sequence[Found]], change
         if inside and content is None:
             offloads = {item.target.offload for item in inside[0].images}
             if "host" in offloads:
-                words = " ".join(f"--offload={offload}" for offload in sorted(offloads - {"host"}))
+                kinds = sorted(offloads - {"host"})
+                python = f"Selector(offload={','.join(kinds)!r})"
+                words = in_both(" ".join(f"--offload={offload}" for offload in kinds), python)
                 return f"code refers to it when the program starts; {words} leaves the container and its host entry"
+            fewer = in_both("--arch or --form", "Selector(arch=…, form=…)")
             return (
-                "code refers to it when the program starts; leave an image in it: select fewer, with --arch or --form, "
-                "or leave an empty container with --allow-empty"
+                f"code refers to it when the program starts; leave an image in it: select fewer, with {fewer}, "
+                f"or leave an empty container with {in_both('--allow-empty', 'allow_empty=True')}"
             )
     return ""

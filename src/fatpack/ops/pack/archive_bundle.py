@@ -9,7 +9,7 @@ first of one archive belongs to the first of another, and so on.
 from __future__ import annotations
 
 from fatpack import formats, hosts
-from fatpack.errors import UsageError
+from fatpack.errors import UsageError, in_both
 from fatpack.formats.clang_bundle.ids.member_name import stem_of
 from fatpack.formats.clang_bundle.layout import FORMAT
 from fatpack.hosts import archive
@@ -63,7 +63,9 @@ def _members(image: Image) -> Iterable[tuple[bytes, View]]:
     view = image.data
     name = view.chain[0] if view.chain else "input"
     if host_of(view) != "archive":
-        raise UsageError(f"{name} is no archive", hint="--type=a packs archives; other types pack single files")
+        archives = in_both("--type=a", 'BundleOptions(type="a")')
+        hint = f"{archives} packs archives; other types pack single files"
+        raise UsageError(f"{name} is no archive", hint=hint)
     for site in hosts.room("archive").locate(view):
         if isinstance(site, Finding):
             raise UsageError(f"{name}: {site.text}", hint="nothing was packed")

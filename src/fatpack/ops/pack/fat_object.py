@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack import hosts, images
-from fatpack.errors import HostError, UsageError
+from fatpack.errors import HostError, UsageError, in_both
 from fatpack.formats.clang_bundle.ids.bundle_id import conflicts, parse_id, stored_id
 from fatpack.formats.clang_bundle.layout import MAGIC
 from fatpack.io.sink import file_mode
@@ -62,10 +62,12 @@ def host_entry(stored: Sequence[Image], host: View) -> Image:
     Raises UsageError if there is a host's image already.
     """
     if any(image.target.offload == "host" for image in stored):
-        raise UsageError("two hosts: --host, and an image for a host", hint="leave out one of them")
+        host_option = in_both("--host", "host=…")
+        raise UsageError(f"two hosts: {host_option}, and an image for a host", hint="leave out one of them")
     triple = images.recognise(host).triple
     if host_of(host) not in ("elf", "coff") or not triple:
-        hint = "give it as --image=file=F,id=host-TRIPLE"
+        entry = in_both("--image=file=F,id=host-TRIPLE", 'ImageFile(F, id="host-TRIPLE")')
+        hint = f"give it as {entry}"
         raise HostError("this is no object whose machine is known", hint=hint, chain=host.chain)
     spelling = stored_id(f"host-{triple.split('-')[0]}-{_SYSTEMS[host_of(host)]}")
     return image_with_id(spelling, parse_id(spelling).target, host)

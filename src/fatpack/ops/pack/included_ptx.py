@@ -6,7 +6,7 @@ asked for, the portable one is meant, which every later GPU compiles; a variant 
 
 from __future__ import annotations
 
-from fatpack.errors import UsageError
+from fatpack.errors import UsageError, in_both
 from fatpack.findings import finding
 from fatpack.model import Span
 
@@ -50,7 +50,8 @@ def with_ptx(stored: Sequence[Image], policy: str) -> list[Image]:
     left = [image for image in stored if image.form != "ptx" or id(image) in chosen]
     if stored and not left:
         which = "portable: name its architectures" if policy in ("newest", "oldest") else "to be included"
-        hint = f"there is PTX for: {_listed(texts)}; or write --include-ptx={'|'.join(_WORDS)}"
+        words = in_both(f"--include-ptx={'|'.join(_WORDS)}", "FatbinOptions(include_ptx=…)")
+        hint = f"there is PTX for: {_listed(texts)}; or write {words}"
         raise UsageError(f"all images are PTX, and none of it is {which}", hint=hint)
     return left
 
@@ -61,7 +62,7 @@ def _named(texts: Sequence[Image], policy: str) -> list[Image]:
     if missing or not wanted:
         near = _meant(policy)
         if near:
-            raise UsageError(f"--include-ptx={policy}: no such word", hint=f"did you mean {near}?")
+            raise UsageError(f"no such word for PTX to include: {policy}", hint=f"did you mean {near}?")
         what = f"no PTX for {', '.join(missing)}" if missing else "no architecture to include PTX for"
         raise UsageError(what, hint=f"there is PTX for: {_listed(texts)}; or write {'|'.join(_WORDS)}")
     return [image for image in texts if image.target.arch in wanted]
@@ -73,6 +74,10 @@ def _meant(policy: str) -> str:
 
     has_digit = any(character.isdigit() for character in policy)
     return "" if has_digit else next(iter(get_close_matches(policy, _WORDS, n=1)), "")
+
+
+#: How PTX is included by its architectures.
+_MORE = in_both("--include-ptx=ARCH,…", 'FatbinOptions(include_ptx="ARCH,…")')
 
 
 def _listed(texts: Sequence[Image]) -> str:
@@ -113,7 +118,7 @@ def unserved(kept: Sequence[Image], left_out: Sequence[Image]) -> Iterator[Findi
         text = (
             f"without PTX for {_listed(left_out)}, no image is for compute capability {', '.join(names[:_SHOWN])}{more}"
         )
-        yield finding("FP1421", Span(0, 0), text, "include more of it with --include-ptx=ARCH,…")
+        yield finding("FP1421", Span(0, 0), text, f"include more of it with {_MORE}")
 
 
 def _is_served(images: Sequence[Image], device: NvidiaArch) -> bool:

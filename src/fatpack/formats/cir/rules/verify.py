@@ -7,6 +7,7 @@ broken rule; all of them are listed here.
 
 from __future__ import annotations
 
+from fatpack.errors import in_both
 from fatpack.formats.cir import bundle_id
 from fatpack.formats.cir.words import ROLES
 from fatpack.record import Record
@@ -115,7 +116,8 @@ def _ids(modules: Sequence[ModuleFacts]) -> Iterator[Breach]:
         text = f"nested module{named(without[0])} is missing 'cir.offload.bundle_id'"
         more = len(without) - 1
         text += f", and so {'is' if more == 1 else 'are'} {more} more" if more else ""
-        advice = "it cannot be split off by its target; give IDs: fatpack convert --format=cir --cir-ids=ID,ID,..."
+        convert = in_both("fatpack convert --format=cir --cir-ids=ID,ID,...", "CirOptions(ids=[…])")
+        advice = f"it cannot be split off by its target; give IDs: {convert}"
         yield Breach("FP1503", without[0].start, text, advice)
     ids: set[str] = set()
     for module in modules:

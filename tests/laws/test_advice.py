@@ -1,0 +1,83 @@
+"""Advice reaches whoever asked: what names an option of the command names what stands for it in Python too."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from tests.laws.house import ROOT
+
+from fatpack.cli.app import COMMANDS, group
+from fatpack.errors import UsageError, in_both
+
+#: Rooms whose text only the command prints, which takes options as they are typed.
+_COMMAND_ALONE = ("cli/", "report/")
+
+#: Calls whose text is no message: the cards of rooms are documents, and ``startswith`` asks what stands in a message.
+_NO_MESSAGES = {"Doc", "startswith"}
+
+#: What packs options as they are typed: the library packs records, and never comes here.
+_TYPED = {"ops/pack/slips.py", "ops/pack/formats.py", "formats/offload_binary/image_option.py"}
+
+#: How selectors and options describe themselves: as one would type them.
+_DESCRIBE = {"ops/choose/select.py"}
+
+#: Options of other tools, in the advice to call these.
+_OTHERS = re.compile(r"(nvidia-smi|llvm-\w+|nvcc) --.*")
+
+
+def own_options() -> set[str]:
+    """Return every option of every command."""
+    context = click.Context(group)
+    commands = [group.get_command(context, name) for name in COMMANDS]
+    return {
+        option
+        for command in commands
+        if command is not None
+        for parameter in command.params
+        for option in parameter.opts
+        if option.startswith("--")
+    }
+
+
+def texts(tree: ast.AST, calls: tuple[str, ...] = ()) -> Iterator[tuple[ast.Constant, tuple[str, ...]]]:
+    """Yield every string that is no docstring, with the names of the calls whose argument it is a part of."""
+    for child in ast.iter_child_nodes(tree):
+        if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
+            continue
+        if isinstance(child, ast.Constant) and isinstance(child.value, str):
+            yield child, calls
+        name = child.func if isinstance(child, ast.Call) else None
+        called = getattr(name, "id", getattr(name, "attr", ""))
+        yield from texts(child, (*calls, called) if called else calls)
+
+
+def library_messages() -> list[tuple[str, ast.Module]]:
+    paths = [path.relative_to(ROOT).as_posix() for path in sorted(Path(ROOT).rglob("*.py"))]
+    kept = [name for name in paths if not name.startswith(_COMMAND_ALONE) and name not in _TYPED | _DESCRIBE]
+    return [(name, ast.parse((ROOT / name).read_text())) for name in kept]
+
+
+def test_messages_of_the_library_name_options_in_both_languages() -> None:
+    options, wrong, right = own_options(), [], 0
+    for name, tree in library_messages():
+        for text, calls in texts(tree):
+            found = re.findall(r"(?<![\w-])--[a-z][\w-]*", _OTHERS.sub("", text.value))
+            if not options.intersection(found) or _NO_MESSAGES.intersection(calls):
+                continue
+            if "in_both" in calls:
+                right += 1
+            else:
+                wrong.append(f"{name}:{text.lineno}: {text.value}")
+    assert wrong == []
+    assert right > 15
+
+
+def test_an_option_is_followed_by_what_stands_for_it() -> None:
+    assert in_both("--deep", "deep=True") == "--deep (from Python: deep=True)"
+    with pytest.raises(UsageError, match=r"or --force \(from Python: force=True\)"):
+        raise UsageError("no", hint=f"or {in_both('--force', 'force=True')}")
