@@ -6,6 +6,7 @@ Files that are treated alike are described alike: a new description means that a
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import tempfile
@@ -16,7 +17,7 @@ from pathlib import Path
 from tools.fuzz import seeds
 from tools.fuzz.mutate import Field
 
-from fatpack import formats, hosts, images
+from fatpack import formats, hosts, images, rows
 from fatpack.errors import FatpackError, FormatError, Unsupported
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
@@ -85,6 +86,20 @@ def inspect_file(data: bytes) -> str:
     codes = sorted({item["code"] for item in record["findings"]})
     found = [f"{item['format']}{len(item['images']).bit_length()}" for item in record["containers"][:3]]
     return " ".join([record["host"], *found, *codes])
+
+
+def rows_of_file(data: bytes) -> str:
+    """Make flat records of a file's images and kernels; nothing is raised, and the file's own record is the last."""
+    words = []
+    for of in ("images", "kernels"):
+        made = [row.to_dict() for row in rows(data, of=of, digests=True, kernels=True, deep=True)]
+        kinds = [row["row"] for row in made]
+        if kinds[-1:] != ["file"] or kinds.count("file") != 1:
+            raise Failure(f"the rows are {kinds[-3:]}")
+        json.dumps(made, allow_nan=False)
+        words += [str(len(made).bit_length()), *sorted(set(kinds)), _NO_WORDS.sub(" ", str(made[-1]["error"]))[:60]]
+        words += sorted({code for row in made for code in row["findings"]})
+    return " ".join(words)
 
 
 def read_image(data: bytes) -> str:

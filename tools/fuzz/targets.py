@@ -75,6 +75,7 @@ def _targets() -> Iterator[Target]:
     fields = checks.file_fields
     everything = (*_FORMATS.values(), *hosts.ROOMS, "demo")
     yield Target("inspect", checks.inspect_file, _files(*everything), fields)
+    yield Target("rows", checks.rows_of_file, _files(*everything), fields)
     images = _files("cuda/cubin", "cuda/ptx", "kernels", "bitcode", "elf")
     yield Target("image", checks.read_image, images, fields)
     for name in formats.ROOMS:
