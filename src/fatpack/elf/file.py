@@ -186,7 +186,7 @@ class ElfFile:
         end = header.program_offset + header.program_count * table.size
         if header.program_count and end > len(self.view):
             return True
-        offset, size = (self.layouts.position(table, name) for name in ("offset", "file_size"))
+        offset, size = table.position("offset"), table.position("file_size")
         found = rows(self.view, header.program_offset, header.program_count, table.struct)
         return any(row[offset] + row[size] > len(self.view) for row in found if row[size])
 

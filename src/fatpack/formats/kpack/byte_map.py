@@ -54,7 +54,7 @@ def _table(body: View, header: Header, entries: Sequence[Label]) -> Iterator[Lab
     toc = Toc(body.slice(header.toc_offset, len(body) - header.toc_offset))
     yield Label(toc.view.span(0, 1), "toc", "", "the head of the table: how many pairs it has")
     ends = [at for at, _ in toc.pairs[1:]] + [toc.size]
-    for (at, key), end in zip(toc.pairs, ends, strict=True):
+    for (at, key), end in zip(toc.pairs, ends, strict=False):  # an empty map has an end, and no pair
         pair = Label(toc.view.span(at, end - at), f"toc.{decoded(key)}", "", "a pair of the table")
         yield from _divided(pair, entries) if key == b"toc" else (pair,)
 

@@ -31,7 +31,8 @@ _RUNTIMES = {"clang-offload-bundle": "HIP", "cuda-fatbin": "CUDA"}
 
 
 #: formats that no compiler puts into a section, and what helps
-_FILES = {"rocm-kpack": "the HIP runtime reads it beside the library; convert --format=bundle makes what sections hold"}
+_CONVERT = in_both("convert --format=bundle", 'fatpack.convert(…, format="bundle")')
+_FILES = {"rocm-kpack": f"the HIP runtime reads it beside the library; {_CONVERT} makes what sections hold"}
 
 _ONE_IMAGE = "one image, of the form "
 
