@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tools.fuzz import checks, reference, seeds
+from tools.fuzz import checks, quick, reference, seeds
 from tools.fuzz.mutate import Field
 
 from fatpack import formats, hosts
@@ -86,6 +86,8 @@ def _targets() -> Iterator[Target]:
             yield Target("cir-bytecode", checks.format_room(name), bytecode, checks.format_fields(name))
         else:
             yield Target(name, checks.format_room(name), _files(_FORMATS[name]), checks.format_fields(name))
+    for name in quick.NAMES:
+        yield Target(f"quick-{name}", quick.both_ways(name), _files(_FORMATS[name]), checks.format_fields(name))
     for name in hosts.ROOMS:
         yield Target(name, checks.host_room(name), _files(*_HOSTS.get(name, (name,))), fields)
     objects = ("elf", "coff", "archive", "demo")

@@ -53,7 +53,8 @@ def member_images(view: View, searched: Collection[tuple[int, ...]]) -> Iterator
 def _walk(
     view: View, numbers: tuple[int, ...], title: str, searched: Collection[tuple[int, ...]], depth: int
 ) -> Iterator[MemberImage]:
-    passed = {place[-1] for place in searched if place[:-1] == numbers}
+    # What a search of a damaged archive finds between its members has no numbers.
+    passed = {place[-1] for place in searched if place and place[:-1] == numbers}
     for site in archive.locate(view, passed):
         if not isinstance(site, Site) or site.index is None:
             continue

@@ -1,0 +1,32 @@
+"""The quick way through a container against the thorough one: they must tell the same of every file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.laws.test_quick_ways import QUICK, told
+from tools.fuzz.checks import Failure
+
+from fatpack.io.sources.memory import BytesSource
+
+NAMES = tuple(QUICK)
+
+
+def both_ways(name: str) -> Callable[[bytes], str]:
+    """Return what parses a container of a format on both ways, and fails unless all fields and findings are equal."""
+
+    def run(data: bytes) -> str:
+        room = QUICK[name]
+        read = room.read
+        is_quick = read(BytesSource(data, "x").view(), 0) is not None
+        quickly = told(name, data)
+        room.read = lambda _view, _at: None  # type: ignore[attr-defined]
+        try:
+            thoroughly = told(name, data)
+        finally:
+            room.read = read  # type: ignore[attr-defined]
+        if quickly != thoroughly:
+            raise Failure("both ways differ")
+        return f"{is_quick} {quickly[:40] if isinstance(quickly, str) else len(str(quickly)).bit_length()}"
+
+    return run
