@@ -15,7 +15,7 @@ from fatpack.cli.app import COMMANDS, group
 from fatpack.errors import UsageError, in_both
 
 #: Rooms whose text only the command prints, which takes options as they are typed.
-_COMMAND_ALONE = ("cli/", "report/")
+_COMMAND_ALONE = ("cli/", "report/", "survey/")
 
 #: Calls whose text is no message: the cards of rooms are documents, and ``startswith`` asks what stands in a message.
 _NO_MESSAGES = {"Doc", "startswith"}
