@@ -65,6 +65,8 @@ class Source:
     is_refused = False
     #: whether several threads may read at once
     is_concurrent = False
+    #: what is another one when the bytes are, as far as a server tells; "" if nothing does
+    identity = ""
     #: what was inflated from here and is still in memory, oldest first, and how many bytes that are
     _inflated: dict[Source, int] | None = None
     _inflated_size = 0

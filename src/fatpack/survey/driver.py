@@ -33,8 +33,8 @@ class Summary(Record):
     """What a survey came to.
 
     ``files`` are all that were named, ``done_before`` those of them that were read in an earlier run; ``rows``,
-    ``errors`` and ``exit_code`` are of all. ``links``, ``special`` and ``unmatched`` are as in
-    :class:`fatpack.survey.sources.Walk`.
+    ``errors`` and ``exit_code`` are of all. ``same`` counts URLs that differ only in what is not shown. ``links``,
+    ``special`` and ``unmatched`` are as in :class:`fatpack.survey.sources.Walk`.
     """
 
     files: int
@@ -45,6 +45,7 @@ class Summary(Record):
     links: int
     special: int
     unmatched: tuple[str, ...]
+    same: int
 
 
 def survey(
@@ -65,7 +66,7 @@ def survey(
         walk = Walk(names, folder)
         totals = manifest.plan(walk)
         writer = _Writer(manifest, folder, options, part_files)
-        done = 0
+        done = unchanged = 0
 
         def tasks() -> Iterator[Task]:
             nonlocal done
@@ -79,13 +80,15 @@ def survey(
         for result in engine.results(tasks()) if totals.waiting else ():
             writer.add(result)
             done += 1
+            unchanged += not result.payload
             if progress:
                 progress(done, totals)
         writer.flush()
         files, rows, errors, codes = manifest.sums()
-    before = files - totals.waiting
-    exit_code = worst((0, *codes, *((1,) if walk.unmatched else ())))
-    return Summary(files, before, rows, errors, exit_code, walk.links, walk.special, tuple(walk.unmatched))
+    before = files - totals.waiting + unchanged
+    exit_code = worst((0, *codes, *((1,) if walk.unmatched or totals.same else ())))
+    unmatched = tuple(walk.unmatched)
+    return Summary(files, before, rows, errors, exit_code, walk.links, walk.special, unmatched, totals.same)
 
 
 def _words(options: TaskOptions) -> str:

@@ -35,7 +35,9 @@ CREATE TABLE IF NOT EXISTS file (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS file_of_part ON file (part);
 DROP TABLE IF EXISTS plan;
-CREATE TABLE plan (number INTEGER PRIMARY KEY, path BLOB UNIQUE, size INTEGER, identity TEXT, problem TEXT);
+CREATE TABLE plan (
+    number INTEGER PRIMARY KEY, path BLOB UNIQUE, size INTEGER, identity TEXT, problem TEXT, given TEXT, others INTEGER
+);
 """
 
 #: So many tasks are read from the plan at a time.
@@ -43,11 +45,15 @@ _AT_ONCE = 1000
 
 
 class Totals(Record):
-    """How many files there are in the plan, how many of them are to be read, and their bytes."""
+    """How many files there are in the plan, how many of them are to be read, and their bytes.
+
+    ``same`` are URLs that were passed over: they differ from others only in what is not shown of them.
+    """
 
     files: int
     waiting: int
     size: int
+    same: int
 
 
 class Manifest:
@@ -69,6 +75,7 @@ class Manifest:
         try:
             self._base = sqlite3.connect(path, timeout=0, isolation_level=None)
             self._base.execute("PRAGMA locking_mode = EXCLUSIVE")
+            self._base.execute("PRAGMA secure_delete = ON")
             self._base.execute("BEGIN EXCLUSIVE")
             self._base.execute("COMMIT")
             self._base.executescript(_TABLES)
@@ -85,6 +92,10 @@ class Manifest:
         return self
 
     def __exit__(self, *_: object) -> None:
+        try:
+            self._base.execute("DROP TABLE IF EXISTS plan")  # URLs in it may hold keys
+        except sqlite3.Error:
+            pass  # the disk is full, or the error is on its way already
         self._base.close()
 
     def _failed(self, error: sqlite3.Error) -> UsageError | FormatError | OSError:
@@ -122,26 +133,28 @@ class Manifest:
 
     def plan(self, places: Iterable[Place]) -> Totals:
         """Take note of all files that there are; one that is named twice is one."""
-        rows = ((os.fsencode(place.path), place.size, place.identity, place.problem) for place in places)
+        rows = ((os.fsencode(place.path), place.size, place.identity, place.problem, place.given) for place in places)
         self._all("BEGIN")
         try:
             self._base.executemany(
-                "INSERT OR IGNORE INTO plan (path, size, identity, problem) VALUES (?, ?, ?, ?)", rows
+                "INSERT INTO plan (path, size, identity, problem, given, others) VALUES (?, ?, ?, ?, ?, 0) "
+                "ON CONFLICT (path) DO UPDATE SET others = others + (given != excluded.given)",
+                rows,
             )
         except sqlite3.Error as error:
             raise self._failed(error) from error
         self._all("COMMIT")
-        ((files,),) = self._all("SELECT count(*) FROM plan")
+        ((files, same),) = self._all("SELECT count(*), total(others) FROM plan")
         ((waiting, size),) = self._all(f"SELECT count(*), total(plan.size) {_WAITING}")
-        return Totals(files, waiting, int(size))
+        return Totals(files, waiting, int(size), int(same))
 
     def tasks(self) -> Iterator[tuple[Task, str]]:
         """Yield the tasks of files that are not done, each with why it cannot be read, "" if it can."""
         after = 0
         while rows := self._all(f"{_COLUMNS} {_WAITING} AND number > ? ORDER BY number LIMIT {_AT_ONCE}", (after,)):
-            for number, path, identity, known, problem in rows:
+            for number, path, identity, known, problem, given in rows:
                 after = number
-                yield Task(number, os.fsdecode(path), identity, known or ""), problem
+                yield Task(number, os.fsdecode(path), identity, known or "", given), problem
 
     def stale(self, paths: Iterable[str]) -> dict[str, list[str]]:
         """Return the parts that have rows of some files, by name, with those files."""
@@ -181,4 +194,7 @@ _WAITING = (
     "FROM plan LEFT JOIN file USING (path) "
     "WHERE (file.path IS NULL OR file.has_error OR plan.identity = '' OR plan.identity != file.identity)"
 )
-_COLUMNS = "SELECT number, plan.path, plan.identity, file.identity, plan.problem"
+_COLUMNS = (
+    "SELECT number, plan.path, plan.identity, CASE WHEN file.has_error THEN '' ELSE file.identity END, "
+    "plan.problem, plan.given"
+)

@@ -1,4 +1,4 @@
-"""What users name to files: paths, folders, patterns, lists of them.
+"""What users name to files: paths, folders, patterns, URLs, lists of them.
 
 Folders are walked without following links: what a link in them leads to is in them too, or lies outside.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import stat
 
+from fatpack.errors import UsageError
+from fatpack.io.sources.opening import located
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -21,13 +23,14 @@ _MAGIC = "*?["
 class Place(Record):
     """A file that was named or met: its absolute path, its size, what changes when it does; or why it cannot be read.
 
-    ``identity`` is "" where only opening tells (a URL).
+    ``identity`` is "" where only opening tells: of a URL, whose ``path`` is what may be shown of it, and ``given`` all.
     """
 
     path: str
     size: int = 0
     identity: str = ""
     problem: str = ""
+    given: str = ""
 
 
 class Walk:
@@ -44,9 +47,16 @@ class Walk:
         self.unmatched: list[str] = []
 
     def __iter__(self) -> Iterator[Place]:
-        for name in self._names:
-            if "://" in name and not os.path.lexists(name):
-                yield Place(name)
+        for text in self._names:
+            try:
+                name = located(text)
+            except UsageError as error:  # a line of a list; what is typed was looked at before
+                from fatpack.io.sources.url import shown
+
+                yield Place(shown(text), problem=error.problem)
+                continue
+            if hasattr(name, "given"):
+                yield Place(str(name), given=name.given)
             elif any(char in name for char in _MAGIC) and not os.path.lexists(name):
                 yield from self._pattern(os.path.abspath(name), name)
             else:

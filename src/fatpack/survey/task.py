@@ -5,7 +5,7 @@ from __future__ import annotations
 from fatpack.errors import FatpackError
 from fatpack.io import limits
 from fatpack.io.limits import Budget
-from fatpack.io.sources.opening import open_source
+from fatpack.io.sources.opening import located, open_source
 from fatpack.record import Record
 from fatpack.report.problems import INPUT_OUTPUT
 from fatpack.report.rows.reading import RowOptions, failed, rows_of, unread
@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 class Task(Record):
     """A file to be read: its number in the plan, its path, and what tells whether it is the same as before.
 
-    ``known`` is what it was when it was read the last time, "" if it never was.
+    ``known`` is what it was when it was read the last time, "" if it never was. A URL is ``given`` whole; its path is
+    what may be shown of it, and what it is only opening tells.
     """
 
     number: int
     path: str
     identity: str = ""
     known: str = ""
+    given: str = ""
 
 
 class TaskOptions(Record):
@@ -40,7 +42,10 @@ class TaskOptions(Record):
 
 
 class Result(Record):
-    """What came of a task: rows as bytes, how many they are without that of the file, and what the file exits with."""
+    """What came of a task: rows as bytes, how many they are without that of the file, and what the file exits with.
+
+    There are no bytes if the file is what it was when it was read the last time.
+    """
 
     number: int
     path: str
@@ -59,7 +64,16 @@ def limits_now() -> tuple[tuple[str, int], ...]:
 
 def run(task: Task, options: TaskOptions) -> Result:
     """Return the rows of one file. Raises nothing for the file: what cannot be read has a row that says so."""
-    return _result(task, options, _rows(task, options))
+    try:
+        source = open_source(located(task.given) if task.given else task.path, budget=Budget(options.inflated))
+    except (FatpackError, OSError) as error:
+        return _result(task, options, [failed(task.path, error, options.rows.of)])
+    with source:
+        if task.given:
+            task = task.replace(identity=source.identity)
+            if task.known and task.known == task.identity:
+                return Result(task.number, task.path, task.identity, b"", 0, 0, has_error=False)
+        return _result(task, options, rows_of(source.view(), options.rows))
 
 
 def work(task: Task, options: TaskOptions) -> Result:
@@ -73,16 +87,6 @@ def lost(task: Task, options: TaskOptions, problem: str) -> Result:
     """Return the result of a task that nobody could finish: a row with the reason."""
     row = unread(task.path, f"{task.path}: {problem}", INPUT_OUTPUT, options.rows.of)
     return _result(task, options, [row])
-
-
-def _rows(task: Task, options: TaskOptions) -> Iterator[AnyRow]:
-    try:
-        source = open_source(task.path, budget=Budget(options.inflated))
-    except (FatpackError, OSError) as error:
-        yield failed(task.path, error, options.rows.of)
-        return
-    with source:
-        yield from rows_of(source.view(), options.rows)
 
 
 def _result(task: Task, options: TaskOptions, rows: Iterable[AnyRow]) -> Result:

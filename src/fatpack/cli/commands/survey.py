@@ -6,7 +6,7 @@ import sys
 import time
 
 from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import FILE, Choice, Number
+from fatpack.cli.grammar.kinds import FILE, INPUT, Choice, Number
 from fatpack.cli.messages import say, tell_abandoned
 from fatpack.cli.options import check_name, deep_option, limit_option, max_inflated_option, quiet_option
 from fatpack.errors import UsageError, counted
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @takes(
-    argument("sources", FILE, metavar="SOURCES...", is_many=True),
+    argument("sources", INPUT, metavar="SOURCES...", is_many=True),
     option("--from", name="lists", multiple=True, type=FILE, metavar="LIST", help="A file with a source on each line."),
     option("-o", "--output", type=FILE, metavar="FOLDER", help="Where the tables go; given again, it goes on."),
     option("--format", type=Choice(FORMATS), default="parquet", help=f"Of the tables, {SCHEMA}: docs/rows.md."),
@@ -57,8 +57,8 @@ def command(
 ) -> int:
     """Write one row per image (or kernel) of many files into a folder of tables, with one row per file.
 
-    SOURCES are files, folders (all files below; links are not followed) and patterns in quotes ('lib/**/*.so'). With
-    --from, each line of LIST is one ("-" is stdin).
+    SOURCES are files, URLs, folders (all files below; links are not followed) and patterns in quotes ('lib/**/*.so').
+    With --from, each line of LIST is one ("-" is stdin).
 
     Each file is a task of its own. A file that cannot be read is a row with its error. What is in the folder already is
     not read again, unless the file changed or could not be read: the same command goes on where it was stopped.
@@ -109,6 +109,9 @@ def _tell(summary: Summary, folder: str, rows_of: str, *, quiet: bool) -> None:
         say(f"fatpack: warning: {counted(summary.errors, 'file')} could not be read; see the column error")
     for name in summary.unmatched:
         say(f"fatpack: warning: no file matches {name}")
+    if summary.same:
+        text = f"{counted(summary.same, 'URL')} not read: they differ from others only in what is not shown"
+        say(f"fatpack: warning: {text}")
     if summary.links:
         say(f"fatpack: note: {counted(summary.links, 'link')} in folders not followed", quiet=quiet)
     if summary.special:

@@ -63,6 +63,7 @@ class RangedSource(Source):
             raise OSError(errno.EIO, f"it says that its size is {size}", name)
         self.name = name
         self.size = self.present = size
+        self.identity = getattr(given, "identity", "")
         self._given: ReadAt | None = given
         self._owned = owned
         self._start()

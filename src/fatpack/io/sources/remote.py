@@ -104,6 +104,11 @@ class _Object:
         self._etag = file.details.get("ETag")
         self._file = Seekable(file, self.name)
 
+    @property
+    def identity(self) -> str:
+        """The size and the ETag, "" without one."""
+        return f"{self.size}:{self._etag}" if self._etag else ""
+
     def read_at(self, offset: int, size: int) -> bytes:
         """Return ``size`` bytes at ``offset``. Raises ``OSError``."""
         return self._file.read_at(offset, size)
@@ -141,6 +146,12 @@ class _Page:
         #: the first bytes, until they are asked for
         self._first = b""
         self._first = self.read_at(0, _FIRST)
+
+    @property
+    def identity(self) -> str:
+        """The size with the ETag or the time of change, "" if the server tells neither."""
+        told = self._etag or self._modified
+        return f"{self.size}:{told}" if told else ""
 
     def read_at(self, offset: int, size: int) -> bytes:
         """Return ``size`` bytes at ``offset``. Raises ``OSError``, Unsupported."""
