@@ -46,7 +46,7 @@ def test_the_commands_run(server: Server, tmp_path: Path, capfd: pytest.CaptureF
     assert [line[0] for line in lines] == ["inspect", "inspect", "extract", "convert", "inspect"]
     with pytest.MonkeyPatch.context() as settings, storing(settings) as store:
         s3 = store.put("libx.so", LIBRARY.read_bytes())
-        places = {"https://example.com": server.base, "s3://bucket/libx.so": s3, "file:///tmp": tmp_path.as_uri()}
+        places = {"https://example.com": server.base, "s3://bucket/libx.so": s3, "file:///srv": tmp_path.as_uri()}
         for line in lines:
             for shown, real in places.items():
                 line = [word.replace(shown, real) for word in line]  # noqa: PLW2901
