@@ -109,15 +109,15 @@ TABLES: Mapping[str, tuple[type[ImageRow] | type[KernelRow], str]] = {
 #: column → what it means
 MEANING = {
     "row": "`image`, `kernel` or `file`. Each file ends with one row `file`, also if nothing is in it",
-    "path": "the file, as it was named",
+    "path": "the file, as it was named; in a survey its absolute path",
     "file_size": "bytes of the file",
     "host": "what kind of file it is to fatpack: `elf`, `archive`, …; `raw`: a container itself, or nothing known",
     "chain": "the names inside the file that lead to the image, outermost first: members, sections, containers",
     "position": "where `inspect` lists the image: `2.0` is image 0 of container 2, `2.0/0.1` lies inside that image",
     "container": "the number of the container, from 0, in the file or in the image around it",
     "image": "the number of the image in its container, from 0",
-    "container_format": "`llvm-offload-binary`, `clang-offload-bundle`, `cuda-fatbin`, `cir-offload-container`; "
-    "nothing for an image in no container",
+    "container_format": "`llvm-offload-binary`, `clang-offload-bundle`, `cuda-fatbin`, `cir-offload-container`, "
+    "`rocm-kpack`; nothing for an image in no container",
     "container_version": "the format's version, as its producer numbers it",
     "section": "the section of the host that holds the container",
     "section_index": "its number in the host",
