@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import zlib
 
 import lz4.frame
@@ -12,9 +13,13 @@ from hypothesis import strategies as st
 from tests.laws.rooms import view_of
 
 from fatpack import codec
+from fatpack.codec import lz4_stream
 from fatpack.codec.compress import compress
 from fatpack.errors import BadValue, LimitExceeded, Unsupported, UsageError
-from fatpack.io import limits
+from fatpack.io.budget import Budget
+from fatpack.io.source import View
+from fatpack.io.sources.inflated import InflatedSource
+from fatpack.io.sources.memory import BytesSource
 
 
 def inflate(data: bytes, method: str, expected: int) -> bytes:
@@ -74,21 +79,76 @@ def test_any_damage_is_a_format_error(method: str) -> None:
                 assert error.format == "f"
 
 
-@pytest.mark.parametrize("method", ["zlib", "zstd"])
-def test_a_bomb_is_refused_before_it_goes_off(method: str) -> None:
-    packed = compress([bytes(1 << 20)] * 64, method, 64 << 20)
+def view_with(budget: Budget, data: bytes) -> View:
+    source = BytesSource(data)
+    source.budget = budget
+    return source.view()
+
+
+@pytest.mark.parametrize("method", ["zlib", "zstd", "lz4"])
+@pytest.mark.parametrize("size", [1 << 20, 64 << 20])
+def test_no_proportion_is_a_limit_and_a_budget_is(method: str, size: int) -> None:
+    packed = compress([bytes(1 << 20)] * (size >> 20), method, size)
+    assert inflate(packed, method, size) == bytes(size)
     with pytest.raises(LimitExceeded, match="claim to inflate to"):
-        inflate(packed, method, 64 << 20)
-    with pytest.raises(BadValue, match="more than 100"):
-        inflate(packed, method, 100)
+        codec.decompress(view_with(Budget(inflated=size - 1), packed), method, size, format="f")
+    if method != "lz4":
+        with pytest.raises(BadValue, match="more than 100"):
+            inflate(packed, method, 100)
 
 
-def test_something_compressed_in_something_compressed_counts_the_outer_bytes() -> None:
-    from fatpack.io.sources.memory import BytesSource
+@pytest.mark.parametrize("method", ["zlib", "zstd"])
+def test_what_nobody_says_is_drawn_as_it_comes(method: str) -> None:
+    packed = compress([bytes(1 << 20)] * 16, method, 16 << 20)
+    view = view_with(Budget(inflated=4 << 20), packed)
+    made = 0
+    with pytest.raises(LimitExceeded, match="more than is left"):
+        for piece in codec.inflated(view, method, None, format="f"):
+            made += len(piece)
+    assert made <= 4 << 20
 
-    inner = BytesSource(bytes(10 << 20), present=100).view()
-    with pytest.raises(LimitExceeded):
-        codec.decompress(inner, "zlib", limits.INFLATED_FLOOR + 1, format="f")
+
+def test_what_is_inflated_again_counts_once_and_all_streams_count_together() -> None:
+    size = 1 << 20
+    packed = compress([bytes(size)], "zstd", size)
+    view = view_with(Budget(inflated=2 * size), packed * 3)
+    streams = [view.slice(number * len(packed), len(packed)) for number in range(3)]
+    for stream in (streams[0], streams[1], streams[0], streams[1]):
+        assert codec.decompress(stream, "zstd", size, format="f") == bytes(size)
+    with pytest.raises(LimitExceeded, match=f"claim to inflate to {size}"):
+        codec.decompress(streams[2], "zstd", size, format="f")
+
+
+def test_what_is_inflated_inside_of_what_was_inflated_draws_on_the_same_account() -> None:
+    size = 1 << 20
+    inner = compress([bytes(size)], "zstd", size)
+    source = InflatedSource(len(inner), lambda: inner, present=1, origin=view_with(Budget(inflated=size), b"").source)
+    assert codec.decompress(source.view(), "zstd", size, format="f") == bytes(size)
+    assert not source.budget.is_inflatable(1)
+
+
+@given(st.lists(st.tuples(st.binary(max_size=200), st.integers(0, 700), st.integers(0, 3)), max_size=30))
+def test_a_large_lz4_block_comes_out_in_pieces(parts: list[tuple[bytes, int, int]]) -> None:
+    data = b"".join(
+        piece * (count if not kind else 1) + bytes(count * 300 * (kind == 1)) for piece, count, kind in parts
+    )
+    packed = compress([data], "lz4", len(data))
+    assert b"".join(lz4_stream.inflated(view_of(packed))) == data
+
+
+def test_pieces_of_a_large_lz4_block_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = bytes(range(256)) * 9000 + bytes(9 << 20) + random.Random(1).randbytes(3 << 20)
+    packed = compress([data], "lz4", len(data))
+    monkeypatch.setattr(codec, "LZ4_AT_ONCE", 1 << 20)
+    pieces = list(codec.inflated(view_of(packed), "lz4", len(data), format="f"))
+    assert b"".join(pieces) == data
+    assert len(pieces) > 10
+    for at in range(0, len(packed), len(packed) // 50):
+        for damaged in (packed[:at], packed[:at] + bytes([packed[at] ^ 0x55]) + packed[at + 1 :]):
+            try:
+                assert len(inflate(damaged, "lz4", len(data))) == len(data)
+            except BadValue as error:
+                assert error.format == "f"
 
 
 def test_unknown_methods_and_levels_are_refused() -> None:

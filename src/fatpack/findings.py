@@ -7,7 +7,7 @@ PE images, FP24xx bitcode, FP30xx what programs register at run time. A code is 
 
 from __future__ import annotations
 
-from fatpack.errors import shortened
+from fatpack.errors import LimitExceeded, shortened
 from fatpack.model import Finding, Span
 
 #: code → (severity, what it means and what to do)
@@ -38,10 +38,6 @@ CODES: dict[str, tuple[str, str]] = {
     "FP1106": (
         "warning",
         "An image contradicts itself: its header, its metadata or what belongs to its kernels say different things.",
-    ),
-    "FP1107": (
-        "error",
-        "The images of a file inflate to far more than its size; from some image on they were not inflated.",
     ),
     "FP1201": (
         "note",
@@ -213,7 +209,7 @@ CODES: dict[str, tuple[str, str]] = {
         "warning",
         "The table of a SYCL program's images is missing or lacks a section, which is listed as a whole.",
     ),
-    "FP3014": ("error", "A compressed image of a SYCL program cannot be inflated; it is listed as it is stored."),
+    "FP3014": ("error", "A compressed image of a SYCL program is damaged; it is listed as it is stored."),
     "FP3021": (
         "warning",
         "Device code is kept in two ways in one file: in sections of clang-offload-bundler, and in .llvm.offloading.",
@@ -235,6 +231,11 @@ def finding(
 ) -> Finding:
     """Return a finding with the severity that its code has in the table; very long names in its words are cut."""
     return Finding(code, CODES[code][0], span, shortened(message), shortened(hint), field, section, count)
+
+
+def unread(damage: str, error: Exception) -> str:
+    """Return the code for what an error keeps from being read: that of damage, or that of limits, which are none."""
+    return "FP1005" if isinstance(error, LimitExceeded) else damage
 
 
 class Tally:

@@ -116,6 +116,11 @@ def cli_page() -> str:
         "commands and stand-ins with the environment variable `FATPACK_LIMITS` (several with blanks between). `8G` is",
         "8 × 2³⁰. From Python, set the constant of `fatpack.io.limits`.",
         "",
+        "What a command inflates and writes is counted over all its files. It inflates up to 64 GiB in all",
+        "(`--max-inflated`); what is inflated again counts once. Before it would write both more than 1 GiB and more",
+        "than 100 times its input, it stops and leaves nothing half-written: `--max-output` says how much it may",
+        "write, and `--force` lets it write any number of bytes.",
+        "",
     ]
     defaults = {name: getattr(limits, name.upper().replace("-", "_")) for name in LIMITS}
     rows = [[f"`{name}`", f"{defaults[name]:,}", what] for name, what in LIMITS.items()]

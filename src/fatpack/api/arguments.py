@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
 from fatpack.errors import UsageError
-from fatpack.io.limits import Budget
+from fatpack.io.budget import Budget, budget_now
 from fatpack.io.sources.opening import located, open_source
 
 TYPE_CHECKING = False
@@ -50,15 +52,23 @@ def check(argument: str, value: object, kind: type[Given], wanted: str) -> Given
     return value
 
 
+def budget_of(max_inflated: int | None = None, max_output: int | None = None, *, force: bool = False) -> Budget:
+    """Return the account for one call: what it may inflate and write; None is the default, ``force`` any output.
+
+    Within :func:`fatpack.io.budget.opened_with` it is the account that was given there, unless an argument says else.
+    """
+    for name, value in (("max_inflated", max_inflated), ("max_output", max_output)):
+        if value is not None and check(name, value, int, "a number of bytes") < 1:
+            raise UsageError(f"{name} is {value}", hint="give the number of bytes, 1 at least")
+    if max_inflated is None and max_output is None and not force:
+        return budget_now()
+    return Budget(max_inflated, sys.maxsize if force and max_output is None else max_output)
+
+
 def open_input(
-    argument: str, data: Input, *, name: str = "", resting: bool = False, max_inflated: int | None = None
+    argument: str, data: Input, *, name: str = "", resting: bool = False, budget: Budget | None = None
 ) -> Source:
     """Return a source, as :func:`~fatpack.io.sources.opening.open_source` does; TypeErrors name the argument."""
-    budget = None
-    if max_inflated is not None:
-        if check("max_inflated", max_inflated, int, "a number of bytes") < 1:
-            raise UsageError(f"max_inflated is {max_inflated}", hint="give the number of bytes, 1 at least")
-        budget = Budget(max_inflated)
     if isinstance(data, str):
         data = located(data)
     try:

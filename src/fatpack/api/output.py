@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import BinaryIO, TypeAlias
 
+    from fatpack.io.budget import Budget
     from fatpack.io.source import Piece, View
     from fatpack.ops.pack.packed import Packed
 
@@ -20,14 +21,16 @@ if TYPE_CHECKING:
     """A path, or a binary file open for writing."""
 
 
-def write_packed(output: Output, packed: Packed, *, force: bool, inputs: Sequence[View]) -> int:
+def write_packed(output: Output, packed: Packed, *, force: bool, inputs: Sequence[View], budget: Budget) -> int:
     """Write a container, or the copy of a host that it went into, and return the size in bytes.
 
     A path that exists is refused unless ``force``, and in any case if it is one of the ``inputs``.
     """
     if not isinstance(output, (str, os.PathLike)):
-        return _write_open(output, packed.pieces)
-    return write_file(output, packed.pieces, force=force, inputs=inputs, verify=packed.verify, mode=packed.mode)
+        return _write_open(output, packed.pieces, budget)
+    return write_file(
+        output, packed.pieces, force=force, inputs=inputs, verify=packed.verify, mode=packed.mode, budget=budget
+    )
 
 
 def write_edited(
@@ -35,15 +38,18 @@ def write_edited(
 ) -> int:
     """Write an edited copy of a host and return the size in bytes; under a path's name it is verified before."""
     if not isinstance(output, (str, os.PathLike)):
-        return _write_open(output, pieces)
+        return _write_open(output, pieces, host.source.budget)
     return editor.write_edited(host, pieces, output, force=force, inputs=inputs)
 
 
-def _write_open(output: BinaryIO, pieces: Iterable[Piece]) -> int:
+def _write_open(output: BinaryIO, pieces: Iterable[Piece], budget: Budget) -> int:
     if not hasattr(output, "write"):
         raise TypeError(f"output is a path or a binary file open for writing, not {type(output).__name__}")
     total = 0
+    if isinstance(pieces, (list, tuple)):
+        budget.check_output(sum(map(len, pieces)))
     for piece in pieces:
+        budget.write(len(piece))
         for part in [piece] if isinstance(piece, (bytes, bytearray, memoryview)) else piece.pieces():
             rest = memoryview(part)
             while rest:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from fatpack.api.arguments import check, check_options, open_input
+from fatpack.api.arguments import budget_of, check, check_options, open_input
 from fatpack.api.output import write_edited, write_packed
-from fatpack.api.reading import Images, open
+from fatpack.api.reading import File, Images
 from fatpack.errors import UsageError
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS, ImageOption
 from fatpack.ops.edit.embed import embed
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from fatpack.api.output import Output
+    from fatpack.io.budget import Budget
     from fatpack.io.source import Source
     from fatpack.io.sources.opening import Input
     from fatpack.literals import Format, Offload
@@ -79,10 +80,11 @@ def pack(
     """
     options = _options_for(format or (None if options else "offload-binary"), options)
     name = name_for(options)
+    budget = budget_of(force=force)
     opened: list[Source] = []
     try:
         items = _check_images(images)
-        given = [_option(item, name, opened) for item in items]
+        given = [_option(item, name, opened, budget) for item in items]
         stored = [_image(name, option, source) for option, source in zip(given, opened, strict=True)]
         if not stored:
             raise UsageError("no image to pack")
@@ -90,15 +92,15 @@ def pack(
         if host is not None and isinstance(options, BundleOptions) and options.type == "o":
             from fatpack.ops.pack.fat_object import host_entry
 
-            opened.append(open_input("host", host))
+            opened.append(open_input("host", host, budget=budget))
             stored.append(host_entry(stored, opened[-1].view()))
             host = None
         packed = pack_as(stored, options)
         _warn(finding.text for finding in packed.findings if finding.severity != "note")
         views = [image.data for image in stored]
         if host is None:
-            return write_packed(output, packed, force=force, inputs=views)
-        opened.append(open_input("host", host))
+            return write_packed(output, packed, force=force, inputs=views, budget=budget)
+        opened.append(open_input("host", host, budget=budget))
         edited = embed(opened[-1].view(), packed.pieces, format=named(name).json_name)
         return write_edited(opened[-1].view(), edited, output, force=force, inputs=views)
     finally:
@@ -133,13 +135,13 @@ def _check_images(images: Iterable[ImageFile]) -> list[ImageFile]:
     return found
 
 
-def _option(item: ImageFile, format: str, opened: list[Source]) -> ImageOption:
+def _option(item: ImageFile, format: str, opened: list[Source], budget: Budget) -> ImageOption:
     """Return what is stated about an image, whose file is opened."""
     row = named(format)
     models = ["none", *OFFLOAD_WORDS, *(["host"] if row.has_host else [])]
     if item.offload not in models:
         raise UsageError(f"offload model {item.offload!r}", hint=f"choose from {', '.join(models)}")
-    source = open_input("file", item.file, name=item.name, resting=True)
+    source = open_input("file", item.file, name=item.name, resting=True, budget=budget)
     opened.append(source)
     if format == "fatbin" and item.offload not in ("none", "cuda"):
         raise UsageError(f"offload model {item.offload!r} in a fat binary", hint="it is for CUDA alone")
@@ -179,16 +181,19 @@ def convert(
     ``format`` and ``options`` are those of :func:`pack`; one is needed. Entries of fat binaries are copied into others
     as they are stored, unless :class:`FatbinOptions` say how to store them. What the format cannot say raises
     UsageError with the list of it, and damage FormatError, unless ``lossy``: then what is intact is converted, and what
-    is not is told in Python warnings. Raises HostError, ``OSError``.
+    is not is told in Python warnings. More than both 1 GiB and 100 times the input is written only with ``force``; what
+    :func:`open` says may be inflated of a file holds for its images. Raises HostError, ``OSError``.
     """
     options = _options_for(format, options)
+    budget = budget_of(force=force)
     if not isinstance(data, Images):
-        with open(data) as file:
-            return _convert(file.images(), output, options, lossy=lossy, force=force)
-    return _convert(data, output, options, lossy=lossy, force=force)
+        with File(open_input("data", data, budget=budget)) as file:
+            return _convert(file.images(), output, options, budget, lossy=lossy, force=force)
+    budget.opened(data.file.path, data.file.size)
+    return _convert(data, output, options, budget, lossy=lossy, force=force)
 
 
-def _convert(images: Images, output: Output, options: Options, *, lossy: bool, force: bool) -> int:
+def _convert(images: Images, output: Output, options: Options, budget: Budget, *, lossy: bool, force: bool) -> int:
     from fatpack.ops.convert.convert import convert
 
     file = images.file
@@ -200,4 +205,4 @@ def _convert(images: Images, output: Output, options: Options, *, lossy: bool, f
     if unreadable is not None:
         _warn(finding.text for finding in file.findings if finding.severity == "error")
         _warn(item.finding.text for item in unreadable)
-    return write_packed(output, conversion.packed, force=force, inputs=[file.view])
+    return write_packed(output, conversion.packed, force=force, inputs=[file.view], budget=budget)

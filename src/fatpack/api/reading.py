@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fatpack.api.arguments import check_selector, open_input
+from fatpack.api.arguments import budget_of, check_selector, open_input
 from fatpack.errors import UsageError
 from fatpack.model import Finding
 from fatpack.scanner import Found, host_of
@@ -166,7 +166,7 @@ def scan(data: Input, *, deep: bool = False, max_inflated: int | None = None) ->
 
     The file stays open while you iterate, and image data can be read as long. ``max_inflated`` is as for :func:`open`.
     """
-    return _scanned(open_input("data", data, max_inflated=max_inflated), deep=deep)
+    return _scanned(open_input("data", data, budget=budget_of(max_inflated)), deep=deep)
 
 
 def _scanned(source: Source, *, deep: bool) -> Iterator[Found | Finding]:
@@ -180,12 +180,11 @@ def open(data: Input, *, deep: bool = False, member: str = "", max_inflated: int
     ``data`` may also be a URL (``https://``, ``s3://``) or an object with ``read_at`` and ``size`` (docs/library.md).
     Nothing but headers is read, unless ``deep`` asks for containers outside the places known for them. ``member`` is
     ``a.o``, ``a.o:2`` (the second of that name), ``#3`` (the member of that number, from 0) or ``inner.a(a.o)``.
-    ``max_inflated`` is what one compressed container or image may inflate to, in bytes; without it the limit is 256
-    times its stored size, 4 MiB at least and 4 GiB at most. Raises
-    ``OSError`` for a file that cannot be read, UsageError for a member that is not there; damage is reported in
-    :attr:`File.findings`.
+    ``max_inflated`` is the most bytes that are inflated of it in all, by default 64 GiB; what is inflated again counts
+    once. Raises ``OSError`` for a file that cannot be read, UsageError for a member that is not there; damage is
+    reported in :attr:`File.findings`.
     """
-    source = open_input("data", data, max_inflated=max_inflated)
+    source = open_input("data", data, budget=budget_of(max_inflated))
     if not member:
         return File(source, deep=deep)
     from fatpack.ops.choose.address import Address, find
@@ -204,6 +203,8 @@ def extract(
     *,
     force: bool = False,
     unreadable: list[Finding] | None = None,
+    max_inflated: int | None = None,
+    max_output: int | None = None,
 ) -> list[str]:
     """Write the selected images (all by default) into a directory and return the paths, in file order.
 
@@ -211,7 +212,9 @@ def extract(
     :attr:`File.findings`. Names are made from the input's name, triple and arch, with a number that counts all images
     of the file. Existing files are refused unless ``force``, before anything is written, and so is a selector with a
     bundle ID that no image serves. With ``unreadable``, a list, images that cannot be taken out are added there as
-    findings, and all others are written. Raises UsageError, FormatError, HostError, Unsupported, ``OSError``.
+    findings, and all others are written. ``max_inflated`` and ``max_output`` are the most bytes that are inflated and
+    written, by default 64 GiB, and 1 GiB or 100 times the input; with ``force`` any number is written, and else what is
+    more is refused before anything is. Raises UsageError, FormatError, HostError, Unsupported, ``OSError``.
     """
     from fatpack.ops.choose.by_id import missing
     from fatpack.ops.choose.presence import why_missing
@@ -219,7 +222,7 @@ def extract(
     from fatpack.ops.extract import plan_images, write_plan
 
     selector = check_selector(selector)
-    with open(data) as file:
+    with File(open_input("data", data, budget=budget_of(max_inflated, max_output, force=force))) as file:
         items = file.items
         lacking = missing(choices(items, selector), selector.ids) if selector.ids else []
         if lacking:

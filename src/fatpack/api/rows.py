@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.api.arguments import check, open_input
+from fatpack.api.arguments import budget_of, check, open_input
 from fatpack.errors import FatpackError, UsageError
 from fatpack.io.sources.opening import located
 from fatpack.report.rows.columns import TABLES
@@ -72,7 +72,7 @@ def _rows(data: Input, options: RowOptions, max_inflated: int | None) -> Iterato
     if isinstance(data, str):
         data = located(data)  # rows name a URL without what is secret
     try:
-        source = open_input("data", data, max_inflated=max_inflated)
+        source = open_input("data", data, budget=budget_of(max_inflated))
     except UsageError:
         raise
     except (FatpackError, OSError) as error:

@@ -38,20 +38,26 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _limited(arguments: list[str]) -> int:
-    """Run one command with the limits of the environment: stand-ins take the options of their originals alone."""
-    _open_closed_streams()
-    texts = os.environ.get("FATPACK_LIMITS", "").split()
-    if not texts:
-        return _run(arguments)
-    from fatpack.cli.limiting import Limits
+    """Run one command with the limits of the environment: stand-ins take the options of their originals alone.
 
-    with Limits(texts):
-        return _run(arguments)
+    All that it opens shares one account of what is inflated and written.
+    """
+    _open_closed_streams()
+    if arguments == ["--version"]:
+        return _version()
+    from fatpack.io.budget import Budget, opened_with
+
+    texts = os.environ.get("FATPACK_LIMITS", "").split()
+    with opened_with(Budget()):
+        if not texts:
+            return _run(arguments)
+        from fatpack.cli.limiting import Limits
+
+        with Limits(texts):
+            return _run(arguments)
 
 
 def _run(arguments: list[str]) -> int:
-    if arguments == ["--version"]:
-        return _version()
     if arguments[:1] == ["tool"]:
         from fatpack.cli.tools import run as run_tool
 

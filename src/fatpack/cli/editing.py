@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from fatpack.cli.grammar.declared import option
 from fatpack.cli.grammar.kinds import FILE
 from fatpack.cli.messages import Meter, say, tell_abandoned
-from fatpack.cli.options import check_name, force_option
+from fatpack.cli.options import allow_any_output, check_name, force_option
 from fatpack.cli.reporting import report
 from fatpack.errors import UsageError
 from fatpack.io.sink import write_pieces
@@ -54,6 +54,7 @@ output_options = (
 
 def check_output(host: str, to: Destination) -> None:
     """Raise UsageError unless the options name exactly one place to write; called before any work is done."""
+    allow_any_output(to.force)
     check_name(to.output)
     if to.in_place and host == "-":
         raise UsageError("--in-place needs a file, and - is standard input")

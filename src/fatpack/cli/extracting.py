@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from fatpack.cli.messages import Meter, say, tell_abandoned, warn, write_lines
-from fatpack.cli.options import check_name, selector
+from fatpack.cli.options import allow_any_output, check_name, selector
 from fatpack.cli.reporting import report
 from fatpack.errors import UsageError, shortened
 from fatpack.io.sink import check_target, write_file, write_pieces
@@ -14,6 +14,7 @@ from fatpack.ops.choose.presence import instead, unmatched, unseen, why_missing
 from fatpack.ops.choose.select import Selector, choices, present_ids
 from fatpack.ops.extract import (
     Extract,
+    check_size,
     checked_paths,
     origins,
     plan_archive,
@@ -58,6 +59,7 @@ class Request(Record):
         own = {name: value for name, value in options.items() if name in cls._fields}
         selectors = {name: value for name, value in options.items() if name not in cls._fields}
         request = cls(**own, selector=selector(selectors))
+        allow_any_output(request.force)
         check_name(request.output)
         if request.directory == "":
             raise UsageError("the directory has no name", hint='"." is the current one')
@@ -224,6 +226,7 @@ def _try(request: Request, plan: Plan, file: View) -> tuple[Plan, list[Finding]]
     if request.output is None:
         paths = checked_paths(plan.extracts, request.directory or "", [file], force=request.force)
     else:
+        check_size(plan.extracts, [file], force=request.force)
         paths = [request.output]
         if request.output != "-":
             check_target(request.output, request.force, [file])
@@ -296,6 +299,7 @@ def _without_unreadable(request: Request, plan: Plan) -> Plan:
 
 def _write_output(request: Request, item: Extract, file: View) -> None:
     output = request.output or "-"
+    check_size([item], [file], force=request.force)
     if output == "-":
         write_pieces(1, item.pieces)
         return

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 #: name of a limit on the command line → what it bounds; the numbers and their reasons are in ``fatpack.io.limits``
 LIMITS = {
-    "inflated-size": "bytes that one compressed container or image may inflate to",
-    "inflated-ratio": "times its stored size that something compressed may inflate to",
+    "inflated": "bytes that one command inflates in all",
+    "output": "bytes that one command writes, if that is more than 100 times as much as it was given",
     "nesting": "levels of containers inside images inside containers",
     "containers": "containers of a file",
     "images": "images of a container",
@@ -29,6 +29,7 @@ LIMITS = {
     "ptx-header": "bytes from a kernel's name to its body in PTX",
     "ptx-name": "bytes of a kernel's name in PTX",
     "filler": "bytes of padding and uninitialised data in an object that is written anew",
+    "kpack-toc": "bytes of the table of contents of a kpack archive",
     "copies": "times that an object may grow because its sections overlap",
 }
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 from fatpack.cli.grammar.declared import option
 from fatpack.cli.grammar.kinds import FORM, OFFLOAD, TARGET, Number, Size
 from fatpack.errors import UsageError
-from fatpack.io.limits import Budget, opened_with
+from fatpack.io.budget import allowing, budget_now
 from fatpack.ops.choose.select import Selector
 
 TYPE_CHECKING = False
@@ -64,17 +66,35 @@ def _raised(limits: Sequence[str]) -> AbstractContextManager[object]:
     return Limits(limits)
 
 
-def _budget(size: int) -> AbstractContextManager[object]:
-    """Return what gives the files of a command the budget that a size asks for."""
-    return opened_with(Budget(size))
+def _inflated(size: int) -> AbstractContextManager[object]:
+    """Return what bounds the bytes that a command inflates."""
+    return allowing(inflated=size)
+
+
+def _written(size: int) -> AbstractContextManager[object]:
+    """Return what bounds the bytes that a command writes."""
+    return allowing(output=size)
+
+
+def allow_any_output(force: bool) -> None:
+    """Let the command write as much as it comes to if that is asked for, and no option says how much that may be."""
+    if force and budget_now().output is None:
+        budget_now().output = sys.maxsize
 
 
 max_inflated_option = option(
     "--max-inflated",
     type=Size(),
-    during=_budget,
+    during=_inflated,
     metavar="SIZE",
-    help="What one compressed container or image may inflate to, as 1G. Default: see --limit inflated-ratio.",
+    help="The most bytes that the command inflates, as 128G. Default: 64G.",
+)
+max_output_option = option(
+    "--max-output",
+    type=Size(),
+    during=_written,
+    metavar="SIZE",
+    help="The most bytes that the command writes. Default: 1G, or 100 times the input if that is more.",
 )
 deep_option = option("--deep", is_flag=True, help="Search the host's own code and data too.")
 limit_option = option(
@@ -84,8 +104,8 @@ limit_option = option(
     metavar="NAME=NUMBER",
     help="Allow more than usual, for a file that you trust. Errors name the limits; docs/cli.md lists them.",
 )
-#: An output that already exists is refused without this.
-force_option = option("--force", "-f", is_flag=True, help="Overwrite outputs that exist.")
+#: An output that already exists is refused without this, and one that is out of proportion (:func:`allow_any_output`).
+force_option = option("--force", "-f", is_flag=True, help="Overwrite outputs that exist; write any number of bytes.")
 quiet_option = option("--quiet", "-q", is_flag=True, help="Print only errors.")
 
 

@@ -1,10 +1,12 @@
 """Compression behind one call: zlib, zstd and LZ4, imported when used; ``fatpack.codec.compress`` is the way back.
 
-Every decompressor is told how many bytes to expect and stops there: memory is bounded by what the caller allows
-(``fatpack.io.limits``) and by what the stream really holds, never by what a header claims.
+Every decompressor is told how many bytes to expect and stops there. What comes out is drawn from the budget of the
+command (:mod:`fatpack.io.budget`) before anybody gets it, and comes in pieces: memory is never what a header claims.
 """
 
 from __future__ import annotations
+
+import sys
 
 from fatpack.errors import BadValue, LimitExceeded, Unsupported
 from fatpack.io import limits
@@ -24,14 +26,20 @@ if TYPE_CHECKING:
 LZ4_BLOCK = 0x7E000000
 _LZ4_RATIO = 255
 
-#: Bytes fed to a decompressor at a time. A zlib stream grows at most 1032-fold, so one step stays below 70 MB.
+#: method → bytes that one stored byte stands for at most: deflate has matches of 258 bytes in two bits (RFC 1951), zstd
+#: blocks of 128 KiB in four bytes (RFC 8878)
+_MOST_HELD = {"zlib": 1032, "zstd": 32768, "lz4": _LZ4_RATIO, "lz4-frame": _LZ4_RATIO}
+
+#: Bytes fed to a decompressor at a time, and bytes that zlib and LZ4 yield at a time.
 _STEP = 64 << 10
+_MADE = 256 << 10
 
 #: Bytes of zstd inflated at a time, at first and at most: a block, so that damage in one costs nothing before it.
 _LEAST, _PIECE = 4 << 10, 128 << 10
 
-#: Up to this size what zstd inflates to is made at once.
+#: Up to these sizes what zstd and LZ4 inflate to is made at once; LZ4's library can do nothing else.
 _AT_ONCE = 4 << 20
+LZ4_AT_ONCE = 32 << 20
 
 
 def decompress(data: View, method: str, expected: int | None, *, format: str) -> bytes | bytearray:
@@ -39,12 +47,14 @@ def decompress(data: View, method: str, expected: int | None, *, format: str) ->
 
     ``method`` is ``zlib`` (RFC 1950), ``zstd`` (several frames and skippable frames allowed), ``lz4`` (one block, which
     does not say its length: ``expected`` is needed) or ``lz4-frame``. Raises BadValue for a damaged stream or another
-    length, LimitExceeded when the length is out of proportion, Unsupported for an unknown method. With None for
-    ``expected`` any proportionate length will do; of zstd, the caller then knows that the stream is complete.
+    length, LimitExceeded when the budget of the data's source has not so much left, Unsupported for an unknown method.
+    With None for ``expected`` any length will do; of zstd, the caller then knows that the stream is complete.
     """
-    if method == "zstd" and expected is not None and expected <= min(_AT_ONCE, most_inflated(data)):
+    if method == "zstd" and expected is not None and expected <= _AT_ONCE:
+        _refuse_too_much(data, expected, format)
         whole = _zstd_at_once(data, expected)
         if whole is not None:
+            _draw(data, expected, format)
             return whole
     out: bytes | bytearray = b""
     for piece in inflated(data, method, expected, format=format):
@@ -75,27 +85,24 @@ def _zstd_at_once(data: View, expected: int) -> bytes | None:
 
 
 def inflated(data: View, method: str, expected: int | None, *, format: str) -> Iterator[bytes]:
-    """Yield what :func:`decompress` returns, in pieces of 128 KiB at most (zstd); it raises the same errors.
+    """Yield what :func:`decompress` returns, in pieces of 256 KiB or so (LZ4: of 32 MiB at most); it raises the same.
 
-    The first pieces are small: who wants the beginning only inflates little more than that.
+    The first pieces of zstd are small: who wants the beginning only inflates little more than that.
     """
-    most = most_inflated(data)
-    if expected is not None and expected > most:
-        raise too_much(data, expected, format=format)
+    if expected is not None:
+        _refuse_too_much(data, expected, format)
     if method not in _STREAMS:
         raise Unsupported(f"compression {method!r}", hint=f"fatpack reads {', '.join(_STREAMS)}", chain=data.chain)
-    ceiling = most if expected is None else expected
     size = 0
     try:
-        for piece in _STREAMS[method](data, ceiling):
+        for piece in _STREAMS[method](data, sys.maxsize if expected is None else expected):
             size += len(piece)
-            if size > ceiling:
+            if expected is not None and size > expected:
                 break
+            _draw(data, size, format)
             yield piece
     except _StreamError as error:
         raise _damaged(data, method, error, format) from error.__cause__
-    if expected is None and size > most:
-        raise too_much(data, None, format=format)
     if expected is not None and size != expected:
         found = f"more than {expected}" if size > expected else str(size)
         raise BadValue(
@@ -109,25 +116,38 @@ def inflated(data: View, method: str, expected: int | None, *, format: str) -> I
         )
 
 
+def _refuse_too_much(data: View, size: int, format: str) -> None:
+    """Raise LimitExceeded if data claims to inflate to more than is left for it."""
+    if not data.source.is_drawable(data.start, size):
+        raise too_much(data, size, format=format)
+
+
+def _draw(data: View, size: int, format: str) -> None:
+    """Draw the first ``size`` bytes that data inflates to from the budget. Raises LimitExceeded."""
+    if not data.source.draw(data.start, size):
+        raise too_much(data, None, format=format)
+
+
 def most_inflated(data: View) -> int:
-    """Return how many bytes compressed data may inflate to: what its budget says, or what is in proportion."""
-    allowed = data.source.budget.inflated
-    if allowed is not None:
-        return allowed
-    most = max(limits.INFLATED_FLOOR, min(len(data), data.source.present) * limits.INFLATED_RATIO)
-    return min(limits.INFLATED_SIZE, most)
+    """Return how many bytes compressed data may inflate to at all: so many as its whole budget has."""
+    return data.source.budget.inflatable
+
+
+def most_held(method: str, size: int) -> int:
+    """Return how many bytes so many compressed ones can inflate to at all: as many as its shortest codes stand for."""
+    return _MOST_HELD[method] * size
 
 
 def too_much(data: View, size: int | None, *, format: str) -> LimitExceeded:
     """Return the error for data that would inflate to more than it may; ``size`` is how much, None if nobody knows."""
     most = most_inflated(data)
-    claim = f"claim to inflate to {size}" if size is not None else f"inflate to more than {most}"
+    claim = f"claim to inflate to {size}" if size is not None else "inflate to more than is left"
     return LimitExceeded(
         f"{len(data)} bytes {claim}",
         format=format,
         offset=data.offset(0),
         field="inflated size",
-        expected=f"at most {most}",
+        expected=f"at most {most} for all that a command inflates",
         hint=limits.inflated_hint(size),
         chain=data.chain,
     )
@@ -161,7 +181,13 @@ def _inflate_zlib(data: View, _: int) -> Iterator[bytes]:
     stream = zlib.decompressobj()
     try:
         for piece in _steps(data):
-            yield stream.decompress(piece)
+            rest: bytes | memoryview = piece
+            while True:
+                made = stream.decompress(rest, _MADE)
+                yield made
+                rest = stream.unconsumed_tail
+                if stream.eof or (not rest and len(made) < _MADE):
+                    break
             if stream.eof:
                 break
         yield stream.flush()
@@ -262,6 +288,14 @@ def _inflate_lz4(data: View, size: int) -> Iterator[bytes]:
     """Yield what one LZ4 block holds, ``size`` bytes or fewer; so many are allocated, so the block must be able to."""
     if size > min(LZ4_BLOCK, _LZ4_RATIO * len(data)):
         raise _StreamError(f"its {len(data)} bytes cannot hold {size}")
+    if size > LZ4_AT_ONCE:
+        from fatpack.codec import lz4_stream
+
+        try:
+            yield from lz4_stream.inflated(data)
+        except lz4_stream.LZ4BlockError as error:
+            raise _StreamError(str(error)) from error
+        return
     import lz4.block
 
     try:

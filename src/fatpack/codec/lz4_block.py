@@ -6,10 +6,11 @@ has no match). ``lz4_Block_format.md`` of LZ4 1.10.
 
 from __future__ import annotations
 
-_LEAST_MATCH = 4
+#: A match has this many bytes, and what its token says.
+LEAST_MATCH = 4
 
 #: A count in a token that goes on behind it.
-_MORE = 15
+MORE = 15
 
 
 class LZ4BlockError(Exception):
@@ -28,7 +29,7 @@ def beginning(block: bytes, size: int) -> bytes:
             token = block[at]
             at += 1
             count = token >> 4
-            if count == _MORE:
+            if count == MORE:
                 count, at = _count(block, at)
             out += block[at : at + count]
             at += count
@@ -36,13 +37,13 @@ def beginning(block: bytes, size: int) -> bytes:
                 break
             distance = block[at] | block[at + 1] << 8
             at += 2
-            count = token & _MORE
-            if count == _MORE:
+            count = token & MORE
+            if count == MORE:
                 count, at = _count(block, at)
             start = len(out) - distance
             if start < 0 or not distance:
                 raise LZ4BlockError("a match starts before it does")
-            count = min(count + _LEAST_MATCH, size - len(out))
+            count = min(count + LEAST_MATCH, size - len(out))
             # A match may reach into the bytes that it makes: they repeat what is there.
             repeated = out[start:] if distance < count else out[start : start + count]
             out += (repeated * (count // distance + 1))[:count] if distance < count else repeated
@@ -53,7 +54,7 @@ def beginning(block: bytes, size: int) -> bytes:
 
 def _count(block: bytes, at: int) -> tuple[int, int]:
     """Return a count that goes on in bytes, and where these end."""
-    count, more = _MORE, 255
+    count, more = MORE, 255
     while more == 255:
         more = block[at]
         count += more

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated, Unsupported, UsageError, hexadecimal
-from fatpack.findings import Tally, finding
+from fatpack.findings import Tally, finding, unread
 from fatpack.io import limits
 
 TYPE_CHECKING = False
@@ -89,8 +89,7 @@ class Faults:
         at = error.offset
         if at is not None and span.start < at < span.end:
             span = span.replace(start=at)
-        code = "FP1005" if isinstance(error, LimitExceeded) else code
-        self.unexpected(code, span, error.describe(), error.hint, error.field or "")
+        self.unexpected(unread(code, error), span, error.describe(), error.hint, error.field or "")
 
     def unexpected(self, code: str, span: Span, message: str, hint: str = "", field: str = "") -> None:
         """Note something that does not keep anything from being read."""

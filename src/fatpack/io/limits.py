@@ -1,14 +1,13 @@
 """Bounds on work and memory that a hostile file could otherwise choose for us.
 
 Each is a module constant with its reason, so that an error can name it and a caller can raise it: a user with
-``--limit`` (:mod:`fatpack.cli.limiting`), a program by setting the constant. What a caller allows one file, because it
-is trusted, is a :class:`Budget`: every source has one, and what is inflated from it shares it.
+``--limit`` (:mod:`fatpack.cli.limiting`), a program by setting the constant. What one command may inflate and write in
+all is an account that its files share (:mod:`fatpack.io.budget`); the bounds of it stand here too.
 """
 
 from __future__ import annotations
 
 from fatpack.errors import in_both
-from fatpack.record import Record
 
 #: One for each stand-in that runs: they take the options of their originals alone, and limits from the environment.
 _stand_ins: list[None] = []
@@ -37,20 +36,19 @@ def advice(*names: str) -> str:
     return f"if you trust the file, use {both}"
 
 
-#: LIMIT: the most bytes one compressed container or image may inflate to. The largest device image known to us is
-#: a few hundred MB; a 32 KiB zstd frame can claim 1 GiB and more.
-INFLATED_SIZE = 4 << 30
+#: LIMIT: bytes that one command inflates in all. What is inflated again counts once, what is small (INFLATED_AT_ONCE)
+#: not at all. No proportion tells device code from a bomb: a table of zeros in a three-line kernel shrinks to a
+#: thousandth. Memory is bounded otherwise (INFLATED_KEPT), and what is written too (OUTPUT).
+INFLATED = 64 << 30
 
-#: LIMIT: the largest inflated : stored ratio. Real device code stays below 20 : 1; zlib can reach 1032 : 1 and zstd
-#: 30000 : 1. Small results (see INFLATED_FLOOR) are exempt. For something compressed inside something compressed
-#: the bytes present in the file count, so that nesting does not multiply the ratio.
-INFLATED_RATIO = 256
-
-#: LIMIT: below this size a result is never refused for its ratio: it cannot hurt.
-INFLATED_FLOOR = 4 << 20
+#: LIMIT: bytes that one command writes, unless it was given more than a hundredth of that. Real device code stays below
+#: 20 : 1, and less than this is no harm.
+OUTPUT = 1 << 30
+OUTPUT_RATIO = 100
 
 #: LIMIT: inflated bytes kept per file for further reading; the least recently inflated are dropped and inflated again
-#: when they are needed. A library may hold hundreds of compressed bundles that take tens of MB each.
+#: when they are needed. A library may hold hundreds of compressed bundles that take tens of MB each. Of one image that
+#: is larger a window of this size is kept.
 INFLATED_KEPT = 32 << 20
 
 #: LIMIT: up to this size a compressed bundle is inflated and checked as soon as it is read. Larger ones are inflated as
@@ -126,44 +124,16 @@ FILLER = 256 << 20
 COPIES = 4
 
 
-class Budget(Record):
-    """What the files that a caller opens may ask for; None leaves it to the limits above.
-
-    ``inflated`` is the most bytes that one compressed container or image may inflate to, in whatever proportion.
-    """
-
-    inflated: int | None = None
-
-
-#: What sources get that nobody gives a budget of their own: the innermost one that was entered.
-_budgets: list[Budget] = [Budget()]
-
-
-class opened_with:
-    """Give a budget to all sources that are opened within the ``with`` statement; they keep it when it has ended.
-
-    It holds in all threads, so it is for a command, which is alone in its process. Functions pass a budget on instead.
-    """
-
-    def __init__(self, budget: Budget) -> None:
-        self._budget = budget
-
-    def __enter__(self) -> None:
-        _budgets.append(self._budget)
-
-    def __exit__(self, *_: object) -> None:
-        _budgets.pop()
-
-
-def budget_now() -> Budget:
-    """Return the budget that a source opened now gets."""
-    return _budgets[-1]
-
-
 def inflated_hint(size: int | None = None) -> str:
-    """Return what to do about a limit on inflating; ``size`` is how much it would take, if that is known."""
+    """Return what to do about the limit on inflating; ``size`` is how much it would take, if that is known."""
+    value = f"={size}" if size else "=SIZE"
     if _stand_ins:
-        # No stream is refused for its ratio then, and the size is what stays of the limit.
-        return _environment(f"inflated-ratio={1 << 30}", *([f"inflated-size={size}"] if size else []))
-    value = f"={size}" if size else ""
+        return _environment(f"inflated{value}")
     return f"if you trust the file, use {in_both(f'--max-inflated{value}', f'max_inflated{value}')}"
+
+
+def output_hint(size: int) -> str:
+    """Return what to do about the limit on writing; ``size`` is how much it would take, as far as that is known."""
+    if _stand_ins:
+        return _environment(f"output={size}")
+    return f"if you trust the file, use {in_both(f'--force or --max-output={size}', 'force=True')}"

@@ -17,14 +17,20 @@ def refuse_shared(views: Iterable[View]) -> None:
 
     Of what is compressed the inflated bytes count.
     """
+    views = list(views)
+    total = shared(views)
+    if total:
+        raise Unsupported(
+            f"the images share their bytes; written separately they would take {total} bytes",
+            hint="extract the image you need and pack it again",
+            chain=views[-1].chain,
+        )
+
+
+def shared(views: Iterable[View]) -> int:
+    """Return the bytes of all views if they are much more than twice those that they are views of, else 0."""
     total, present = 0, {}
     for view in views:
         total += len(view)
         present[id(view.source)] = view.source.size
-        last = view
-    if total > 2 * sum(present.values()) + limits.CHUNK:
-        raise Unsupported(
-            f"the images share their bytes; written separately they would take {total} bytes",
-            hint="extract the image you need and pack it again",
-            chain=last.chain,
-        )
+    return total if total > 2 * sum(present.values()) + limits.CHUNK else 0

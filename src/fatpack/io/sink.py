@@ -16,13 +16,15 @@ import stat
 from fatpack import interruption
 from fatpack.errors import UsageError
 from fatpack.io import limits, unnamed
+from fatpack.io.budget import UNCOUNTED, budget_of_output
 from fatpack.io.source import View
 from fatpack.io.sources.file import FileSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
+    from fatpack.io.budget import Budget
     from fatpack.io.identity import Identity
     from fatpack.io.source import Piece
 
@@ -54,8 +56,62 @@ _CANNOT_COPY = {
 }
 
 
-def write_pieces(fd: int, pieces: Iterable[Piece], progress: Progress | None = None) -> int:
-    """Write all pieces to a descriptor at its position; return the number of bytes written."""
+def write_pieces(
+    fd: int, pieces: Iterable[Piece], progress: Progress | None = None, *, budget: Budget | None = None
+) -> int:
+    """Write all pieces to a descriptor at its position; return the number of bytes written.
+
+    They are drawn from a budget, by default that of the command. Raises UsageError before the piece that is too much,
+    and before the first one if all of them are there already. What was drawn for pieces that fail is given back.
+    """
+    drawing = _Drawing(budget or budget_of_output())
+    try:
+        return _write(fd, drawing.of(pieces), progress)
+    except BaseException:
+        drawing.give_back()
+        raise
+
+
+def _check_size(pieces: Iterable[Piece], budget: Budget) -> None:
+    """Raise UsageError before there is any file, if all pieces are known and are too much."""
+    if isinstance(pieces, (list, tuple)):
+        budget.check_output(written_size(pieces))
+
+
+def written_size(pieces: Iterable[Piece]) -> int:
+    """Return how many bytes pieces take when they are written: those that cannot be had take none."""
+    return sum(len(piece) for piece in pieces if not (isinstance(piece, View) and piece.source.is_refused))
+
+
+class _Drawing:
+    """What one output takes of a budget."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._drawn = 0
+
+    def of(self, pieces: Iterable[Piece]) -> Iterable[Piece]:
+        """Return pieces that are drawn before somebody gets them: all at once if all are known."""
+        if isinstance(pieces, (list, tuple)):
+            self._draw(written_size(pieces))
+            return pieces
+        return self._one_by_one(pieces)
+
+    def give_back(self) -> None:
+        """Note that nothing was written."""
+        self._budget.give_back(self._drawn)
+
+    def _one_by_one(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
+        for piece in pieces:
+            self._draw(written_size([piece]))
+            yield piece
+
+    def _draw(self, size: int) -> None:
+        self._budget.write(size)
+        self._drawn += size
+
+
+def _write(fd: int, pieces: Iterable[Piece], progress: Progress | None) -> int:
     total = 0
     pending: list[bytes | bytearray | memoryview] = []
     pending_size = 0
@@ -147,6 +203,7 @@ def write_file(
     verify: Callable[[View], None] | None = None,
     progress: Progress | None = None,
     is_checked: bool = False,
+    budget: Budget | None = None,
 ) -> int:
     """Write a file whole or not at all; return its size in bytes.
 
@@ -155,19 +212,23 @@ def write_file(
     are the permission bits (default: those of the file replaced, else 0666 less the umask), ``like`` all that a file is
     beside its bytes. ``verify`` sees the complete file before it gets its name and may raise. A replaced file is synced
     to disk first, since it may be somebody's only copy. ``is_checked`` says that the caller found nothing at ``path``:
-    what is there meanwhile is refused all the same, but not before everything was written. Raises UsageError,
-    ``FileExistsError``, ``OSError``, and what ``verify`` raises.
+    what is there meanwhile is refused all the same, but not before everything was written. What is written is drawn
+    from a ``budget``, by default that of the inputs. Raises UsageError, ``FileExistsError``, ``OSError``, and what
+    ``verify`` raises.
     """
     path = os.fspath(path)
+    inputs = list(inputs)
+    budget = budget or (inputs[0].source.budget if inputs else budget_of_output())
     old = None if is_checked and not force else check_target(path, force, inputs)
     if old is not None and not stat.S_ISREG(old.st_mode):
         # A device or a pipe (/dev/null, /dev/stdout): there is nothing to rename over.
-        return _write_special(path, pieces, progress)
+        return _write_special(path, pieces, progress, budget)
+    _check_size(pieces, budget)
     if not force:
         fd = unnamed.create(path, 0o666 if mode is None else mode)
         if fd is not None:
-            return _write_unnamed(fd, path, pieces, mode, like, verify, progress)
-    path, staged, size = _stage(path, pieces, old, mode, like, verify, progress, sync=old is not None)
+            return _write_unnamed(fd, path, pieces, mode, like, verify, progress, budget)
+    path, staged, size = _stage(path, pieces, old, mode, like, verify, progress, sync=old is not None, budget=budget)
     try:
         if force:
             _rename(staged, path)
@@ -235,8 +296,11 @@ def _stage(
     progress: Progress | None = None,
     *,
     sync: bool = False,
+    budget: Budget | None = None,
 ) -> tuple[str, str, int]:
     """Write a complete temporary file beside ``path``; return where it shall go, its own path, and its size."""
+    budget = budget or budget_of_output()
+    _check_size(pieces, budget)
     if old is not None:
         path = os.path.realpath(path)  # a symbolic link stays; the file it names is replaced
         mode = stat.S_IMODE(old.st_mode) if mode is None else mode
@@ -244,7 +308,7 @@ def _stage(
     staged, fd = _create_beside(path, 0 if old is not None else 0o666 if mode is None else mode)
     try:
         try:
-            size = _fill(fd, path, pieces, mode, like, verify, progress)
+            size = _fill(fd, path, pieces, mode, like, verify, progress, budget)
             if sync:
                 os.fsync(fd)
         finally:
@@ -267,9 +331,10 @@ def _fill(
     like: Identity | None,
     verify: Callable[[View], None] | None,
     progress: Progress | None,
+    budget: Budget,
 ) -> int:
     """Write a new file that will be called ``path``, verify it, and give it all that it is beside its bytes."""
-    size = write_pieces(fd, pieces, progress)
+    size = write_pieces(fd, pieces, progress, budget=budget)
     if verify is not None:
         verify(FileSource(fd, path, owned=False).view())
     if like is not None:
@@ -294,14 +359,15 @@ def _write_unnamed(
     like: Identity | None,
     verify: Callable[[View], None] | None,
     progress: Progress | None,
+    budget: Budget,
 ) -> int:
     """Write a file that has no name, and name it ``path``; whatever ends this before leaves nothing."""
     try:
-        size = _fill(fd, path, pieces, mode, like, verify, progress)
+        size = _fill(fd, path, pieces, mode, like, verify, progress, budget)
         if not unnamed.publish(fd, path):
             # It cannot be named after all: it goes the way that every system has.
             own = [FileSource(fd, path, owned=False).view()]
-            _, staged, _ = _stage(path, own, None, stat.S_IMODE(os.fstat(fd).st_mode), like)
+            _, staged, _ = _stage(path, own, None, stat.S_IMODE(os.fstat(fd).st_mode), like, budget=UNCOUNTED)
             try:
                 _publish(staged, path)
             except BaseException:
@@ -384,10 +450,10 @@ def _rename(temporary: str, path: str) -> None:
     interruption.unfinished.discard(temporary)
 
 
-def _write_special(path: str, pieces: Iterable[Piece], progress: Progress | None) -> int:
+def _write_special(path: str, pieces: Iterable[Piece], progress: Progress | None, budget: Budget | None = None) -> int:
     fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
-        return write_pieces(fd, pieces, progress)
+        return write_pieces(fd, pieces, progress, budget=budget)
     except OSError as error:
         raise type(error)(error.errno, error.strerror, path) from error
     finally:

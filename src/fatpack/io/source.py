@@ -12,6 +12,7 @@ from _thread import allocate_lock  # threading, which is the public name, takes 
 
 from fatpack.errors import Truncated, hexadecimal
 from fatpack.io import limits
+from fatpack.io.budget import UNCOUNTED
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import TracebackType
     from typing import Self, TypeAlias
+
+    from fatpack.io.budget import Budget
 
     Piece: TypeAlias = "bytes | bytearray | memoryview | View"
     """What a writer yields: bytes, or a view whose bytes are copied from where they lie."""
@@ -57,8 +60,8 @@ class Source:
     is_streamed = False
     #: bytes present on disk (or given by the caller) that this came from: what limits on inflation are based on
     present: int
-    #: what the caller allows the file; what is inflated from it shares it
-    budget: limits.Budget = limits.Budget()
+    #: what the command may inflate and write; what is inflated from the file shares it
+    budget: Budget = UNCOUNTED
     #: whether reading costs no more than reading: false for bytes that would have to be inflated first
     is_at_hand = True
     #: whether the bytes cannot be had: every read raises why
@@ -70,6 +73,8 @@ class Source:
     #: what was inflated from here and is still in memory, oldest first, and how many bytes that are
     _inflated: dict[Source, int] | None = None
     _inflated_size = 0
+    #: where compressed data starts here, and how much of what it inflates to was drawn from the budget
+    _drawn: dict[int, int] | None = None
 
     def read(self, offset: int, size: int) -> bytes:
         """Return ``size`` bytes at ``offset``; the caller has checked that they are inside."""
@@ -142,9 +147,31 @@ class Source:
         for source in kept or ():
             source.rest()
 
+    def draw(self, start: int, size: int) -> bool:
+        """Draw from the budget what the compressed data at ``start`` inflates to, ``size`` bytes from its beginning on.
+
+        What was drawn for it already is not drawn again. Return whether that was possible. Up to
+        ``limits.INFLATED_AT_ONCE`` bytes of each are free: a library has a hundred thousand, and all would be noted.
+        """
+        if size <= limits.INFLATED_AT_ONCE:
+            return True
+        with _KEEPING:
+            drawn = (self._drawn or {}).get(start, 0)
+            if size > drawn:
+                if not self.budget.inflate(size - drawn):
+                    return False
+                self._drawn = self._drawn or {}
+                self._drawn[start] = size
+        return True
+
+    def is_drawable(self, start: int, size: int) -> bool:
+        """Return whether :meth:`draw` would be possible."""
+        return self.budget.is_inflatable(size - (self._drawn or {}).get(start, 0))
+
     def __getstate__(self) -> dict[str, object]:
         """Return what another process needs to read the same bytes: nothing that was inflated from here."""
-        return {name: value for name, value in vars(self).items() if name not in ("_inflated", "_inflated_size")}
+        kept_here = ("_inflated", "_inflated_size", "_drawn")
+        return {name: value for name, value in vars(self).items() if name not in kept_here}
 
     def close(self) -> None:
         """Give the file back; views of it cannot be read afterwards. No thread inflates from it then."""

@@ -11,10 +11,10 @@ import os
 
 from fatpack import hosts, images
 from fatpack.errors import UsageError, in_both
-from fatpack.io import limits
 from fatpack.io.bulk import NewFile, write_files
 from fatpack.io.names import image_name, member_word, safe_word, stem
-from fatpack.io.sink import refuse_inputs
+from fatpack.io.sharing import shared
+from fatpack.io.sink import refuse_inputs, written_size
 from fatpack.io.source import View
 from fatpack.io.sources.pieces import PiecesSource
 from fatpack.ops.choose.select import describe, positions, select
@@ -247,6 +247,20 @@ def write_plan(
     return written
 
 
+def check_size(plan: Sequence[Extract], inputs: Sequence[View] = (), *, force: bool = False) -> None:
+    """Raise UsageError if a plan writes the same bytes again and again, or far more than the inputs explain."""
+    if force:
+        return
+    total = shared(view for item in plan for view in item.views)
+    if total:
+        raise UsageError(
+            f"the images share bytes: {total} bytes would be written",
+            hint=f"select what you need, or {in_both('--force', 'force=True')}",
+        )
+    for view in inputs[:1]:
+        view.source.budget.check_output(sum(written_size(item.pieces) for item in plan))
+
+
 def checked_paths(
     plan: Sequence[Extract], directory: str, inputs: Sequence[View] = (), *, force: bool = False
 ) -> list[str]:
@@ -262,13 +276,7 @@ def checked_paths(
                 hint=f"extract them one by one, with {in_both('-o', 'image.data')}",
             )
         seen.add(path)
-    total = sum(item.size for item in plan)
-    present = {id(view.source): view.source.size for item in plan for view in item.views}
-    if not force and total > 2 * sum(present.values()) + limits.CHUNK:
-        raise UsageError(
-            f"the images share bytes: {total} bytes would be written",
-            hint=f"select what you need, or {in_both('--force', 'force=True')}",
-        )
+    check_size(plan, inputs, force=force)
     if not force and (not directory or os.path.lexists(directory)):
         existing = [path for path in paths if os.path.lexists(path)]
         if existing:

@@ -6,8 +6,8 @@ leave it out, report it, and do the rest.
 
 from __future__ import annotations
 
-from fatpack.errors import FormatError, HostError, LimitExceeded, Unsupported
-from fatpack.findings import finding
+from fatpack.errors import FormatError, HostError, Unsupported
+from fatpack.findings import finding, unread
 from fatpack.io.source import View
 from fatpack.record import Record
 
@@ -37,8 +37,7 @@ class Unreadable(Record):
             return finding("FP1008", span, f"{self.what}: {error.problem}", error.hint)
         if error.offset is not None and error.chain == span.source:
             span = span.replace(start=error.offset, end=max(span.end, error.offset))
-        code = "FP1005" if isinstance(error, LimitExceeded) else "FP1001"
-        return finding(code, span, f"{self.what}: {error.describe()}", error.hint, field=error.field)
+        return finding(unread("FP1001", error), span, f"{self.what}: {error.describe()}", error.hint, field=error.field)
 
 
 def why_unreadable(pieces: Iterable[Piece]) -> FormatError | HostError | Unsupported | None:

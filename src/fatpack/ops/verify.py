@@ -6,7 +6,7 @@ import os
 
 from fatpack import images
 from fatpack.errors import FormatError, HostError, Unsupported
-from fatpack.findings import finding
+from fatpack.findings import finding, unread
 from fatpack.images.agreement import disagreements
 from fatpack.io.source import is_in_file
 from fatpack.io.sources.opening import open_source
@@ -17,7 +17,7 @@ from fatpack.scanner import Found, scan
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Self
+    from typing import Any, Self
 
     from fatpack.io.source import View
     from fatpack.model import Container, Image
@@ -74,11 +74,23 @@ def content_findings(found: Sequence[Found]) -> list[Finding]:
 def _unchecked(items: Iterable[Found | Finding]) -> Iterator[Found]:
     """Yield the containers that were not checked when they were read, without looking at their images."""
     for item in items:
-        if not isinstance(item, Finding) and item.container.format == "clang-offload-bundle":
-            from fatpack.formats.clang_bundle.compressed.verify import is_unchecked
-
-            if is_unchecked(item.container):
+        if not isinstance(item, Finding):
+            check = _late_check(item.container.format)
+            if check is not None and check.is_unchecked(item.container):
                 yield item
+
+
+def _late_check(format: str) -> Any:
+    """Return the module that checks what listing left out of containers of a format; None if it leaves nothing out."""
+    if format == "clang-offload-bundle":
+        from fatpack.formats.clang_bundle.compressed import verify as of_bundles
+
+        return of_bundles
+    if format == "llvm-offload-binary":
+        from fatpack.formats.offload_binary import verify as of_binaries
+
+        return of_binaries
+    return None
 
 
 def _everything(items: Iterable[Found | Finding]) -> Iterator[Found]:
@@ -96,12 +108,10 @@ def _is_in_file(found: Found) -> bool:
 
 def _check(container: Container) -> Callable[[], list[Finding]]:
     def run() -> list[Finding]:
-        from fatpack.formats.clang_bundle.compressed.verify import verify as check
-
         try:
-            return check(container)
+            return list(_late_check(container.format).verify(container))
         except FormatError as error:
-            return [finding("FP1001", container.span, error.describe(), error.hint)]
+            return [finding(unread("FP1001", error), container.span, error.describe(), error.hint)]
 
     return run
 
@@ -139,7 +149,7 @@ def _damage_in(image: FoundImage) -> list[Finding]:
     except (Unsupported, HostError):
         return []
     except FormatError as error:
-        return [finding("FP1104", image.as_stored.span, error.describe(), error.hint, field=error.field)]
+        return [finding(unread("FP1104", error), image.as_stored.span, error.describe(), error.hint, field=error.field)]
 
 
 def _damage(image: Image, data: View) -> Iterator[Finding]:
@@ -151,4 +161,4 @@ def _damage(image: Image, data: View) -> Iterator[Finding]:
         if not cut:
             images.kernels(data, recognised.form)
     except FormatError as error:
-        yield finding("FP1104", image.span, error.describe(), field=error.field or "")
+        yield finding(unread("FP1104", error), image.span, error.describe(), error.hint, field=error.field or "")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fatpack import formats, images
 from fatpack.errors import FatpackError, FormatError, Unsupported
-from fatpack.findings import finding
+from fatpack.findings import finding, unread
 from fatpack.images import EMPTY, NOT_INFLATED, UNKNOWN
 from fatpack.io import limits
 from fatpack.model import Finding, Span, is_unread
@@ -107,8 +107,6 @@ class _Inspection:
         self._kernels_of: dict[tuple[Source, int, int], tuple[dict[str, Any], list[Finding]]] = {}
         #: how much more is inflated although that is not wanted: a small file is shown as if it were not compressed
         self._small = 0 if options.tables_only else limits.INFLATED_AT_ONCE
-        #: how much more is inflated in all: small streams of large content would cost far more than the file is worth
-        self._room = max(limits.INFLATED_FLOOR, limits.INFLATED_RATIO * len(view))
 
     def record(self, containers: list[dict[str, Any]] | Places) -> dict[str, Any]:
         """Return the record of the file; ``containers`` takes them up as they are found."""
@@ -185,21 +183,21 @@ class _Inspection:
 
         None where that depends on what comes before it.
         """
-        before = self._room
-        if isinstance(found, Finding) or before < 0:
+        budget = self.view.source.budget
+        before = budget.drawn
+        if isinstance(found, Finding):
             return None
         self.findings, self._kernels_of = FindingList(), {}
         kept = self._kept(found)
-        if self._room < 0 or self.findings.unlisted:
+        if any(item.code == "FP1005" for item in self.findings.kept) or self.findings.unlisted:
             return None
-        return kept, self.findings.kept, before - self._room
+        return kept, self.findings.kept, budget.drawn - before
 
     def _taken(self, found: Found, made: tuple[Any, list[Finding], int]) -> Any:
         """Return what is kept of a container that another process has read."""
         kept, findings, inflated = made
-        if inflated > self._room:
+        if not self.view.source.budget.inflate(inflated):
             return self._kept(found)
-        self._room -= inflated
         self.findings.extend(findings)
         return kept
 
@@ -345,14 +343,6 @@ class _Inspection:
         """Return an image that was only listed inflated and recognised, as far as that can be done."""
         if not _is_to_inflate(found):
             return found
-        had_room = self._room > 0
-        self._room -= found.size
-        if self._room < 0:
-            if had_room:
-                text = f"the images inflate to more than {limits.INFLATED_RATIO} times the size of the file"
-                hint = f"from here on they are only listed; {limits.advice('INFLATED_RATIO')}"
-                self.findings.add(finding("FP1107", found.span, text, hint))
-            return found
         try:
             known = inflated(found, neighbours)
             if self._wants_facts:
@@ -361,7 +351,7 @@ class _Inspection:
         except Unsupported:  # its container has the finding
             return found
         except FormatError as error:
-            self.findings.add(finding("FP1104", found.span, error.describe(), error.hint))
+            self.findings.add(_unread(found.span, error))
             return found
 
     def _image(self, index: int, found: FoundImage) -> dict[str, Any]:
@@ -444,6 +434,11 @@ class _Inspection:
         return span.start if view.source is self.view.source else None
 
 
+def _unread(span: Span, error: FormatError) -> Finding:
+    """Return the finding for an image that cannot be read: damage, or a limit."""
+    return finding(unread("FP1104", error), span, error.describe(), error.hint)
+
+
 def _not_searched(found: Scan) -> dict[str, Any]:
     """Return the parts of the record that say what was not searched, and whether more may be there."""
     rows = [{"section": row.section, "count": row.count, "size": row.size} for row in found.not_searched]
@@ -474,13 +469,13 @@ def _cost(found: Found | Finding) -> int:
         return 0
     if any(not isinstance(inner, Finding) for image in found.images for inner in image.inside):
         return 0
-    return sum([min(image.as_stored.size, limits.INFLATED_SIZE) for image in found.images])
+    return sum([min(image.as_stored.size, limits.INFLATED) for image in found.images])
 
 
 def _damage(view: View, error: FormatError) -> Finding:
     """Return the finding for an image whose kernels cannot be read."""
     span = view.span() if error.offset is None else Span(error.offset, view.end, error.chain)
-    return finding("FP1104", span, error.describe(), error.hint)
+    return _unread(span, error)
 
 
 def _kernels(kernels: Sequence[Kernel]) -> list[dict[str, Any]]:

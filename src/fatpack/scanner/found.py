@@ -6,8 +6,8 @@ Images that hold containers or hosts are walked in turn, by what :mod:`fatpack.s
 from __future__ import annotations
 
 from fatpack import images
-from fatpack.errors import FormatError, LimitExceeded, Unsupported
-from fatpack.findings import finding
+from fatpack.errors import FormatError, Unsupported
+from fatpack.findings import finding, unread
 from fatpack.images.agreement import disagreements
 from fatpack.model import is_unread
 from fatpack.record import Record
@@ -314,7 +314,6 @@ def as_finding(error: FormatError | Unsupported | HostError, span: Span) -> Find
         start = error.offset
         span = span.replace(start=start, end=max(span.end, start))
         message = f"{error.format}: {error.describe()}" if error.format else error.describe()
-        code = "FP1005" if isinstance(error, LimitExceeded) else "FP1001"
-        return finding(code, span, message, error.hint, field=error.field)
+        return finding(unread("FP1001", error), span, message, error.hint, field=error.field)
     code = "FP1008" if isinstance(error, Unsupported) else "FP1001"
     return finding(code, span, error.problem, error.hint)

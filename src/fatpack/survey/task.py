@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.errors import FatpackError
 from fatpack.io import limits
-from fatpack.io.limits import Budget
+from fatpack.io.budget import Budget
 from fatpack.io.sources.opening import located, open_source
 from fatpack.record import Record
 from fatpack.report.problems import INPUT_OUTPUT

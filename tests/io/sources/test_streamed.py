@@ -41,13 +41,13 @@ def streamed(stream: Stream, size: int = len(DATA), origin: BytesSource | None =
 @pytest.fixture
 def _in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Inflate ahead after three pieces, however many cores there are."""
-    monkeypatch.setattr("fatpack.io.sources.streamed.thread_count", lambda: 2)
-    monkeypatch.setattr("fatpack.io.sources.streamed._ALONE", 30)
-    monkeypatch.setattr("fatpack.io.sources.streamed._AHEAD", 4)
+    monkeypatch.setattr("fatpack.io.sources.window.thread_count", lambda: 2)
+    monkeypatch.setattr("fatpack.io.sources.window._ALONE", 30)
+    monkeypatch.setattr("fatpack.io.sources.window._AHEAD", 4)
 
 
 def kept(source: StreamedSource) -> int:
-    return sum(map(len, source._pieces))
+    return sum(map(len, source._window._pieces)) if source._window is not None else 0
 
 
 @pytest.fixture(autouse=True)
@@ -88,16 +88,28 @@ def test_reading_forwards_keeps_a_window() -> None:
     assert (stream.starts, kept(source)) == (2, 50)
 
 
-def test_going_back_twice_keeps_everything() -> None:
+def test_going_back_twice_keeps_everything_in_a_file() -> None:
     stream = Stream()
     source = streamed(stream)
     for at in [900, 0] * 50:
         assert source.read(at, 1) == DATA[at : at + 1]
+    assert (stream.starts, kept(source)) == (3, 0)
+    assert b"".join(source.pieces(5, 900)) == DATA[5:905]
     assert stream.starts == 3
-    assert kept(source) == 910
     source.rest()
     assert kept(source) == 0
     assert source.read(0, 1000) == DATA
+
+
+def test_the_little_that_fits_is_kept_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Stream()
+    source = streamed(stream)
+    for at in (900, 0, 900):
+        source.read(at, 1)
+    monkeypatch.setattr(limits, "INFLATED_KEPT", 1000)
+    for at in [0, 900] * 5:
+        assert source.read(at, 1) == DATA[at : at + 1]
+    assert (stream.starts, kept(source)) == (3, 910)
 
 
 @pytest.mark.parametrize("size", [990, 995, 1005, 1010])

@@ -128,11 +128,10 @@ def test_a_file_that_ends_while_it_is_read_keeps_the_rows_before(tmp_path: Path)
 
 def test_images_that_share_their_bytes_are_hashed_once_and_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     data = FOUR.read_bytes()
-    monkeypatch.setattr("fatpack.io.limits.INFLATED_FLOOR", 12)
-    monkeypatch.setattr("fatpack.io.limits.INFLATED_RATIO", 0)
+    monkeypatch.setattr("fatpack.io.limits.INFLATED", 12)
     *images, last = fatpack.rows(data, digests=True)
     assert [row.sha256 is None for row in images] != [False] * len(images)
-    assert "FP1107" in last.findings
+    assert "FP1005" in last.findings
     assert last.exit_code == 3
 
 

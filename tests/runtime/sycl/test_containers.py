@@ -11,6 +11,7 @@ from tests.builders.sycl import SPIR64, SPIR64_GEN, Stored, packed, program, spi
 
 from fatpack.errors import BadValue
 from fatpack.io import limits
+from fatpack.io.budget import Budget
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 from fatpack.scanner import Found, scan
@@ -19,8 +20,9 @@ ONE, TWO = spirv(20, 1), spirv(50, 2)
 LARGE = spirv(50_000, 3)
 
 
-def read(data: bytes) -> tuple[list[Found], list[Finding]]:
-    items = list(scan(BytesSource(data, "x.so").view()))
+def read(data: bytes | BytesSource) -> tuple[list[Found], list[Finding]]:
+    source = data if isinstance(data, BytesSource) else BytesSource(data, "x.so")
+    items = list(scan(source.view()))
     return [item for item in items if isinstance(item, Found)], [item for item in items if isinstance(item, Finding)]
 
 
@@ -222,10 +224,17 @@ def test_a_frame_that_does_not_inflate_does_not_hide_its_neighbours() -> None:
 
 
 def test_a_frame_that_claims_too_much_is_listed_as_it_is_stored() -> None:
-    frame = packed(bytes(limits.INFLATED_FLOOR + 1))
-    found, findings = read(program([Stored(frame, limits.INFLATED_FLOOR + 1)]))
-    assert codes(findings) == ["FP3014"]
+    size = 1 << 20
+    frame = packed(bytes(size))
+    source = BytesSource(program([Stored(frame, size)]), "x")
+    source.budget = Budget(inflated=size - 1)
+    found, findings = read(source)
+    assert codes(findings) == ["FP1005"]
+    assert f"use --max-inflated={size} " in findings[0].hint
     assert images(found) == [frame]
+    source.budget = Budget(inflated=size)
+    found, findings = read(source)
+    assert (codes(findings), images(found)) == ([], [bytes(size)])
 
 
 def test_listing_inflates_no_more_than_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,4 +273,4 @@ def test_any_cut_or_flip_gives_images_or_findings() -> None:
         for damaged in (good[:at], good[:at] + bytes([good[at] ^ 0xFF]) + good[at + 1 :]):
             for found in read(damaged)[0]:
                 for image in found.images:
-                    assert image.size <= limits.INFLATED_FLOOR
+                    assert image.size <= limits.INFLATED

@@ -8,11 +8,13 @@ from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import FILE, INPUT
 from fatpack.cli.messages import Meter, say, tell_abandoned, warn
 from fatpack.cli.options import (
+    allow_any_output,
     check_name,
     deep_option,
     force_option,
     limit_option,
     max_inflated_option,
+    max_output_option,
     quiet_option,
     selector,
     selector_options,
@@ -60,6 +62,7 @@ _SHOWN = 20
     ),
     option("--lossy", is_flag=True, help="Convert even if information is lost; the losses are listed."),
     max_inflated_option,
+    max_output_option,
     deep_option,
     limit_option,
     force_option,
@@ -75,6 +78,7 @@ def command(file: str, output: str | None, lossy: bool, deep: bool, force: bool,
 
     Layout and compression are not carried over; set them with --bundle-align, --compress and so on.
     """
+    allow_any_output(force)
     check_name(output)
     packing = {key: options.pop(key) for key in PACKING_KEYS}
     chosen = chosen_packing(packing)

@@ -7,7 +7,7 @@ from fatpack.cli.editing import Destination, opened, output_options, refused
 from fatpack.cli.grammar.declared import argument, takes
 from fatpack.cli.grammar.kinds import INPUT
 from fatpack.cli.messages import say
-from fatpack.cli.options import limit_option, quiet_option
+from fatpack.cli.options import limit_option, max_inflated_option, max_output_option, quiet_option
 from fatpack.errors import UsageError
 from fatpack.ops.edit.embed import embed, embedding_note
 from fatpack.ops.edit.in_place import can_grow
@@ -17,6 +17,8 @@ from fatpack.ops.edit.in_place import can_grow
     argument("host", INPUT),
     argument("container", INPUT),
     *output_options,
+    max_inflated_option,
+    max_output_option,
     limit_option,
     quiet_option,
 )

@@ -10,6 +10,7 @@ from fatpack.cli.options import (
     force_option,
     limit_option,
     max_inflated_option,
+    max_output_option,
     quiet_option,
     selector_options,
 )
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     option("--allow-missing", is_flag=True, help="Succeed if nothing matches; with -o, write an empty file."),
     option("--dry-run", is_flag=True, help="Only print what would be written; exit code 1 if nothing matches."),
     max_inflated_option,
+    max_output_option,
     deep_option,
     limit_option,
     force_option,

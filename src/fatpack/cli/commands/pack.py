@@ -7,7 +7,15 @@ import os
 from fatpack.cli.grammar.declared import option, takes
 from fatpack.cli.grammar.kinds import FILE, INPUT, Choice
 from fatpack.cli.messages import Meter, say, tell_abandoned, warn
-from fatpack.cli.options import check_name, force_option, limit_option, quiet_option
+from fatpack.cli.options import (
+    allow_any_output,
+    check_name,
+    force_option,
+    limit_option,
+    max_inflated_option,
+    max_output_option,
+    quiet_option,
+)
 from fatpack.cli.packing import chosen_packing, packing_options
 from fatpack.errors import UsageError, counted
 from fatpack.formats.cir.words import FORMS as CIR_FORMS
@@ -68,6 +76,8 @@ if TYPE_CHECKING:
         "--dry-run", is_flag=True, help="Write nothing; print what would be packed, and what is renamed in CIR modules."
     ),
     force_option,
+    max_inflated_option,
+    max_output_option,
     limit_option,
     quiet_option,
 )
@@ -90,6 +100,7 @@ def command(
     STEM is the name of the first image; with --host STEM.offload.o (.a for an archive), where STEM is the name of the
     host.
     """
+    allow_any_output(force)
     if not images:
         hint = "name images with --image=file=PATH,triple=TRIPLE,arch=ARCH,kind=KIND"
         raise UsageError("there is nothing to pack", hint=hint)

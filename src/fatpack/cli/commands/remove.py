@@ -6,7 +6,14 @@ from fatpack.cli.editing import Destination, check_output, output_options, write
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import INPUT
 from fatpack.cli.messages import say, warn
-from fatpack.cli.options import limit_option, max_inflated_option, quiet_option, selector, selector_options
+from fatpack.cli.options import (
+    limit_option,
+    max_inflated_option,
+    max_output_option,
+    quiet_option,
+    selector,
+    selector_options,
+)
 from fatpack.cli.reporting import report
 from fatpack.errors import counted
 from fatpack.io.sources.opening import open_source
@@ -29,6 +36,7 @@ if TYPE_CHECKING:
     *output_options,
     option("--allow-empty", is_flag=True, help="Leave an empty container where all images go."),
     max_inflated_option,
+    max_output_option,
     option("--dry-run", is_flag=True, help="Only print what would be removed, and the size of the result."),
     limit_option,
     quiet_option,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fatpack.cli.editing import Destination, opened, output_options, refused
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import INPUT
-from fatpack.cli.options import limit_option, quiet_option
+from fatpack.cli.options import limit_option, max_inflated_option, max_output_option, quiet_option
 from fatpack.ops.edit.embed import replace
 
 
@@ -14,6 +14,8 @@ from fatpack.ops.edit.embed import replace
     argument("container", INPUT),
     option("--section", metavar="NAME", help="The section to replace, by name or number, if HOST has several."),
     *output_options,
+    max_inflated_option,
+    max_output_option,
     limit_option,
     quiet_option,
 )

@@ -70,7 +70,7 @@ def command(
         raise UsageError("no folder given", hint="fatpack survey SOURCES... -o FOLDER")
     if not sources and not lists:
         raise UsageError("no source given", hint="fatpack survey SOURCES... -o FOLDER")
-    from fatpack.io.limits import budget_now
+    from fatpack.io.budget import budget_now
     from fatpack.report.rows.reading import RowOptions
     from fatpack.survey.driver import PART_FILES, survey
     from fatpack.survey.engines import engine_of

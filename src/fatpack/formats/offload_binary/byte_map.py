@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     Part = tuple[int, int, str, bool]
     """(start, end, name, whether others of its kind may share its bytes), from the magic"""
 
+#: Bytes that pad an image to a multiple of eight, at most.
+_PADDING = 7
+
 #: Bytes of a string that a label shows.
 _SHOWN = 200
 
@@ -47,14 +50,18 @@ def check_places(
     strings: Sequence[tuple[int, int]],
     findings: list[Finding],
 ) -> list[View]:
-    """Add findings for overlapping parts and for bytes that no part covers; return the latter as views."""
+    """Add findings for overlapping parts and for bytes that no part covers; return the latter as views.
+
+    Where the binary is inflated as it is read, what pads its images is taken for zeros.
+    """
     body, gaps = header.body, []
+    least = _PADDING if body.source.is_streamed else 0
     reached, before, was_shared = 0, "", False
     has_overlap = False
     for start, end, name, is_shared in [*_parts(header, tables, images, strings), (len(body), len(body), "end", False)]:
         if start > reached:
             gap = body.slice(reached, start - reached)
-            if not gap.is_zero():
+            if len(gap) > least and not gap.is_zero():
                 gaps.append(gap)
                 findings.append(finding("FP1205", gap.span(), f"{len(gap)} bytes after the {before} belong to nothing"))
         elif start < reached and not (is_shared and was_shared) and not has_overlap:

@@ -29,6 +29,8 @@ from fatpack.model import Container, Finding, Image, Span, Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fatpack.formats.offload_binary.layout import Layouts
     from fatpack.layout import Order
 
@@ -77,6 +79,9 @@ def _parse(view: View, at: int) -> Container:
         images.append(_read_image(header, tables, strings, number, values, findings))
 
     gaps = check_places(header, tables, images, strings.ranges(), findings)
+    if header.body.source.is_streamed:
+        # A program has hundreds of binaries, and a stream that stands open has a window and tables.
+        header.body.source.rest()
     return Container(
         format=FORMAT,
         version=header.version,
@@ -134,6 +139,7 @@ def _read_header(view: View, at: int) -> Header:
 def _inflate(header: Header, header_size: int, inflated_size: int) -> Header:
     """Return the header of a compressed v3 binary, with the whole inflated binary as its body."""
     from fatpack.io.sources.inflated import Call, InflatedSource
+    from fatpack.io.sources.streamed import StreamedSource
 
     stored = header.body
     if header.entry_offset != header_size:
@@ -141,22 +147,37 @@ def _inflate(header: Header, header_size: int, inflated_size: int) -> Header:
     if inflated_size < header_size:
         raise _fault(stored, 32, "inflated_size", f"{inflated_size} is less than the header", f"at least {header_size}")
     data = stored.slice(header_size, len(stored) - header_size)
+    most = stored.source.budget.inflatable
+    if inflated_size > most:
+        claim, expected = f"{len(data)} bytes claim to inflate to {inflated_size}", f"at most {most}"
+        raise _errors.limit(stored, 32, "inflated_size", claim, expected, limits.inflated_hint(inflated_size))
     method = "zstd" if data.head(0, 4) == magics.ZSTD else "zlib"
-    inflate = Call(_inflated, stored, method, header_size, inflated_size)
     name = Derived(f"inflated {method} at {hexadecimal(stored.start)}")
     present = min(len(data), data.source.present)
-    # Whoever reads the bytes after so much else was inflated makes the stream inflate once more.
-    source = InflatedSource(inflated_size, inflate, name, present=present, origin=data.source, data=inflate())
+    stream = Call(_pieces, stored, method, header_size, inflated_size)
+    source: InflatedSource
+    # Its tables are at the beginning, and the images come when they are read.
+    if inflated_size > limits.INFLATED_AT_ONCE:
+        source = StreamedSource(inflated_size, stream, name, present=present, origin=data.source)
+    else:
+        inflate = Call(_inflated, stored, method, header_size, inflated_size)
+        source = InflatedSource(inflated_size, inflate, name, present=present, origin=data.source, data=inflate())
     body = View(source, 0, inflated_size, (*stored.chain, name))
     return header.replace(body=body, inflated_size=inflated_size, compression=method)
 
 
-def _inflated(stored: View, method: str, header_size: int, inflated_size: int) -> bytes:
-    """Return the binary that a compressed one stands for, under the header of that."""
-    data = stored.slice(header_size, len(stored) - header_size)
-    from fatpack.codec import decompress
+def _pieces(stored: View, method: str, header_size: int, inflated_size: int) -> Iterator[bytes]:
+    """Yield the binary that a compressed one stands for, under the header of that."""
+    from fatpack.codec import inflated
 
-    return stored.read(0, header_size) + decompress(data, method, inflated_size - header_size, format=FORMAT)
+    data = stored.slice(header_size, len(stored) - header_size)
+    yield stored.read(0, header_size)
+    yield from inflated(data, method, inflated_size - header_size, format=FORMAT)
+
+
+def _inflated(stored: View, method: str, header_size: int, inflated_size: int) -> bytes:
+    """Return what :func:`_pieces` yields."""
+    return b"".join(_pieces(stored, method, header_size, inflated_size))
 
 
 def _read_entries(header: Header, tables: Layouts) -> list[tuple[int, ...]]:

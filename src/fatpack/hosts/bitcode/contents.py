@@ -22,6 +22,7 @@ class ShiftedSource(Source):
         self.name = name
         self.size = size
         self.present = min(size, view.source.present)
+        self.budget = view.source.budget
         self._view = view
         self._first = first_bit >> 3
         self._shift = first_bit & 7
@@ -56,6 +57,7 @@ def contents(stream: View, run: Run, has_nul: bool, name: str) -> View:
     else:
         present = min(size, stream.source.present)
         source = InflatedSource(size, Call(_decoded, stream, run, has_nul), label, present=present)
+        source.budget = stream.source.budget
     return View(source, 0, size, (*stream.chain, Derived(label)))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.errors import BadValue
+from fatpack.io import limits
 from fatpack.io.source import Source
 
 TYPE_CHECKING = False
@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from typing_extensions import Buffer
+
+    from fatpack.errors import BadValue
+    from fatpack.io.sources.window import Window
 
 
 class Call:
@@ -36,7 +39,9 @@ class InflatedSource(Source):
     They stay in memory until :meth:`rest`, or until so much else was inflated from the same ``origin`` (the source
     that holds the compressed bytes) that ``limits.INFLATED_KEPT`` is reached; the next read inflates them again.
     ``data`` are the bytes, if they are at hand already. ``stream`` yields them in pieces, which costs a reader that
-    needs them only once ``piece_size`` bytes of memory at a time. Views can be pickled if both are a :class:`Call`.
+    needs them only once ``piece_size`` bytes of memory at a time. With a stream, more than
+    ``limits.INFLATED_KEPT`` bytes are never in memory: who reads a part of so many reads them through a window. Views
+    can be pickled if both are a :class:`Call`.
     """
 
     def __init__(
@@ -48,7 +53,7 @@ class InflatedSource(Source):
         present: int,
         origin: Source | None = None,
         data: Buffer | None = None,
-        stream: Callable[[], Iterator[bytes | bytearray]] | None = None,
+        stream: Callable[[], Iterator[bytes | bytearray | memoryview]] | None = None,
         piece_size: int | None = None,
     ) -> None:
         self.name = name
@@ -60,6 +65,7 @@ class InflatedSource(Source):
         self._origin = origin
         if origin is not None:
             self.budget = origin.budget
+        self._window: Window | None = None
         self._data: memoryview | None = None
         if data is not None:
             self._take(data)
@@ -75,7 +81,25 @@ class InflatedSource(Source):
         return data
 
     def _other_size(self, found: str) -> BadValue:
-        return BadValue("inflated size differs", expected=str(self.size), found=found, chain=(self.name,))
+        from fatpack.io.sources.window import other_size
+
+        return other_size(self.size, found, self.name)
+
+    @property
+    def _is_windowed(self) -> bool:
+        """Whether the bytes are too many to be kept."""
+        return self._once is not None and self.size > limits.INFLATED_KEPT
+
+    def _through(self) -> Window:
+        """Return what the bytes are read through where they are too many."""
+        if self._window is None:
+            from fatpack.io.sources.window import Window
+
+            assert self._once is not None
+            self._window = Window(self.size, self._once, self.name, self._origin)
+        if self._window.is_empty and self._origin is not None:
+            self._origin.keep(self)
+        return self._window
 
     def _take(self, inflated: Buffer) -> memoryview:
         self._data = data = self._checked(inflated)
@@ -94,15 +118,21 @@ class InflatedSource(Source):
     def rest(self) -> None:
         """Let the inflated bytes go, and what was inflated from them."""
         self._data = None
+        if self._window is not None:
+            self._window.forget()
         self.let_go()
 
     def read(self, offset: int, size: int) -> bytes:
         """Return a copy of ``size`` inflated bytes at ``offset``."""
+        if self._is_windowed and self._data is None:
+            return self._through().read(offset, size)
         return bytes(self._bytes()[offset : offset + size])
 
     def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
-        """Yield the range as one view of the inflated bytes."""
-        if size:
+        """Yield the range as one view of the inflated bytes, in pieces where these are too many."""
+        if self._is_windowed and self._data is None:
+            yield from self._through().pieces(offset, size)
+        elif size:
             yield self._bytes()[offset : offset + size]
 
     @property
@@ -132,4 +162,6 @@ class InflatedSource(Source):
 
     def once_size(self, offset: int, size: int) -> int:
         """Return the bytes that are inflated at a time."""
-        return self._piece_size if self._is_passing(offset, size) else size
+        if self._is_passing(offset, size):
+            return self._piece_size
+        return min(size, limits.INFLATED_KEPT) if self._is_windowed else size

@@ -8,6 +8,7 @@ import stat
 
 from fatpack.errors import UsageError
 from fatpack.io import limits
+from fatpack.io.budget import budget_now
 from fatpack.io.sources.file import FileSource
 
 TYPE_CHECKING = False
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from fatpack.io.budget import Budget
     from fatpack.io.source import Source
     from fatpack.io.sources.ranged import ReadAt
 
@@ -43,17 +45,18 @@ def located(text: str) -> str:
     return url.located(text)
 
 
-def open_source(data: Input, *, name: str = "", resting: bool = False, budget: limits.Budget | None = None) -> Source:
+def open_source(data: Input, *, name: str = "", resting: bool = False, budget: Budget | None = None) -> Source:
     """Return a source for a path, ``"-"`` (standard input), a buffer, a binary file object, or one with ``read_at``.
 
     A path must be a readable file; a pipe, a terminal or a file of /proc is spooled to an unnamed temporary file first.
     A file object stays the caller's to close; its position is ignored if it is a file or can seek. ``resting`` files
     given by path are closed between uses. A URL is one that :func:`located` returned. Without a ``budget`` the source
-    gets that of the command (:func:`fatpack.io.limits.opened_with`). Raises ``OSError`` as the system does,
+    gets that of the command (:func:`fatpack.io.budget.opened_with`). Raises ``OSError`` as the system does,
     ``IsADirectoryError`` for a directory, and TypeError, with the words for what is needed, for anything else.
     """
     source = _opened(data, name, resting=resting)
-    source.budget = limits.budget_now() if budget is None else budget
+    source.budget = budget_now() if budget is None else budget
+    source.budget.opened(source.name or id(source), source.size)
     return source
 
 

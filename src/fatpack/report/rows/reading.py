@@ -9,6 +9,7 @@ from __future__ import annotations
 from fatpack import images
 from fatpack.errors import FatpackError, FormatError, Unsupported
 from fatpack.findings import finding
+from fatpack.findings import unread as code_for
 from fatpack.images import EMPTY, NOT_INFLATED, UNKNOWN
 from fatpack.io import limits
 from fatpack.io.source import is_in_file
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from fatpack.images import Recognised
     from fatpack.images.kernel import Kernel
     from fatpack.io.source import Source, View
-    from fatpack.model import Container, Image
+    from fatpack.model import Container, Image, Span
     from fatpack.report.rows.columns import AnyRow
     from fatpack.scanner import Found
 
@@ -94,7 +95,7 @@ class _Reader:
         self._codes: dict[str, None] = {}
         self._exit_code = 0
         #: how many more bytes of images are read: entries may share their bytes, and small streams be of large content
-        self._room = max(limits.INFLATED_FLOOR, limits.INFLATED_RATIO * len(view))
+        self._room = view.source.budget.inflatable
         self._read_of: dict[tuple[Source, int, int], tuple[dict[str, Any], tuple[Kernel, ...]]] = {}
 
     def rows(self) -> Iterator[AnyRow]:
@@ -182,7 +183,7 @@ class _Reader:
         except Unsupported:  # its container has the finding
             return found
         except FormatError as error:
-            self._note(finding("FP1104", found.span, error.describe(), error.hint))
+            self._note(finding(code_for("FP1104", error), found.span, error.describe(), error.hint))
             return found
 
     def _has_room(self, found: FoundImage) -> bool:
@@ -191,8 +192,7 @@ class _Reader:
             return False
         self._room -= found.size
         if self._room < 0:
-            text = f"the images inflate to more than {limits.INFLATED_RATIO} times the size of the file"
-            self._note(finding("FP1107", found.span, text))
+            self._note(_too_much(found.span))
         return self._room >= 0
 
     def _image(self, found: FoundImage, place: dict[str, Any]) -> Iterator[AnyRow]:
@@ -297,7 +297,7 @@ class _Reader:
         except Unsupported:  # its container has the finding
             pass
         except FormatError as error:
-            findings.append(finding("FP1104", view.span(), error.describe(), error.hint))
+            findings.append(finding(code_for("FP1104", error), view.span(), error.describe(), error.hint))
         self._read_of[place] = columns, kernels
         return columns, kernels
 
@@ -305,9 +305,14 @@ class _Reader:
         if self._room >= 0:
             self._room -= len(view)
             if self._room < 0:
-                text = f"the images add up to more than {limits.INFLATED_RATIO} times the size of the file"
-                self._note(finding("FP1107", view.span(), text))
+                self._note(_too_much(view.span()))
         return self._room >= 0
+
+
+def _too_much(span: Span) -> Finding:
+    """Return the finding for images of which no more are read."""
+    text = "the images add up to more than is inflated of one file; from here on they are only listed"
+    return finding("FP1005", span, text, limits.inflated_hint())
 
 
 def _sha256(view: View) -> str:

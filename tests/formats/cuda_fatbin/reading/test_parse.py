@@ -399,7 +399,7 @@ GROUPS = {
     "a table outside": (_group(TEXT_MEMBER, CUBIN_MEMBER, table_at=1 << 20), 0, ["FP1409"]),
     "not compressed": (_group(TEXT_MEMBER, CUBIN_MEMBER, flags=0x11), 0, ["FP1403"]),
     "another method": (_group(TEXT_MEMBER, CUBIN_MEMBER, flags=0x1011), 0, ["FP1403"]),
-    "a bomb": (group(zstandard.compress(bytes(1 << 20)), 1 << 20, [member(0, 1 << 20, PTX)]), 0, ["FP1005"]),
+    "a bomb": (group(zstandard.compress(bytes(1 << 20)), 1 << 60, [member(0, 1 << 60, PTX)]), 0, ["FP1005"]),
     "a damaged stream": (group(zstandard.compress(TEXT)[:-3], 900, [TEXT_MEMBER, CUBIN_MEMBER]), 0, ["FP1403"]),
 }
 

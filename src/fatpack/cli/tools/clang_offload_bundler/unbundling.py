@@ -8,6 +8,7 @@ from fatpack.cli.tools.clang_offload_bundler import objects, reading
 from fatpack.cli.tools.clang_offload_bundler.settings import Refusal
 from fatpack.cli.tools.clang_offload_bundler.targets import Matcher, is_host, stored_ids
 from fatpack.errors import FormatError
+from fatpack.io.budget import budget_of_output
 from fatpack.io.sources.opening import open_source
 
 TYPE_CHECKING = False
@@ -52,6 +53,7 @@ def unbundle(settings: Settings) -> None:
         if len({output for output, _ in chosen}) == len(chosen):
             # The order of the outputs shows nowhere; forwards through a compressed bundle inflates it once.
             chosen.sort(key=lambda pair: pair[1].data.start)
+        budget_of_output().check_output(sum(len(entry.data) for _, entry in chosen))
         try:
             for output, entry in chosen:
                 batch.add(output, image(settings, found, entry, view))

@@ -10,6 +10,7 @@ import os
 
 from fatpack.cli.tools.cuobjdump.output import Ended
 from fatpack.errors import FormatError, Unsupported, UsageError
+from fatpack.io.budget import budget_of_output
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -36,11 +37,13 @@ def extract(extractions: Sequence[Extraction], file: View, used: dict[str, int],
     Raises Ended for the first file that cannot be written.
     """
     from fatpack.io.bulk import NewFile, write_files
+    from fatpack.io.sink import written_size
 
     given = {extraction.name for extraction in extractions}
     new = [(_free(each.name, given, used), each.data) for each in extractions if each.data is not None]
     files = [NewFile(_path(name), (data,)) for name, data in new]
     names = (name for name, _ in new)
+    budget_of_output().check_output(written_size(data for _, data in new))
     with write_files(files, force=True, inputs=[file]) as sizes:
         for extraction in extractions:
             if extraction.data is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from fatpack.io.budget import budget_of_output
 from fatpack.report.text import printable
 
 TYPE_CHECKING = False
@@ -49,7 +50,9 @@ class Output:
         """Print bytes as they are."""
         self.flush()
         sys.stdout.flush()
+        budget = budget_of_output()
         for piece in pieces:
+            budget.write(len(piece))
             sys.stdout.buffer.write(piece)
 
     def flush(self) -> None:

@@ -17,6 +17,7 @@ from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS
 from fatpack.formats.offload_binary.layout import EXTENSIONS, MAGIC
 from fatpack.formats.offload_binary.stored import Entry
 from fatpack.io import limits
+from fatpack.io.budget import budget_of_output
 from fatpack.io.sink import write_file
 from fatpack.io.sources.opening import open_source
 from fatpack.record import Record
@@ -113,6 +114,7 @@ class Extractor:
         stem = self._path.rpartition("/")[2]
         stem = stem.rpartition(".")[0] if "." in stem else stem
         number = 0
+        budget_of_output().check_output(sum(len(item.image.data) for item in chosen))
         for item in chosen:
             for leaf in self._leaves(item, limits.NESTING):
                 target, extension = leaf.image.target, EXTENSIONS.get(leaf.entry.image_kind, "")

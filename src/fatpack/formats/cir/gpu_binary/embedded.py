@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from fatpack.errors import BadValue
+from fatpack.errors import BadValue, LimitExceeded
 from fatpack.formats.cir.text.faults import fault
 from fatpack.formats.cir.text.header import read
 from fatpack.formats.cir.text.strings import unescaped_view
@@ -60,12 +60,21 @@ def _in_module(module: Module) -> Iterator[DeviceBinary]:
 
 def _bytes(inside: View, least: int) -> bytes:
     """Return what a string stands for, with zeros up to a least size."""
+    return b"".join(_pieces(inside, least))
+
+
+def _pieces(inside: View, least: int) -> Iterator[bytes]:
     data = unescaped_view(inside)
-    return data + bytes(max(least - len(data), 0))
+    yield data
+    for at in range(len(data), least, limits.CHUNK):
+        yield bytes(min(limits.CHUNK, least - at))
 
 
 def literal(view: View, at: int, holder: str) -> DeviceBinary:
-    """Return the GPU binary whose string starts at ``at``. Raises BadValue where its type or its size is wrong."""
+    """Return the GPU binary whose string starts at ``at``.
+
+    Raises BadValue where its type or its size is wrong, LimitExceeded for more zeros than a command may inflate to.
+    """
     text = Text(view)
     end = text.string_end(at)
     inside = view.slice(at + 1, end - at - 2)
@@ -73,7 +82,17 @@ def literal(view: View, at: int, holder: str) -> DeviceBinary:
     if not found:
         raise fault(view, end, "a GPU binary without its type", expected="': !cir.array<!u8i x SIZE>'")
     size, has_zeros = int(found[1]), found[2] is not None
-    if size > len(inside) + (limits.INFLATED_FLOOR if has_zeros else 0):
+    most = view.source.budget.inflatable
+    if has_zeros and size > most:
+        raise LimitExceeded(
+            f"a GPU binary of {size} bytes in {len(inside)} bytes of text",
+            format="cir-offload-container",
+            offset=view.offset(at),
+            expected=f"at most {most} for all that a command inflates",
+            hint=limits.inflated_hint(size),
+            chain=view.chain,
+        )
+    if size > len(inside) and not has_zeros:
         raise BadValue(
             f"a GPU binary of {size} bytes in {len(inside)} bytes of text",
             format="cir-offload-container",
@@ -81,7 +100,7 @@ def literal(view: View, at: int, holder: str) -> DeviceBinary:
             chain=view.chain,
         )
     name = Derived(holder)
-    source = InflatedSource(
-        size, Call(_bytes, inside, size if has_zeros else 0), name, present=len(inside), origin=view.source
-    )
+    least = size if has_zeros else 0
+    make, stream = Call(_bytes, inside, least), Call(_pieces, inside, least)
+    source = InflatedSource(size, make, name, present=len(inside), origin=view.source, stream=stream)
     return DeviceBinary(holder, view.span(at, end - at), View(source, 0, size, (*view.chain, name)))

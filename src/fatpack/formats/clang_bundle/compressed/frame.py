@@ -6,6 +6,7 @@ Programs hold thousands of such images, and listing them takes the first bytes o
 from __future__ import annotations
 
 from fatpack.codec import beginning, decompress
+from fatpack.codec import inflated as in_pieces
 from fatpack.errors import hexadecimal
 from fatpack.formats.clang_bundle.layout import FORMAT
 from fatpack.io.source import Derived
@@ -13,6 +14,8 @@ from fatpack.io.sources.inflated import Call, InflatedSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fatpack.io.source import View
 
 #: What is inflated of the beginning: the header of any image, and the preamble of SPIR-V with some of its kernels.
@@ -32,7 +35,8 @@ class _FrameSource(InflatedSource):
 
     def __init__(self, frame: View, size: int, name: str, latest: Latest) -> None:
         present = min(len(frame), frame.source.present)
-        super().__init__(size, Call(_inflate, frame, size), name, present=present, origin=frame.source)
+        stream = Call(_pieces, frame, size)
+        super().__init__(size, Call(_inflate, frame, size), name, present=present, origin=frame.source, stream=stream)
         self._frame = frame
         self._latest = latest
 
@@ -51,6 +55,10 @@ class _FrameSource(InflatedSource):
 
 def _inflate(frame: View, size: int) -> bytes | bytearray:
     return decompress(frame, "zstd", size, format=FORMAT)
+
+
+def _pieces(frame: View, size: int) -> Iterator[bytes]:
+    return in_pieces(frame, "zstd", size, format=FORMAT)
 
 
 def inflated(frame: View, size: int, latest: Latest) -> View:

@@ -10,11 +10,11 @@ the content is small, and by :func:`fatpack.formats.clang_bundle.compressed.veri
 
 from __future__ import annotations
 
-from fatpack.codec import decompress, inflated
+from fatpack.codec import decompress, inflated, most_inflated, too_much
 from fatpack.errors import FormatError, Unsupported, hexadecimal
 from fatpack.formats import sniff
 from fatpack.formats.clang_bundle.compressed.digest import HASH_SIZE, new_digest
-from fatpack.formats.clang_bundle.compressed.stream_end import measure, stream_end
+from fatpack.formats.clang_bundle.compressed.stream_end import is_longer, measure, stream_end
 from fatpack.formats.clang_bundle.faults import Faults, errors, fault
 from fatpack.formats.clang_bundle.layout import COMPRESSED_HEADERS, COMPRESSED_VERSIONS, FORMAT, MAGIC, METHODS
 from fatpack.formats.clang_bundle.plain.binary import parse_binary
@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 
 #: Behind a stream that is shorter than the header says, another bundle is looked for within this many bytes.
 _ALIGNMENT = 4096
+
+#: A stream of zlib does not say where it ends. It is inflated to find out, so far at most: where it goes on then, the
+#: header is believed until somebody inflates all of it.
+_MEASURED = 16 << 20
 
 
 class _Header(Record):
@@ -162,6 +166,8 @@ def _delimit(rest: View, header: _Header, method: str, faults: Faults) -> tuple[
     claimed = header.size
     if claimed is not None and front <= claimed <= len(rest):
         whole = data.slice(0, claimed - front)
+        if method == "zlib" and header.inflated_size > _MEASURED and is_longer(whole, _MEASURED):
+            return whole, claimed, header.inflated_size
         found = measure(whole, method)
         if found is not None and not _hides_bundle(data, found[0], len(whole)):
             return whole.slice(0, found[0]), claimed, found[1]
@@ -189,18 +195,16 @@ def _inflate(stream: View, method: str, size: int | None) -> View:
     name = Derived(f"inflated {method} at {hexadecimal(stream.start)}")
     present, origin = min(len(stream), stream.source.present), stream.source
     source: InflatedSource
-    if size is not None and size > limits.INFLATED_AT_ONCE:
+    if size is None:  # nobody says it: counted, and nothing is kept meanwhile
+        size = sum(map(len, inflated(stream, method, None, format=FORMAT)))
+    if size > most_inflated(stream):
+        raise too_much(stream, size, format=FORMAT)
+    if size > limits.INFLATED_AT_ONCE:
         source = StreamedSource(size, Call(_pieces, stream, method, size), name, present=present, origin=origin)
     else:
-        data = decompress(stream, method, None, format=FORMAT)
-        source = InflatedSource(
-            len(data),
-            Call(_bytes, stream, method),
-            name,
-            present=present,
-            origin=origin,
-            data=data,
-        )
+        data = decompress(stream, method, size, format=FORMAT)
+        inflate = Call(_bytes, stream, method, size)
+        source = InflatedSource(size, inflate, name, present=present, origin=origin, data=data)
     return source.view().replace(chain=(*stream.chain, name))
 
 
@@ -208,8 +212,8 @@ def _pieces(stream: View, method: str, size: int) -> Iterator[bytes]:
     return inflated(stream, method, size, format=FORMAT)
 
 
-def _bytes(stream: View, method: str) -> bytes | bytearray:
-    return decompress(stream, method, None, format=FORMAT)
+def _bytes(stream: View, method: str, size: int) -> bytes | bytearray:
+    return decompress(stream, method, size, format=FORMAT)
 
 
 def _check(header: _Header, stored: View, body: View, faults: Faults) -> None:

@@ -8,11 +8,13 @@ Version 1 of the compressed bundle stores no size, and the one that later versio
 from __future__ import annotations
 
 from fatpack import magics
-from fatpack.codec import most_inflated, too_much
+from fatpack.codec import too_much
 from fatpack.formats.clang_bundle.layout import FORMAT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fatpack.io.source import View
 
 #: LIMIT: blocks of zstd per byte stored. Compressors make blocks of 128 KiB, which take a few hundred bytes or more
@@ -104,12 +106,21 @@ def _frame(data: View, at: int, budget: list[int]) -> tuple[int, int | None] | N
             return (at, size if width else None) if at <= len(data) else None
 
 
+def is_longer(data: View, size: int) -> bool:
+    """Return whether a zlib stream inflates to more than ``size`` bytes before it ends, or turns out to be damaged."""
+    return any(made > size for _, made in _zlib_steps(data))
+
+
 def _measure_zlib(data: View) -> tuple[int, int | None] | None:
+    return next(((end, made) for end, made in _zlib_steps(data) if end is not None), None)
+
+
+def _zlib_steps(data: View) -> Iterator[tuple[int | None, int]]:
+    """Yield where a stream ends, as soon as that is met, and how many bytes were inflated so far."""
     import zlib
 
     stream = zlib.decompressobj()
     taken = made = 0
-    most = most_inflated(data)
     try:
         for piece in data.pieces():
             rest = bytes(piece)
@@ -118,12 +129,12 @@ def _measure_zlib(data: View) -> tuple[int, int | None] | None:
                 out = stream.decompress(rest, _ZLIB_STEP)
                 made += len(out)
                 rest = stream.unconsumed_tail
-                if stream.eof or (not rest and len(out) < _ZLIB_STEP):
-                    break
-                if made > most:
+                if not data.source.draw(data.start, made):
                     raise too_much(data, None, format=FORMAT)
-            if stream.eof:
-                return taken - len(stream.unused_data), made
+                yield taken - len(stream.unused_data) if stream.eof else None, made
+                if stream.eof:
+                    return
+                if not rest and len(out) < _ZLIB_STEP:
+                    break
     except zlib.error:
-        return None
-    return None
+        return

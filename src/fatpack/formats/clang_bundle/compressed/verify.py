@@ -6,6 +6,7 @@ from fatpack.codec import inflated
 from fatpack.formats.clang_bundle.byte_map import gaps, stray
 from fatpack.formats.clang_bundle.compressed.digest import new_digest
 from fatpack.formats.clang_bundle.compressed.read import check_hash
+from fatpack.formats.clang_bundle.compressed.stream_end import stream_end
 from fatpack.formats.clang_bundle.faults import Faults
 from fatpack.formats.clang_bundle.layout import FORMAT
 from fatpack.formats.clang_bundle.stored import Bundle, CompressedBundle
@@ -41,10 +42,20 @@ def verify(container: Container) -> list[Finding]:
     for piece in inflated(record.stream, record.method, size, format=FORMAT):
         digest.update(piece)
         stray_bytes.look(piece)
+    if record.method == "zlib":  # where that ends only inflating tells, too
+        _tail(record, faults)
     for start, end, owner in stray_bytes.found:
         stray(inside.stored, start, end, owner, faults)
     check_hash(record.stored, record.version, record.hash, digest.digest(), faults)
     return faults.findings
+
+
+def _tail(record: CompressedBundle, faults: Faults) -> None:
+    """Note bytes behind a stream that its container counts as a part of it."""
+    end = stream_end(record.stream, record.method)
+    tail = None if end is None else record.stream.slice(end, len(record.stream) - end)
+    if tail is not None and not tail.is_zero():
+        faults.unexpected("FP1308", tail.span(), f"{len(tail)} bytes after the compressed data belong to nothing")
 
 
 class _StrayBytes:

@@ -88,7 +88,7 @@ class _Builder:
             return self._made(stored, stored, extent, None)
         if size > most_inflated(stored):
             text = f"the zstd frame claims to inflate from {end} bytes to {size}: listed as it is stored"
-            self.faults.unexpected("FP3014", stored.span(), text, limits.inflated_hint(size))
+            self.faults.unexpected("FP1005", stored.span(), text, limits.inflated_hint(size))
             return self._made(stored, stored, extent, None)
         if extent.size not in (None, size, end):
             text = f"the image takes {extent.size} bytes by the table, {size} by its own header"

@@ -19,7 +19,14 @@ from fatpack.formats.cuda_fatbin.layout import ENTRY, FORMAT, GROUP, GROUP_TABLE
 from fatpack.formats.cuda_fatbin.reading.area import read_area
 from fatpack.formats.cuda_fatbin.reading.entry import check
 from fatpack.formats.cuda_fatbin.reading.faults import errors, fault
-from fatpack.formats.cuda_fatbin.reading.inflate import inflated, problem_of, refused, refused_size, without_padding
+from fatpack.formats.cuda_fatbin.reading.inflate import (
+    inflated,
+    pieces,
+    problem_of,
+    refused,
+    refused_size,
+    without_padding,
+)
 from fatpack.formats.cuda_fatbin.stored import Area, Entry, Group, Head
 from fatpack.io import limits
 from fatpack.io.sources.inflated import Call
@@ -37,7 +44,7 @@ if TYPE_CHECKING:
 def read_group(stored: View, head: Head, faults: Faults) -> list[Entry | Group]:
     """Return the group that ``stored`` holds, all its bytes, and its members; what is wrong becomes a finding."""
     packed = stored.slice(head.place, min(head.compressed_size, head.padded_size))
-    problem = _not_compressed(stored, head) or problem_of(stored, packed, head) or _out_of_proportion(stored, head)
+    problem = _not_compressed(stored, head) or problem_of(stored, packed, head)
     if problem is None:
         inside = _inflated(packed, head)
     else:
@@ -70,28 +77,13 @@ def read_group(stored: View, head: Head, faults: Faults) -> list[Entry | Group]:
 def _inflated(packed: View, head: Head) -> View:
     method = method_of(head.flags) or ""
     size = head.inflated_size
-    return inflated(packed, size, method, Call(_decompressed, packed, method, size))
+    return inflated(packed, size, method, Call(_decompressed, packed, method, size), Call(pieces, packed, method, size))
 
 
 def _not_compressed(stored: View, head: Head) -> FormatError | None:
     if method_of(head.flags) is not None:
         return None
     return fault(stored, ENTRY.field_offset("flags"), "flags", "a group that is not compressed")
-
-
-def _out_of_proportion(stored: View, head: Head) -> FormatError | None:
-    """Return why a group is not inflated where an entry of its size would be.
-
-    A group of texts is inflated when it is read; thousands of small ones would cost more than a file of their size may.
-    """
-    most = stored.source.budget.inflated
-    if most is None:
-        most = max(limits.INFLATED_AT_ONCE, limits.INFLATED_RATIO * head.compressed_size)
-    if head.inflated_size <= most:
-        return None
-    claim = f"{head.compressed_size} bytes of a group claim to inflate to {head.inflated_size}"
-    hint = limits.inflated_hint(head.inflated_size)
-    return errors.limit(stored, ENTRY.field_offset("inflated_size"), "inflated_size", claim, f"at most {most}", hint)
 
 
 def _rows(header: View, group: Head, faults: Faults) -> Iterator[tuple[View, Head, Area]]:

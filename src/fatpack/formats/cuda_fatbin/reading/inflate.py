@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from fatpack.codec import decompress, most_inflated
+from fatpack.codec import LZ4_AT_ONCE, decompress, most_held, most_inflated
 from fatpack.codec import inflated as pieces_inflated
 from fatpack.elf.header import header as elf_header
 from fatpack.errors import FatpackError, FormatError, LimitExceeded, Unsupported, hexadecimal
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from fatpack.formats.cuda_fatbin.stored import Head
 
 
-#: What inflating takes: as far as matches go back, with zstd at level 19. LZ4 makes a block at once, and copies it.
+#: What inflating takes: as far as matches go back, with zstd at level 19. LZ4 makes smaller blocks at once, and copies
+#: them.
 _WINDOW = 8 << 20
 
 _SIZE_AT = ENTRY.field_offset("inflated_size")
@@ -56,17 +57,19 @@ def _problem_of_sizes(entry: View, packed: View, head: Head) -> FormatError | No
         return fault(entry, _SIZE_AT, "inflated_size", "it is 0, and the image is compressed")
     most = most_inflated(packed)
     if head.inflated_size > most:
-        claim, hint = (
-            f"{len(packed)} bytes claim to inflate to {head.inflated_size}",
-            limits.inflated_hint(head.inflated_size),
-        )
-        return errors.limit(entry, _SIZE_AT, "inflated_size", claim, f"at most {most}", hint)
+        claim = f"{len(packed)} bytes claim to inflate to {head.inflated_size}"
+        hint = limits.inflated_hint(head.inflated_size)
+        expected = f"at most {most} for all that a command inflates"
+        return errors.limit(entry, _SIZE_AT, "inflated_size", claim, expected, hint)
     return None
 
 
 def _problem_of_stream(entry: View, packed: View, head: Head, method: str) -> FormatError | None:
     if head.flags & FLAG_OBFUSCATED:
         return None
+    if head.inflated_size > most_held(method, len(packed)):
+        text = f"{len(packed)} bytes of {method} cannot hold {head.inflated_size}"
+        return fault(entry, _SIZE_AT, "inflated_size", text)
     start = packed.head(0, HEAD_SIZE)
     if not is_of(method, start):
         return fault(packed, 0, "compressed data", f"the flags say {method}, and it starts with {start[:4].hex(' ')}")
@@ -92,25 +95,36 @@ def inflated_image(packed: View, head: Head, has_nul: bool) -> View:
     """Return the compressed image of an entry, which is inflated when it is read; ``has_nul``: a text with its NUL."""
     method = method_of(head.flags) or ""
     inflate = Call(_inflated, packed, method, head.inflated_size, has_nul)
-    if has_nul:
-        return inflated(packed, head.inflated_size - 1, method, inflate)
-    return inflated(packed, head.inflated_size, method, inflate, Call(_pieces, packed, method, head.inflated_size))
+    stream = Call(_pieces, packed, method, head.inflated_size, has_nul)
+    return inflated(packed, head.inflated_size - has_nul, method, inflate, stream)
 
 
-def _inflated(packed: View, method: str, size: int, has_nul: bool) -> Buffer:
+def _inflated(packed: View, method: str, size: int, has_nul: bool) -> memoryview:
     """Return what an image inflates to, without the NUL of a text."""
     data = memoryview(decompress(packed, method, size, format=FORMAT))
-    if has_nul and data[-1]:
+    return _without_nul(packed, data) if has_nul else data
+
+
+def _without_nul(packed: View, data: memoryview) -> memoryview:
+    """Return the end of a text without its NUL. Raises BadValue where there is none."""
+    if data[-1]:
         raise fault(packed, 0, "compressed data", "the text in it does not end in NUL")
-    return data[:-1] if has_nul else data
+    return data[:-1]
 
 
-def _pieces(packed: View, method: str, size: int) -> Iterator[bytes | bytearray]:
+def _pieces(packed: View, method: str, size: int, has_nul: bool) -> Iterator[bytes | bytearray | memoryview]:
     """Yield what an image inflates to: in one piece if that takes no more memory than several."""
     if size <= _WINDOW:
-        yield decompress(packed, method, size, format=FORMAT)
-    else:
-        yield from pieces_inflated(packed, method, size, format=FORMAT)
+        yield _inflated(packed, method, size, has_nul)
+        return
+    for piece in pieces_inflated(packed, method, size, format=FORMAT):
+        size -= len(piece)
+        yield piece if size or not has_nul else bytes(_without_nul(packed, memoryview(piece)))
+
+
+def pieces(packed: View, method: str, size: int) -> Iterator[bytes | bytearray | memoryview]:
+    """Yield what the images of a group inflate to."""
+    return _pieces(packed, method, size, False)
 
 
 def ends_in_nul(view: View, last: int, method: str) -> bool:
@@ -126,12 +140,12 @@ def inflated(
     size: int,
     method: str,
     inflate: Callable[[], Buffer],
-    stream: Callable[[], Iterator[bytes | bytearray]] | None = None,
+    stream: Callable[[], Iterator[bytes | bytearray | memoryview]],
 ) -> View:
-    """Return ``size`` bytes that a function makes of stored ones, when they are read, or that come in a stream."""
+    """Return ``size`` bytes that a function makes of stored ones when they are read, and that come in a stream too."""
     name = Derived(f"inflated {method} at {hexadecimal(packed.start)}")
     present = min(len(packed), packed.source.present)
-    piece_size = 2 * size if stream is None or method == "lz4" else min(size, _WINDOW)
+    piece_size = 2 * size if method == "lz4" and size <= LZ4_AT_ONCE else min(size, _WINDOW)
     source = InflatedSource(
         size, inflate, name, present=present, origin=packed.source, stream=stream, piece_size=piece_size
     )

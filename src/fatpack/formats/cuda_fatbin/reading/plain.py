@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 
 from fatpack import magics
+from fatpack.codec import most_held
 from fatpack.formats.cuda_fatbin.layout import (
     ALIGN,
     COMPRESSED,
@@ -114,7 +115,7 @@ def _read_entry(view: View, at: int, end: int, block: bytes, behind: int) -> tup
     if flags & COMPRESSED:
         method = METHODS.get(flags & COMPRESSED)
         start = block[behind + place : behind + place + HEAD_SIZE]
-        if method and _is_sound(start, method, padded_size, compressed_size, inflated_size, view.source.present):
+        if method and _is_sound(start, method, padded_size, compressed_size, inflated_size, view):
             size = inflated_size
             if kind in TEXTS and ends_in_nul(view, image_at + compressed_size - 1, method):
                 size -= 1
@@ -128,25 +129,17 @@ def _read_entry(view: View, at: int, end: int, block: bytes, behind: int) -> tup
     return None if image is None else (image, following)
 
 
-def _is_sound(start: bytes, method: str, padded_size: int, size: int, inflated_size: int, present: int) -> bool:
+def _is_sound(start: bytes, method: str, padded_size: int, size: int, inflated_size: int, view: View) -> bool:
     """Return whether the sizes of a compressed image fit to each other, and to the start of its stream."""
-    most = limits.INFLATED_FLOOR
-    if inflated_size > most:
-        most = _most_inflated(size, present)
     start = start[:size]
     if (
         not 0 < size <= padded_size < size + 2 * ALIGN
-        or not 0 < inflated_size <= most
+        or not 0 < inflated_size <= min(view.source.budget.inflatable, most_held(method, size))
         or not (start.startswith(_ZSTD) if method == "zstd" else is_of(method, start))
     ):
         return False
     stated = content_size(method, start)
     return stated is None or stated <= inflated_size
-
-
-def _most_inflated(size: int, present: int) -> int:
-    """Return how many bytes compressed ones may inflate to, as :func:`fatpack.codec.most_inflated` does."""
-    return min(limits.INFLATED_SIZE, max(limits.INFLATED_FLOOR, min(size, present) * limits.INFLATED_RATIO))
 
 
 def _holds_area(head: bytes, kind: int, identifier_at: int, identifier_size: int, options_at: int) -> bool:
