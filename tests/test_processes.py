@@ -25,7 +25,7 @@ START = """
 import json, os, sys, time
 from fatpack import processes
 from fatpack.processes import with_processes
-processes.thread_count = lambda: 2
+processes.core_count = lambda: 2
 me = os.getpid()
 def cost(item):
     return item % 4 and 10
@@ -101,7 +101,7 @@ def test_workers_that_all_die_leave_everything_to_the_caller() -> None:
     "reason",
     [
         "values_ = values(lambda item: item, least=10_000)",
-        "processes.thread_count = lambda: 1\nvalues_ = values(lambda item: item)",
+        "processes.core_count = lambda: 1\nvalues_ = values(lambda item: item)",
         "sys.platform = 'another'\nvalues_ = values(lambda item: item)",
         "import threading\nthreading.Thread(target=time.sleep, args=(30,), daemon=True).start()\n"
         "values_ = values(lambda item: item)",
@@ -141,7 +141,7 @@ def test_workers_that_are_far_ahead_wait(tmp_path: Path) -> None:
 LIBRARY = """
 import os, sys
 from fatpack import processes
-processes.thread_count = lambda: 2
+processes.core_count = lambda: 2
 processes.LEAST = 0
 real, forks = os.fork, []
 def fork():

@@ -34,10 +34,14 @@ else:
 _MOST_THREADS = 8
 
 
+def core_count() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def thread_count(most: int = _MOST_THREADS) -> int:
     """Return how many threads can run at once, at most so many."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, most)
+    return min(core_count(), most)
 
 
 class Tasks(Generic[T]):

@@ -23,7 +23,7 @@ from __future__ import annotations
 import os
 import sys
 
-from fatpack.parallel import thread_count
+from fatpack.parallel import core_count
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -38,6 +38,9 @@ LEAST = 32 << 20
 
 #: Items for which workers are forked at once: their numbers fit into the smallest pipe.
 _TOGETHER = 1000
+
+#: LIMIT: workers; each takes the memory of the largest image that it reads, and hands its results to one process.
+_MOST = 8
 
 #: LIMIT: results of one worker that wait in memory.
 _AHEAD = 4
@@ -82,7 +85,7 @@ def _can_fork() -> bool:
     """Return whether a fork is worth it and safe: what other threads hold, a fork would wait for without end."""
     import _thread
 
-    return sys.platform == "linux" and not _thread._count() and thread_count() > 1
+    return sys.platform == "linux" and not _thread._count() and core_count() > 1
 
 
 def _forked(
@@ -119,7 +122,7 @@ class _Workers:
         finally:
             os.close(giving)
         try:
-            for _ in range(min(thread_count(), len(numbers))):
+            for _ in range(min(core_count(), _MOST, len(numbers))):
                 if not self._fork(tickets, items, work):
                     break
         finally:

@@ -6,8 +6,7 @@ its file is read once more by a new one, and then has a row with the reason.
 
 from __future__ import annotations
 
-import os
-
+from fatpack.parallel import core_count
 from fatpack.record import Record
 from fatpack.survey.task import lost, work
 
@@ -34,7 +33,7 @@ class Local:
 
     def __init__(self, options: TaskOptions, workers: int = 0) -> None:
         self._options = options
-        self._most = workers or len(os.sched_getaffinity(0))
+        self._most = workers or core_count()
         self._idle: list[_Worker] = []
         self._busy: dict[Connection, tuple[_Worker, Task]] = {}
 
