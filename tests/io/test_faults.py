@@ -213,15 +213,15 @@ def test_a_file_that_shrinks_while_it_is_packed_leaves_nothing(
 ) -> None:
     path = tmp_path / "f"
     path.write_bytes(os.urandom(300_000))
-    from fatpack.io import sink
+    from fatpack.io import writing
 
-    real = sink._copy_range
+    real = writing._copy_range
 
     def shrinking(*arguments: object) -> None:
         os.truncate(path, 100_000)
         real(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(sink, "_copy_range", shrinking)
+    monkeypatch.setattr(writing, "_copy_range", shrinking)
     assert main(["pack", f"--image=file={path},triple=t", "-o", str(tmp_path / "out")]) == 3
     assert "file changed while reading" in capfd.readouterr().err
     assert os.listdir(tmp_path) == ["f"]

@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 
 from fatpack.errors import UsageError
-from fatpack.io import sink
-from fatpack.io.sink import write_file, write_pieces
+from fatpack.io.sink import write_file
 from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
 from fatpack.io.sources.opening import open_source
 
 BULK = os.urandom(300_000)
@@ -21,42 +19,6 @@ BULK = os.urandom(300_000)
 
 def leftovers(folder: Path) -> list[str]:
     return sorted(name for name in os.listdir(folder) if name.startswith("."))
-
-
-def test_pieces_of_every_kind_are_joined_in_order(tmp_path: Path) -> None:
-    (tmp_path / "in").write_bytes(BULK)
-    with open_source(tmp_path / "in") as source:
-        bulk, small = source.view().slice(10, 100_000), BytesSource(b"d").view()
-        pieces = [b"a", bulk, bytearray(b"b"), memoryview(b"c"), small, b""]
-        size = write_file(tmp_path / "out", pieces)
-    expected = b"a" + BULK[10:100_010] + b"bcd"
-    assert (tmp_path / "out").read_bytes() == expected
-    assert size == len(expected)
-
-
-@pytest.mark.parametrize("is_missing", [False, True])
-@pytest.mark.parametrize(("head", "start"), [(0, 0), (1, 0), (0, 1), (4096, 8192), (5, 5)])
-def test_every_way_of_copying_gives_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_missing: bool, head: int, start: int
-) -> None:
-    if is_missing:
-        monkeypatch.delattr(os, "copy_file_range", raising=False)
-    (tmp_path / "in").write_bytes(BULK)
-    with open_source(tmp_path / "in") as source:
-        view = source.view()
-        write_file(tmp_path / "out", [bytes(head), view.slice(start, len(view) - start)])
-    assert (tmp_path / "out").read_bytes() == bytes(head) + BULK[start:]
-
-
-def test_a_kernel_that_refuses_is_worked_around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> int:
-        raise OSError(errno.EXDEV, "no")
-
-    monkeypatch.setattr(os, "copy_file_range", refuse, raising=False)
-    (tmp_path / "in").write_bytes(BULK)
-    with open_source(tmp_path / "in") as source:
-        write_file(tmp_path / "out", [source.view()])
-    assert (tmp_path / "out").read_bytes() == BULK
 
 
 def test_an_existing_file_is_refused_and_force_replaces_it_with_its_mode(tmp_path: Path) -> None:
@@ -158,20 +120,3 @@ def test_a_directory_and_a_missing_directory_are_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as caught:
         write_file(tmp_path / "none" / "out", [b""])
     assert caught.value.filename == str(tmp_path / "none" / "out")
-
-
-def test_progress_counts_every_byte(tmp_path: Path) -> None:
-    (tmp_path / "in").write_bytes(BULK)
-    seen: list[int] = []
-    with open_source(tmp_path / "in") as source:
-        size = write_file(tmp_path / "out", [b"abc", source.view(), BytesSource(b"xyz").view()], progress=seen.append)
-    assert sum(seen) == size == len(BULK) + 6
-
-
-def test_many_small_pieces_are_few_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[int] = []
-    real = os.write
-    monkeypatch.setattr(sink.os, "write", lambda fd, data: calls.append(len(data)) or real(fd, data))
-    with (tmp_path / "out").open("wb") as file:
-        assert write_pieces(file.fileno(), [b"x"] * 10_000) == 10_000
-    assert len(calls) == 1

@@ -11,8 +11,8 @@ from fatpack.cli.messages import Meter, say, tell_abandoned
 from fatpack.cli.options import allow_any_output, check_name, force_option
 from fatpack.cli.reporting import report
 from fatpack.errors import UsageError
-from fatpack.io.sink import write_pieces
 from fatpack.io.sources.opening import open_source
+from fatpack.io.writing import write_pieces
 from fatpack.ops.choose.address import find, parse_address
 from fatpack.ops.choose.presence import refuse_empty
 from fatpack.ops.edit.editor import write_edited

@@ -8,7 +8,8 @@ from fatpack.cli.messages import Meter, say, tell_abandoned, warn, write_lines
 from fatpack.cli.options import allow_any_output, check_name, selector
 from fatpack.cli.reporting import report
 from fatpack.errors import UsageError, shortened
-from fatpack.io.sink import check_target, write_file, write_pieces
+from fatpack.io.sink import check_target, write_file
+from fatpack.io.writing import write_pieces
 from fatpack.model import Finding
 from fatpack.ops.choose.presence import instead, unmatched, unseen, why_missing
 from fatpack.ops.choose.select import Selector, choices, present_ids

@@ -34,7 +34,8 @@ def write_rows(
     if output in (None, "-") and format != "parquet":
         write_lines(line.removesuffix("\n") for line in table.lines(format))
         return table.code
-    from fatpack.io.sink import write_file, write_pieces
+    from fatpack.io.sink import write_file
+    from fatpack.io.writing import write_pieces
 
     if output in (None, "-"):
         sys.stdout.flush()

@@ -16,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fatpack.io.sink import Progress
     from fatpack.io.source import Piece
+    from fatpack.io.writing import Progress
 
 #: LIMIT: bytes that are inflated at a time for all files together. A file that needs more is written alone.
 WINDOW = 128 << 20

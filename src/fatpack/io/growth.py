@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import os
 
-from fatpack.io.sink import write_pieces
 from fatpack.io.source import View
 from fatpack.io.sources.file import FileSource
 from fatpack.io.sources.pieces import PiecesSource
+from fatpack.io.writing import write_pieces
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from fatpack.io.identity import Identity
-    from fatpack.io.sink import Progress
     from fatpack.io.source import Piece
+    from fatpack.io.writing import Progress
 
 #: Disks write sectors of this size, or larger ones, whole or not at all.
 _SECTOR = 512

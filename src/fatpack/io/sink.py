@@ -1,10 +1,9 @@
-"""Output: the only module that writes files.
+"""Output: files that appear whole or not at all.
 
 A file appears under its name only when it is complete: pieces go to a file without a name in the same folder, where
 the system has such (:mod:`fatpack.io.unnamed`), else to a temporary file beside it; the result is verified if the
 caller can, and a link or a rename puts it in place. A failure, a signal too, removes the temporary file and leaves
-everything else as it was. At no moment can anybody open it who could not open the file it replaces. Views of files are
-copied by the kernel.
+everything else as it was. At no moment can anybody open it who could not open the file it replaces.
 """
 
 from __future__ import annotations
@@ -15,181 +14,22 @@ import stat
 
 from fatpack import interruption
 from fatpack.errors import UsageError
-from fatpack.io import limits, unnamed
+from fatpack.io import unnamed
 from fatpack.io.budget import UNCOUNTED, budget_of_output
-from fatpack.io.source import View
 from fatpack.io.sources.file import FileSource
+from fatpack.io.writing import check_size, write_pieces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     from fatpack.io.budget import Budget
     from fatpack.io.identity import Identity
-    from fatpack.io.source import Piece
-
-    Progress = Callable[[int], None]
-    """Called with the number of bytes written since the last call."""
-
-#: A kernel-side copy is asked for this much at a time, so that progress can be shown and Ctrl-C answers.
-KERNEL_CHUNK = 64 << 20
-
-#: Kernels copy within pages of this size, or larger ones that are multiples of it.
-_PAGE = 4096
-
-#: Up to so many bytes one read and one write take less time than asking the kernel for a copy.
-_SMALL = 128 << 10
+    from fatpack.io.source import Piece, View
+    from fatpack.io.writing import Progress
 
 #: What temporary files are called: the first, something that no other run has, and the second.
 TEMPORARY = (".fatpack.", ".part")
-
-#: What a copy inside the kernel fails with where reading and writing may work, or say which of the two does not.
-_CANNOT_COPY = {
-    errno.EBADF,
-    errno.EINVAL,
-    errno.EIO,
-    errno.ENOSYS,
-    errno.EOPNOTSUPP,
-    errno.EPERM,
-    errno.ETXTBSY,
-    errno.EXDEV,
-}
-
-
-def write_pieces(
-    fd: int, pieces: Iterable[Piece], progress: Progress | None = None, *, budget: Budget | None = None
-) -> int:
-    """Write all pieces to a descriptor at its position; return the number of bytes written.
-
-    They are drawn from a budget, by default that of the command. Raises UsageError before the piece that is too much,
-    and before the first one if all of them are there already. What was drawn for pieces that fail is given back.
-    """
-    drawing = _Drawing(budget or budget_of_output())
-    try:
-        return _write(fd, drawing.of(pieces), progress)
-    except BaseException:
-        drawing.give_back()
-        raise
-
-
-def _check_size(pieces: Iterable[Piece], budget: Budget) -> None:
-    """Raise UsageError before there is any file, if all pieces are known and are too much."""
-    if isinstance(pieces, (list, tuple)):
-        budget.check_output(written_size(pieces))
-
-
-def written_size(pieces: Iterable[Piece]) -> int:
-    """Return how many bytes pieces take when they are written: those that cannot be had take none."""
-    return sum(len(piece) for piece in pieces if not (isinstance(piece, View) and piece.source.is_refused))
-
-
-class _Drawing:
-    """What one output takes of a budget."""
-
-    def __init__(self, budget: Budget) -> None:
-        self._budget = budget
-        self._drawn = 0
-
-    def of(self, pieces: Iterable[Piece]) -> Iterable[Piece]:
-        """Return pieces that are drawn before somebody gets them: all at once if all are known."""
-        if isinstance(pieces, (list, tuple)):
-            self._draw(written_size(pieces))
-            return pieces
-        return self._one_by_one(pieces)
-
-    def give_back(self) -> None:
-        """Note that nothing was written."""
-        self._budget.give_back(self._drawn)
-
-    def _one_by_one(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
-        for piece in pieces:
-            self._draw(written_size([piece]))
-            yield piece
-
-    def _draw(self, size: int) -> None:
-        self._budget.write(size)
-        self._drawn += size
-
-
-def _write(fd: int, pieces: Iterable[Piece], progress: Progress | None) -> int:
-    total = 0
-    pending: list[bytes | bytearray | memoryview] = []
-    pending_size = 0
-
-    def flush() -> None:
-        nonlocal pending_size
-        if pending:
-            _write_all(fd, b"".join(pending) if len(pending) > 1 else pending[0])
-            if progress:
-                progress(pending_size)
-            pending.clear()
-            pending_size = 0
-
-    for piece in pieces:
-        if isinstance(piece, (bytes, bytearray, memoryview)):
-            # Headers come in many small pieces: one system call for all of them.
-            pending.append(piece)
-            pending_size += len(piece)
-            total += len(piece)
-            if pending_size >= limits.CHUNK:
-                flush()
-            continue
-        flush()
-        total += len(piece)
-        source = piece.source.fileno() if isinstance(piece, View) else None
-        if isinstance(piece, View) and source is not None:
-            _copy_range(source, piece, fd, progress)
-            piece.source.rest()
-        else:
-            for part in piece.once() if isinstance(piece, View) else piece.pieces():
-                _write_all(fd, part)
-                if progress:
-                    progress(len(part))
-    flush()
-    return total
-
-
-def _write_all(fd: int, data: bytes | bytearray | memoryview) -> None:
-    rest = memoryview(data).cast("B")
-    while rest:
-        interruption.check()
-        rest = rest[os.write(fd, rest) :]
-
-
-def _copy_range(source: int, view: View, fd: int, progress: Progress | None) -> None:
-    """Copy a file range by the fastest means: inside the kernel where whole pages line up, else through one buffer.
-
-    Measured on ext4 with 512 MB: where offsets are no multiples of a page, copy_file_range and sendfile move single
-    pages through a pipe and take 1.6 times as long as cp; a buffer of 1 MB takes 1.1 times as long.
-    """
-    at, left = view.start, len(view)
-    try:
-        while left > _SMALL and _lines_up(at, fd):
-            interruption.check()
-            count = os.copy_file_range(source, fd, min(left, KERNEL_CHUNK), at)
-            if not count:
-                break  # the file shrank; the loop below finds out
-            at += count
-            left -= count
-            if progress:
-                progress(count)
-    except OSError as error:
-        if error.errno not in _CANNOT_COPY:
-            raise
-    for part in view.source.pieces(at, left):
-        _write_all(fd, part)
-        if progress:
-            progress(len(part))
-
-
-def _lines_up(at: int, fd: int) -> bool:
-    """Return whether both files stand at the start of a page, and the kernel can copy between files at all."""
-    if at % _PAGE or not hasattr(os, "copy_file_range"):
-        return False
-    try:
-        return os.lseek(fd, 0, os.SEEK_CUR) % _PAGE == 0
-    except OSError:  # a pipe has no position
-        return False
 
 
 def write_file(
@@ -223,7 +63,7 @@ def write_file(
     if old is not None and not stat.S_ISREG(old.st_mode):
         # A device or a pipe (/dev/null, /dev/stdout): there is nothing to rename over.
         return _write_special(path, pieces, progress, budget)
-    _check_size(pieces, budget)
+    check_size(pieces, budget)
     if not force:
         fd = unnamed.create(path, 0o666 if mode is None else mode)
         if fd is not None:
@@ -300,7 +140,7 @@ def _stage(
 ) -> tuple[str, str, int]:
     """Write a complete temporary file beside ``path``; return where it shall go, its own path, and its size."""
     budget = budget or budget_of_output()
-    _check_size(pieces, budget)
+    check_size(pieces, budget)
     if old is not None:
         path = os.path.realpath(path)  # a symbolic link stays; the file it names is replaced
         mode = stat.S_IMODE(old.st_mode) if mode is None else mode

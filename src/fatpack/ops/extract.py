@@ -14,9 +14,10 @@ from fatpack.errors import UsageError, in_both
 from fatpack.io.bulk import NewFile, write_files
 from fatpack.io.names import image_name, member_word, safe_word, stem
 from fatpack.io.sharing import shared
-from fatpack.io.sink import refuse_inputs, written_size
+from fatpack.io.sink import refuse_inputs
 from fatpack.io.source import View
 from fatpack.io.sources.pieces import PiecesSource
+from fatpack.io.writing import written_size
 from fatpack.ops.choose.select import describe, positions, select
 from fatpack.ops.unreadable import ONE_ALONE, Unreadable, why_unreadable
 from fatpack.record import Record
@@ -26,8 +27,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fatpack.io.sink import Progress
     from fatpack.io.source import Piece
+    from fatpack.io.writing import Progress
     from fatpack.model import Finding, Span
     from fatpack.ops.choose.select import Selector
     from fatpack.scanner import FoundImage

@@ -23,8 +23,9 @@ from fatpack.cli.packing import PACKING_KEYS, chosen_packing, packing_options
 from fatpack.cli.reporting import report
 from fatpack.errors import FatpackError, counted
 from fatpack.io.names import stem
-from fatpack.io.sink import write_file, write_pieces
+from fatpack.io.sink import write_file
 from fatpack.io.sources.opening import open_source
+from fatpack.io.writing import write_pieces
 from fatpack.model import Finding
 from fatpack.ops.choose.presence import refuse_empty, unmatched, unseen
 from fatpack.ops.convert.convert import convert

@@ -21,8 +21,9 @@ from fatpack.errors import UsageError, counted
 from fatpack.formats.cir.words import FORMS as CIR_FORMS
 from fatpack.formats.offload_binary.image_option import parse_image_option
 from fatpack.io.names import stem
-from fatpack.io.sink import write_file, write_pieces
+from fatpack.io.sink import write_file
 from fatpack.io.sources.opening import located, open_source
+from fatpack.io.writing import write_pieces
 from fatpack.ops.choose.address import find, parse_address
 from fatpack.ops.edit.editor import write_edited
 from fatpack.ops.edit.embed import embed, embedding_note

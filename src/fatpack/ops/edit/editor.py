@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fatpack.hosts import Editor
-    from fatpack.io.sink import Progress
     from fatpack.io.source import Piece, View
+    from fatpack.io.writing import Progress
 
 
 def editor(view: View) -> Editor:

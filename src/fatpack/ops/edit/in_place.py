@@ -18,8 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fatpack.io.sink import Progress
     from fatpack.io.source import Piece, View
+    from fatpack.io.writing import Progress
 
 #: Hosts of this size grow; of smaller ones a copy costs nothing, and leaves no old tables behind as dead bytes.
 GROWS_FROM = 16 << 20

@@ -37,7 +37,7 @@ def extract(extractions: Sequence[Extraction], file: View, used: dict[str, int],
     Raises Ended for the first file that cannot be written.
     """
     from fatpack.io.bulk import NewFile, write_files
-    from fatpack.io.sink import written_size
+    from fatpack.io.writing import written_size
 
     given = {extraction.name for extraction in extractions}
     new = [(_free(each.name, given, used), each.data) for each in extractions if each.data is not None]

@@ -53,7 +53,7 @@ def _container(images: Sequence[Image], llvm: str) -> list[Piece]:
 def _to_stdout(pieces: Sequence[Piece]) -> None:
     import sys
 
-    from fatpack.io.sink import write_pieces
+    from fatpack.io.writing import write_pieces
 
     sys.stdout.flush()
     write_pieces(1, pieces)
