@@ -77,7 +77,9 @@ def keep_unknown(header: Header, tables: Layouts, gaps: Sequence[View]) -> Heade
     """Return the header with the unknown bytes that a rewrite can put back: right behind the header, and at the end."""
     body = header.body
     for gap in gaps:
-        if gap.start - body.start == tables.header[header.version].size and gap.end - body.start == header.entry_offset:
+        is_behind_header = gap.start - body.start == tables.header[header.version].size
+        # Without entries nothing tells a longer header from what follows it.
+        if is_behind_header and gap.end - body.start == header.entry_offset and header.entry_count:
             header = header.replace(extension=gap)
         elif gap.end == body.end:
             header = header.replace(tail=gap)
