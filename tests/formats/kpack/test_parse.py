@@ -192,6 +192,26 @@ def test_more_code_objects_than_the_limit_are_refused(monkeypatch: pytest.Monkey
         parsed(archive(CODE))
 
 
+@pytest.mark.parametrize("scheme", ["none", "zstd-per-kernel"])
+def test_more_blobs_than_the_limit_are_refused_whoever_uses_them(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "IMAGES", 2)
+    one = {"lib/a.so#0": {"gfx900": {"type": "hsaco", "ordinal": 0, "original_size": 3}}}
+    with pytest.raises(LimitExceeded, match="more than 2 code objects"):
+        parsed(archive(CODE, scheme=scheme, toc=one))
+
+
+@pytest.mark.parametrize("size", [(1 << 63) - 1, 1 << 63, (1 << 64) - 1])
+def test_a_size_that_no_memory_has_is_told_when_it_is_read(size: int) -> None:
+    toc = {"lib/a.so#0": {"gfx900": {"type": "hsaco", "ordinal": 0, "original_size": size}}}
+    (image,) = parsed(archive(CODE[:1], scheme="zstd-per-kernel", toc=toc)).images
+    with pytest.raises(LimitExceeded, match=f"claim to inflate to {size}"):
+        image.data.tobytes()
+
+
+def test_an_architecture_that_is_listed_twice_is_told_once() -> None:
+    assert codes(parsed(archive(CODE, archs=["gfx900", "gfx906", *["gfx1100"] * 3]))) == ["FP1605"]
+
+
 def test_a_table_longer_than_the_limit_is_no_cut_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "KPACK_TOC", 100)
     with pytest.raises(LimitExceeded, match="too long"):

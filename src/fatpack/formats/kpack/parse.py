@@ -6,12 +6,15 @@ a finding, and all others are listed.
 
 from __future__ import annotations
 
+import sys
+
 from fatpack.errors import BadValue, FormatError, Unsupported, counted, hexadecimal
 from fatpack.formats.faults import Faults
 from fatpack.formats.kpack.faults import errors
 from fatpack.formats.kpack.layout import COUNT, FORMAT, FRAME, HEADER, MAGIC, SCHEMES, TRIPLE, VERSION
 from fatpack.formats.kpack.stored import Entry, Header
-from fatpack.formats.kpack.toc import Toc
+from fatpack.formats.kpack.toc import Toc, too_many
+from fatpack.io import limits
 from fatpack.io.source import Derived, View
 from fatpack.model import Container, Image, Span, Target
 
@@ -118,6 +121,8 @@ def _frames(body: View, toc: Toc, start: int, size: int, faults: Faults) -> Iter
     (count,) = COUNT.read(body, start)
     at = start + COUNT.size
     for number in range(count):
+        if number >= limits.IMAGES:
+            raise too_many(body, at, "frames")
         if at + FRAME.size > end or at + FRAME.size + FRAME.read(body, at)[0] > end:
             problem = f"frame {number} of {count} is past the end of the frames ({hexadecimal(body.offset(end))})"
             error = errors.value(body, min(at, end - 1), "frame_size", problem)
@@ -166,15 +171,16 @@ def _inflated(stored: View, method: str, size: int | None) -> View:
     """Return what a frame inflates to when it is read; its size is what the table says, or else the frame itself."""
     from fatpack.io.sources.inflated import Call, InflatedSource
 
-    size = _stated_size(stored) if size is None else size
+    stated = _stated_size(stored) if size is None else size
+    size = min(stated, sys.maxsize)  # no view is longer
     name = Derived(f"inflated {method} at {hexadecimal(stored.start)}")
     source = InflatedSource(
         size,
-        Call(_whole, stored, method, size),
+        Call(_whole, stored, method, stated),
         name,
         present=min(len(stored), stored.source.present),
         origin=stored.source,
-        stream=Call(_pieces, stored, method, size),
+        stream=Call(_pieces, stored, method, stated),
     )
     return View(source, 0, size, (*stored.chain, name))
 
@@ -208,7 +214,7 @@ def _stated_size(stored: View) -> int:
 def _check_archs(toc: Toc, archs: Sequence[str], served: frozenset[str], faults: Faults) -> None:
     """Note where the list of architectures, by which the runtime chooses an archive, is not that of the images."""
     span = _place(toc, b"gfx_arches")
-    for arch in archs:
+    for arch in dict.fromkeys(archs):
         if arch not in served:
             text = f"the archive lists {arch} and has no code object for it; the runtime looks here first all the same"
             faults.unexpected("FP1605", span, text, "leave the architecture out, or the archive")

@@ -125,10 +125,15 @@ class Toc:
         return name
 
     def blobs(self) -> Iterator[tuple[int, int]]:
-        """Yield offset and size of each blob, as they are stored; none if there is no such array."""
+        """Yield offset and size of each blob, as they are stored; none if there is no such array.
+
+        Raises LimitExceeded where there are too many.
+        """
         if not self._go(b"blobs"):
             return
         for number in self._reader.array():
+            if number >= limits.IMAGES:
+                raise too_many(self.view, self._reader.at, "blobs")
             offset = size = 0
             for key in self._reader.map_of_strings():
                 if key == b"offset":
@@ -156,9 +161,7 @@ class Toc:
                     break
                 count += 1
                 if count > limits.IMAGES:
-                    most = f"at most {limits.IMAGES}"
-                    problem = f"more than {counted(limits.IMAGES, 'code object')}"
-                    raise errors.limit(self.view, at, "toc", problem, most, limits.advice("IMAGES"))
+                    raise too_many(self.view, at, "toc")
                 yield self._kernel(decoded(binary), decoded(arch), at)
 
     def _kernel(self, binary: str, arch: str, at: int) -> Kernel | BadValue:
@@ -207,6 +210,12 @@ class Toc:
     def bad(self, at: int, field: str, problem: str, expected: str = "") -> BadValue:
         """Return the error for a value of the table, at its place there."""
         return errors.value(self.view, at, field, problem, expected)
+
+
+def too_many(view: View, at: int, field: str) -> LimitExceeded:
+    """Return the error for more code objects than an archive may have, by the field that lists them."""
+    problem = f"more than {counted(limits.IMAGES, 'code object')}"
+    return errors.limit(view, at, field, problem, f"at most {limits.IMAGES}", limits.advice("IMAGES"))
 
 
 def decoded(text: bytes) -> str:
