@@ -69,9 +69,13 @@ def test_a_survey_that_is_killed_goes_on_where_it_was(many: Path, tmp_path: Path
     running.send_signal(signal.SIGKILL)
     assert running.wait() == -signal.SIGKILL
     assert len(read(out)) < len(expected(many))
-    (out / "part-of-a-run-that-was-killed.parquet").write_bytes(b"")
+    stray = out / f"part-{'0' * 32}.parquet"
+    stray.write_bytes(b"")
+    (out / "part-of-somebody-else").write_bytes(b"")
     assert _survey(many, "-o", out, "--workers=2") == 3
     assert read(out) == expected(many)
+    assert not stray.exists()
+    assert (out / "part-of-somebody-else").exists()
 
 
 def test_a_bad_file_is_a_row_with_its_error(tmp_path: Path, read: Read, capsys: pytest.CaptureFixture[str]) -> None:
@@ -169,6 +173,29 @@ def test_names_that_are_no_utf8_are_surveyed(tmp_path: Path, read: Read) -> None
         assert _survey(tmp_path / "folder", "-o", out, "--workers=1", f"--format={format}") == 0
         assert {row["path"] for row in read(out)} == {f"{tmp_path}/folder/\\xff.so"}
         assert sum(row["row"] == "file" for row in read(out)) == 1
+
+
+@pytest.mark.parametrize("format", ["parquet", "jsonl"])
+def test_names_that_are_one_in_rows_do_not_lose_rows_of_each_other(format: str, tmp_path: Path, read: Read) -> None:
+    folder = os.fsencode(tmp_path / "folder")
+    os.mkdir(folder)
+    names = [os.path.join(folder, name) for name in (b"\xff.so", b"\\xff.so")]
+    for name in names:
+        shutil.copy(os.fsencode(SAMPLES[0]), name)
+    for name in (*names, names[0]):
+        assert _survey(tmp_path / "folder", "-o", tmp_path / "out", "--workers=1", f"--format={format}") == 0
+        assert sum(row["row"] == "file" for row in read(tmp_path / "out")) == 2
+        os.utime(name, (len(name), 1))
+
+
+def test_a_part_is_rewritten_by_a_process_that_loaded_nothing_else(many: Path, tmp_path: Path, read: Read) -> None:
+    program = "import sys; from fatpack.cli import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", program, "survey", str(many), "-o", str(tmp_path / "out"), "--workers=1"]
+    for _ in range(2):
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert (done.returncode, "Traceback" in done.stderr) == (3, False)
+        os.utime(many / "0" / "0.bin", (1, 1))
+    assert read(tmp_path / "out") == expected(many)
 
 
 def test_limits_hold_in_the_workers(tmp_path: Path, read: Read) -> None:

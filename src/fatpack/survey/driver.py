@@ -8,6 +8,7 @@ import time
 from fatpack.record import Record
 from fatpack.report.problems import worst
 from fatpack.report.rows.columns import SCHEMA, TABLES
+from fatpack.report.rows.texts import clean
 from fatpack.survey.manifest import Manifest
 from fatpack.survey.parts import part_name, rewrite_part, write_part
 from fatpack.survey.sources import Walk
@@ -109,11 +110,17 @@ class _Writer:
         self._kind = TABLES[options.rows.of][0]
         self._most = most
         self._results: list[Result] = []
+        #: paths as rows have them: of two that are one there, each has a part of its own, from which it can be taken
+        self._names: set[str] = set()
         self._size = 0
         self._since = time.monotonic()
 
     def add(self, result: Result) -> None:
         """Take a result; write a part if there are enough."""
+        name = clean(result.path)
+        if name in self._names:
+            self.flush()
+        self._names.add(name)
         self._results.append(result)
         self._size += len(result.payload)
         is_late = time.monotonic() - self._since >= PART_SECONDS
@@ -123,6 +130,7 @@ class _Writer:
     def flush(self) -> None:
         """Write what is there, and take the old rows of files that changed out of their parts."""
         results, self._results, self._size, self._since = self._results, [], 0, time.monotonic()
+        self._names.clear()
         # A worker that only looked finds that nothing changed: the rows that are there stay.
         results = [item for item in results if item.payload]
         if not results:

@@ -12,7 +12,7 @@ import sqlite3
 
 from fatpack.errors import FormatError, UsageError
 from fatpack.record import Record
-from fatpack.survey.parts import PREFIX
+from fatpack.survey.parts import is_part
 from fatpack.survey.task import Task
 
 TYPE_CHECKING = False
@@ -128,7 +128,7 @@ class Manifest:
         """Remove parts that no run finished, and those that were rewritten under another name."""
         known = {name for (name,) in self._all("SELECT name FROM part")}
         for name in os.listdir(self._folder):
-            if name.startswith(PREFIX) and name not in known:
+            if is_part(name) and name not in known:
                 os.unlink(os.path.join(self._folder, name))
 
     def plan(self, places: Iterable[Place]) -> Totals:

@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 #: What parts are written as.
 FORMATS = ("parquet", "jsonl")
 
-#: What the name of every part begins with.
+#: What the name of every part begins with, and how many digits of a digest follow.
 PREFIX = "part-"
+_DIGITS = 32
+
+_HEXADECIMAL = frozenset("0123456789abcdef")
 
 
 def encoded(rows: Iterable[AnyRow], format: str) -> bytes:
@@ -33,12 +36,18 @@ def encoded(rows: Iterable[AnyRow], format: str) -> bytes:
     return "".join(json_lines(rows)).encode()
 
 
+def is_part(name: str) -> bool:
+    """Return whether a name is one that :func:`part_name` makes."""
+    stem, _, format = name.removeprefix(PREFIX).partition(".")
+    return name.startswith(PREFIX) and format in FORMATS and len(stem) == _DIGITS and _HEXADECIMAL.issuperset(stem)
+
+
 def part_name(words: Iterable[str], format: str) -> str:
     """Return the name of a part for what is in it: the same tasks make a part of the same name."""
     from hashlib import sha256
 
     digest = sha256("\0".join(words).encode("utf-8", "surrogateescape")).hexdigest()
-    return f"{PREFIX}{digest[:32]}.{format}"
+    return f"{PREFIX}{digest[:_DIGITS]}.{format}"
 
 
 def write_part(folder: str, name: str, payloads: Sequence[bytes], kind: type[Row], format: str) -> None:

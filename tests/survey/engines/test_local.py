@@ -75,3 +75,14 @@ def test_no_more_tasks_are_taken_than_there_are_processes(many: Path) -> None:
     with Local(OPTIONS, 2) as engine:
         for number, _ in enumerate(engine.results(tasks())):
             assert taken <= number + 3
+
+
+def test_a_worker_whose_driver_was_killed_ends_without_a_word(many: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with Local(OPTIONS, 1) as engine:
+        engine._start(Task(0, str(many / "0" / "0.bin")))
+        ((worker, _),) = engine._busy.values()
+        engine._busy.clear()
+        worker.connection.close()
+        worker.process.join()
+    assert worker.process.exitcode == 0
+    assert capfd.readouterr().err == ""

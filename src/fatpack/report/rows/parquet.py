@@ -10,6 +10,7 @@ from fatpack.report.rows.texts import clean
 
 try:
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 except ImportError as error:
     raise Unsupported(f"Parquet needs pyarrow ({error})", hint="pip install 'fatpack[parquet]'") from error
@@ -59,7 +60,7 @@ def without(path: str, names: Collection[str], kind: type[Row]) -> Iterator[byte
     def left() -> Iterator[Any]:
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches():
-                yield batch.filter(pa.compute.invert(pa.compute.is_in(batch.column("path"), dropped)))
+                yield batch.filter(pc.invert(pc.is_in(batch.column("path"), dropped)))
 
     try:
         yield from _file(left(), kind)

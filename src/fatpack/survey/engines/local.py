@@ -114,6 +114,10 @@ def _serve(connection: Connection, options: TaskOptions) -> None:
     while True:
         try:
             task = connection.recv()
-        except EOFError:
+        except (EOFError, OSError):
             return
-        connection.send(work(task, options))
+        result = work(task, options)
+        try:
+            connection.send(result)
+        except OSError:
+            return  # who asked was killed
