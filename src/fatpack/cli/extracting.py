@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 
-from fatpack.cli.messages import Meter, say, tell_abandoned, warn, write_lines
+from fatpack.cli.messages import Meter, say, tell_abandoned, warn
 from fatpack.cli.options import allow_any_output, check_name, selector
 from fatpack.cli.reporting import report
 from fatpack.errors import UsageError, shortened
@@ -28,7 +29,7 @@ from fatpack.ops.unreadable import ONE_ALONE, Unreadable
 from fatpack.ops.verify import CONTENT_CODES, Verification, late_damage, verify
 from fatpack.record import Record
 from fatpack.report.problems import FINDINGS, FINE, code_of, worst
-from fatpack.report.text import printable, size_words
+from fatpack.report.text import printable, size_words, write_lines
 from fatpack.scanner import Found
 
 TYPE_CHECKING = False
@@ -315,7 +316,8 @@ def _write_output(request: Request, item: Extract, file: View) -> None:
 def _print(paths: Iterable[str], extracts: Iterable[Extract], *, quiet: bool) -> None:
     """Print what goes where: scripts read the paths."""
     named = zip(paths, extracts, strict=True)
-    write_lines(path if quiet else printable(f"{path}  {item.what}, {size_words(item.size)}") for path, item in named)
+    lines = (path if quiet else printable(f"{path}  {item.what}, {size_words(item.size)}") for path, item in named)
+    write_lines(lines, sys.stdout)
 
 
 def _late_damage(extract: Extract, path: str) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""What commands print: results on stdout, messages and progress on stderr."""
+"""What commands say beside their results: messages and progress on stderr."""
 
 from __future__ import annotations
 
@@ -13,16 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fatpack.model import Finding
-
-
-def write_lines(lines: Iterable[str]) -> None:
-    """Print lines to stdout; characters its encoding lacks are escaped."""
-    encoding = sys.stdout.encoding or "utf-8"
-    for line in lines:
-        try:
-            sys.stdout.write(f"{line}\n")
-        except UnicodeEncodeError:
-            sys.stdout.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 
 
 def say(text: str, *, quiet: bool = False) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 
-from fatpack.cli.messages import say, write_lines
+from fatpack.cli.messages import say
 from fatpack.cli.options import check_name
 from fatpack.cli.show import opened
 from fatpack.errors import FatpackError, UsageError
 from fatpack.report.problems import FINE, worst
 from fatpack.report.rows.columns import TABLES
 from fatpack.report.rows.reading import RowOptions, failed, rows_of
+from fatpack.report.text import write_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def write_rows(
         raise UsageError("Parquet is not for terminals", hint='name a file with -o; "-" is stdout')
     table = _Table(files, options)
     if output in (None, "-") and format != "parquet":
-        write_lines(line.removesuffix("\n") for line in table.lines(format))
+        write_lines((line.removesuffix("\n") for line in table.lines(format)), sys.stdout)
         return table.code
     from fatpack.io.sink import write_file
     from fatpack.io.writing import write_pieces

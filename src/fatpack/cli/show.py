@@ -5,12 +5,12 @@ from __future__ import annotations
 import gc
 import sys
 
-from fatpack.cli.messages import write_lines
 from fatpack.errors import FatpackError
 from fatpack.io.sources.opening import located, open_source
 from fatpack.report.inspect_text import render
 from fatpack.report.inspection import SCHEMA, InspectOptions, failure, inspection, listing
 from fatpack.report.problems import FINDINGS, FINE, code_of, exit_code, worst
+from fatpack.report.text import write_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def show(
 
     found: Iterable[dict[str, Any]] = records()
     if one_program:
-        from fatpack.report.program import add_differences
+        from fatpack.report.several.program import add_differences
 
         found = all_of_them = list(found)
         code = worst((code, FINDINGS if add_differences(all_of_them) else FINE))
@@ -95,7 +95,7 @@ def _write(record: dict[str, Any], verbose: int) -> None:
         return
     gc.disable()  # as for making it
     try:
-        write_lines(render(record, verbose=verbose))
+        write_lines(render(record, verbose=verbose), sys.stdout)
     finally:
         gc.enable()
 
@@ -108,7 +108,7 @@ def show_sums(files: Sequence[str], by: Sequence[str], *, as_json: bool = False,
     """
     from fatpack.report.finding_text import finding_lines
     from fatpack.report.inspect_text import not_searched
-    from fatpack.report.sums import sums, table, with_codes
+    from fatpack.report.several.sums import sums, table, with_codes
     from fatpack.report.text import printable
 
     needs_kernels = "kernel" in by
@@ -131,7 +131,7 @@ def show_sums(files: Sequence[str], by: Sequence[str], *, as_json: bool = False,
     if as_json:
         _write_json(result)
     else:
-        write_lines(table(result))
+        write_lines(table(result), sys.stdout)
     return code
 
 

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from fatpack.errors import counted
-from fatpack.report.listing.places import Places, kernel_words, numbers_of, repeated_names, title
+from fatpack.report.places import Places, kernel_words, numbers_of, repeated_names, title
 from fatpack.report.text import column_lines, columns, is_fat_object, printable, size_words
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from typing import Any
 
-    from fatpack.report.listing.places import Place
+    from fatpack.report.places import Place
 
 #: host → how the first line calls it
 _HOSTS = {
@@ -40,7 +40,7 @@ def render(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
     """Yield the lines for one file. ``verbose`` 1 adds addresses, attributes and all kernels.
 
     A record with facts about kernels shows them as tables, instead of their names. Instead of the records of containers
-    it may have their :class:`~fatpack.report.listing.places.Places`: what the text without ``verbose`` needs of them.
+    it may have their :class:`~fatpack.report.places.Places`: what the text without ``verbose`` needs of them.
     """
     path = printable(record["path"])
     if record.get("error"):

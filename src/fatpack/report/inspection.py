@@ -15,7 +15,7 @@ from fatpack.model import Finding, Span, is_unread
 from fatpack.record import Record
 from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
 from fatpack.report.inspect_text import add_record
-from fatpack.report.listing.places import Places, kernel_words
+from fatpack.report.places import Places, kernel_words
 from fatpack.scanner import FoundImage, LateImages, host_of, inflated, scan
 from fatpack.scanner.found import kernel_names
 

@@ -1,11 +1,11 @@
-"""Words for people: sizes, safe printing, aligned columns. No colour, no width guessing."""
+"""Words for people: sizes, safe printing, aligned columns, lines of text. No colour, no width guessing."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import Any
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any, TextIO
 
 
 def printable(text: str) -> str:
@@ -48,6 +48,16 @@ def column_lines(rows: Sequence[Sequence[str]], right: Sequence[int] = (), inden
     line = (indent.replace("{", "{{").replace("}", "}}") + "  ".join(cells)).format
     for row in rows:
         yield line(*row).rstrip()
+
+
+def write_lines(lines: Iterable[str], out: TextIO) -> None:
+    """Write lines to a stream of text; characters its encoding lacks are escaped."""
+    for line in lines:
+        try:
+            out.write(f"{line}\n")
+        except UnicodeEncodeError:
+            encoding = out.encoding or "utf-8"
+            out.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 
 
 def is_fat_object(container: dict[str, Any]) -> bool:

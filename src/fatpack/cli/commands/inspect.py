@@ -6,7 +6,6 @@ import sys
 
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import FILE, INPUT, Choice, Offset
-from fatpack.cli.messages import write_lines
 from fatpack.cli.options import deep_option, force_option, limit_option, max_inflated_option
 from fatpack.cli.show import opened, show, show_sums
 from fatpack.errors import FatpackError, UsageError
@@ -14,7 +13,8 @@ from fatpack.report.inspection import SCHEMA, InspectOptions
 from fatpack.report.problems import FINE, exit_code, message
 from fatpack.report.rows.columns import FORMATS, TABLES
 from fatpack.report.rows.columns import SCHEMA as ROWS
-from fatpack.report.sums import KEYS
+from fatpack.report.several.sums import KEYS
+from fatpack.report.text import write_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _show_bytes(path: str, at: int | None) -> int:
     try:
         source, view = opened(path)
         with source:
-            write_lines(annotated(view) if at is None else at_offset(view, at))
+            write_lines(annotated(view) if at is None else at_offset(view, at), sys.stdout)
     except BrokenPipeError:
         raise
     except (FatpackError, OSError) as error:

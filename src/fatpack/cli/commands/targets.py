@@ -6,8 +6,8 @@ import sys
 
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import TARGET
-from fatpack.cli.messages import write_lines
 from fatpack.errors import UsageError
+from fatpack.report.text import write_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def command(names: tuple[str, ...], *, runs_on: bool, as_json: bool, schema: boo
 def _print(blocks: Iterable[Iterable[str]]) -> None:
     """Print blocks of lines, with a blank line between them."""
     for number, lines in enumerate(blocks):
-        write_lines(lines if number == 0 else ("", *lines))
+        write_lines(lines if number == 0 else ("", *lines), sys.stdout)
 
 
 def _all_names() -> list[Explanation]:
@@ -73,7 +73,8 @@ def _all_names() -> list[Explanation]:
 def _print_json(explanations: list[Explanation]) -> None:
     import json
 
-    write_lines([json.dumps({"schema": SCHEMA, "targets": [_record(each) for each in explanations]}, indent=2)])
+    document = {"schema": SCHEMA, "targets": [_record(each) for each in explanations]}
+    write_lines([json.dumps(document, indent=2)], sys.stdout)
 
 
 def _record(explanation: Explanation) -> dict[str, object]:

@@ -22,8 +22,8 @@ QUIRK(LLVM docs): ``ClangOffloadPackager.rst`` still lists HIP = 3 and SYCL = 4;
 from __future__ import annotations
 
 from fatpack.doc import Doc
-from fatpack.formats.offload_binary.layout import FORMAT, IMAGE_KINDS, OFFLOAD_KINDS, VERSIONS, layouts
-from fatpack.formats.offload_binary.parse import detect, extent, parse
+from fatpack.formats.offload_binary import regular
+from fatpack.formats.offload_binary.layout import FORMAT, IMAGE_KINDS, MAGIC, OFFLOAD_KINDS, VERSIONS, layouts
 from fatpack.formats.offload_binary.stored import Entry, Header, header_read
 from fatpack.model import Label
 
@@ -79,6 +79,32 @@ DOC = Doc(
 
 _TABLES = layouts()
 LAYOUTS = (*_TABLES.header.values(), _TABLES.entry, _TABLES.strings[1], _TABLES.strings[2])
+
+
+def detect(view: View, at: int = 0) -> bool:
+    """Return whether an offload binary seems to start at ``at``: its magic is there, and room for a version."""
+    head = view.head(at, 8)
+    return head[:4] == MAGIC and len(head) == 8
+
+
+def extent(view: View, at: int = 0) -> int | None:
+    """Return how many bytes the binary at ``at`` takes by its header, or None when that cannot be right."""
+    from fatpack.formats.offload_binary.reader import extent
+
+    return extent(view, at)
+
+
+def parse(view: View, at: int = 0) -> Container:
+    """Return the binary that starts at ``at``. Images are spans of the view; nothing is copied unless compressed.
+
+    Raises BadMagic, Unsupported (a version above 3), Truncated, BadValue, LimitExceeded; offsets are absolute.
+    """
+    container = regular.read(view, at)
+    if container is None:
+        from fatpack.formats.offload_binary.reader import parse
+
+        return parse(view, at)
+    return container
 
 
 def write(container: Container, options: OffloadBinaryOptions | None = None) -> Iterator[Piece]:

@@ -7,8 +7,8 @@ own parser, in its own words.
 
 from __future__ import annotations
 
+from fatpack.formats.offload_binary import parse
 from fatpack.formats.offload_binary.layout import MAGIC, VERSIONS, layouts
-from fatpack.formats.offload_binary.parse import parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 A library has thousands of them, and nearly all are as LLVM's writer lays them out: header, entries, string entries,
 strings, images, zeros between them, little-endian. Whatever is unusual is left to
-:mod:`fatpack.formats.offload_binary.parse`, which reads such a binary from its start.
+:mod:`fatpack.formats.offload_binary.reader`, which reads such a binary from its start.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fatpack.formats.faults import not_read
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -60,6 +59,8 @@ def header_read(container: Container) -> Header:
     """Return what was stored of a container. Raises UsageError for one that was not read from a file."""
     if isinstance(container.record, Header):
         return container.record
+    from fatpack.formats.faults import not_read
+
     raise not_read("container")
 
 
@@ -67,4 +68,6 @@ def entry_read(image: Image) -> Entry:
     """Return what was stored of an image. Raises UsageError for one that was not read from an offload binary."""
     if isinstance(image.record, Entry):
         return image.record
+    from fatpack.formats.faults import not_read
+
     raise not_read("image")

@@ -17,7 +17,7 @@ from fatpack.elf.file import ElfFile, Section
 from fatpack.errors import FormatError, in_both
 from fatpack.findings import finding
 from fatpack.hosts import CONTAINER, IMAGE, IMAGES, RECORDS, TABLE, Site, without_overlaps
-from fatpack.hosts.elf.named import key_of, remember
+from fatpack.hosts.elf.names import divide, key_of, remember
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,9 +107,7 @@ class Sites:
         return next(self._places)
 
     def division(self) -> Division:
-        """Return all sections that have bytes in two kinds; see :func:`fatpack.hosts.elf.division.divide`."""
-        from fatpack.hosts.elf.division import divide
-
+        """Return all sections that have bytes in two kinds; see :func:`fatpack.hosts.elf.names.divide`."""
         return divide(self._view, self._elf)
 
     def _locate(self) -> Iterator[Site | Finding]:

@@ -12,7 +12,7 @@ from tests import reference
 from tests.laws.rooms import FIXTURES
 
 from fatpack.cli import main
-from fatpack.report.program import add_differences
+from fatpack.report.several.program import add_differences
 
 HOSTS = FIXTURES / "cuda_fatbin" / "hosts"
 Run = Callable[..., tuple[int, str]]

@@ -19,7 +19,7 @@ from fatpack.hosts import archive
 from fatpack.io.sources.pieces import PiecesSource
 from fatpack.report.inspection import inspection
 from fatpack.report.schemas import text as schema_text
-from fatpack.report.sums import KEYS, sums, table
+from fatpack.report.several.sums import KEYS, sums, table
 
 PLAIN = FIXTURES / "offload_binary" / "llvm-22-four.bin"
 COMPRESSED = FIXTURES / "clang_bundle" / "llvm-22-v3-zstd.bundle"

@@ -1,7 +1,8 @@
-"""The sections of an ELF file in two kinds: those that hosts have anyway, and the others.
+"""What the names of sections say, remembered for the objects after this one; and the division of sections by that.
 
-Every object of an archive is asked, and an object of a large C++ library has tens of thousands of sections of one kind:
-names are built of few sections only. What the names of a table say is remembered: objects of one compiler share them.
+Every object of an archive is asked. Its members come from one compiler, and most have the same sections: the table of
+their names and where in it each name starts are the same bytes. An object of a large C++ library has tens of thousands
+of sections of one kind: names are built of few sections only.
 """
 
 from __future__ import annotations
@@ -9,14 +10,20 @@ from __future__ import annotations
 from fatpack.elf import constants
 from fatpack.elf.file import ElfFile
 from fatpack.errors import FormatError
-from fatpack.hosts.elf.named import key_of, remember
-from fatpack.hosts.usual import Division, is_open, is_usual, stem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TypeAlias, TypeVar
 
+    from fatpack.hosts.usual import Division
     from fatpack.io.source import View
+
+    Key: TypeAlias = "tuple[bytes, tuple[int, ...]]"
+    T = TypeVar("T")
+
+#: LIMIT: bytes of a table of names, and tables, that are remembered: 4 MB at most with what is said of them.
+_SIZE, _COUNT = 4096, 64
 
 #: bytes of a table of names in which the quick way looks; names behind are looked up one by one
 _NAMES_SIZE = 64 << 20
@@ -35,12 +42,30 @@ _MANY = {
 }
 
 
+def key_of(elf: ElfFile, names_at: Sequence[int]) -> Key | None:
+    """Return what the names of all sections are known by, None for tables that are too large to be remembered.
+
+    Raises BadValue when the file has no table of names, or one that lies outside.
+    """
+    names = elf.names_table()
+    return (names.tobytes(), tuple(names_at)) if len(names) <= _SIZE and len(names_at) <= _SIZE // 8 else None
+
+
+def remember(known: dict[Key, T], key: Key, value: T) -> None:
+    """Keep what was found out for a key; too many of them are forgotten together."""
+    if len(known) >= _COUNT:
+        known.clear()
+    known[key] = value
+
+
 def divide(view: View, elf: ElfFile | None) -> Division:
     """Return the sections that have bytes, divided into those that hosts have anyway and the others.
 
     Bytes behind the ELF image count as one of the others: AppImages and installers have a file system there. ``elf`` is
     the file as it was read already, if it could be. Of a damaged file it is what can be read of it.
     """
+    from fatpack.hosts.usual import Division, is_open
+
     unusual: list[tuple[int, int]] = []
     opened: dict[str, tuple[int, int]] = {}
     try:
@@ -81,4 +106,6 @@ def _kinds(elf: ElfFile, names_at: Sequence[int]) -> list[str]:
 
 
 def _kind(name: str) -> str:
+    from fatpack.hosts.usual import is_usual, stem
+
     return stem(name) if is_usual(name) else ""

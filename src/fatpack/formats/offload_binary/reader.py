@@ -1,4 +1,4 @@
-"""Bytes → model for the LLVM offload binary.
+"""Bytes → model for any LLVM offload binary; ``regular`` is the quick way through those with nothing unexpected.
 
 LLVM 22 checks the buffer, the header and two offsets, and crashes on the rest (image size, string counts, string
 offsets). Every range is checked here before it is used, with exact integers, so counts of 2**63
@@ -11,7 +11,6 @@ from fatpack import magics
 from fatpack.errors import FormatError, LimitExceeded, Unsupported, hexadecimal
 from fatpack.findings import finding
 from fatpack.formats.faults import Errors
-from fatpack.formats.offload_binary import regular
 from fatpack.formats.offload_binary.byte_map import check_places, keep_unknown
 from fatpack.formats.offload_binary.layout import (
     FLAG_METADATA_ONLY,
@@ -38,13 +37,7 @@ _errors = Errors(FORMAT)
 _fault = _errors.value
 
 
-def detect(view: View, at: int = 0) -> bool:
-    """Return whether an offload binary seems to start at ``at``: its magic is there, and room for a version."""
-    head = view.head(at, 8)
-    return head[:4] == MAGIC and len(head) == 8
-
-
-def extent(view: View, at: int = 0) -> int | None:
+def extent(view: View, at: int) -> int | None:
     """Return how many bytes the binary at ``at`` takes by its header, or None when that cannot be right."""
     try:
         _, header = _read_prefix(view, at)
@@ -53,16 +46,11 @@ def extent(view: View, at: int = 0) -> int | None:
     return header["size"]
 
 
-def parse(view: View, at: int = 0) -> Container:
+def parse(view: View, at: int) -> Container:
     """Return the binary that starts at ``at``. Images are spans of the view; nothing is copied unless compressed.
 
     Raises BadMagic, Unsupported (a version above 3), Truncated, BadValue, LimitExceeded; offsets are absolute.
     """
-    return regular.read(view, at) or _parse(view, at)
-
-
-def _parse(view: View, at: int) -> Container:
-    """Return what :func:`parse` does, of every binary."""
     header = _read_header(view, at)
     tables = layouts(header.order)
     span = Span(view.offset(at), view.offset(at) + header.size, view.chain)
