@@ -122,8 +122,9 @@ def is_device_elf(view: View) -> bool:
 
     The answer for host files takes two bytes of the header: every object of a build is asked.
     """
-    order: Literal["little", "big"] = "big" if view.head(5, 1) == b"\2" else "little"
-    if int.from_bytes(view.head(18, 2), order) in _HOST_MACHINES:
+    head = view.head(0, 20)
+    order: Literal["little", "big"] = "big" if head[5:6] == b"\2" else "little"
+    if int.from_bytes(head[18:20], order) in _HOST_MACHINES:
         return False
     return recognise(view).form not in ("", "object")
 

@@ -117,7 +117,7 @@ class _Inspection:
         host = host_of(view)
         format = formats.sniff(view.head(0, 24))
         kind = _foreign_kind(view) if host == "raw" and not format and not image else ""
-        members = self._member_images(holders) if host == "archive" else []
+        members = self._member_images(holders) if host == "archive" and found.has_plain_members else []
         unlisted = unlisted_records(self._scanned, self.findings)
         return {
             "path": view.chain[0] if view.chain else "",

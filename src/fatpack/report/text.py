@@ -40,7 +40,8 @@ def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = (), indent: st
 
 def column_lines(rows: Sequence[Sequence[str]], right: Sequence[int] = (), indent: str = "") -> Iterator[str]:
     """Yield what :func:`columns` returns."""
-    if not rows:
+    if len(rows) < 2:  # nothing to align: most places of an archive hold one image
+        yield from ((indent + "  ".join(filter(None, row))).rstrip() for row in rows)
         return
     widths = [min(WIDEST, max(map(len, column))) for column in zip(*rows, strict=True)]
     # One format for all rows; a column in which nothing is takes no place.

@@ -74,6 +74,11 @@ class Scan:
         """Whether containers were found in places that are not made for them, so that more may be in what is left."""
         return self._visit.progress.is_outside
 
+    @property
+    def has_plain_members(self) -> bool:
+        """Whether members of archives may have been passed so far in which no container was found."""
+        return self._visit.progress.has_plain_members
+
     def _whole(self) -> Iterator[Found | Finding]:
         """Yield what is in the file; if that is nothing, what a search of all of it finds."""
         waiting: list[Finding] = []

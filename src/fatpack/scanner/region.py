@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fatpack import formats
-from fatpack.deep import NextMagic, end_of
 from fatpack.errors import FormatError, Unsupported
 from fatpack.findings import finding
 from fatpack.model import Finding
@@ -13,8 +12,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fatpack.deep import NextMagic
     from fatpack.hosts import Site
     from fatpack.io.source import View
+    from fatpack.model import Container
     from fatpack.scanner.found import Enter
     from fatpack.scanner.visit import Visit
 
@@ -36,8 +37,8 @@ def containers(site: Site, visit: Visit, enter: Enter) -> Iterator[Found | Findi
 
 
 def _containers(site: Site, visit: Visit, enter: Enter) -> Iterator[Found | Finding]:
-    view, host, member = site.data, visit.host, visit.member
-    magics = NextMagic(view)
+    view, host, member, numbers = site.data, visit.host, visit.member, visit.numbers
+    magics: NextMagic | None = None
     unread: set[str] = set()
     at, total, last, is_damaged = 0, len(view), "", False
     while at < total:
@@ -47,6 +48,7 @@ def _containers(site: Site, visit: Visit, enter: Enter) -> Iterator[Found | Find
             following = view.skip_zeros(at)
             is_unexpected = following == total
             if not is_unexpected and formats.sniff(view.head(following, 24)) is None:
+                magics = magics or _next_magic(view)
                 following, is_unexpected = magics.after(following), True
             if len(view) - following >= 4 and site.expects != "mixed":
                 yield from _zeros_before(view, at, following, last)
@@ -60,6 +62,7 @@ def _containers(site: Site, visit: Visit, enter: Enter) -> Iterator[Found | Find
                 unread.add(name)
                 yield finding("FP1008", view.span(at), f"{name}: this version does not read these")
             # How far it reaches is unknown too, so the next magic behind its own is where the walk goes on.
+            magics = magics or _next_magic(view)
             at = magics.after(at + 4)
             continue
         room = formats.room(name)
@@ -68,16 +71,29 @@ def _containers(site: Site, visit: Visit, enter: Enter) -> Iterator[Found | Find
         except (FormatError, Unsupported) as error:
             extent = room.extent(view, at)
             yield as_finding(error, view.span(at, min(extent or 4, len(view) - at)))
+            magics = magics or _next_magic(view)
             at = at + extent if extent else magics.after(at + 4)
             continue
         stored = view.slice(at, container.span.size)
         inside = recognise_all(container.images, enter)
-        yield Found(container, stored, host, site.section, member, site.index, inside)
+        yield Found(container, stored, host, site.section, member, site.index, inside, numbers)
         last, is_damaged = container.format, False
         if container.findings:
             yield from container.findings
             is_damaged = any(item.severity == "error" for item in container.findings)
-        at = end_of(view, container) if container.unknown else container.span.end - view.start
+        at = _end_of(view, container) if container.unknown else container.span.end - view.start
+
+
+def _next_magic(view: View) -> NextMagic:
+    from fatpack.deep import NextMagic  # nearly all regions hold containers and nothing else
+
+    return NextMagic(view)
+
+
+def _end_of(view: View, container: Container) -> int:
+    from fatpack.deep import end_of
+
+    return end_of(view, container)
 
 
 def _zeros_before(view: View, start: int, end: int, last: str) -> Iterator[Finding]:

@@ -40,14 +40,14 @@ class Progress:
     """What one scan has done so far, wherever in the file it was.
 
     ``containers`` is how many more are listed, ``is_outside`` whether containers were found in places that are not
-    made for them.
+    made for them, ``has_plain_members`` whether there may be members of archives in which none was found.
     """
 
-    __slots__ = ("_skipped", "containers", "is_outside")
+    __slots__ = ("_skipped", "containers", "has_plain_members", "is_outside")
 
     def __init__(self) -> None:
         self.containers = limits.CONTAINERS
-        self.is_outside = False
+        self.is_outside = self.has_plain_members = False
         self._skipped: dict[str, tuple[int, int]] = {}
 
     def skip(self, section: str, count: int, size: int) -> None:
@@ -65,7 +65,8 @@ class Visit(Record):
     """A file that the walk visits: a whole one, a member of an archive, or what an image or a module holds.
 
     ``host`` is what kind of file it is, ``member`` what it is called in the archive around it. ``depth`` more levels of
-    files are entered from here; ``search`` says how much of it is searched.
+    files are entered from here; ``search`` says how much of it is searched. ``numbers`` lead to the member, outermost
+    archive first.
     """
 
     view: View
@@ -74,6 +75,7 @@ class Visit(Record):
     search: int
     progress: Progress
     member: str | None = None
+    numbers: tuple[int, ...] = ()
 
     def inside(self, view: View) -> Visit:
         """Return the visit to a file inside this one, one level deeper: such is never searched whole."""

@@ -45,6 +45,7 @@ def listed(visit: Visit) -> Iterator[Found | Finding]:
         if progress.containers < 0:
             text = f"more than {counted(limits.CONTAINERS, 'container')}; the rest is not listed"
             yield finding("FP1005", item.span, text, limits.advice("CONTAINERS"))
+            progress.has_plain_members = True
             break
         yield item
     yield from tally.rest()
@@ -204,7 +205,8 @@ class _Host:
         division = hosts.divided_sections(visit.host, visit.view, self._located)
         for name, (count, total) in division.open.items():
             visit.progress.skip(name, count, total)
-        if division.unusual:
+        searched = set(self._searched_ranges)
+        if not all(place in searched for place in division.unusual):
             from fatpack.deep import between, common
 
             rest = list(between(self._searched_ranges, len(visit.view)))
@@ -276,14 +278,14 @@ def _in_module(view: View, visit: Visit, *, is_file: bool = False) -> Iterator[F
     if visit.depth <= 0:
         yield finding("FP1004", view.span(), "containers nested deeper than the limit", limits.advice("NESTING"))
         return
-    member = visit.member if is_file else None
+    member, numbers = (visit.member, visit.numbers) if is_file else (None, ())
     try:
         for binary in binaries_in(view):
             if isinstance(binary, Finding):
                 if is_file:
                     yield binary
                 continue
-            for item in _file(visit.inside(binary.data).replace(member=member)):
+            for item in _file(visit.inside(binary.data).replace(member=member, numbers=numbers)):
                 yield item if isinstance(item, Finding) else item.replace(host="text", section=binary.holder)
     except (FormatError, Unsupported) as error:
         yield as_finding(error, view.span())
@@ -323,7 +325,7 @@ def _found(
     container: Container, stored: View, visit: Visit, section: str | None, index: int | None, inside: _Inside
 ) -> Found:
     images = recognise_all(container.images, inside)
-    return Found(container, stored, visit.host, section, visit.member, index, images)
+    return Found(container, stored, visit.host, section, visit.member, index, images, visit.numbers)
 
 
 def _member(site: Site, archive: Visit) -> Iterator[Found | Finding]:
@@ -339,9 +341,8 @@ def _member(site: Site, archive: Visit) -> Iterator[Found | Finding]:
     host = host_of(site.data)
     # A member that no room reads is searched as a file of its own is: else its device code would be passed over.
     search = max(archive.search, ANYWHERE) if host == "raw" else archive.search
-    visit = archive.replace(view=site.data, host=host, member=title, depth=archive.depth - 1, search=search)
-    for item in _file(visit):
-        if isinstance(item, Found) and site.index is not None:
-            yield item.replace(member_numbers=(site.index, *item.member_numbers))
-        else:
-            yield item
+    progress, numbers = archive.progress, (*archive.numbers, site.number)
+    left = progress.containers
+    yield from _file(Visit(site.data, host, archive.depth - 1, search, progress, title, numbers))
+    if progress.containers == left and host != "archive":
+        progress.has_plain_members = True

@@ -84,13 +84,13 @@ def _images(view: View, at: int, size: int, block: bytes, version: int, table: b
             return None
         form = FORMS.get(image_kind, "") if not flags & FLAG_METADATA_ONLY else ""
         data = View(source, start + image_at, start + image_at + image_size, chain)
-        entry = Entry(image_kind, offload_kind, flags, pairs, string_at, image_at)
         target = _target(triple, arch, offload)
-        images.append(late_image(target, form, data, image_size, image_size, None, _parts, data, entry))
+        stored = image_kind, offload_kind, flags, pairs, string_at, image_at
+        images.append(late_image(target, form, data, image_size, image_size, None, _parts, data, stored))
         if image_size:
             places.append((image_at, image_at + image_size))
     reached = _end_of_strings(block, _LAYOUTS.header[version].size + len(table), ranges)
-    return tuple(images) if reached and _follow(view, at, reached, [*places, (size, size)]) else None
+    return tuple(images) if reached and _follow(view, at, block, reached, [*places, (size, size)]) else None
 
 
 def _end_of_strings(block: bytes, reached: int, ranges: list[tuple[int, int]]) -> int:
@@ -105,10 +105,15 @@ def _end_of_strings(block: bytes, reached: int, ranges: list[tuple[int, int]]) -
     return reached
 
 
-def _follow(view: View, at: int, reached: int, places: list[tuple[int, int]]) -> bool:
+def _follow(view: View, at: int, block: bytes, reached: int, places: list[tuple[int, int]]) -> bool:
     """Return whether images follow each other, with nothing but zeros between them."""
     for low, high in places:
-        if low < reached or (low > reached and not view.is_zero(at + reached, low - reached)):
+        if low < reached:
+            return False
+        if low <= len(block):
+            if block[reached:low].strip(b"\0"):
+                return False
+        elif not view.is_zero(at + reached, low - reached):
             return False
         reached = high
     return True
@@ -148,7 +153,8 @@ def _target(triple: str, arch: str, offload: str) -> Target:
     return known
 
 
-def _parts(data: View, entry: Entry) -> Mapping[str, object]:
+def _parts(data: View, stored: tuple[int, int, int, Pairs, int, int]) -> Mapping[str, object]:
+    entry = Entry(*stored)
     attrs = {_text(key): _text(value) for key, value in entry.strings}
     for key in ("triple", "arch"):
         attrs.pop(key, None)

@@ -28,6 +28,8 @@ _SIZE, _COUNT = 4096, 64
 #: bytes of a table of names in which the quick way looks; names behind are looked up one by one
 _NAMES_SIZE = 64 << 20
 
+_WITHOUT_BYTES = (constants.NULL, constants.NOBITS)
+
 #: The first bytes of names that objects have tens of thousands of → their stem (:mod:`fatpack.hosts.usual`).
 _MANY = {
     b".text.": ".text",
@@ -70,19 +72,20 @@ def divide(view: View, elf: ElfFile | None) -> Division:
     opened: dict[str, tuple[int, int]] = {}
     try:
         elf = elf or ElfFile(view)
-        reached = max(elf.table_end, *(end for _, end in elf.segment_ranges()), 0)
+        reached, present = max(elf.table_end, *(end for _, end in elf.segment_ranges()), 0), len(view)
         names_at, types, starts, sizes = elf.columns("name_offset", "type", "offset", "size")
         for kind, type, start, size in zip(_kinds(elf, names_at), types, starts, sizes, strict=True):
-            if not size or type in (constants.NULL, constants.NOBITS) or start + size > len(view):
+            end = start + size
+            if not size or type in _WITHOUT_BYTES or end > present:
                 continue
-            reached = max(reached, start + size)
+            reached = max(reached, end)
             if not kind:
-                unusual.append((start, start + size))
+                unusual.append((start, end))
             elif is_open(kind):
                 count, total = opened.get(kind, (0, 0))
                 opened[kind] = count + 1, total + size
-        if reached < len(view):
-            unusual.append((reached, len(view)))
+        if reached < present:
+            unusual.append((reached, present))
     except FormatError:
         pass  # the host has reported it
     return Division(unusual, opened)
