@@ -11,9 +11,10 @@ from tests.laws.rooms import FIXTURES, view_of
 
 from fatpack.errors import BadMagic, BadValue, FormatError, LimitExceeded, Truncated, Unsupported
 from fatpack.formats import kpack
+from fatpack.formats.kpack import toc
 from fatpack.formats.kpack.layout import HEADER
 from fatpack.io import limits
-from fatpack.model import Container, Target
+from fatpack.model import Container, Finding, Target
 from fatpack.scanner import Found, scan
 
 CODE = [("lib/a.so#0", "gfx900", b"one"), ("lib/a.so#0", "gfx906", b"three"), ("bin/b#0", "gfx900", b"seven" * 9)]
@@ -202,14 +203,34 @@ def test_more_blobs_than_the_limit_are_refused_whoever_uses_them(scheme: str, mo
 
 @pytest.mark.parametrize("size", [(1 << 63) - 1, 1 << 63, (1 << 64) - 1])
 def test_a_size_that_no_memory_has_is_told_when_it_is_read(size: int) -> None:
-    toc = {"lib/a.so#0": {"gfx900": {"type": "hsaco", "ordinal": 0, "original_size": size}}}
-    (image,) = parsed(archive(CODE[:1], scheme="zstd-per-kernel", toc=toc)).images
+    table = {"lib/a.so#0": {"gfx900": {"type": "hsaco", "ordinal": 0, "original_size": size}}}
+    (image,) = parsed(archive(CODE[:1], scheme="zstd-per-kernel", toc=table)).images
     with pytest.raises(LimitExceeded, match=f"claim to inflate to {size}"):
         image.data.tobytes()
 
 
 def test_an_architecture_that_is_listed_twice_is_told_once() -> None:
     assert codes(parsed(archive(CODE, archs=["gfx900", "gfx906", *["gfx1100"] * 3]))) == ["FP1605"]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pytest.param(b"\xdf\0\xff\xff\xff" + b"\xa0" * (1 << 20), id="cut behind many pairs"),
+        pytest.param(b"\x81\xdb\0\x20\0\0" + bytes(1 << 20), id="cut in a long string"),
+        pytest.param(bytes(1 << 20), id="no map"),
+    ],
+)
+def test_magics_with_tables_that_reach_far_do_not_read_them_again(
+    table: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    real = toc.Reader
+    monkeypatch.setattr(toc, "Reader", lambda view, *how: read.append(len(view)) or real(view, *how))
+    count = 2000
+    data = b"".join(struct.pack("<4sIQ", b"KPAK", 1, 16 * (count - number)) for number in range(count)) + table
+    assert any(isinstance(found, Finding) for found in scan(view_of(data)))
+    assert sum(read) < 20 * len(data)
 
 
 def test_a_table_longer_than_the_limit_is_no_cut_table(monkeypatch: pytest.MonkeyPatch) -> None:

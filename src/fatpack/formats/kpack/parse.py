@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from fatpack.errors import BadValue, FormatError, Unsupported, counted, hexadecimal
+from fatpack.errors import BadValue, FormatError, LimitExceeded, Unsupported, counted, hexadecimal
 from fatpack.formats.faults import Faults
 from fatpack.formats.kpack.faults import errors
 from fatpack.formats.kpack.layout import COUNT, FORMAT, FRAME, HEADER, MAGIC, SCHEMES, TRIPLE, VERSION
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from fatpack.formats.kpack.toc import Kernel
 
 
+#: A table that can be read so far is one.
+_BELIEVED = 64
+
+
 def detect(view: View, at: int = 0) -> bool:
     """Return whether a kpack archive seems to start at ``at``: its magic is there, and room for a version."""
     head = view.head(at, 8)
@@ -32,12 +36,25 @@ def detect(view: View, at: int = 0) -> bool:
 
 
 def extent(view: View, at: int = 0) -> int | None:
-    """Return how many bytes the archive at ``at`` takes: its table of contents is last. None if that cannot be read."""
+    """Return how many bytes the archive at ``at`` takes: its table of contents is last.
+
+    Of a table that cannot be read they are those in front of what is wrong, so that nobody reads them again; None if
+    that is near its start, and nothing says that it is a table.
+    """
     try:
         _, toc = _tables(view, at)
-    except (FormatError, Unsupported):
+    except Unsupported:
         return None
+    except FormatError as error:
+        _, _, start = HEADER.read(view, at) if len(view) - at >= HEADER.size else (0, 0, 0)
+        reached = limits.KPACK_TOC if isinstance(error, LimitExceeded) else _reached(error, view, at) - start
+        return start + reached if reached >= _BELIEVED else None
     return toc.view.start - view.start - at + toc.size
+
+
+def _reached(error: FormatError, view: View, at: int) -> int:
+    """Return how many bytes from ``at`` are in front of what an error is about."""
+    return 0 if error.offset is None else error.offset - view.offset(at)
 
 
 def parse(view: View, at: int = 0) -> Container:

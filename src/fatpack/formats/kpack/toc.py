@@ -34,6 +34,10 @@ KEYS = (
 )
 
 
+#: Bytes of a table that are read first, and how many times as many if it is longer.
+_FIRST, _STEP = 4096, 8
+
+
 class Kernel(Record):
     """A row of ``toc``: the code object of one ``binary`` for one ``arch``; ``size`` is None where it is not stated.
 
@@ -56,24 +60,30 @@ class Toc:
     def __init__(self, view: View) -> None:
         """Find the values of the map that a view starts with. Raises Truncated, BadValue, LimitExceeded."""
         self.view = view
-        is_cut = len(view) > limits.KPACK_TOC
-        self._reader = Reader(view.slice(0, limits.KPACK_TOC) if is_cut else view, "table of contents", FORMAT)
+        room = _FIRST
+        while True:
+            reader = Reader(view.slice(0, min(room, len(view), limits.KPACK_TOC)), "table of contents", FORMAT)
+            try:
+                self._find(reader)
+                break
+            except Truncated as error:
+                # Magics may stand side by side, each with a table that reaches far: no more is read than is there.
+                reached = reader.at if error.offset is None else error.offset - view.offset(0)
+                room = max(_STEP * room, reached + error.needed)
+                if len(reader.view) == len(view) or reached + error.needed > len(view):
+                    raise errors.cut(view, reached, "table of contents", error.needed) from error
+                if len(reader.view) == limits.KPACK_TOC:
+                    raise self._too_long() from error
+        self._reader = reader
+        #: bytes of the map
+        self.size = reader.at
+
+    def _find(self, reader: Reader) -> None:
         self._places: dict[bytes, int] = {}
         #: where each pair of the map starts, with its key, in stored order
         self.pairs: list[tuple[int, bytes]] = []
         self.further: list[tuple[bytes, bytes]] = []
-        self.repeated: list[str] = []
-        try:
-            self._find()
-        except Truncated as error:
-            if is_cut:
-                raise self._too_long() from error
-            raise
-        #: bytes of the map
-        self.size = self._reader.at
-
-    def _find(self) -> None:
-        reader = self._reader
+        self.repeated: dict[str, None] = {}
         keys = reader.map_of_strings()
         while True:
             at = reader.at
@@ -82,7 +92,7 @@ class Toc:
                 return
             self.pairs.append((at, key))
             if key in self._places:
-                self.repeated.append(decoded(key))
+                self.repeated[decoded(key)] = None
                 reader.skip()
                 continue
             self._places[key] = reader.at
