@@ -102,7 +102,20 @@ def test_without_threads_the_work_is_done_all_the_same(monkeypatch: pytest.Monke
     assert list(parallel.read_ahead(iter([1, 2, 3]), 2)) == [1, 2, 3]
 
 
-@pytest.mark.parametrize("command", ["inspect pkg.bin", "inspect --json pkg.bin", "--version", "pack {image} -o -"])
+#: What is told of it is more than stdout holds back: the rest is still to be written when the command fails.
+KPACK = FIXTURES / "kpack" / "needs.plain.kpack"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "inspect pkg.bin",
+        "inspect --json pkg.bin",
+        f"inspect --kernels --json {KPACK}",
+        "--version",
+        "pack {image} -o -",
+    ],
+)
 @pytest.mark.parametrize(
     ("stdout", "reason"), [(">&-", errno.EBADF), (">/dev/full", errno.ENOSPC)], ids=["closed", "full"]
 )

@@ -139,6 +139,8 @@ def guarded(command: Callable[[], int]) -> int:
     except (FatpackError, OSError) as error:
         from fatpack.report.problems import exit_code, message
 
+        if not _is_flushed() and isinstance(error, OSError) and error.filename is None:
+            error = type(error)(error.errno, error.strerror, "standard output")
         return _failed(message(error), exit_code(error))
     except MemoryError:
         return _failed("not enough memory", 5)
@@ -156,6 +158,16 @@ def _flush() -> None:
     except OSError as error:
         _give_up_stdout()
         raise type(error)(error.errno, error.strerror, "standard output") from error
+
+
+def _is_flushed() -> bool:
+    """Write out what a command that failed left for stdout; return whether that could be done."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _give_up_stdout()
+        return False
+    return True
 
 
 def _give_up_stdout() -> None:
