@@ -172,7 +172,7 @@ def test_a_size_that_lies_ends_the_listing_with_one_error() -> None:
         assert [item.message for item in file.findings] == [item.message for item in cut.findings]
 
 
-@pytest.mark.parametrize(("size", "kind"), [(None, TypeError), ("7", TypeError), (-1, OSError)])
+@pytest.mark.parametrize(("size", "kind"), [(None, TypeError), ("7", TypeError), (-1, OSError), (1 << 63, OSError)])
 def test_a_size_is_a_number_of_bytes(size: object, kind: type[Exception]) -> None:
     with pytest.raises(kind, match="size"):
         open_source(Lying(b"", size))  # type: ignore[arg-type]

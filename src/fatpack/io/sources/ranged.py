@@ -8,6 +8,7 @@ twice as many pages; where it jumps, for one.
 from __future__ import annotations
 
 import errno
+import sys
 from _thread import allocate_lock
 
 from fatpack.io.source import Source
@@ -59,7 +60,7 @@ class RangedSource(Source):
         size = getattr(given, "size", None)
         if not isinstance(size, int):
             raise TypeError(f"an object with read_at and size, a number of bytes, not {type(size).__name__}")
-        if size < 0:
+        if not 0 <= size <= sys.maxsize:  # no view is longer
             raise OSError(errno.EIO, f"it says that its size is {size}", name)
         self.name = name
         self.size = self.present = size
