@@ -26,11 +26,24 @@ unfinished: set[str] = set()
 _SIGNALS = tuple(getattr(_signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(_signal, name))
 
 _requested = 0
+_finishing = False
+
+
+class Finishing:
+    """What is written in this block is finished although the process was asked to stop; a second signal ends it."""
+
+    def __enter__(self) -> None:
+        global _finishing  # noqa: PLW0603  (signals are of the process)
+        _finishing = True
+
+    def __exit__(self, *_: object) -> None:
+        global _finishing  # noqa: PLW0603  (signals are of the process)
+        _finishing = False
 
 
 def check() -> None:
     """Raise KeyboardInterrupt if the process was asked to stop: signals reach the main thread alone."""
-    if _requested:
+    if _requested and not _finishing:
         raise KeyboardInterrupt
 
 

@@ -78,6 +78,45 @@ def test_a_survey_that_is_killed_goes_on_where_it_was(many: Path, tmp_path: Path
     assert (out / "part-of-somebody-else").exists()
 
 
+def test_a_survey_that_is_stopped_keeps_what_it_read(many: Path, tmp_path: Path, read: Read) -> None:
+    out = tmp_path / "out"
+    program = """
+import os, signal, sys
+from fatpack.survey.engines.local import Local
+results = Local.results
+def stopped(self, tasks):
+    for number, result in enumerate(results(self, tasks)):
+        if number == 40:
+            os.kill(os.getpid(), signal.SIGINT)
+        yield result
+Local.results = stopped
+from fatpack.cli import main
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
+"""
+    (tmp_path / "stopped.py").write_text(program)
+    command = [sys.executable, str(tmp_path / "stopped.py"), "survey", str(many), "-o", str(out), "--workers=1"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 130
+    expected_words = f"fatpack: stopped; {out} has what was read (40 of 122 files), and the same command goes on\n"
+    assert run.stderr == expected_words
+    kept = {row["path"] for row in read(out)}
+    assert len(kept) == 40
+    assert _survey(many, "-o", out, "--workers=1") == 3
+    assert read(out) == expected(many)
+
+
+def test_the_end_says_why_it_is_no_success(
+    many: Path, tmp_path: Path, read: Read, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert _survey(many, "-o", out, "--workers=1") == 3
+    codes = [row["exit_code"] for row in read(out) if row["row"] == "file"]
+    words = f"{codes.count(1)} files with warnings, 1 file with damage; see the columns exit_code and findings\n"
+    assert f"fatpack: warning: {words}" in capsys.readouterr().err
+    assert codes.count(3) == 1
+
+
 def test_a_bad_file_is_a_row_with_its_error(tmp_path: Path, read: Read, capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo(tmp_path / "pipe")
     folder = tmp_path / "folder"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from fatpack.interruption import Finishing
 from fatpack.record import Record
 from fatpack.report.problems import worst
 from fatpack.report.rows.columns import SCHEMA, TABLES
@@ -16,7 +17,7 @@ from fatpack.survey.task import lost
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from fatpack.survey.engines import Engine
     from fatpack.survey.manifest import Totals
@@ -34,14 +35,16 @@ class Summary(Record):
     """What a survey came to.
 
     ``files`` are all that were named, ``done_before`` those of them that were read in an earlier run; ``rows``,
-    ``errors`` and ``exit_code`` are of all. ``same`` counts URLs that differ only in what is not shown. ``links``,
-    ``special`` and ``unmatched`` are as in :class:`fatpack.survey.sources.Walk`.
+    ``errors`` and ``exit_code`` are of all. ``codes`` counts the files without an error, by exit code. ``same`` counts
+    URLs that differ only in what is not shown. ``links``, ``special`` and ``unmatched`` are as in
+    :class:`fatpack.survey.sources.Walk`.
     """
 
     files: int
     done_before: int
     rows: int
     errors: int
+    codes: Mapping[int, int]
     exit_code: int
     links: int
     special: int
@@ -78,18 +81,23 @@ def survey(
                 else:
                     yield task
 
-        for result in engine.results(tasks()) if totals.waiting else ():
-            writer.add(result)
-            done += 1
-            unchanged += not result.payload
-            if progress:
-                progress(done, totals)
-        writer.flush()
-        files, rows, errors, codes = manifest.sums()
+        try:
+            for result in engine.results(tasks()) if totals.waiting else ():
+                writer.add(result)
+                done += 1
+                unchanged += not result.payload
+                if progress:
+                    progress(done, totals)
+        finally:
+            # Also when somebody stops it, or the engine fails: what was read is not read again.
+            with Finishing():
+                writer.flush()
+        files, rows, errors = manifest.sums()
+        codes, failed = manifest.codes(), manifest.codes(has_error=True)
     before = files - totals.waiting + unchanged
-    exit_code = worst((0, *codes, *((1,) if walk.unmatched or totals.same else ())))
+    exit_code = worst((0, *codes, *failed, *((1,) if walk.unmatched or totals.same else ())))
     unmatched = tuple(walk.unmatched)
-    return Summary(files, before, rows, errors, exit_code, walk.links, walk.special, unmatched, totals.same)
+    return Summary(files, before, rows, errors, codes, exit_code, walk.links, walk.special, unmatched, totals.same)
 
 
 def _words(options: TaskOptions) -> str:

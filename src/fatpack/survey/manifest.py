@@ -181,13 +181,20 @@ class Manifest:
             raise
         self._all("COMMIT")
 
-    def sums(self) -> tuple[int, int, int, set[int]]:
-        """Return of all files of the plan that are done: their number, their rows, those with an error, exit codes."""
-        joined = "FROM plan JOIN file USING (path)"
-        ((files, count, errors),) = self._all(f"SELECT count(*), total(count), total(has_error) {joined}")
-        codes = {code for (code,) in self._all(f"SELECT DISTINCT exit_code {joined}")}
-        return files, int(count), int(errors), codes
+    def sums(self) -> tuple[int, int, int]:
+        """Return of all files of the plan that are done: their number, their rows, those with an error."""
+        ((files, count, errors),) = self._all(f"SELECT count(*), total(count), total(has_error) {_DONE}")
+        return files, int(count), int(errors)
 
+    def codes(self, *, has_error: bool = False) -> dict[int, int]:
+        """Return how many files of the plan that are done have each exit code, of those with or without an error."""
+        return dict(
+            self._all(f"SELECT exit_code, count(*) {_DONE} WHERE has_error = ? GROUP BY exit_code", (has_error,))
+        )
+
+
+#: Files of the plan that are done.
+_DONE = "FROM plan JOIN file USING (path)"
 
 #: Files that were never read, are not what they were, could not be read, or whose state only a worker sees.
 _WAITING = (

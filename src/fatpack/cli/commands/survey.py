@@ -10,6 +10,7 @@ from fatpack.cli.grammar.kinds import FILE, INPUT, Choice, Number
 from fatpack.cli.messages import say, tell_abandoned
 from fatpack.cli.options import check_name, deep_option, limit_option, max_inflated_option, quiet_option
 from fatpack.errors import UsageError, counted
+from fatpack.report.problems import FINDINGS, MALFORMED, UNSUPPORTED
 from fatpack.report.rows.columns import SCHEMA, TABLES
 from fatpack.survey.engines import ENGINES
 from fatpack.survey.parts import FORMATS
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
     from fatpack.survey.driver import Summary
     from fatpack.survey.manifest import Totals
+
+#: exit code of a file that was read → what is said of such files
+_CODES = {FINDINGS: "with warnings", UNSUPPORTED: "with parts that are not supported", MALFORMED: "with damage"}
 
 
 @takes(
@@ -85,6 +89,10 @@ def command(
             summary = survey(
                 _names(sources, lists), output, options, running, progress=meter, part_files=part_files or PART_FILES
             )
+        except KeyboardInterrupt:
+            meter.finish()
+            say(f"fatpack: stopped; {output} has what was read{meter.words}, and the same command goes on", quiet=quiet)
+            raise
         finally:
             meter.finish()
     tell_abandoned(output, quiet=quiet)
@@ -107,6 +115,10 @@ def _tell(summary: Summary, folder: str, rows_of: str, *, quiet: bool) -> None:
     say(f"surveyed {counted(summary.files, 'file')}{before}, {rows}: {folder}", quiet=quiet)
     if summary.errors:
         say(f"fatpack: warning: {counted(summary.errors, 'file')} could not be read; see the column error")
+    if wrong := [
+        f"{counted(summary.codes[code], 'file')} {words}" for code, words in _CODES.items() if code in summary.codes
+    ]:
+        say(f"fatpack: warning: {', '.join(wrong)}; see the columns exit_code and findings", quiet=quiet)
     for name in summary.unmatched:
         say(f"fatpack: warning: no file matches {name}")
     if summary.same:
@@ -125,9 +137,11 @@ class _Meter:
         self._on = not quiet and sys.stderr.isatty()
         self._start = self._shown = time.monotonic()
         self._is_shown = False
+        self.words = ""
 
     def __call__(self, done: int, totals: Totals) -> None:
         """Show the state, a few times in a second at most."""
+        self.words = f" ({done} of {totals.waiting} files)"
         now = time.monotonic()
         if not self._on or now - self._start < 1 or now - self._shown < 0.2:
             return
@@ -140,6 +154,7 @@ class _Meter:
     def finish(self) -> None:
         """Remove the line."""
         if self._is_shown:
+            self._is_shown = False
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
 
