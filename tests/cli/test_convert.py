@@ -118,6 +118,36 @@ def test_a_selection_is_converted_alone(bundle: Path, fatpack: Fatpack) -> None:
     assert (ran.code, "no images to convert" in ran.err) == (1, True)
 
 
+def test_a_file_of_which_nothing_can_be_read_is_damaged_rather_than_empty(bundle: Path, fatpack: Fatpack) -> None:
+    packed = fatpack("convert", "b.bundle", "--format=bundle", "--compress", "-o", "c.bundle")
+    assert packed.code == 0
+    (bundle / "cut").write_bytes((bundle / "c.bundle").read_bytes()[:-10])
+    ran = fatpack("convert", "cut", "--format=offload-binary", "-o", "x")
+    assert (ran.code, "no images to convert" in ran.err) == (3, True)
+    assert not (bundle / "x").exists()
+
+
+def test_a_bundle_becomes_a_kpack_archive_without_its_empty_place_for_the_host(folder: Path, fatpack: Fatpack) -> None:
+    Path("k").write_bytes(b"code")
+    Path("none").write_bytes(b"")
+    images = [
+        "--image=file=none,id=host-x86_64-unknown-linux-gnu-",
+        "--image=file=k,id=hipv4-amdgcn-amd-amdhsa--gfx90a",
+    ]
+    assert fatpack("pack", "--format=bundle", *images, "-o", "b.bundle").code == 0
+    ran = fatpack("convert", "b.bundle", "--format=kpack", "-o", "x.kpack")
+    assert (ran.code, "that there is an empty place for the host" in ran.err) == (1, True)
+    assert fatpack("convert", "b.bundle", "--format=kpack", "--lossy", "-o", "lossy.kpack").code == 0
+    assert fatpack("convert", "b.bundle", "--format=kpack", "--offload=hip", "-o", "x.kpack").code == 0
+    assert Path("lossy.kpack").read_bytes() == Path("x.kpack").read_bytes()
+    with library.open("x.kpack") as archive:
+        assert [image.attrs["binary"] for image in archive.images()] == ["b.bundle#0"]
+    Path("none").write_bytes(b"host code")
+    assert fatpack("pack", "--format=bundle", *images, "-o", "full.bundle").code == 0
+    ran = fatpack("convert", "full.bundle", "--format=kpack", "--lossy", "-o", "y.kpack")
+    assert (ran.code, "--offload=hip" in ran.err) == (4, True)
+
+
 def test_the_library_converts_as_the_command_does(bundle: Path) -> None:
     library.convert(bundle / "b.bundle", bundle / "o", format="offload-binary")
     size = library.convert(bundle / "o", bundle / "again", options=library.BundleOptions(align=64))

@@ -27,7 +27,7 @@ from fatpack.io.sink import write_file
 from fatpack.io.sources.opening import open_source
 from fatpack.io.writing import write_pieces
 from fatpack.model import Finding
-from fatpack.ops.choose.presence import refuse_empty, unmatched, unseen
+from fatpack.ops.choose.presence import NothingSelected, refuse_empty, unmatched, unseen
 from fatpack.ops.convert.convert import convert
 from fatpack.ops.unreadable import ONE_ALONE
 from fatpack.ops.verify import CONTENT_CODES, content_findings
@@ -59,7 +59,7 @@ _SHOWN = 20
         "-o",
         "--output",
         type=FILE,
-        help='Where to write; "-" is stdout. Default: STEM.offload, .bundle, .cir or .fatbin.',
+        help='Where to write; "-" is stdout. Default: STEM.offload, .bundle, .cir, .fatbin or .kpack.',
     ),
     option("--lossy", is_flag=True, help="Convert even if information is lost; the losses are listed."),
     max_inflated_option,
@@ -97,6 +97,9 @@ def command(file: str, output: str | None, lossy: bool, deep: bool, force: bool,
             conversion, unreadable = request.conversion()
         except FatpackError as error:
             error.chain = error.chain or (file,)
+            if wrong and isinstance(error, NothingSelected):
+                say(f"fatpack: {error}")
+                return code_of((item.severity, item.code) for item in wrong)
             raise
         report(file, [item.finding for item in unreadable])
         warn(conversion.packed.findings, quiet=quiet)

@@ -73,9 +73,9 @@ def command(
     FILE may also be a URL (https://…, s3://…), a member of an archive (libx.a(m.o)), or bytes in a file as -v prints
     their address (lib.so#offset=0x1000&size=0x200).
 
-    The first column is the position CONTAINER.IMAGE, which `extract --container N --index M` takes. The exit code is 1
-    if there are warnings, 3 if something is damaged, and 4 if this version does not read something. What can be read is
-    shown all the same.
+    The first column is the position CONTAINER.IMAGE, which `extract --container N --index M` takes; the last number
+    is the image's size after decompression. The exit code is 1 if there are warnings, 3 if something is damaged, and 4
+    if this version does not read something. What can be read is shown all the same.
 
     Large compressed containers are listed without decompressing them: their images have no form and no kernels, and
     damage in them goes unnoticed. --inflate, --kernels, --verify and --one-program look inside. --by arch and --by file

@@ -97,9 +97,9 @@ def command(
     For the same arguments the bytes are those of llvm-offload-binary 22 (23 with --container-version=2),
     clang-offload-bundler 22 (--format=bundle) and fatbinary 13 (--format=fatbin).
 
-    Without -o the output goes into the current directory: STEM.offload, STEM.bundle, STEM.fatbin or STEM.cir, where
-    STEM is the name of the first image; with --host STEM.offload.o (.a for an archive), where STEM is the name of the
-    host.
+    Without -o the output goes into the current directory: STEM.offload, STEM.bundle, STEM.fatbin, STEM.cir or
+    STEM.kpack, where STEM is the name of the first image; with --host STEM.offload.o (.a for an archive), where STEM is
+    the name of the host.
     """
     allow_any_output(force)
     if not images:

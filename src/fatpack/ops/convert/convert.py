@@ -95,7 +95,7 @@ def convert(
     if isinstance(options, BundleOptions):
         return _as_bundles(chosen, losses, options)
     if isinstance(options, KpackOptions):
-        code = [_made(item, _for_kpack) for item in chosen]
+        code = [_made(item, _for_kpack) for item in _without_host(chosen, losses)]
         return Conversion(_packed(code, options), len(code), tuple(losses))
     images = [_made(item, lambda item: _for_offload_binary(item, losses)) for item in chosen]
     return Conversion(_packed(images, options), len(images), tuple(losses))
@@ -310,13 +310,28 @@ def _for_cir(item: _Chosen) -> Image:
     return image.replace(data=item.data, attrs={"id": bundle_id(image)}, record=None)
 
 
+def _without_host(chosen: Sequence[_Chosen], losses: list[str]) -> Sequence[_Chosen]:
+    """Return the images without the places that HIP's bundles keep for the host, which are empty."""
+    code: list[_Chosen] = []
+    empty: list[_Chosen] = []
+    for item in chosen:
+        is_empty = not len(item.data) and item.found.as_stored.target.offload == "host"
+        (empty if is_empty else code).append(item)
+    if not code:
+        return chosen  # and say that none of them can be held
+    losses += [f"{item.title}: that there is an empty place for the host" for item in empty]
+    return code
+
+
 def _for_kpack(item: _Chosen) -> Image:
     """Return a code object with the key that the marker in its library would ask for."""
     image = item.found.as_stored
     if image.record is not None and "binary" in image.attrs and image.target.offload == "hip":
         return image
     if image.target.offload != "hip" or not is_amdgpu(image.target.triple):
-        raise UsageError(f"{item.title} is no code for HIP", hint="a kpack archive holds nothing else")
+        others = in_both("--offload=hip", 'offload="hip"')
+        hint = f"a kpack archive holds nothing else; {others} selects what is for HIP"
+        raise UsageError(f"{item.title} is no code for HIP", hint=hint)
     chain, number = item.container.view.chain, item.position.partition(".")[0]
     name = (chain[0] if chain else "image").rpartition("/")[2]
     attrs = {"binary": f"{name}#{number}", "type": "hsaco"}
