@@ -65,7 +65,7 @@ def test_damage_decides_the_exit_code(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--rows=parquet", FOUR], "Parquet is not for terminals"),
+        (["--rows=parquet", FOUR], "--rows parquet writes no text; name a file with -o"),
         (["--digests", FOUR], "--digests is for rows alone"),
         (["-o", "x", FOUR], "-o is for rows alone"),
         (["--rows=csv", "--json", FOUR], "--rows and --json exclude each other"),

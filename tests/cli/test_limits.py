@@ -76,7 +76,7 @@ def test_stand_ins_take_limits_from_the_environment(fatpack: Fatpack, monkeypatc
     ("text", "problem"),
     [
         ("bogus=3", "no limit 'bogus'; limits are inflated, "),
-        ("images", "limit images: '' is no number; as in images=100000 or images=8G"),
+        ("images", "limit images: a number is missing; as in images=100000 or images=8G"),
         ("images=-1", "'-1' is no number"),
         ("images=1T", "'1T' is no number"),
         ("images=" + "9" * 5000, "is no number"),

@@ -64,7 +64,7 @@ def rows(  # noqa: F811
     ``deep`` and ``max_inflated`` are as for :func:`fatpack.open`. Raises TypeError and UsageError for wrong arguments.
     """
     if check("of", of, str, "a text") not in TABLES:
-        raise UsageError(f"no rows of {of!r}", hint=f"rows are of {' or '.join(TABLES)}")
+        raise UsageError(f"there are no rows of {of!r}", hint=f"rows are of {' or '.join(TABLES)}")
     return _rows(data, RowOptions(of, digests, kernels, inflate, deep), max_inflated)
 
 

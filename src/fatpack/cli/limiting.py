@@ -57,10 +57,11 @@ class Limits:
 
 def _parsed(text: str) -> tuple[str, int]:
     """Return the constant of ``fatpack.io.limits`` and the number that a text asks for."""
-    name, _, value = text.partition("=")
+    name, equals, value = text.partition("=")
     if name not in LIMITS:
         raise UsageError(f"no limit {name!r}", hint=f"limits are {', '.join(LIMITS)}")
     digits = value[:-1] if value[-1:] in _UNITS else value
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
-        raise UsageError(f"limit {name}: {value!r} is no number", hint=f"as in {name}=100000 or {name}=8G")
+        problem = f"{value!r} is no number" if equals else "a number is missing"
+        raise UsageError(f"limit {name}: {problem}", hint=f"as in {name}=100000 or {name}=8G")
     return name.upper().replace("-", "_"), int(digits) * _UNITS.get(value[-1:], 1)

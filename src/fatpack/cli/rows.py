@@ -30,7 +30,7 @@ def write_rows(
     """
     check_name(output)
     if output is None and format == "parquet":
-        raise UsageError("Parquet is not for terminals", hint='name a file with -o; "-" is stdout')
+        raise UsageError("--rows parquet writes no text", hint='name a file with -o; "-" is stdout')
     table = _Table(files, options)
     if output in (None, "-") and format != "parquet":
         write_lines((line.removesuffix("\n") for line in table.lines(format)), sys.stdout)

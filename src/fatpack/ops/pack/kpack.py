@@ -35,7 +35,7 @@ def image_from(option: ImageOption, name: str, data: View) -> Image:
     triple = given.pop("triple", "") or TRIPLE
     refuse_keys(option, given, "a kpack archive", "the binary and the architecture of each image")
     if not binary:
-        raise UsageError(f"{option.text}: which library does it belong to?", hint="write binary=lib/libx.so#0")
+        raise UsageError(f"{option.text} does not say which library it belongs to", hint="add binary=lib/libx.so#0")
     if kind != "hip" or not triple.startswith(("amdgcn-", "amdgpu")):
         raise UsageError(f"{option.text}: kind={kind},triple={triple}", hint="a kpack archive holds code for HIP alone")
     recognised = images.recognise(data)
