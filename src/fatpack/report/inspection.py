@@ -6,27 +6,25 @@ within a version, never renamed or removed.
 
 from __future__ import annotations
 
-from fatpack import formats, images
+from fatpack import formats
 from fatpack.errors import FatpackError, FormatError, Unsupported
-from fatpack.findings import finding, unread
+from fatpack.findings import finding
 from fatpack.images import EMPTY, NOT_INFLATED, UNKNOWN
 from fatpack.io import limits
 from fatpack.model import Finding, Span, is_unread
 from fatpack.record import Record
 from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
 from fatpack.report.inspect_text import add_record
+from fatpack.report.kernels import KernelRecords, unread_finding
 from fatpack.report.places import Places, kernel_words
 from fatpack.scanner import FoundImage, LateImages, host_of, inflated, scan
-from fatpack.scanner.found import kernel_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
-    from fatpack.images import Recognised
-    from fatpack.images.kernel import Kernel
-    from fatpack.io.source import Source, View
+    from fatpack.io.source import View
     from fatpack.model import Image
     from fatpack.scanner import Found, Scan
 
@@ -103,8 +101,7 @@ class _Inspection:
         self._scanned = FindingList()
         self.findings = FindingList()
         self._wants_facts = options.kernels
-        #: with the findings about them, until somebody asks for the kernels
-        self._kernels_of: dict[tuple[Source, int, int], tuple[dict[str, Any], list[Finding]]] = {}
+        self._known_kernels = KernelRecords(has_facts=options.kernels)
         #: how much more is inflated although that is not wanted: a small file is shown as if it were not compressed
         self._small = 0 if options.tables_only else limits.INFLATED_AT_ONCE
 
@@ -151,8 +148,7 @@ class _Inspection:
             else:
                 self._take(item, containers)
                 members.add(item.member_numbers)
-                if len(self._kernels_of) > _MOST_KERNELS:
-                    self._kernels_of.clear()
+                self._known_kernels.forget(_MOST_KERNELS)
         return members
 
     def _with_processes(self, items: Iterable[Found | Finding], containers: list[Any]) -> set[tuple[int, ...]]:
@@ -168,7 +164,7 @@ class _Inspection:
                     continue
                 containers.append(self._kept(item) if made is None else self._taken(item, made.value))
                 members.add(item.member_numbers)
-                self._kernels_of.clear()
+                self._known_kernels.forget()
         finally:
             made_ahead.close()
         return members
@@ -187,7 +183,8 @@ class _Inspection:
         before = budget.drawn
         if isinstance(found, Finding):
             return None
-        self.findings, self._kernels_of = FindingList(), {}
+        self.findings = FindingList()
+        self._known_kernels.forget()
         kept = self._kept(found)
         if any(item.code == "FP1005" for item in self.findings.kept) or self.findings.unlisted:
             return None
@@ -213,21 +210,23 @@ class _Inspection:
 
     def _image_alone(self) -> dict[str, Any] | None:
         """Return what a file without containers is, if it is a device image itself."""
-        recognised = images.recognise(self.view)
-        if recognised.form in ("", "object", "archive", "empty") or recognised.container:
+        from fatpack.report.alone import claims, image_alone, modules_alone
+
+        recognised = image_alone(self.view)
+        if recognised is None:
             return None
         # A damaged file has its finding already.
         is_damaged = any(item.severity == "error" for item in self._scanned.kept)
-        kernels = self._no_kernels() if is_damaged else self._kernels(self.view, recognised.form)
-        modules = _modules(self.view) if recognised.form == "cir" else {}
-        return {**_claims(recognised), **modules, **kernels}
+        kernels = self._known_kernels.none() if is_damaged else self._kernels(self.view, recognised.form)
+        modules = modules_alone(self.view) if recognised.form == "cir" else {}
+        return {**claims(recognised), **modules, **kernels}
 
     def _member_images(self, searched: set[tuple[int, ...]]) -> list[dict[str, Any]]:
         """Return what members of an archive are that hold no container, if they are device images themselves.
 
         ``searched`` are the numbers of the members that hold one.
         """
-        from fatpack.report.member_images import member_images
+        from fatpack.report.alone import claims, member_images
 
         found = list(member_images(self.view, searched))
         self.findings.extend(item for item in found if isinstance(item, Finding))
@@ -237,7 +236,7 @@ class _Inspection:
                 "member_numbers": list(image.numbers),
                 "offset": self._offset(image.view.span(), image.view),
                 "size": len(image.view),
-                **_claims(image.recognised),
+                **claims(image.recognised),
                 **self._kernels(image.view, image.recognised.form),
             }
             for image in found
@@ -346,12 +345,12 @@ class _Inspection:
         try:
             known = inflated(found, neighbours)
             if self._wants_facts:
-                self._read_ahead(known)
+                self._known_kernels.read_ahead(known)
             return known
         except Unsupported:  # its container has the finding
             return found
         except FormatError as error:
-            self.findings.add(_unread(found.span, error))
+            self.findings.add(unread_finding(found.span, error))
             return found
 
     def _image(self, index: int, found: FoundImage) -> dict[str, Any]:
@@ -377,66 +376,15 @@ class _Inspection:
             "containers": inside,
         }
 
-    def _no_kernels(self) -> dict[str, Any]:
-        return {"kernels": [], "kernel_facts": [], "made_by": []} if self._wants_facts else {"kernels": []}
-
     def _kernels(self, view: View, form: str, image: Image | None = None) -> dict[str, Any]:
-        """Return the kernels of an image, and the facts if they are wanted; what shares its bytes is read once.
-
-        ``image`` is the image of a container.
-        """
-        place = (view.source, view.start, view.end)
-        record, found = self._kernels_of.get(place) or self._read_kernels(view, form, image)
-        self._kernels_of[place] = record, []
+        """Return the kernels of an image, and the facts if they are wanted; ``image`` is the image of a container."""
+        record, found = self._known_kernels.of(view, form, image)
         self.findings.extend(found)
         return record
-
-    def _read_ahead(self, image: FoundImage) -> None:
-        """Read the kernels of an image that was just inflated, and let its bytes go.
-
-        The images of one container may be too many for all of them to be kept until the last is inflated.
-        """
-        view = image.data
-        place = (view.source, view.start, view.end)
-        if place not in self._kernels_of:
-            self._kernels_of[place] = self._read_kernels(view, image.recognised.form, image.as_stored)
-            view.source.rest()
-
-    def _read_kernels(self, view: View, form: str, image: Image | None) -> tuple[dict[str, Any], list[Finding]]:
-        """Return the kernels of an image, and the facts if they are wanted, with the findings about them."""
-        record = self._no_kernels()
-        try:
-            if self._wants_facts and form != "cir":
-                return self._facts(view, form)
-            stored = image.record if image is not None and form == "cir" else None
-            record["kernels"] = names = list(kernel_names(view, form, stored))
-            if self._wants_facts:  # a module says of its kernels only their names
-                from fatpack.images.kernel import Kernel
-
-                record["kernel_facts"] = _kernels([Kernel(name) for name in names])
-        except FormatError as error:
-            return record, [_damage(view, error)]
-        return record, []
-
-    def _facts(self, view: View, form: str) -> tuple[dict[str, Any], list[Finding]]:
-        """Return the kernels of an image with the facts. Raises FormatError when what names them is damaged."""
-        try:
-            facts = images.facts(view, form)
-        except FormatError as error:
-            names = list(images.kernels(view, form))
-            return {**self._no_kernels(), "kernels": names}, [_damage(view, error)]
-        names = [kernel.name for kernel in facts.kernels]
-        record = {"kernels": names, "kernel_facts": _kernels(facts.kernels), "made_by": list(facts.made_by)}
-        return record, [finding("FP1106", view.span(), text) for text in facts.contradictions]
 
     def _offset(self, span: Span, view: View) -> int | None:
         """Return an absolute offset in the file, None for bytes that are not in it as such."""
         return span.start if view.source is self.view.source else None
-
-
-def _unread(span: Span, error: FormatError) -> Finding:
-    """Return the finding for an image that cannot be read: damage, or a limit."""
-    return finding(unread("FP1104", error), span, error.describe(), error.hint)
 
 
 def _not_searched(found: Scan) -> dict[str, Any]:
@@ -447,22 +395,6 @@ def _not_searched(found: Scan) -> dict[str, Any]:
     return {"not_searched": rows, "found_outside": found.is_outside}
 
 
-def _claims(recognised: Recognised) -> dict[str, Any]:
-    return {field: getattr(recognised, field) for field in ("form", "triple", "arch", "detail")}
-
-
-def _modules(view: View) -> dict[str, Any]:
-    """Return the modules of a file that is no container, with the target of the first that names one."""
-    from fatpack.formats import cir
-
-    try:
-        stored: dict[str, Any] = dict(cir.describe_alone(view))
-    except FormatError:  # the scan has the finding
-        return {}
-    first = next((module for module in stored["modules"] if module["triple"] or module["arch"]), None)
-    return {**({"triple": first["triple"], "arch": first["arch"]} if first else {}), "stored": stored}
-
-
 def _cost(found: Found | Finding) -> int:
     """Return the bytes of images that are read for a container; 0 where that takes what only this process has."""
     if isinstance(found, Finding) or isinstance(found.images, LateImages):
@@ -470,30 +402,6 @@ def _cost(found: Found | Finding) -> int:
     if any(not isinstance(inner, Finding) for image in found.images for inner in image.inside):
         return 0
     return sum([min(image.as_stored.size, limits.INFLATED) for image in found.images])
-
-
-def _damage(view: View, error: FormatError) -> Finding:
-    """Return the finding for an image whose kernels cannot be read."""
-    span = view.span() if error.offset is None else Span(error.offset, view.end, error.chain)
-    return _unread(span, error)
-
-
-def _kernels(kernels: Sequence[Kernel]) -> list[dict[str, Any]]:
-    """Return the records of kernels: their fields, sizes as lists, banks of constants by their number as text."""
-    if not kernels:
-        return []
-    from operator import attrgetter
-
-    fields = type(kernels[0])._fields
-    values = attrgetter(*fields)
-    records: list[dict[str, Any]] = [dict(zip(fields, values(kernel), strict=True)) for kernel in kernels]
-    for record in records:
-        for field in ("required_threads", "cluster"):
-            if record[field]:
-                record[field] = list(record[field])
-        if record["constants"] is not None:
-            record["constants"] = {str(bank): size for bank, size in record["constants"]}
-    return records
 
 
 def failure(path: str, error: FatpackError | OSError) -> dict[str, Any]:

@@ -213,13 +213,15 @@ class _Reader:
 
     def _alone(self) -> Iterator[AnyRow]:
         """Yield the row of a file that is a device image itself."""
-        recognised = images.recognise(self._view)
-        if recognised.form not in ("", "object", "archive", "empty") and not recognised.container:
+        from fatpack.report.alone import image_alone
+
+        recognised = image_alone(self._view)
+        if recognised is not None:
             yield from self._bare(self._view, recognised, {})
 
     def _members(self, searched: set[tuple[int, ...]]) -> Iterator[AnyRow]:
         """Yield the rows of an archive's members that are device images themselves."""
-        from fatpack.report.member_images import member_images
+        from fatpack.report.alone import member_images
 
         for item in member_images(self._view, searched):
             if isinstance(item, Finding):

@@ -1,4 +1,4 @@
-"""Members of an archive that are device images themselves, in no container.
+"""Device images that are in no container: a file that is one, and members of an archive.
 
 Archives that compilers make for one target hold such members, and so do those that clang-offload-bundler unbundles.
 """
@@ -6,16 +6,15 @@ Archives that compilers make for one target hold such members, and so do those t
 from __future__ import annotations
 
 from fatpack import images
-from fatpack.elf.header import AMDGPU, CUDA, header
-from fatpack.errors import counted
+from fatpack.errors import FormatError, counted
 from fatpack.findings import finding
-from fatpack.hosts import Site, archive
 from fatpack.io import limits
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
+    from typing import Any
 
     from fatpack.images import Recognised
     from fatpack.io.source import View
@@ -25,6 +24,29 @@ if TYPE_CHECKING:
 _DEVICES = ("amdgcn", "nvptx", "spir", "r600")
 
 _NO_IMAGES = ("", "object", "archive", "empty")
+
+
+def image_alone(view: View) -> Recognised | None:
+    """Return what a file or a member is, if it is a device image itself."""
+    recognised = images.recognise(view)
+    return None if recognised.form in _NO_IMAGES or recognised.container else recognised
+
+
+def claims(recognised: Recognised) -> dict[str, Any]:
+    """Return the part of a record that says what an image is, and what it claims to be for."""
+    return {field: getattr(recognised, field) for field in ("form", "triple", "arch", "detail")}
+
+
+def modules_alone(view: View) -> dict[str, Any]:
+    """Return the modules of a file that is no container, with the target of the first that names one."""
+    from fatpack.formats import cir
+
+    try:
+        stored: dict[str, Any] = dict(cir.describe_alone(view))
+    except FormatError:  # the scan has the finding
+        return {}
+    first = next((module for module in stored["modules"] if module["triple"] or module["arch"]), None)
+    return {**({"triple": first["triple"], "arch": first["arch"]} if first else {}), "stored": stored}
 
 
 class MemberImage(Record):
@@ -53,6 +75,8 @@ def member_images(view: View, searched: Collection[tuple[int, ...]]) -> Iterator
 def _walk(
     view: View, numbers: tuple[int, ...], title: str, searched: Collection[tuple[int, ...]], depth: int
 ) -> Iterator[MemberImage]:
+    from fatpack.hosts import Site, archive
+
     # What a search of a damaged archive finds between its members has no numbers.
     passed = {place[-1] for place in searched if place and place[:-1] == numbers}
     for site in archive.locate(view, passed):
@@ -71,11 +95,12 @@ def _walk(
 
 def _recognise(view: View) -> Recognised | None:
     """Return what a member is if it is an image; most members are the host's objects, and read no further."""
+    from fatpack.elf.header import AMDGPU, CUDA, header
+
     head = view.head(0, 64)
     elf = header(view, head)
     if elf is not None and elf.machine not in (CUDA, AMDGPU):
         return None
-    recognised = images.recognise(view)
-    if recognised.form in _NO_IMAGES or recognised.container:
-        return None
-    return None if recognised.form == "bitcode" and not recognised.triple.startswith(_DEVICES) else recognised
+    recognised = image_alone(view)
+    is_of_host = recognised and recognised.form == "bitcode" and not recognised.triple.startswith(_DEVICES)
+    return None if is_of_host else recognised
