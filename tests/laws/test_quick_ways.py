@@ -14,7 +14,7 @@ import pytest
 from fatpack import formats
 from fatpack.errors import FormatError, Unsupported
 from fatpack.formats.clang_bundle.plain import regular as bundle
-from fatpack.formats.cuda_fatbin.reading import plain as fatbin
+from fatpack.formats.cuda_fatbin.reading import regular as fatbin
 from fatpack.formats.offload_binary import regular as offload_binary
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource

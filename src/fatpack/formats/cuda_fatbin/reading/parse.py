@@ -15,7 +15,7 @@ from fatpack.formats.cuda_fatbin.layout import (
     MAGIC,
     VERSION,
 )
-from fatpack.formats.cuda_fatbin.reading import plain
+from fatpack.formats.cuda_fatbin.reading import regular
 from fatpack.formats.cuda_fatbin.reading.entry import image_of
 from fatpack.formats.cuda_fatbin.reading.faults import Faults, errors, fault
 from fatpack.formats.cuda_fatbin.reading.resume import (
@@ -56,7 +56,7 @@ def parse(view: View, at: int = 0, *, strict: bool = False) -> Container:
     ``strict`` raises for the first of them instead. Raises BadMagic, Truncated, BadValue where there is no header;
     offsets are absolute.
     """
-    container = plain.read(view, at)
+    container = regular.read(view, at)
     if container is not None:
         return container
     faults = Faults(strict)
