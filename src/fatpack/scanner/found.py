@@ -8,13 +8,12 @@ from __future__ import annotations
 from fatpack import images
 from fatpack.errors import FormatError, Unsupported
 from fatpack.findings import finding, unread
-from fatpack.images.agreement import disagreements
 from fatpack.model import is_unread
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
     from fatpack.errors import HostError
@@ -261,7 +260,7 @@ def _recognise_now(stored: Sequence[Image], enter: Enter) -> tuple[FoundImage, .
     results = []
     for place, image in placed:
         recognised, inside = seen[place]
-        wrong = () if recognised is images.NOT_INFLATED else disagreements(image, recognised, stored)
+        wrong = () if recognised is images.NOT_INFLATED else _disagreements(image, recognised, stored)
         results.append(FoundImage(image, recognised, (*wrong, *inside)))
         # What lies inside belongs to the first image of a span: each level would multiply it otherwise.
         seen[place] = (recognised, ())
@@ -276,7 +275,7 @@ def _recognise_alone(image: Image, stored: Sequence[Image], enter: Enter) -> Fou
         recognised, inside = _recognise(image, enter)
     except (FormatError, Unsupported) as error:
         recognised, inside = images.UNKNOWN, (as_finding(error, image.span),)
-    return FoundImage(image, recognised, (*disagreements(image, recognised, stored), *inside))
+    return FoundImage(image, recognised, (*_disagreements(image, recognised, stored), *inside))
 
 
 def _start(placed: tuple[tuple[tuple[str, ...], int, int], Image]) -> int:
@@ -291,8 +290,23 @@ def inflated(found: FoundImage, neighbours: Sequence[Image] = ()) -> FoundImage:
     can.
     """
     recognised = images.recognise(found.data)
-    wrong = disagreements(found.as_stored, recognised, neighbours)
+    wrong = _disagreements(found.as_stored, recognised, neighbours)
     return found.replace(recognised=recognised, inside=(*wrong, *found.inside))
+
+
+def _disagreements(image: Image, recognised: Recognised, neighbours: Sequence[Image]) -> Iterable[Finding]:
+    """Return a finding for everything in which an image contradicts what is stored about it."""
+    target = image.target
+    if (
+        image.form == recognised.form
+        and recognised.triple in ("", target.triple)
+        and recognised.arch in ("", target.arch)
+        and (recognised.size is None or recognised.size <= image.size)
+    ):
+        return ()  # most images say what is stored about them, or nothing
+    from fatpack.images.agreement import disagreements
+
+    return disagreements(image, recognised, neighbours)
 
 
 def _recognise(image: Image, enter: Enter) -> tuple[Recognised, tuple[Found | Finding, ...]]:
