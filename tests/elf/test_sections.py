@@ -74,3 +74,25 @@ def test_places_of_symbols_are_those_of_each() -> None:
         assert places == [symbols.place(index) for index in indexes]
         assert len(set(places)) > 2
     assert Symbols(BytesSource(device_elf(190, 0)).view(), (SYMTAB,)).places([]) == []
+
+
+@pytest.mark.parametrize("way", ["bulk", "other order", "large"])
+def test_defined_symbols_are_those_of_a_walk(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By columns, as for nearly all images, and row by row where that cannot be."""
+    monkeypatch.setattr("fatpack.elf.symbols._FEW", 0)
+    if way == "other order":
+        monkeypatch.setattr("sys.byteorder", "big")
+    elif way == "large":
+        monkeypatch.setattr(table, "BLOCK", 64)
+    functions = bytes(info & 15 == 2 for info in range(256))
+    entries = bytes(other & 0x10 != 0 for other in range(256))
+    found = 0
+    for path in sorted((FIXTURES / "cuda" / "cubin").glob("*.cubin")):
+        with open_source(path) as source:
+            symbols = Symbols(source.view(), (SYMTAB,))
+            rows = [row for row in symbols if row[1] & 15 == 2 and row[3]]
+            assert symbols.defined(functions) == ([row[0] for row in rows], bytes(row[1] for row in rows))
+            rows = [row for row in rows if row[2] & 0x10]
+            assert symbols.defined(functions, entries) == ([row[0] for row in rows], bytes(row[1] for row in rows))
+            found += len(rows)
+    assert found > 2

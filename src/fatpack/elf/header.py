@@ -47,6 +47,8 @@ class Shape:
     def __init__(self, bits: int, order: str) -> None:
         wide = bits == 64
         self.bits = bits
+        #: as ``sys.byteorder`` has it
+        self.order = "little" if order == "<" else "big"
         #: type, machine, version, phoff, shoff, flags, phentsize, phnum, shentsize, shnum
         self.header = struct.Struct(order + ("16xHHI8xQQI2xHHHH2x" if wide else "16xHHI4xIII2xHHHH2x"))
         #: type, offset, size
@@ -57,6 +59,8 @@ class Shape:
         self.segment = struct.Struct(order + ("8xQ16xQ16x" if wide else "4xI8xI12x"))
         #: name, info, other, section
         self.symbol = struct.Struct(order + ("IBBH16x" if wide else "I8xBBH"))
+        #: where st_info is in a symbol; st_other and st_shndx follow
+        self.info_at = 4 if wide else 12
         #: value, size of a symbol
         self.place = struct.Struct(order + ("8xQQ" if wide else "4xII4x"))
         #: name, type, flags, address, offset, size, link, info of a section

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
 from fatpack.elf import table
-from fatpack.elf.header import DYNSYM, SYMTAB, header
+from fatpack.elf.header import header
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,6 +13,12 @@ if TYPE_CHECKING:
 
     from fatpack.elf.header import Elf
     from fatpack.io.source import View
+
+#: for ``bytes.translate``: 1 for all but 0
+_NOT_ZERO = bytes((0, *[1] * 255))
+
+#: A smaller table, in bytes, is walked: taking it apart by columns costs more than it saves.
+_FEW = 64 * 24
 
 
 class Symbols:
@@ -29,20 +37,20 @@ class Symbols:
         if elf is None:
             raise table.bad(view, "header", "is no ELF header, or cut short", 0)
         self._shape = elf.shape
-        sections = self._sections(elf)
-        for kind in kinds:
-            if kind in sections:
-                row = sections[kind]
-                break
-        else:
+        count = elf.section_count()
+        headers, index = self._find(elf, count, kinds)
+        if index < 0:
             return
-        _, self._at, self._size, link, entsize = row
+        _, self._at, self._size, link, entsize = self._row(elf, headers, index)
         size = self._shape.symbol.size
         if self._size % size:
             problem = f"its {self._size} bytes are no whole number of entries"
             raise table.bad(view, "symbol table", problem, self._at)
         table.whole(view, "symbol table", self._at, self._size // size, size, entsize or size)
-        self._names = self._linked_names(elf, link)
+        if link >= count:
+            raise table.bad(view, "symbol table", f"names section {link} of {count}", self._at)
+        _, at, size, _, _ = self._row(elf, headers, link)
+        self._names = table.Names(view, "symbol name", at, size)
         self.is_present = True
 
     def __iter__(self) -> Iterator[tuple[int, int, int, int]]:
@@ -53,6 +61,35 @@ class Symbols:
         if self._size <= table.BLOCK:  # the usual case, without a generator in between
             return symbol.iter_unpack(self.view.read(self._at, self._size))
         return table.rows(self.view, self._at, self._size // symbol.size, symbol)
+
+    def defined(self, infos: bytes, others: bytes = b"") -> tuple[list[int], bytes]:
+        """Return the names, for :meth:`names`, and the st_info of the symbols that are defined in this image.
+
+        ``infos`` and ``others`` are tables of 256 bytes: 1 for each st_info, and each st_other, that is wanted. A
+        library has a hundred thousand symbols, so nothing here is done for one at a time.
+        """
+        symbol = self._shape.symbol
+        if not self.is_present:
+            return [], b""
+        if not _FEW <= self._size <= table.BLOCK or sys.byteorder != self._shape.order:
+            rows = [
+                (name, info)
+                for name, info, other, section in self
+                if infos[info] and section and (not others or others[other])
+            ]
+            return [name for name, _ in rows], bytes([info for _, info in rows])
+        from itertools import compress
+
+        stored, size, at = self.view.read(self._at, self._size), symbol.size, self._shape.info_at
+        chosen = int.from_bytes(stored[at::size].translate(infos), "little")
+        if others:
+            chosen &= int.from_bytes(stored[at + 1 :: size].translate(others), "little")
+        # The number of a section that is not 0 has one of its two bytes.
+        low, high = (stored[at + byte :: size].translate(_NOT_ZERO) for byte in (2, 3))
+        chosen &= int.from_bytes(low, "little") | int.from_bytes(high, "little")
+        wanted = chosen.to_bytes(len(low), "little")
+        starts = memoryview(stored).cast("I")[:: size // 4].tolist()
+        return list(compress(starts, wanted)), bytes(compress(stored[at::size], wanted))
 
     def place(self, index: int) -> tuple[int, int]:
         """Return st_value and st_size of a symbol by its number in the table."""
@@ -75,19 +112,30 @@ class Symbols:
         """Return the names at offsets of the string table. Raises BadValue, LimitExceeded."""
         return self._names.take(places, self._at) if self._names else []
 
-    def _sections(self, elf: Elf) -> dict[int, tuple[int, int, int, int, int]]:
-        """Return the section headers that may be wanted: the first of each symbol table's type."""
-        first: dict[int, tuple[int, int, int, int, int]] = {}
-        for row in elf.sections(elf.shape.section):
-            if row[0] in (SYMTAB, DYNSYM) and row[0] not in first:
-                first[row[0]] = row
-        return first
+    def _find(self, elf: Elf, count: int, kinds: tuple[int, ...]) -> tuple[bytes, int]:
+        """Return the section table if it is a small one, and the number of the first section of a kind, -1 for none.
 
-    def _linked_names(self, elf: Elf, index: int) -> table.Names:
-        """Return the names that the section of a number holds. Raises FormatError."""
-        if index >= elf.section_count():
-            problem = f"names section {index} of {elf.section_count()}"
-            raise table.bad(self.view, "symbol table", problem, self._at)
+        Raises FormatError when the table is damaged.
+        """
         row = elf.shape.section
-        _, at, size, _, _ = row.unpack(self.view.read(elf.shoff + index * row.size, row.size))
-        return table.Names(self.view, "symbol name", at, size)
+        if count * row.size > table.BLOCK:
+            types = [kind for kind, *_ in elf.sections(row)]
+            return b"", _first(types, kinds)
+        if not count:
+            return b"", -1
+        table.whole(self.view, "section table", elf.shoff, count, row.size, elf.shentsize)
+        headers = self.view.read(elf.shoff, count * row.size)
+        if sys.byteorder != elf.shape.order:
+            return headers, _first([kind for kind, *_ in row.iter_unpack(headers)], kinds)
+        return headers, _first(memoryview(headers).cast("I")[1 :: row.size // 4].tolist(), kinds)
+
+    def _row(self, elf: Elf, headers: bytes, index: int) -> tuple[int, ...]:
+        row = elf.shape.section
+        if headers:
+            return row.unpack_from(headers, index * row.size)
+        return row.unpack(self.view.read(elf.shoff + index * row.size, row.size))
+
+
+def _first(types: list[int], kinds: tuple[int, ...]) -> int:
+    """Return where the first kind that is there occurs first, -1 if none is."""
+    return next((types.index(kind) for kind in kinds if kind in types), -1)

@@ -22,6 +22,9 @@ FORMAT = "elf"
 #: Names are taken so many at once, and bytes of one that are looked through for its end: longer ones are rare.
 _TOGETHER, _USUAL = 1024, 4096
 
+#: Of fewer than these, making what takes all names at once costs more than it saves.
+_FEW = 32
+
 #: Tables are fetched this many bytes at a time.
 BLOCK = 1 << 20
 
@@ -40,7 +43,7 @@ def blocks(view: View, at: int, count: int, size: int) -> Iterator[bytes]:
 def rows(view: View, at: int, count: int, row: Struct) -> Iterator[tuple[Any, ...]]:
     """Yield the values of the rows that are there; the caller has checked the table, or takes what is left of it."""
     if count * row.size <= BLOCK:  # the usual case, without a generator in between
-        return row.iter_unpack(next(blocks(view, at, count, row.size), b""))
+        return row.iter_unpack(view.head(at, min(count, max(len(view) - at, 0) // row.size) * row.size))
     return _rows(view, at, count, row)
 
 
@@ -112,13 +115,20 @@ class Names:
 
     def _together(self, starts: list[int], stored_at: int, step: int) -> list[bytes]:
         """Return some names: so few, and looked at so far, that this is no work until the budget is asked."""
-        stored = self._stored
-        ends = [stored.find(b"\0", start, start + _USUAL) for start in starts]
+        stored, is_few = self._stored, len(starts) < _FEW
+        if is_few:
+            ends = [stored.find(b"\0", start, start + _USUAL) for start in starts]
+        else:
+            from itertools import repeat
+
+            ends = list(map(stored.find, repeat(b"\0"), starts, map(_USUAL.__add__, starts)))
         taken = sum(ends) - sum(starts)
         if min(ends) < 0 or taken > self._budget:
             return self._one_by_one(starts, stored_at, step)
         self._budget -= taken
-        return [stored[start:end] for start, end in zip(starts, ends, strict=True)]
+        if is_few:
+            return [stored[start:end] for start, end in zip(starts, ends, strict=True)]
+        return list(map(stored.__getitem__, map(slice, starts, ends)))
 
     def _one_by_one(self, starts: list[int], stored_at: int, step: int) -> list[bytes]:
         stored, found = self._stored, list[bytes]()

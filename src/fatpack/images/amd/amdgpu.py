@@ -17,7 +17,7 @@ Code object v2 has the processor in a note, which is not read: it has been out o
 
 from __future__ import annotations
 
-from fatpack.elf.header import DYNSYM, SYMTAB, Elf, texts
+from fatpack.elf.header import DYNSYM, SYMTAB, Elf, text, texts
 from fatpack.elf.symbols import Symbols
 from fatpack.images.recognised import Recognised
 
@@ -103,8 +103,9 @@ _SIGNS = ("", "", "-", "+")
 #: st_info types: the descriptor of a kernel is an object; v2 has a type for kernels
 _OBJECT, _HSA_KERNEL = 1, 10
 
-#: the values of st_info with one of these types, whatever the binding
-_INFOS = frozenset(info for info in range(256) if info & 15 in (_OBJECT, _HSA_KERNEL))
+#: 1 for the values of st_info with one of these types, whatever the binding; and those with the second
+_INFOS = bytes(info & 15 in (_OBJECT, _HSA_KERNEL) for info in range(256))
+_V2_INFOS = frozenset(info for info in range(256) if info & 15 == _HSA_KERNEL)
 
 
 #: header fields → (arch, triple, detail): a library has thousands of code objects with a dozen headers
@@ -150,12 +151,17 @@ def kernels(view: View) -> tuple[str, ...]:
     table is damaged.
     """
     symbols = Symbols(view, (DYNSYM, SYMTAB))
-    # A library has a hundred thousand of them: the lists are made without a call for each.
-    defined = [(at, info) for at, info, _, section in symbols if info in _INFOS and section]
-    names = zip(defined, symbols.names([at for at, _ in defined]), strict=True)
-    found = [
-        name if info & 15 == _HSA_KERNEL else name[:-3]
-        for (_, info), name in names
-        if name[-3:] == b".kd" or info & 15 == _HSA_KERNEL
-    ]
-    return tuple(dict.fromkeys(texts(found)))
+    starts, infos = symbols.defined(_INFOS)
+    names = symbols.names(starts)
+    if not _V2_INFOS.isdisjoint(infos):
+        found = [
+            name if info in _V2_INFOS else name[:-3]
+            for name, info in zip(names, infos, strict=True)
+            if name[-3:] == b".kd" or info in _V2_INFOS
+        ]
+        return tuple(dict.fromkeys(texts(found)))
+    # One split both finds the descriptors and takes their ending off; what else there is stands before their names.
+    parts = text(b"\0".join([*names, b""])).split(".kd\0")[:-1]
+    if len(parts) != len(names):
+        parts = [part.rpartition("\0")[2] for part in parts]
+    return tuple(dict.fromkeys(parts))

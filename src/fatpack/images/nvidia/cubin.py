@@ -62,6 +62,10 @@ _NOTES = 8
 #: st_info type and st_other bit of a kernel; a device function lacks the bit
 FUNC, ENTRY = 2, 0x10
 
+#: 1 for the values of st_info and of st_other that say so
+_FUNCTIONS = bytes(info & 15 == FUNC for info in range(256))
+_ENTRIES = bytes(other & ENTRY != 0 for other in range(256))
+
 
 def claim(elf: Elf) -> Recognised:
     """Return what a cubin says of itself."""
@@ -138,6 +142,5 @@ def _toolkit(view: View, front: bytes, sections: list[tuple[int, int, int]]) -> 
 def kernels(view: View) -> tuple[str, ...]:
     """Return the names of the kernels. Raises FormatError when the symbol table is damaged."""
     symbols = Symbols(view, (SYMTAB,))
-    # A function that is defined here; a library has a million symbols.
-    found = [name for name, info, other, section in symbols if other & ENTRY and info & 15 == FUNC and section]
-    return tuple(dict.fromkeys(texts(symbols.names(found))))
+    starts, _ = symbols.defined(_FUNCTIONS, _ENTRIES)
+    return tuple(dict.fromkeys(texts(symbols.names(starts))))
