@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from tests.builders import archive, coff, elf, pe
 from tests.laws.rooms import FIXTURES
@@ -102,3 +104,26 @@ def test_sections_are_told_by_position() -> None:
         (None, 3),
         (None, None),
     ]
+
+
+#: what a search has to tell from magics: parts of them, their words, and more of these than are looked at
+PARTS = [*formats.MAGICS, b"__CLANG_OFFLOAD_BUNDLE", b"__", b"PAK", b"P\xedU", b"\xba", b"LE_", b"x" * 60, b"COB" * 99]
+
+
+@pytest.mark.parametrize("words", ["one word", "none"])
+def test_the_next_magic_is_the_first_of_all(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if words == "none":
+        monkeypatch.setattr(deep, "_WORDS", None)
+    monkeypatch.setattr(deep, "_FIRST_BLOCK", 64)
+    assert deep._words([b"abc", b"bca"]) is None
+    found = 0
+    for seed in range(200):
+        chosen = random.Random(seed)
+        data = b"".join(chosen.choices(PARTS, k=chosen.randrange(1, 40)))
+        magics = list(formats.MAGICS)[: chosen.randrange(1, len(formats.MAGICS) + 1)]
+        search, at, step = deep.NextMagic(BytesSource(data).view(), magics), 0, chosen.choice((1, 4, 30))
+        while at < len(data):
+            expected = min((place for magic in magics if (place := data.find(magic, at)) >= 0), default=len(data))
+            assert search.after(at) == expected
+            at, found = expected + step, found + (expected < len(data))
+    assert found > 200

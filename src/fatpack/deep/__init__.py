@@ -51,16 +51,55 @@ _READABLE = tuple(magic for magic, name in formats.MAGICS.items() if name in for
 _LONGEST_MAGIC = max(map(len, formats.MAGICS))
 
 
+#: what stands for the first, second and third byte of a magic's word; all other bytes are 0
+_CLASSES = b"\1\2\3"
+
+#: LIMIT: words of a block that belong to no magic. Beyond these it is searched for one magic after the other.
+_FALSE_WORDS = 64
+
+
+def _words(magics: Sequence[bytes]) -> tuple[bytes, dict[bytes, tuple[bytes, int]]] | None:
+    """Return how bytes are translated so that one word stands in each magic, and by the bytes of that which it is.
+
+    The word of a magic are three of its bytes, of which each stands in no word of another magic at another place: then
+    looking for one word in the translated bytes is looking for all magics at once. None if there are no such words.
+    """
+    classes: dict[int, int] = {}
+    found: dict[bytes, tuple[bytes, int]] = {}
+    # The shorter a magic is, the less choice there is.
+    for magic in sorted(magics, key=len):
+        for at in reversed(range(len(magic) - 2)):
+            word = magic[at : at + 3]
+            wanted = dict(zip(word, _CLASSES, strict=True))
+            if len(wanted) == 3 and all(classes.get(byte, kind) == kind for byte, kind in wanted.items()):
+                classes |= wanted
+                found[word] = magic, at
+                break
+        else:
+            return None
+    return bytes(classes.get(byte, 0) for byte in range(256)), found
+
+
+_WORDS = _words(tuple(formats.MAGICS))
+
+
 class NextMagic:
-    """Where a magic occurs next: one block of the bytes is looked at at a time, and each only once."""
+    """Where a magic occurs next: one block of the bytes is looked at at a time, and each only once.
+
+    All magics are looked for at once. None of them starts with what another ends in, so that the first word is that of
+    the first magic.
+    """
 
     def __init__(self, view: View, magics: Sequence[bytes] = tuple(formats.MAGICS)) -> None:
         self._view = view
         self._magics = magics
         self._size = len(view)
-        #: a block, where it starts and up to where magics may start in it, and where each occurs next
-        self._block, self._start, self._end = b"", 0, 0
-        self._next: dict[bytes, int] = {}
+        #: a block, the same translated, where it starts and up to where magics may start in it
+        self._block = self._translated = b""
+        self._start, self._end = 0, 0
+        #: where each magic occurs next, if they are looked for one after the other
+        self._next: dict[bytes, int] | None = None
+        self._false_words = 0
         self._step = _FIRST_BLOCK
 
     def after(self, at: int) -> int:
@@ -69,21 +108,44 @@ class NextMagic:
             if not self._start <= at < self._end:
                 at = self._view.skip_hole(at)
                 self._take(at)
-            for magic, place in self._next.items():
-                if place < at:
-                    hit = self._block.find(magic, at - self._start)
-                    self._next[magic] = self._start + hit if hit >= 0 else self._size
-            found = min(self._next.values())
+            found = self._first(at) if self._next is None else self._one_by_one(self._next, at)
             if found < self._end:
                 self._step = _FIRST_BLOCK  # most hits are containers, whose bytes are stepped over
                 return found
             at = self._end
         return self._size
 
+    def _first(self, at: int) -> int:
+        """Return where the first magic of the block is from a position on, the size of the view for none."""
+        if _WORDS is None:
+            self._next = dict.fromkeys(self._magics, -1)
+            return self._one_by_one(self._next, at)
+        words, block, translated = _WORDS[1], self._block, self._translated
+        low = at - self._start
+        hit = translated.find(_CLASSES, low)
+        while hit >= 0:
+            magic, place = words.get(block[hit : hit + 3], (b"", 0))
+            if magic in self._magics and hit - place >= low and block.startswith(magic, hit - place):
+                return self._start + hit - place
+            self._false_words += 1
+            if self._false_words > _FALSE_WORDS:
+                self._next = dict.fromkeys(self._magics, -1)
+                return self._one_by_one(self._next, at)
+            hit = translated.find(_CLASSES, hit + 3)
+        return self._size
+
+    def _one_by_one(self, following: dict[bytes, int], at: int) -> int:
+        for magic, place in following.items():
+            if place < at:
+                hit = self._block.find(magic, at - self._start)
+                following[magic] = self._start + hit if hit >= 0 else self._size
+        return min(following.values())
+
     def _take(self, at: int) -> None:
         self._block = self._view.head(at, self._step + _LONGEST_MAGIC - 1)
+        self._translated = self._block.translate(_WORDS[0]) if _WORDS else b""
         self._start, self._end = at, min(at + self._step, self._size)
-        self._next = dict.fromkeys(self._magics, -1)
+        self._next, self._false_words = None, 0
         self._step = min(2 * self._step, limits.CHUNK)
 
 
