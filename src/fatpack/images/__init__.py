@@ -83,6 +83,8 @@ _MAGICS = (
     (magics.THIN_ARCHIVE, Recognised("archive", detail="thin archive")),
     (magics.ZSTD, Recognised("", detail="a zstd frame")),
 )
+#: the first four bytes, which all of them have → those that start so
+_BY_START = {start[:4]: [row for row in _MAGICS if row[0][:4] == start[:4]] for start, _ in _MAGICS}
 
 
 def recognise(view: View) -> Recognised:
@@ -105,7 +107,7 @@ def recognise(view: View) -> Recognised:
         from fatpack.images import spirv
 
         return spirv.recognise(view, head)
-    for start, recognised in _MAGICS:
+    for start, recognised in _BY_START.get(magic, ()):
         if head.startswith(start):
             return recognised
     from fatpack.images import machine, text
@@ -169,6 +171,9 @@ _FACTS = {
     "code-object": "fatpack.images.amd.amdgpu_kernel",
 }
 
+#: modules that were imported: asking for one again takes as long as reading a small image
+_MODULES: dict[str, Any] = {}
+
 
 def kernels(view: View, form: str) -> tuple[str, ...]:
     """Return the names of the kernels in an image of that form, in stored order; () for forms that show none.
@@ -201,4 +206,9 @@ def kernel_facts(view: View, form: str) -> tuple[Kernel, ...]:
 
 def _module(table: dict[str, str], form: str) -> Any:
     """Return the module that a table names for a form, imported; None for a form it does not have."""
-    return __import__(table[form], fromlist=["*"]) if form in table else None
+    name = table.get(form)
+    if name is None:
+        return None
+    if name not in _MODULES:
+        _MODULES[name] = __import__(name, fromlist=["*"])
+    return _MODULES[name]

@@ -60,6 +60,10 @@ def recognise(view: View) -> Recognised:
         return Recognised("bundle", detail="clang offload bundle, text", container="clang-offload-bundle")
     if window.startswith((b".version", b".target"), start):
         from fatpack.images.nvidia import ptx
+
+        quick = ptx.quick_claim(window[start:])
+        if quick is not None:
+            return quick
         from fatpack.images.nvidia.ptx_code import code
 
         return ptx.claim(b"".join(code([window[start:]])))

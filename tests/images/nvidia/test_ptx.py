@@ -13,6 +13,7 @@ from tests.reference import run
 
 from fatpack import images
 from fatpack.errors import LimitExceeded
+from fatpack.images.nvidia import ptx
 from fatpack.images.nvidia.ptx_code import code
 from fatpack.io import limits
 from fatpack.io.sources.memory import BytesSource
@@ -167,3 +168,26 @@ def test_ptx_of_clang_has_the_kernels_that_ptxas_finds(options, tmp_path):
         assert found == ("_Z5firstPi", "second")
         assert sorted(found) == sorted(images.kernels(compiled.view(), "cubin"))
     assert re.search(rb"//", text.read_bytes())
+
+
+@pytest.mark.parametrize("first", [b".version", b".target", b"8.0"])
+@pytest.mark.parametrize("target", [b"sm_90", b"sm_90,debug", b"sm_90, debug", b".version", b"debug", b'"sm_90"', b""])
+@pytest.mark.parametrize(
+    "rest", [b"", b".address_size", b".address_size 32", b".address_size 64/*", b".func f .target x"]
+)
+def test_usual_first_words_say_what_reading_all_says(first: bytes, target: bytes, rest: bytes) -> None:
+    text = b" ".join((first, b"8.0", b".target", target, rest))
+    for _ in range(2):  # the second time it is known
+        quick = ptx.quick_claim(text)
+        assert quick is None or quick == ptx.claim(b"".join(code([text])))
+
+
+def test_most_texts_begin_with_usual_words() -> None:
+    assert ptx.quick_claim(b".version 8.0\n.target sm_90\n") is not None
+    assert ptx.quick_claim(b".version 8.0\n.target sm_90\n.address_size 64\n\n\t// .globl f\n") is not None
+
+
+def test_an_entry_in_a_comment_or_behind_the_end_is_none() -> None:
+    assert kernels(b".version 8.0\n// .entry f\n") == ()
+    assert kernels(b".version 8.0\n\0.entry f\n") == ()
+    assert kernels(b".version 8.0\n.entry f\n") == ("f",)

@@ -32,6 +32,30 @@ _WORDS = 12
 _ENTRY = b".entry"
 
 
+#: the first words of texts that begin as compilers write them → what they claim; a library has very many texts
+_CLAIMS: dict[tuple[bytes, ...], Recognised] = {}
+_MOST_CLAIMS = 1000
+
+
+def quick_claim(text: bytes) -> Recognised | None:
+    """Return what :func:`claim` does, of a text without comments ahead; None if its first words are not the usual."""
+    words = tuple(text.split(None, 6)[:6])
+    known = _CLAIMS.get(words)
+    if known is not None:
+        return known
+    is_plain = words[::2] == (b".version", b".target", b".address_size") or (
+        words[::2] == (b".version", b".target") and len(words) == 4
+    )
+    if not is_plain or any(byte in b'/",' for word in words for byte in word):
+        return None
+    if words[3].startswith(b"."):  # a directive in the place of a target
+        return None
+    if len(_CLAIMS) >= _MOST_CLAIMS:
+        _CLAIMS.clear()
+    known = _CLAIMS[words] = claim(b" ".join(words))
+    return known
+
+
 def claim(text: bytes) -> Recognised:
     """Return what the first directives of a PTX text say; its comments are gone already."""
     words = [word.decode("ascii", "replace") for word in text.replace(b",", b" ").split(None, _WORDS)[:_WORDS]]
@@ -54,6 +78,9 @@ def _after(words: list[str], name: str) -> str:
 
 def kernels(view: View) -> tuple[str, ...]:
     """Return the names behind ``.entry``, outside of comments and strings. Raises LimitExceeded for endless names."""
+    # Comments and strings that are left out become blanks: what is not there before is not there afterwards.
+    if len(view) <= limits.CHUNK and _ENTRY not in view.tobytes():
+        return ()
     names: dict[str, None] = {}
     rest = b""
     for part in code(view.pieces()):
