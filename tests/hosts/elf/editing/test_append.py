@@ -193,7 +193,7 @@ CORRUPTIONS = {
         HostError,
         "no section table",
     ),
-    "table outside": (lambda data: build.with_header(data, "shoff", len(data)), Truncated, "needs 64 bytes, 0 left"),
+    "table outside": (lambda data: build.with_header(data, "shoff", len(data)), Truncated, "needs 576 bytes, 0 left"),
     "table in the header": (lambda data: build.with_header(data, "shoff", 8), BadValue, "section table lies in"),
     "header size": (lambda data: build.with_header(data, "shentsize", 40), BadValue, "wrong size of a section header"),
     "string index": (lambda data: build.with_header(data, "shstrndx", 99), BadValue, "is no section of the file"),
