@@ -134,6 +134,7 @@ def test_what_a_file_shows_of_itself() -> None:
         assert repr(file) == f"<fatpack.File '' of {len(output.getvalue())} bytes: raw, not scanned yet>"
         assert len(file.containers) == 2
         assert repr(file).endswith("raw, 2 containers, 2 images, no findings>")
+        assert all(len(repr(item)) < 100 for item in (*file.containers, *file.images()))
 
 
 def test_the_library_takes_several_patterns_as_the_command_line_does() -> None:

@@ -21,6 +21,8 @@ def recognise(data: bytes) -> images.Recognised:
         b"builtin.module @host {\n}\n",
         b"!s32i = !cir.int<s, 32>\nmodule {\n}\n",
         b'#loc6 = loc("saxpy.cu":5:28)\nmodule {\n}\n',
+        b"#map = affine_map<(d0) -> (d0)>\nmodule {\n}\n",
+        b"#fn = #cir<extra({})>\nmodule {\n}\n",
         b"{-# dialect_resources: {} #-}\n",
     ],
 )
@@ -50,7 +52,18 @@ def test_what_clang_prints_begins_in_a_way_of_its_own(text, expected):
 
 
 @pytest.mark.parametrize(
-    "text", [b"modules {\n", b"module", b"# Title = x\n", b"#define A = 1\n", b"! = 1\n", b"#=1\n"]
+    "text",
+    [
+        b"modules {\n",
+        b"module",
+        b"# Title = x\n",
+        b"#define A = 1\n",
+        b"! = 1\n",
+        b"#=1\n",
+        b"#org.slf4j.simpleLogger.logFile=System.err\n",
+        b'#name = "commented out"\n',
+        b"#timeout=5\n",
+    ],
 )
 def test_other_text_is_no_mlir(text):
     assert recognise(text).form == ""

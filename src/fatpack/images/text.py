@@ -111,6 +111,11 @@ def _skip(window: bytes) -> int:
     return at
 
 
+#: How the values of attribute aliases begin that MLIR's printer makes: attributes of dialects, and builtin ones (``MLIR
+#: LangRef``, "Builtin Dialect"). Commented settings of other files have plain words there, numbers, strings and lists.
+_ALIASED = (b"#", b"loc(", b"affine_", b"dense", b"array<", b"distinct[")
+
+
 def _starts_mlir(text: bytes) -> bool:
     """Return whether a text begins as MLIR does: with a module, an alias or file metadata."""
     if text.startswith((b"{-#", b'"builtin.module"', b"builtin.module")):
@@ -118,7 +123,9 @@ def _starts_mlir(text: bytes) -> bool:
     if text.startswith(b"module"):
         return text[6:7] in (b" ", b"\n", b"\t") and text[6:].lstrip().startswith((b"{", b"@", b"attributes"))
     if text.startswith((b"#", b"!")):
-        name, equals, _ = text[1:256].partition(b"=")
+        name, equals, value = text[1:256].partition(b"=")
         name = name.rstrip(b" \t")
-        return bool(equals and name and _NAME.issuperset(name))
+        is_alias = bool(equals and name and _NAME.issuperset(name))
+        value = value.lstrip()
+        return is_alias and (text.startswith(b"!") or not value or value.startswith(_ALIASED))
     return False

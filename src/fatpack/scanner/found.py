@@ -6,7 +6,7 @@ Images that hold containers or hosts are walked in turn, by what :mod:`fatpack.s
 from __future__ import annotations
 
 from fatpack import images
-from fatpack.errors import FormatError, Unsupported
+from fatpack.errors import FormatError, Unsupported, counted, hexadecimal
 from fatpack.findings import finding, unread
 from fatpack.model import is_unread
 from fatpack.record import Record
@@ -84,6 +84,10 @@ class Found(Record):
         """Where the whole container lies, with its padding."""
         return self.container.span
 
+    def __repr__(self) -> str:
+        count = len(self.container.images)
+        return f"<{self.format} v{self.version} at {hexadecimal(self.span.start)}, {counted(count, 'image')}>"
+
 
 _put_container, _put_view, _put_host, _put_section, *_rest = Found._setters
 _put_member, _put_index, _put_images, _put_member_numbers, _put_host_attrs = _rest
@@ -106,6 +110,11 @@ class FoundImage(Record):
         _put_as_stored(self, as_stored)
         _put_recognised(self, recognised)
         _put_inside(self, inside)
+
+    def __repr__(self) -> str:
+        target = self.target
+        words = (target.offload, target.canonical, self.form or "of unknown form", counted(self.size, "byte"))
+        return f"<image {', '.join(word for word in words if word)}>"
 
     @property
     def target(self) -> Target:
