@@ -133,7 +133,7 @@ def test_columns_agree_with_rows_in_every_kind_of_file() -> None:
     for bits in (32, 64):
         for order in ("little", "big"):
             elf = opened(build.device_object(bits=bits, order=order).build())
-            assert elf.columns("name_offset", "type") == [
+            assert [list(column) for column in elf.columns("name_offset", "type")] == [
                 [section.name_offset for section in elf.sections()],
                 [section.type for section in elf.sections()],
             ]
