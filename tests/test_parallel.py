@@ -69,6 +69,7 @@ def test_no_more_results_wait_than_allowed() -> None:
 def test_leaving_early_starts_nothing_more_and_waits_for_what_runs() -> None:
     done: list[int] = []
     begun, gate = threading.Event(), threading.Event()
+    before = threading.active_count()  # other tests leave threads of libraries
 
     def slow() -> int:
         begun.set()
@@ -80,7 +81,7 @@ def test_leaving_early_starts_nothing_more_and_waits_for_what_runs() -> None:
         begun.wait(20)
         threading.Timer(0.05, gate.set).start()
     assert done == [0]
-    assert threading.active_count() <= 2  # the timer
+    assert threading.active_count() <= before + 1  # the timer
 
 
 def test_no_threads_are_imported_for_a_single_task() -> None:
