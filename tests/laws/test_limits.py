@@ -177,6 +177,46 @@ def test_bombs_by_addition_stop_at_every_door(door: str, capfd: pytest.CaptureFi
     assert main([*command, "--force"]) == 0
 
 
+#: commands that make one file of others: what they take, and what they write
+EDITS = {
+    "pack": ["pack", "--image=file=k.bc,triple=t", "-o", "out"],
+    "embed": ["embed", "host.o", "k.offload", "-o", "out"],
+    "replace": ["replace", "fat.o", "k.offload", "-o", "out"],
+    "remove": ["remove", "two.offload", "--arch=sm_80", "-o", "out"],
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_what_edits_write_is_bounded_too(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("k.bc").write_bytes(b"BC\xc0\xde" + bytes(60))
+    library.pack([library.ImageFile("k.bc", "t", "sm_90")], "k.offload")
+    both = [library.ImageFile("k.bc", "t", arch) for arch in ("sm_80", "sm_90")]
+    library.pack(both, "two.offload")
+    Path("host.o").write_bytes((FIXTURES / "demo" / "host.o").read_bytes())
+    library.embed("host.o", "k.offload", "fat.o")
+    before = sorted(os.listdir())
+    assert main([*EDITS[name], "--max-output=10"]) == 2
+    assert "more than the 10 bytes that may be" in capfd.readouterr().err
+    assert sorted(os.listdir()) == before
+    assert main([*EDITS[name], "--max-output=1M"]) == 0
+
+
+@pytest.mark.usefixtures("many")
+def test_a_disk_without_room_is_told_before_anything_is_written(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    full = os.statvfs_result((4096, 4096, 10, 5, 3, 0, 0, 0, 0, 255))
+    monkeypatch.setattr(os, "statvfs", lambda _: full)
+    assert main(["extract", "many.a", "-d", "new/out", "--max-output=1G"]) == 5
+    said = capfd.readouterr().err
+    assert f"{64 << 20} bytes would be written" in said
+    assert f"has room for {3 * 4096}" in said
+    assert os.listdir() == ["many.a"]
+
+
 @pytest.mark.usefixtures("many")
 def test_the_library_stops_too() -> None:
     with pytest.raises(UsageError, match="100 times the"):

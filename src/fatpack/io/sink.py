@@ -63,7 +63,7 @@ def write_file(
     if old is not None and not stat.S_ISREG(old.st_mode):
         # A device or a pipe (/dev/null, /dev/stdout): there is nothing to rename over.
         return _write_special(path, pieces, progress, budget)
-    check_size(pieces, budget)
+    check_size(pieces, budget, path)
     if not force:
         fd = unnamed.create(path, 0o666 if mode is None else mode)
         if fd is not None:
@@ -140,7 +140,7 @@ def _stage(
 ) -> tuple[str, str, int]:
     """Write a complete temporary file beside ``path``; return where it shall go, its own path, and its size."""
     budget = budget or budget_of_output()
-    check_size(pieces, budget)
+    check_size(pieces, budget, path)
     if old is not None:
         path = os.path.realpath(path)  # a symbolic link stays; the file it names is replaced
         mode = stat.S_IMODE(old.st_mode) if mode is None else mode

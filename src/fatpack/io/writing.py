@@ -32,6 +32,9 @@ _PAGE = 4096
 #: Up to so many bytes one read and one write take less time than asking the kernel for a copy.
 _SMALL = 128 << 10
 
+#: Outputs that are smaller are written without asking how much room there is.
+_LARGE = 64 << 20
+
 #: What a copy inside the kernel fails with where reading and writing may work, or say which of the two does not.
 _CANNOT_COPY = {
     errno.EBADF,
@@ -61,10 +64,28 @@ def write_pieces(
         raise
 
 
-def check_size(pieces: Iterable[Piece], budget: Budget) -> None:
-    """Raise UsageError before there is any file, if all pieces are known and are too much."""
+def check_size(pieces: Iterable[Piece], budget: Budget, path: str = "") -> None:
+    """Raise UsageError, or ``OSError`` for the disk, before there is any file, if all pieces are known and too much."""
     if isinstance(pieces, (list, tuple)):
-        budget.check_output(written_size(pieces))
+        size = written_size(pieces)
+        budget.check_output(size)
+        check_space(path, size)
+
+
+def check_space(path: str, size: int) -> None:
+    """Raise ``OSError`` (``ENOSPC``) where the file system that ``path`` is to be on has no room for so many bytes.
+
+    The path, or its folders, need not be there yet. Small outputs are not asked about: writing them tells.
+    """
+    if size < _LARGE or not hasattr(os, "statvfs"):
+        return
+    folder = os.path.abspath(path)
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    system = os.statvfs(folder)
+    free = system.f_bavail * system.f_frsize
+    if size > free:
+        raise OSError(errno.ENOSPC, f"{size} bytes would be written, and {folder} has room for {free}", path)
 
 
 def written_size(pieces: Iterable[Piece]) -> int:

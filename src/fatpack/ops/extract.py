@@ -17,7 +17,7 @@ from fatpack.io.sharing import shared
 from fatpack.io.sink import refuse_inputs
 from fatpack.io.source import View
 from fatpack.io.sources.pieces import PiecesSource
-from fatpack.io.writing import written_size
+from fatpack.io.writing import check_space, written_size
 from fatpack.ops.choose.select import describe, positions, select
 from fatpack.ops.unreadable import ONE_ALONE, Unreadable, why_unreadable
 from fatpack.record import Record
@@ -278,6 +278,7 @@ def checked_paths(
             )
         seen.add(path)
     check_size(plan, inputs, force=force)
+    check_space(directory, sum(written_size(item.pieces) for item in plan))
     if not force and (not directory or os.path.lexists(directory)):
         existing = [path for path in paths if os.path.lexists(path)]
         if existing:
