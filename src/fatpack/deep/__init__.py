@@ -11,8 +11,6 @@ and a file with too many false hits is given up.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-
 from fatpack import formats
 from fatpack.errors import FormatError, Unsupported
 from fatpack.findings import finding
@@ -289,6 +287,8 @@ class Sections:
 
     def at(self, position: int) -> tuple[str | None, int | None]:
         """Return name and number of the section at a position, None for bytes of no section."""
+        from bisect import bisect_right
+
         number = bisect_right(self._starts, position) - 1
         if number < 0 or position >= self._rows[number][1]:
             return None, None

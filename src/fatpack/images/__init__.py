@@ -84,7 +84,9 @@ _MAGICS = (
     (magics.ZSTD, Recognised("", detail="a zstd frame")),
 )
 #: the first four bytes, which all of them have → those that start so
-_BY_START = {start[:4]: [row for row in _MAGICS if row[0][:4] == start[:4]] for start, _ in _MAGICS}
+_BY_START: dict[bytes, list[tuple[bytes, Recognised]]] = {}
+for _row in _MAGICS:
+    _BY_START.setdefault(_row[0][:4], []).append(_row)
 
 
 def recognise(view: View) -> Recognised:
