@@ -33,10 +33,17 @@ sys.exit(main(sys.argv[1:]))
 PACK = ["pack", "--image=file=k.ptx,triple=t", "-o", "out.bin"]
 
 
+def _heard() -> None:
+    """Hear the signals that whoever runs the tests ignores."""
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def started(arguments: Sequence[str], *, linger: bool = False, **options: object) -> subprocess.Popen[bytes]:
     """Return a command that is in the middle of writing."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", SLOW.format(linger=linger), *arguments]
+    options.setdefault("preexec_fn", _heard)
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)  # type: ignore[call-overload]
     assert process.stdout.read(1) == b"+"
     return process  # type: ignore[no-any-return]

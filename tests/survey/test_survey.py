@@ -82,6 +82,7 @@ def test_a_survey_that_is_stopped_keeps_what_it_read(many: Path, tmp_path: Path,
     out = tmp_path / "out"
     program = """
 import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
 from fatpack.survey.engines.local import Local
 results = Local.results
 def stopped(self, tasks):
