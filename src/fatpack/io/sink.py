@@ -63,8 +63,8 @@ def write_file(
     if old is not None and not stat.S_ISREG(old.st_mode):
         # A device or a pipe (/dev/null, /dev/stdout): there is nothing to rename over.
         return _write_special(path, pieces, progress, budget)
-    check_size(pieces, budget, path)
     if not force:
+        check_size(pieces, budget, path)
         fd = unnamed.create(path, 0o666 if mode is None else mode)
         if fd is not None:
             return _write_unnamed(fd, path, pieces, mode, like, verify, progress, budget)
