@@ -334,7 +334,7 @@ def _for_kpack(item: _Chosen) -> Image:
         raise UsageError(f"{item.title} is no code for HIP", hint=hint)
     chain, number = item.container.view.chain, item.position.partition(".")[0]
     name = (chain[0] if chain else "image").rpartition("/")[2]
-    attrs = {"binary": f"{name}#{number}", "type": "hsaco"}
+    attrs = {"binary": f"{name}#{number}"}  # its type is the writer's default
     return Image(image.target, "", item.data, len(item.data), len(item.data), item.data.span(), attrs=attrs)
 
 
