@@ -1,0 +1,70 @@
+"""Packages: files that carry other files, which are hosts and containers in turn. One room per kind, all with one door.
+
+============  =======================================================================================
+``DOC``        the room's card (:class:`fatpack.doc.Doc`)
+``detect``     ``detect(view) -> bool``: cheap; reads a bounded number of bytes, never raises
+``members``    ``members(view) -> Iterator[Member | Finding]``: the files in it, in stored order
+============  =======================================================================================
+
+A package knows neither hosts nor formats: it says which files are in it and gives their bytes. Libraries that are made
+for it read the carrier; what is ours is that nothing is unpacked by name, that memory stays bounded, and that a package
+which lies about itself gives findings. A member is a file of its own: offsets in it count from its first byte, wherever
+it lies and however it is compressed, so it reads as it would read when it was unpacked.
+"""
+
+from __future__ import annotations
+
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import ModuleType
+    from typing import Protocol
+
+    from fatpack.doc import Doc
+    from fatpack.io.source import Source, View
+    from fatpack.model import Finding
+
+    class Package(Protocol):
+        """The door of a package room."""
+
+        DOC: Doc
+
+        def detect(self, view: View) -> bool: ...  # noqa: D102
+        def members(self, view: View) -> Iterator[Member | Finding]: ...  # noqa: D102
+
+
+class Member(Record):
+    """A file in a package.
+
+    ``name`` is as it is stored, with ``/`` between folders; nobody writes to it (:mod:`fatpack.io.names`). ``number``
+    counts the members from 0. ``size`` are the bytes that it has when it is read, as the package states it; None where
+    only reading tells. ``open`` returns a source of the bytes, whose offsets start at 0 and which the caller closes: a
+    range of the package where the member is stored as it is, else what is inflated, in memory or in an unnamed
+    temporary file. It raises FormatError for bytes that are damaged, and Unsupported for what nobody can inflate.
+    ``is_lasting`` says that it may be opened at any time, in any order, and by a fork of this process; what is read
+    forwards only has to be opened before the next member is asked for. ``findings`` are about this member.
+    """
+
+    name: str
+    number: int
+    size: int | None
+    open: Callable[[], Source]
+    is_lasting: bool = True
+    findings: tuple[Finding, ...] = ()
+
+
+#: JSON name of the package → module, in the order of detection
+ROOMS: dict[str, str] = {}
+
+
+def detected(view: View) -> str | None:
+    """Return the JSON name of the package that the bytes are, None if they are none; asks the rooms in their order."""
+    return next((name for name in ROOMS if room(name).detect(view)), None)
+
+
+def room(name: str) -> Package:
+    """Return the package room of that JSON name; imports it."""
+    module: ModuleType = __import__(ROOMS[name], fromlist=["DOC"])
+    return module
