@@ -108,14 +108,14 @@ def show_sums(files: Sequence[str], by: Sequence[str], *, as_json: bool = False,
     """
     from fatpack.report.finding_text import finding_lines
     from fatpack.report.inspect_text import not_searched
-    from fatpack.report.several.sums import sums, table, with_codes
+    from fatpack.report.several.sums import sums, table
     from fatpack.report.text import printable
 
     needs_kernels = "kernel" in by
-    options = InspectOptions(deep=deep, kernels=needs_kernels, tables_only=not needs_kernels)
+    options = InspectOptions(deep=deep, code_sizes=needs_kernels, tables_only=not needs_kernels)
     code, records = FINE, []
     for path in files:
-        record, problem = _inspect(path, options, keep=with_codes if needs_kernels else None)
+        record, problem = _inspect(path, options)
         code = worst((code, problem))
         if record.get("error"):
             sys.stderr.write(f"fatpack: error: {record['error']['message']}\n")

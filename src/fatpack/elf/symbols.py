@@ -80,16 +80,42 @@ class Symbols:
             return [name for name, _ in rows], bytes([info for _, info in rows])
         from itertools import compress
 
-        stored, size, at = self.view.read(self._at, self._size), symbol.size, self._shape.info_at
+        stored, wanted = self._chosen(infos, others)
+        size, at = symbol.size, self._shape.info_at
+        starts = memoryview(stored).cast("I")[:: size // 4].tolist()
+        return list(compress(starts, wanted)), bytes(compress(stored[at::size], wanted))
+
+    def sizes(self, infos: bytes, others: bytes) -> list[tuple[int, int]]:
+        """Return the name, for :meth:`names`, and st_size of the symbols that :meth:`defined` returns."""
+        place = self._shape.place
+        if not self.is_present:
+            return []
+        if not _FEW <= self._size <= table.BLOCK or sys.byteorder != self._shape.order:
+            found = [
+                (index, name)
+                for index, (name, info, other, section) in enumerate(self)
+                if infos[info] and section and others[other]
+            ]
+            places = self.places([index for index, _ in found])
+            return [(name, size) for (_, name), (_, size) in zip(found, places, strict=True)]
+        from itertools import compress
+
+        stored, wanted = self._chosen(infos, others)
+        step = self._shape.symbol.size
+        starts = compress(range(0, len(stored), step), wanted)
+        names = memoryview(stored).cast("I")
+        return [(names[at >> 2], place.unpack_from(stored, at)[1]) for at in starts]
+
+    def _chosen(self, infos: bytes, others: bytes) -> tuple[bytes, bytes]:
+        """Return the table, and a byte for each symbol: 1 if it is wanted and defined. For tables of one block."""
+        stored, size, at = self.view.read(self._at, self._size), self._shape.symbol.size, self._shape.info_at
         chosen = int.from_bytes(stored[at::size].translate(infos), "little")
         if others:
             chosen &= int.from_bytes(stored[at + 1 :: size].translate(others), "little")
         # The number of a section that is not 0 has one of its two bytes.
         low, high = (stored[at + byte :: size].translate(_NOT_ZERO) for byte in (2, 3))
         chosen &= int.from_bytes(low, "little") | int.from_bytes(high, "little")
-        wanted = chosen.to_bytes(len(low), "little")
-        starts = memoryview(stored).cast("I")[:: size // 4].tolist()
-        return list(compress(starts, wanted)), bytes(compress(stored[at::size], wanted))
+        return stored, chosen.to_bytes(len(low), "little")
 
     def place(self, index: int) -> tuple[int, int]:
         """Return st_value and st_size of a symbol by its number in the table."""

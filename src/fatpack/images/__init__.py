@@ -173,6 +173,9 @@ _FACTS = {
     "code-object": "fatpack.images.amd.amdgpu_kernel",
 }
 
+#: forms beside cubins that say how large the code of a kernel is
+_WITH_SIZES = ("code-object",)
+
 #: modules that were imported: asking for one again takes as long as reading a small image
 _MODULES: dict[str, Any] = {}
 
@@ -199,6 +202,20 @@ def facts(view: View, form: str) -> Facts:
     from fatpack.images.kernel import Facts, Kernel
 
     return Facts(tuple(map(Kernel, kernels(view, form))))
+
+
+def code_sizes(view: View, form: str) -> dict[str, int | None]:
+    """Return the bytes of code of each kernel in an image of that form, by its name; None where nothing states them.
+
+    The names are those of :func:`kernels`. Reads no more than that takes, and raises as :func:`facts` does.
+    """
+    if form == "cubin":
+        from fatpack.images.nvidia import cubin
+
+        return cubin.code_sizes(view)
+    if form in _WITH_SIZES:
+        return {kernel.name: kernel.size for kernel in facts(view, form).kernels}
+    return dict.fromkeys(kernels(view, form))
 
 
 def kernel_facts(view: View, form: str) -> tuple[Kernel, ...]:

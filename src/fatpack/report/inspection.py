@@ -48,6 +48,8 @@ class InspectOptions(Record):
     containers are listed as their tables have them: their containers have ``is_inflated`` false then, and the images no
     form, claims, kernels or containers. ``verify`` checks the content of such bundles against their hashes.
     ``tables_only`` lists small compressed images like that too: nothing is inflated that its container names.
+    ``code_sizes`` is less than ``kernels``: ``kernel_facts`` is then the size of the code of each kernel by its name,
+    for which the tables of an image are not read but for its symbols.
     """
 
     deep: bool = False
@@ -55,6 +57,7 @@ class InspectOptions(Record):
     inflate: bool = True
     verify: bool = False
     tables_only: bool = False
+    code_sizes: bool = False
 
 
 def _is_to_inflate(image: FoundImage) -> bool:
@@ -100,8 +103,8 @@ class _Inspection:
         self._verifies = options.verify
         self._scanned = FindingList()
         self.findings = FindingList()
-        self._wants_facts = options.kernels
-        self._known_kernels = KernelRecords(has_facts=options.kernels)
+        self._wants_facts = options.kernels or options.code_sizes
+        self._known_kernels = KernelRecords(has_facts=options.kernels, has_sizes=options.code_sizes)
         #: how much more is inflated although that is not wanted: a small file is shown as if it were not compressed
         self._small = 0 if options.tables_only else limits.INFLATED_AT_ONCE
 

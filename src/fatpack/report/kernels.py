@@ -26,10 +26,14 @@ if TYPE_CHECKING:
 
 
 class KernelRecords:
-    """The kernels of the images that were read, until they are forgotten; ``has_facts`` adds what each needs."""
+    """The kernels of the images that were read, until they are forgotten.
 
-    def __init__(self, *, has_facts: bool) -> None:
+    ``has_facts`` adds what each needs; ``has_sizes`` only the sizes of their code, by name.
+    """
+
+    def __init__(self, *, has_facts: bool, has_sizes: bool = False) -> None:
         self._has_facts = has_facts
+        self._has_sizes = has_sizes
         #: with the findings about them, until somebody asks for the kernels
         self._known: dict[tuple[Source, int, int], Known] = {}
 
@@ -40,6 +44,8 @@ class KernelRecords:
 
     def none(self) -> dict[str, Any]:
         """Return the record of an image that has no kernels."""
+        if self._has_sizes:
+            return {"kernels": [], "kernel_facts": {}}
         return {"kernels": [], "kernel_facts": [], "made_by": []} if self._has_facts else {"kernels": []}
 
     def of(self, view: View, form: str, image: Image | None = None) -> Known:
@@ -65,6 +71,9 @@ class KernelRecords:
         try:
             if self._has_facts and form != "cir":
                 return self._facts(view, form)
+            if self._has_sizes and form != "cir":
+                sizes = images.code_sizes(view, form)
+                return {"kernels": list(sizes), "kernel_facts": sizes}, []
             stored = image.record if image is not None and form == "cir" else None
             record["kernels"] = names = list(kernel_names(view, form, stored))
             if self._has_facts:  # a module says of its kernels only their names

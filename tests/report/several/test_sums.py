@@ -37,8 +37,8 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 def image(arch: str, size: int, stored: int | None, kernels: tuple[str, ...] = (), **more: object) -> dict[str, object]:
-    facts = [{"name": name, "size": 10 * number} for number, name in enumerate(kernels, 1)]
-    facts_and_size = {"size": size, "stored_size": stored, "kernels": list(kernels), "kernel_facts": facts}
+    codes = {name: 10 * number for number, name in enumerate(kernels, 1)}
+    facts_and_size = {"size": size, "stored_size": stored, "kernels": list(kernels), "kernel_facts": codes}
     label = {"arch": arch, "triple": "t", "offload": "cuda", "form": "cubin"}
     return {**label, "containers": [], "compression": None, **facts_and_size, **more}
 

@@ -139,6 +139,16 @@ def _toolkit(view: View, front: bytes, sections: list[tuple[int, int, int]]) -> 
     return 0
 
 
+def code_sizes(view: View) -> dict[str, int | None]:
+    """Return the bytes of code of each kernel, by its name. Raises FormatError when the symbol table is damaged."""
+    symbols = Symbols(view, (SYMTAB,))
+    found = symbols.sizes(_FUNCTIONS, _ENTRIES)
+    sizes: dict[str, int | None] = {}
+    for name, (_, size) in zip(texts(symbols.names([at for at, _ in found])), found, strict=True):
+        sizes.setdefault(name, size)
+    return sizes
+
+
 def kernels(view: View) -> tuple[str, ...]:
     """Return the names of the kernels. Raises FormatError when the symbol table is damaged."""
     symbols = Symbols(view, (SYMTAB,))

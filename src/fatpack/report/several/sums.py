@@ -73,23 +73,9 @@ def _rows_of(image: dict[str, Any], path: str, columns: Sequence[str]) -> Iterat
     if "kernel" not in columns:
         yield tuple(values[column] for column in columns), 0
         return
-    codes = _codes(image.get("kernel_facts", ()))
+    codes = image.get("kernel_facts", {})
     for kernel in image["kernels"]:
         yield tuple(kernel if column == "kernel" else values[column] for column in columns), codes.get(kernel) or 0
-
-
-def _codes(facts: Sequence[dict[str, Any]] | dict[str, int]) -> dict[str, int]:
-    """Return the bytes of code of each kernel."""
-    return facts if isinstance(facts, dict) else {fact["name"]: fact["size"] for fact in facts}
-
-
-def with_codes(container: dict[str, Any]) -> dict[str, Any]:
-    """Return the record of a container in which, of what is known of kernels, only the sizes of their code are left."""
-    for image in container["images"]:
-        image["kernel_facts"] = _codes(image.get("kernel_facts", ()))
-        for inner in image["containers"]:
-            with_codes(inner)
-    return container
 
 
 def _everything(record: dict[str, Any]) -> Iterator[tuple[dict[str, Any], int]]:
