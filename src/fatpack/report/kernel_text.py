@@ -39,6 +39,10 @@ _HEADINGS = {
 }
 
 
+#: fields whose cells are made of more than one number
+_OF_SEVERAL = ("local", "constants", "max_threads", "cluster")
+
+
 class Table(Record):
     """The table for the kernels of an image, made before: it takes a fifth of the memory of what it shows."""
 
@@ -61,8 +65,8 @@ def kernel_table(kernels: Sequence[dict[str, Any]] | Table, form: str, indent: s
     if isinstance(kernels, Table):
         yield from (indent + line for line in kernels.text.split("\n"))
         return
-    cells = {field: [_cell(kernel, field) for kernel in kernels] for field in _HEADINGS}
-    known = [field for field, column in cells.items() if any(cell != "-" for cell in column)]
+    cells = {field: _column(kernels, field) for field in _HEADINGS}
+    known = [field for field, column in cells.items() if column]
     names = [printable(kernel["name"]) for kernel in kernels]
     if not known:
         yield from (f"{indent}kernel {name}" for name in names)
@@ -70,6 +74,17 @@ def kernel_table(kernels: Sequence[dict[str, Any]] | Table, form: str, indent: s
     heading = [_HEADINGS[field][form == "code-object"] for field in known]
     rows = [[*heading, "kernel"], *zip(*(cells[field] for field in known), names, strict=True)]
     yield from columns(rows, right=range(len(known)), indent=indent)
+
+
+def _column(kernels: Sequence[dict[str, Any]], field: str) -> list[str]:
+    """Return the cells of a field, none if nothing is known of it: a library has a hundred thousand kernels."""
+    if field in _OF_SEVERAL:
+        column = [_cell(kernel, field) for kernel in kernels]
+        return column if column.count("-") < len(column) else []
+    values = [kernel[field] for kernel in kernels]
+    if values.count(None) == len(values):
+        return []
+    return ["-" if value is None else str(value) for value in values]
 
 
 def _cell(kernel: dict[str, Any], field: str) -> str:
