@@ -39,6 +39,17 @@ CODES: dict[str, tuple[str, str]] = {
         "warning",
         "An image contradicts itself: its header, its metadata or what belongs to its kernels say different things.",
     ),
+    "FP1111": (
+        "warning",
+        "The metadata file that a compiler wrote beside an image (Triton, Inductor) names another target than the "
+        "image is for.",
+    ),
+    "FP1112": ("warning", "The metadata file beside an image names a kernel that the image does not have."),
+    "FP1113": (
+        "warning",
+        "The metadata file beside an image states a launch that its kernel does not allow: threads, warps, memory.",
+    ),
+    "FP1114": ("warning", "The metadata file beside an image cannot be read, so the two were not compared."),
     "FP1201": (
         "note",
         "The offload kind uses the numbering of LLVM 20 and older, or of DPC++; it is kept on rewriting.",

@@ -82,9 +82,7 @@ def of_triple(stored: str, recognised: Recognised) -> str:
         )
     if is_fine:
         return ""
-    return (
-        f"stored for {stored}, but the image is {_NAMES.get(recognised.form, recognised.form)} for {recognised.triple}"
-    )
+    return f"stored for {stored}, but the image is {_named(recognised)} for {recognised.triple}"
 
 
 def of_arch(stored: str, triple: str, recognised: Recognised) -> str:
@@ -99,9 +97,17 @@ def of_arch(stored: str, triple: str, recognised: Recognised) -> str:
     choices = [arch for arch in (stored or _arch_of_triple(triple)).split(",") if arch]
     if not choices or any(_fits(arch, recognised) for arch in choices):
         return ""
-    return (
-        f"stored for {','.join(choices)}, but the image is {_NAMES.get(recognised.form, recognised.form)} for {claimed}"
-    )
+    return f"stored for {','.join(choices)}, but the image is {_named(recognised)} for {claimed}"
+
+
+def described(recognised: Recognised) -> str:
+    """Return what an image is and what it is for, for sentences: ``a cubin for sm_90a``."""
+    target = recognised.arch or recognised.triple
+    return f"{_named(recognised)} for {target}" if target else _named(recognised)
+
+
+def _named(recognised: Recognised) -> str:
+    return _NAMES.get(recognised.form, recognised.form)
 
 
 def _family(triple: str) -> tuple[str, int] | None:

@@ -17,7 +17,7 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from types import TracebackType
     from typing import Self, TypeAlias
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
     Piece: TypeAlias = "bytes | bytearray | memoryview | View"
     """What a writer yields: bytes, or a view whose bytes are copied from where they lie."""
+
+    Neighbours: TypeAlias = Callable[[str, int], bytes | None]
+    """What returns the first bytes of the file of a name, None if there is none."""
 
 #: Small reads fetch a page of this size, so that header, entry and strings of one container cost one system call.
 READ_AHEAD = 16384
@@ -70,6 +73,8 @@ class Source:
     is_concurrent = False
     #: what is another one when the bytes are, as far as a server tells; "" if nothing does
     identity = ""
+    #: what reads a file beside this one where that is no folder: who takes a package apart sets it
+    neighbours: Neighbours | None = None
     #: what was inflated from here and is still in memory, oldest first, and how many bytes that are
     _inflated: dict[Source, int] | None = None
     _inflated_size = 0
@@ -122,6 +127,14 @@ class Source:
             step = min(2 * step, limits.CHUNK) if start % READ_AHEAD == 0 else READ_AHEAD - start % READ_AHEAD
         return end
 
+    def beside(self, name: str, most: int) -> bytes | None:
+        """Return the first ``most`` bytes of the file of a name beside this one, in its folder or package.
+
+        None where there is none, and for bytes that lie in neither. ``name`` never comes from a file's content. Raises
+        ``OSError`` when it cannot be read, FormatError when it is damaged in its package.
+        """
+        return None if self.neighbours is None else self.neighbours(name, most)
+
     def fileno(self) -> int | None:
         """Return a descriptor whose offsets are this source's, for kernel-side copies; None if there is none."""
         return None
@@ -170,7 +183,7 @@ class Source:
 
     def __getstate__(self) -> dict[str, object]:
         """Return what another process needs to read the same bytes: nothing that was inflated from here."""
-        kept_here = ("_inflated", "_inflated_size", "_drawn")
+        kept_here = ("_inflated", "_inflated_size", "_drawn", "neighbours")
         return {name: value for name, value in vars(self).items() if name not in kept_here}
 
     def close(self) -> None:

@@ -5,9 +5,11 @@ Archives that compilers make for one target hold such members, and so do those t
 
 from __future__ import annotations
 
+import os
+
 from fatpack import images
 from fatpack.errors import FormatError, counted
-from fatpack.findings import finding
+from fatpack.findings import finding, unread
 from fatpack.io import limits
 from fatpack.record import Record
 
@@ -17,11 +19,15 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fatpack.images import Recognised
+    from fatpack.images.sidecar import Claims
     from fatpack.io.source import View
     from fatpack.model import Finding
 
 #: What bitcode is for a device: the start of its triple. Other bitcode is the host's, compiled with -flto.
 _DEVICES = ("amdgcn", "nvptx", "spir", "r600")
+
+#: what metadata beside an image may state of it
+_CLAIMED = ("producer", "triple", "arch", "kernel", "warp_size", "threads", "shared")
 
 _NO_IMAGES = ("", "object", "archive", "empty")
 
@@ -35,6 +41,42 @@ def image_alone(view: View) -> Recognised | None:
 def claims(recognised: Recognised) -> dict[str, Any]:
     """Return the part of a record that says what an image is, and what it claims to be for."""
     return {field: getattr(recognised, field) for field in ("form", "triple", "arch", "detail")}
+
+
+def beside(view: View, recognised: Recognised) -> tuple[dict[str, Any], list[Finding]]:
+    """Return what a compiler wrote beside an image that is a file of its own, and what contradicts the image.
+
+    ``metadata`` with the name of that file, its producer and what it says; nothing if there is no such file. The
+    kernels are read where it says something of them.
+    """
+    from fatpack.images import sidecar
+
+    name = sidecar.name_for(os.path.basename(view.chain[0])) if len(view.chain) == 1 else ""
+    span = view.span()
+    try:
+        data = view.source.beside(name, sidecar.MOST + 1) if name else None
+        claimed = None if data is None else sidecar.claims(data)
+    except (OSError, FormatError) as error:
+        text = error.describe() if isinstance(error, FormatError) else error.strerror or str(error)
+        return {}, [finding(unread("FP1114", error), span, f"{name}: {text}")]
+    if claimed is None:
+        return {}, []
+    # The launch of an image for another target is another one.
+    problems = list(sidecar.target_problems(claimed, recognised)) or list(_of_kernels(view, recognised, claimed))
+    stated = {field: value for field in _CLAIMED if (value := getattr(claimed, field)) not in ("", None)}
+    return {"metadata": {"file": name, **stated}}, [finding(code, span, f"{name} {text}") for code, text in problems]
+
+
+def _of_kernels(view: View, recognised: Recognised, claimed: Claims) -> Iterator[tuple[str, str]]:
+    from fatpack.images import sidecar
+
+    if not claimed.kernel:
+        return
+    try:
+        kernels = images.kernel_facts(view, recognised.form)
+    except FormatError:  # whoever lists the kernels has the finding
+        return
+    yield from sidecar.kernel_problems(claimed, recognised, kernels)
 
 
 def modules_alone(view: View) -> dict[str, Any]:

@@ -59,6 +59,7 @@ def render(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
     yield f"{path}: {', '.join([*facts, size_words(record['size'])])}"
     if image:
         yield from _module_lines(image, "  ")
+        yield from _metadata_lines(image, "  ")
         yield from _kernel_lines(image, "  ", verbose)
     if containers:
         places = containers if isinstance(containers, Places) else _places(containers, verbose)
@@ -82,6 +83,17 @@ def _module_lines(image: dict[str, Any], indent: str) -> Iterator[str]:
         name = f"@{module['name']}" if module["name"] else "without a name"
         stated = [module["role"], module["triple"], module["arch"], module["id"]]
         yield printable(indent + ", ".join([f"module {name}", *filter(None, stated)]))
+
+
+def _metadata_lines(image: dict[str, Any], indent: str) -> Iterator[str]:
+    """Yield a line for the metadata that a compiler wrote beside an image."""
+    stated = image.get("metadata")
+    if stated:
+        numbers = (("threads", "threads"), ("shared", "bytes of shared memory"))
+        words = [stated.get("arch", ""), *(f"{stated[name]} {word}" for name, word in numbers if name in stated)]
+        words.insert(1, f"kernel {stated['kernel']}" if "kernel" in stated else "")
+        what = ", ".join(word for word in words if word)
+        yield printable(f"{indent}{stated['file']} ({stated['producer']}): {what or 'no target'}")
 
 
 def not_searched(record: dict[str, Any]) -> Iterator[str]:

@@ -213,16 +213,18 @@ class _Inspection:
 
     def _image_alone(self) -> dict[str, Any] | None:
         """Return what a file without containers is, if it is a device image itself."""
-        from fatpack.report.alone import claims, image_alone, modules_alone
+        from fatpack.report.alone import beside, claims, image_alone, modules_alone
 
         recognised = image_alone(self.view)
         if recognised is None:
             return None
+        metadata, contradictions = beside(self.view, recognised)
+        self.findings.extend(contradictions)
         # A damaged file has its finding already.
         is_damaged = any(item.severity == "error" for item in self._scanned.kept)
         kernels = self._known_kernels.none() if is_damaged else self._kernels(self.view, recognised.form)
         modules = modules_alone(self.view) if recognised.form == "cir" else {}
-        return {**claims(recognised), **modules, **kernels}
+        return {**claims(recognised), **modules, **metadata, **kernels}
 
     def _member_images(self, searched: set[tuple[int, ...]]) -> list[dict[str, Any]]:
         """Return what members of an archive are that hold no container, if they are device images themselves.

@@ -283,3 +283,12 @@ def test_every_processor_has_the_facts_that_llvm_readelf_shows(processor: str, t
     options = ["--target=amdgcn-amd-amdhsa", f"-mcpu={processor}", "-nogpulib"]
     run("clang", *options, NEEDS / "src" / "needs.cl", "-o", output)
     assert compare(output) == 1
+
+
+@pytest.mark.parametrize("name", ["gfx942", "gfx1100"])
+def test_the_triple_that_llvm_23_writes_into_the_metadata_is_no_other(name: str) -> None:
+    data = (NEEDS.parent / "triton" / name / "sum_kernel.hsaco").read_bytes()
+    assert b"amd-amdhsa-unknown-" in data
+    assert facts_of(data).contradictions == ()
+    other = data.replace(b"-unknown-gfx", b"-unknown-gfz")
+    assert len(facts_of(other).contradictions) == 1

@@ -21,6 +21,7 @@ from fatpack.elf.sections import Sections
 from fatpack.elf.symbols import Symbols
 from fatpack.images.amd import amdgpu, amdgpu_metadata
 from fatpack.images.kernel import Facts, Kernel, and_others, check_count
+from fatpack.target.triple import as_llvm22, same_triple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,9 +119,11 @@ def _descriptor(sections: Sections, name: str, section: int, address: int) -> Va
 def _of_target(sections: Sections, metadata: Metadata) -> Iterator[str]:
     """Yield a contradiction between the target IDs of the header and of the notes."""
     claimed = amdgpu.claim(sections.elf)
-    # arch-vendor-os-environment-target ID, the environment empty; target IDs have dashes of their own
-    triple, arch = metadata.target.rpartition("--")[::2]
-    if claimed.arch and metadata.target and (triple, arch) != (claimed.triple, claimed.arch):
+    # arch-vendor-os-environment-target ID, the environment empty; target IDs have dashes of their own.
+    # QUIRK(LLVM 23): amdgpu9.42-amd-amdhsa-unknown-gfx942 is what amdgcn-amd-amdhsa--gfx942 was.
+    *parts, arch = metadata.target.split("-", 4)
+    triple = as_llvm22("-".join(parts), arch)[0]
+    if claimed.arch and metadata.target and (arch != claimed.arch or not same_triple(triple, claimed.triple)):
         yield f"its header says {claimed.triple}--{claimed.arch}, its metadata {metadata.target}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 
 from fatpack.errors import BadValue, Truncated
 from fatpack.io import limits
@@ -18,6 +19,9 @@ _PAGES = 32
 
 #: LIMIT: so many runs of zeros are remembered: those between the images of a container are asked for again and again.
 _RUNS = 32
+
+#: why there may be no file of a name: it is too long, or a name on the way to it is no folder's
+_MISSING = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ENXIO)
 
 
 class FileSource(Source):
@@ -130,6 +134,21 @@ class FileSource(Source):
         except OSError as error:
             # ENXIO: nothing but a hole up to the end of the file; anything else: a file system that cannot tell.
             return end if error.errno == errno.ENXIO else start
+
+    def beside(self, name: str, most: int) -> bytes | None:
+        """Return the first bytes of a file in the same folder, of one that was opened by its path."""
+        if self._path is None or not self._owned or self.neighbours is not None:
+            return super().beside(name, most)
+        path = os.path.join(os.path.dirname(self._path), name)
+        try:
+            # What is no file, as a pipe, must not be waited for.
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno in _MISSING:
+                return None
+            raise
+        with os.fdopen(fd, "rb") as file:
+            return file.read(most) if stat.S_ISREG(os.fstat(fd).st_mode) else None
 
     def fileno(self) -> int:
         """Return the descriptor, opening the file again if it rests."""

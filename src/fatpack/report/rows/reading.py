@@ -213,11 +213,11 @@ class _Reader:
 
     def _alone(self) -> Iterator[AnyRow]:
         """Yield the row of a file that is a device image itself."""
-        from fatpack.report.alone import image_alone
+        from fatpack.report.alone import beside, image_alone
 
         recognised = image_alone(self._view)
         if recognised is not None:
-            yield from self._bare(self._view, recognised, {})
+            yield from self._bare(self._view, recognised, {}, beside(self._view, recognised)[1])
 
     def _members(self, searched: set[tuple[int, ...]]) -> Iterator[AnyRow]:
         """Yield the rows of an archive's members that are device images themselves."""
@@ -229,7 +229,9 @@ class _Reader:
             else:
                 yield from self._bare(item.view, item.recognised, {"member": item.title})
 
-    def _bare(self, view: View, recognised: Recognised, place: dict[str, Any]) -> Iterator[AnyRow]:
+    def _bare(
+        self, view: View, recognised: Recognised, place: dict[str, Any], findings: Sequence[Finding] = ()
+    ) -> Iterator[AnyRow]:
         facts = {
             **place,
             "chain": view.chain[1:],
@@ -239,7 +241,7 @@ class _Reader:
             "containers": 0,
         }
         target = Target(recognised.triple, recognised.arch)
-        yield from self._rows(facts, target, recognised.form, recognised, view, [], None)
+        yield from self._rows(facts, target, recognised.form, recognised, view, [*findings], None)
 
     def _rows(
         self,

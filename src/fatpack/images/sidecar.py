@@ -1,0 +1,194 @@
+"""Metadata beside an image: what the JSON file that a compiler writes next to it says of it.
+
+::
+
+    cache of Triton, and of Inductor     package of AOTInductor (.pt2), or the same unpacked
+    HASH/add_kernel.cubin                data/aotinductor/MODEL/HASH.cubin
+    HASH/add_kernel.json                 data/aotinductor/MODEL/HASH.wrapper_metadata.json
+
+====================  ================================================================================================
+``target``            Triton: ``{"backend": "cuda", "arch": 90, "warp_size": 32}``; ``hip`` has ``"gfx942"``, ``xpu``
+                      an object. 2.2 has ``{"capability": 90}`` and ``device_type``, 2.1 ``arch`` and ``device_type``
+``name``              the kernel that is looked up when the image was loaded
+``num_warps``         times the width of a warp are the threads of each launch
+``shared``            bytes of shared memory of each launch; nearly all of it is dynamic, and not in the image
+``AOTI_DEVICE_KEY``   AOTInductor: ``cuda`` (ROCm's too), ``xpu``, ``cpu``
+``AOTI_COMPUTE_…``    ``AOTI_COMPUTE_CAPABILITY``: ``90``, or ``gfx942``; AOTInductor looks for no other device
+====================  ================================================================================================
+
+How we know: ``triton/compiler/compiler.py`` of Triton 2.1, 2.2, 3.0 and 3.9, and the caches that 3.0 and 3.9 write for
+three SMs and two processors of AMD; ``get_device_information`` in ``torch/_inductor/codecache.py`` of PyTorch in 2025.
+
+Nobody compares the two when an image is loaded: a wrong one is refused by the driver, or launched with too few threads.
+Silence is the rule, as for labels of containers (:mod:`fatpack.images.agreement`): what is not stated contradicts
+nothing.
+"""
+
+from __future__ import annotations
+
+from fatpack.errors import BadValue, LimitExceeded
+from fatpack.images import agreement
+from fatpack.images.recognised import EXTENSIONS
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fatpack.images.kernel import Kernel
+    from fatpack.images.recognised import Recognised
+
+#: LIMIT: bytes of a metadata file that are read. Triton's have one to four thousand.
+MOST = 256 << 10
+
+#: Names of metadata files in the folder of a package: AOTInductor's are called after its host code, not after an image.
+OF_PACKAGES = ("_metadata.json",)
+
+#: what a compiler calls its backend → the triple of what it makes
+_TRIPLES = {"cuda": "nvptx64-nvidia-cuda", "hip": "amdgcn-amd-amdhsa", "xpu": "spir64-unknown-unknown"}
+
+#: extensions of the images that caches hold beside their metadata: those of all forms, and Triton's own
+_EXTENSIONS = frozenset(EXTENSIONS.values()) | {"amdgcn", "llir", "ttir", "ttgir", "zebin", "co"}
+
+#: bytes of shared memory that the system reserves in each block since sm_90; cubins count them as the kernel's
+_RESERVED = 1024
+
+
+class Claims(Record):
+    """What metadata says of the image beside it; "" and None for what it does not say.
+
+    ``producer`` is the compiler that writes such files. ``triple`` and ``arch`` are what the image is for, ``arch``
+    without variant: Triton writes 90 for ``sm_90a`` too. ``kernel`` is the one that is launched, with ``threads``
+    threads in warps of ``warp_size``, and ``shared`` bytes of shared memory.
+    """
+
+    producer: str
+    triple: str = ""
+    arch: str = ""
+    kernel: str = ""
+    warp_size: int | None = None
+    threads: int | None = None
+    shared: int | None = None
+
+
+def name_for(name: str) -> str:
+    """Return what the metadata of an image is called, by the name of its file; "" for a file of another kind."""
+    stem, dot, extension = name.rpartition(".")
+    return f"{stem}.json" if dot and stem and extension in _EXTENSIONS else ""
+
+
+def claims(data: bytes) -> Claims | None:
+    """Return what a metadata file says, None for JSON of another kind. Raises BadValue for what is no JSON."""
+    import json
+
+    if len(data) > MOST:
+        raise LimitExceeded(f"more than {MOST} bytes; metadata of an image has some thousands", format="json")
+    try:
+        # Numbers of any length, and any nesting, are refused by the decoder itself.
+        values = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        at = getattr(error, "pos", None)
+        place = f" at character {at}" if isinstance(at, int) else ""
+        raise BadValue(f"this is no JSON{place}", format="json", hint="the compiler writes it again") from error
+    if not isinstance(values, dict):
+        return None
+    if "AOTI_DEVICE_KEY" in values:
+        return _of_inductor(values)
+    return _of_triton(values) if "num_warps" in values else None
+
+
+def _of_triton(values: Mapping[str, object]) -> Claims:
+    target = values.get("target")
+    if not isinstance(target, dict):
+        target = {"arch": values.get("arch")}
+    backend = _text(target.get("backend")) or _text(values.get("device_type"))
+    arch = _arch(target.get("arch") or target.get("capability"))
+    warp_size = _number(target.get("warp_size")) or _number(values.get("warp_size"))
+    warps = _number(values.get("num_warps"))
+    width = warp_size or (32 if backend == "cuda" else None)
+    return Claims(
+        "Triton",
+        _TRIPLES.get(backend, ""),
+        arch,
+        _text(values.get("name")),
+        warp_size,
+        warps * width if warps and width else None,
+        _number(values.get("shared")),
+    )
+
+
+def _of_inductor(values: Mapping[str, object]) -> Claims:
+    device, arch = _text(values["AOTI_DEVICE_KEY"]), _arch(values.get("AOTI_COMPUTE_CAPABILITY"))
+    if arch.startswith("gfx"):
+        device = "hip"
+    elif device == "cuda" and not arch:
+        device = ""  # it may be that of ROCm
+    return Claims("AOTInductor", _TRIPLES.get(device, ""), arch)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _arch(value: object) -> str:
+    """Return an architecture as containers spell it: ``sm_90`` of 90, ``"90"`` and ``"sm90"``; "" for none."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str):
+        return ""
+    digits = value.removeprefix("sm").removeprefix("_").rstrip("af")
+    if digits.isascii() and digits.isdigit() and len(digits) < 5:
+        return f"sm_{digits}"
+    return value.partition(":")[0] if value.startswith("gfx") else ""
+
+
+def target_problems(claimed: Claims, recognised: Recognised) -> Iterator[tuple[str, str]]:
+    """Yield code and sentence of what metadata says of the target, and the image contradicts."""
+    if claimed.triple and agreement.of_triple(claimed.triple, recognised):
+        yield "FP1111", f"says {claimed.arch or claimed.triple}, and the image is {agreement.described(recognised)}"
+    elif claimed.arch:
+        choices = [claimed.arch, *(f"{claimed.arch}{variant}" for variant in "af" if claimed.arch.startswith("sm_"))]
+        if all(agreement.of_arch(arch, claimed.triple, recognised) for arch in choices):
+            yield "FP1111", f"says {claimed.arch}, and the image is {agreement.described(recognised)}"
+
+
+def kernel_problems(claimed: Claims, recognised: Recognised, kernels: tuple[Kernel, ...]) -> Iterator[tuple[str, str]]:
+    """Yield code and sentence of what metadata says of the kernel and its launch, and the image contradicts."""
+    if not claimed.kernel or not kernels:
+        return
+    kernel = next((kernel for kernel in kernels if kernel.name == claimed.kernel), None)
+    if kernel is None:
+        more = f" and {len(kernels) - 1} more" if len(kernels) > 1 else ""
+        yield "FP1112", f"says kernel {claimed.kernel}, and the image has {kernels[0].name}{more}"
+        return
+    for problem in _launch_problems(claimed, kernel, recognised):
+        yield "FP1113", problem
+
+
+def _launch_problems(claimed: Claims, kernel: Kernel, recognised: Recognised) -> Iterator[str]:
+    if claimed.warp_size and kernel.wavefront and claimed.warp_size != kernel.wavefront:
+        yield f"says warps of {claimed.warp_size} threads, and {kernel.name} is made for {kernel.wavefront}"
+    if claimed.threads:
+        required = _product(kernel.required_threads)
+        if required and required != claimed.threads:
+            yield f"says {claimed.threads} threads, and {kernel.name} requires {required}"
+        elif kernel.max_threads and kernel.max_threads < claimed.threads:
+            yield f"says {claimed.threads} threads, and {kernel.name} allows {kernel.max_threads}"
+    if claimed.shared is not None and kernel.shared:
+        # What is launched is all that the compiler has laid out; what the image has itself is a part of it.
+        own = kernel.shared - (_RESERVED if recognised.form == "cubin" and kernel.shared >= _RESERVED else 0)
+        if own > claimed.shared:
+            yield f"says {claimed.shared} bytes of shared memory, and {kernel.name} has {own} of its own"
+
+
+def _product(sizes: tuple[int, ...] | None) -> int:
+    if not sizes:
+        return 0
+    product = 1
+    for size in sizes:
+        product *= size
+    return product

@@ -1,0 +1,147 @@
+"""Metadata beside an image that is a file of its own: when it is read, and what reports say of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from tests.laws.rooms import FIXTURES
+
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
+from fatpack.io.sources.opening import open_source
+from fatpack.report.inspection import SCHEMA, inspection
+from fatpack.report.rows.reading import RowOptions, rows_of
+from fatpack.report.schemas import text
+
+CACHE = FIXTURES / "triton"
+
+
+@pytest.fixture
+def cubin(tmp_path: Path) -> Path:
+    shutil.copy(CACHE / "sm_90" / "sum_kernel.cubin", tmp_path)
+    return tmp_path / "sum_kernel.cubin"
+
+
+def record_of(path: Path) -> dict[str, Any]:
+    with open_source(path) as source:
+        return inspection(source.view())
+
+
+def codes_of(record: dict[str, Any]) -> list[str]:
+    return [item["code"] for item in record["findings"]]
+
+
+def with_metadata(path: Path, **changes: object) -> Path:
+    values = json.loads((CACHE / "sm_90" / "sum_kernel.json").read_bytes())
+    path.with_suffix(".json").write_text(json.dumps({**values, **changes}))
+    return path
+
+
+def test_what_it_says_is_in_the_record_as_the_schema_has_it(cubin: Path) -> None:
+    record = record_of(with_metadata(cubin))
+    assert record["image"]["metadata"] == {
+        "file": "sum_kernel.json",
+        "producer": "Triton",
+        "triple": "nvptx64-nvidia-cuda",
+        "arch": "sm_90",
+        "kernel": "sum_kernel",
+        "warp_size": 32,
+        "threads": 256,
+        "shared": 32,
+    }
+    assert codes_of(record) == []
+    Draft202012Validator(json.loads(text("inspect"))).validate({"schema": SCHEMA, "files": [record]})
+
+
+def test_without_it_nothing_is_said(cubin: Path) -> None:
+    assert "metadata" not in record_of(cubin)["image"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "codes"),
+    [
+        ({"target": {"backend": "cuda", "arch": 80, "warp_size": 32}}, ["FP1111"]),
+        ({"name": "other"}, ["FP1112"]),
+        ({"num_warps": 4}, ["FP1113"]),
+        # The launch of another target is another one: that is said once.
+        ({"target": {"backend": "hip", "arch": "gfx942", "warp_size": 64}}, ["FP1111"]),
+    ],
+)
+def test_what_the_image_contradicts_is_a_warning_in_reports_and_rows(
+    cubin: Path, changes: dict[str, Any], codes: list[str]
+) -> None:
+    record = record_of(with_metadata(cubin, **changes))
+    assert codes_of(record) == codes
+    assert record["findings"][0]["message"].startswith("sum_kernel.json says ")
+    with open_source(cubin) as source:
+        image, file = rows_of(source.view(), RowOptions())
+    assert image.findings == tuple(codes)
+    assert file.exit_code == 1
+
+
+def test_it_is_read_for_files_that_are_named_by_their_path_alone(cubin: Path) -> None:
+    with_metadata(cubin, name="other")
+    data = cubin.read_bytes()
+    assert codes_of(inspection(BytesSource(data, str(cubin)).view())) == []
+    with cubin.open("rb") as file, open_source(file) as source:
+        assert codes_of(inspection(source.view())) == []
+
+
+def test_who_takes_a_package_apart_says_what_is_beside_a_member() -> None:
+    asked: list[tuple[str, int]] = []
+
+    def neighbours(name: str, most: int) -> bytes | None:
+        asked.append((name, most))
+        return b'{"num_warps": 8, "name": "other"}'
+
+    source = BytesSource((CACHE / "sm_90" / "sum_kernel.cubin").read_bytes(), "x.pt2!data/sum_kernel.cubin")
+    source.neighbours = neighbours
+    record = inspection(source.view())
+    assert codes_of(record) == ["FP1112"]
+    assert [name for name, _ in asked] == ["sum_kernel.json"]
+
+
+def test_a_part_of_a_file_has_nothing_beside_it(cubin: Path) -> None:
+    with_metadata(cubin, name="other")
+    with open_source(cubin) as source:
+        part = View(source, 0, source.size, (source.name, "member"))
+        assert codes_of(inspection(part)) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\x7fELF", b" " * 300_000])
+def test_metadata_that_cannot_be_read_is_a_finding(cubin: Path, content: bytes) -> None:
+    cubin.with_suffix(".json").write_bytes(content)
+    assert codes_of(record_of(cubin)) == ["FP1005" if len(content) > 100_000 else "FP1114"]
+
+
+def test_what_is_no_file_is_not_waited_for(cubin: Path) -> None:
+    os.mkfifo(cubin.with_suffix(".json"))
+    assert "metadata" not in record_of(cubin)["image"]
+
+
+def test_a_folder_is_no_metadata(cubin: Path) -> None:
+    cubin.with_suffix(".json").mkdir()
+    assert "metadata" not in record_of(cubin)["image"]
+
+
+def test_metadata_that_may_not_be_read_is_a_finding() -> None:
+    def neighbours(name: str, most: int) -> bytes | None:
+        raise PermissionError(13, "Permission denied", name)
+
+    source = BytesSource((CACHE / "sm_90" / "sum_kernel.cubin").read_bytes(), "sum_kernel.cubin")
+    source.neighbours = neighbours
+    record = inspection(source.view())
+    assert codes_of(record) == ["FP1114"]
+    assert record["findings"][0]["message"] == "sum_kernel.json: Permission denied"
+
+
+def test_a_name_that_is_too_long_for_a_neighbour(tmp_path: Path) -> None:
+    path = tmp_path / f"{'k' * 249}.cubin"
+    shutil.copy(CACHE / "sm_90" / "sum_kernel.cubin", path)
+    assert "metadata" not in record_of(path)["image"]
