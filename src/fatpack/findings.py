@@ -211,6 +211,10 @@ CODES: dict[str, tuple[str, str]] = {
     "FP3002": ("warning", "A HIP bundle that no record registers: the runtime does not load it, nor find its kernels."),
     "FP3003": ("warning", "A record by which HIP code registers its bundle does not lead to one."),
     "FP3004": ("note", "The device code of a HIP program was moved to a separate archive (kpack)."),
+    "FP3005": (
+        "error",
+        "A HIP program whose device code was moved does not say where to, or not so that the runtime can read it.",
+    ),
     "FP3011": ("warning", "The table of a SYCL program's images has rows that lead to no image."),
     "FP3012": (
         "warning",

@@ -12,6 +12,7 @@ will be found. This room follows their pointers, through relocations where a lin
                              addresses of PE images, relocations of COFF objects
 ``registration/records``     the records by which CUDA and HIP register containers, of one shape for both
 ``registration/hip``         those of ``.hipFatBinSegment``, compared with the bundles that were found
+``registration/kpack``       the markers in the place of such records whose bundles were moved to kpack archives
 ``registration/cuda``        those of ``.nvFatBinSegment``, compared with the fat binaries found, and followed to others
 ``registration/module_id``   what ``__nv_module_id`` calls the units of CUDA code
 ``…/without_sections``       the records of both models in programs without sections

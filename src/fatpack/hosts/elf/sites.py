@@ -6,8 +6,9 @@ objcopy could not set, bundles, and the sections of CUDA and HIP.
 
 Beside them lie sections that say something about device code and hold none: ``.hipFatBinSegment`` points to HIP's
 bundles, ``.nvFatBinSegment`` to CUDA's fat binaries, ``__nv_module_id`` names their units, ``.tgtimg`` points to SYCL's
-images, ``.tgtsym`` names their symbols, ``__CLANG_OFFLOAD_BUNDLE_SIZE__<ID>`` sizes. Not listed: ``.llvm.lto``, which
-holds the host's bitcode with a second copy of what ``.llvm.offloading`` has.
+images, ``.tgtsym`` names their symbols, ``__CLANG_OFFLOAD_BUNDLE_SIZE__<ID>`` sizes. ``.rocm_kpack_ref`` names the
+archives to which HIP's code was moved: what is left of ``.hip_fatbin`` has no bytes then. Not listed: ``.llvm.lto``,
+which holds the host's bitcode with a second copy of what ``.llvm.offloading`` has.
 """
 
 from __future__ import annotations
@@ -34,15 +35,26 @@ OFFLOADING_NAMES = (".llvm.offloading", ".llvm.offloading.relocatable")
 #: What newer DPC++ calls the section of all device images of a program.
 IMAGES_NAME = "OFFLOAD_DEVICE_CODE"
 
+_HIP = ".hip_fatbin"
+
 #: Names that mean device code whatever the section's type.
-NAMES = (*OFFLOADING_NAMES, ".hip_fatbin", ".nv_fatbin", "__nv_relfatbin", IMAGES_NAME)
+NAMES = (*OFFLOADING_NAMES, _HIP, ".nv_fatbin", "__nv_relfatbin", IMAGES_NAME)
 
 #: clang-offload-bundler makes one section per target, ``<prefix><bundle ID>``.
 BUNDLE_PREFIX = "__CLANG_OFFLOAD_BUNDLE__"
 
 #: Sections that say where device code is, how much of it, or what is in it. DPC++ of 2019 and 2020 made one of sizes
 #: per target, named ``<prefix><bundle ID>``.
-TABLES = (".hipFatBinSegment", ".nvFatBinSegment", ".nvFatBinSegmentAlt", "__nv_module_id", ".tgtimg", ".tgtsym")
+KPACK_NAME = ".rocm_kpack_ref"
+TABLES = (
+    ".hipFatBinSegment",
+    ".nvFatBinSegment",
+    ".nvFatBinSegmentAlt",
+    "__nv_module_id",
+    ".tgtimg",
+    ".tgtsym",
+    KPACK_NAME,
+)
 SIZES_PREFIX = "__CLANG_OFFLOAD_BUNDLE_SIZE__"
 
 #: QUIRK(LLVM 14, -fopenmp-new-driver): one section per image, ``.llvm.offloading.<triple>.<arch>.<extension>``, which
@@ -62,6 +74,7 @@ _NEEDLES = (
     b".nvFatBinSegmentAlt\0",
     b"__nv_module_id\0",
     b".tgt",
+    b".rocm_kpack_ref\0",
 )
 _LONGEST = max(map(len, _NEEDLES))
 
@@ -125,13 +138,14 @@ class Sites:
         chosen, names_error = _choose(elf)
         if chosen:
             is_fat = any(name.startswith(f"{BUNDLE_PREFIX}host-") for _, name in chosen)
+            is_moved = any(name == KPACK_NAME and section.stored_size for section, name in chosen)
             # An empty section is what removing leaves behind, but for an image of a fat object, which may be empty.
             places = [
                 _site(elf, section, name, _expects(section, name, is_fat))
                 for section, name in chosen
                 if section.stored_size
                 or name.startswith(BUNDLE_PREFIX)
-                or (section.type == constants.NOBITS and not is_table_name(name))
+                or (section.type == constants.NOBITS and not is_table_name(name) and not (is_moved and name == _HIP))
             ]
             yield from without_overlaps(sorted(places, key=_position)) if len(places) > 1 else places
         if names_error is not None:

@@ -36,6 +36,7 @@ _NAMES: dict[bytes, Expects] = {
     b"OFFLOAD_DEVICE_CODE": IMAGES,
     b".hipFatB": TABLE,
     b".hipFatBinSegment": TABLE,
+    b".kpackrf": TABLE,
     b".nvFatBi": TABLE,
     b".nvFatBinSegment": TABLE,
     b".nvFatBinSegmentAlt": TABLE,

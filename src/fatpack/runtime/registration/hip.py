@@ -6,15 +6,17 @@
 
 One record per translation unit, or one per unit that all point to one bundle (-fgpu-rdc). In objects of -fgpu-rdc the
 bundle is an undefined symbol ``__hip_fatbin_<cuid>``: it comes with the link. (clang/lib/CodeGen/CGCUDANV.cpp,
-LLVM 22.1; the second magic: kpack of TheRock, which moves device code into a separate archive.)
+LLVM 22.1; the second magic: kpack of TheRock, which moves device code into separate archives, and for which the last
+field is a number: :mod:`fatpack.runtime.registration.kpack`.)
 """
 
 from __future__ import annotations
 
-from fatpack import formats, magics
+from fatpack import formats, hosts, magics
 from fatpack.findings import finding
 from fatpack.model import Finding
-from fatpack.runtime.registration import records
+from fatpack.runtime.pointers.open import HOSTS
+from fatpack.runtime.registration import kpack, records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,17 +24,18 @@ if TYPE_CHECKING:
 
     from fatpack.hosts import Site
     from fatpack.io.source import View
+    from fatpack.runtime.registration.kpack import Marker
 
 #: What linkers call the section: cut to 8 bytes in PE images.
 NAMES = (".hipFatBinSegment", ".hipFatB")
 
-MAGIC, _KPACK = 0x48495046, 0x4B504948
+MAGIC = 0x48495046
 _VERSION = 1
 
 
 _MODEL = records.Model(
     names=NAMES,
-    versions={MAGIC: (_VERSION,), _KPACK: ()},
+    versions={MAGIC: (_VERSION,), kpack.MAGIC: (_VERSION,)},
     container="bundle",
     containers="bundles",
     wrong="FP3001",
@@ -54,16 +57,34 @@ def check(view: View, host: str, tables: Sequence[Site], bundles: Collection[int
             yield segment
             continue
         first = first or segment.site
-        kpacks = [record for record in segment.records if record.magic == _KPACK]
+        kpacks = [record for record in segment.records if record.magic == kpack.MAGIC]
         is_kpack = is_kpack or bool(kpacks)
         if kpacks:
             text = f"{len(kpacks)} of its records say that the device code was moved to a separate archive (kpack)"
             yield finding("FP3004", kpacks[0].span, f"{segment.site.section}: {text}")
+            yield from (item for item in kpack.read(view, segment) if isinstance(item, Finding))
         for record in segment.records:
-            if record.magic != _KPACK:
+            if record.magic != kpack.MAGIC:
                 yield from registrations.follow(record.pointer, record.span, record.title)
     if first is not None and not is_kpack:
         yield from registrations.missing(first, registrations.unregistered)
+
+
+def markers(view: View, host: str) -> Iterator[Marker | Finding]:
+    """Yield what the records of a host say of code objects in kpack archives, and what is wrong with these records.
+
+    Of a program whose records lead to bundles there is nothing to yield. Raises FormatError as locating its sections
+    does.
+    """
+    if host not in HOSTS:
+        return
+    places = hosts.room(host).locate(view)
+    tables = [site for site in places if not isinstance(site, Finding) and site.expects == hosts.TABLE]
+    for segment in records.segments(view, host, tables, _MODEL):
+        if isinstance(segment, Finding):
+            yield segment
+        else:
+            yield from kpack.read(view, segment)
 
 
 def _may_start(view: View, position: int) -> bool:
