@@ -2,7 +2,8 @@
 
 FP10xx scan and nesting, FP11xx images, FP12xx LLVM offload binary, FP13xx clang offload bundles, FP14xx CUDA fat
 binaries, FP15xx CIR containers, FP16xx kpack archives, FP20xx ELF hosts, FP21xx archives, FP22xx COFF objects, FP23xx
-PE images, FP24xx bitcode, FP30xx what programs register at run time. A code is never reused.
+PE images, FP24xx bitcode, FP30xx what programs register at run time, FP31xx code that they look for in kpack archives.
+A code is never reused.
 """
 
 from __future__ import annotations
@@ -176,6 +177,11 @@ CODES: dict[str, tuple[str, str]] = {
         "The architectures that a kpack archive lists are not those of its code objects, and the runtime chooses "
         "archives by that list.",
     ),
+    "FP1606": (
+        "warning",
+        "A manifest of kpack archives (.kpm) contradicts itself, or is of a version that is not known.",
+    ),
+    "FP1607": ("error", "A manifest of kpack archives (.kpm), or an entry of one, cannot be read."),
     "FP1316": ("warning", "The sizes that a fat object records for merged images do not add up to what is there."),
     "FP2001": (
         "warning",

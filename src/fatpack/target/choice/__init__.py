@@ -4,6 +4,7 @@
 ``answer``     what is asked (``Candidate``) and what comes out (``Answer``)
 ``cuda``       the CUDA driver: one registered fat binary
 ``hip``        the HIP runtime: one bundle
+``kpack``      the HIP runtime, where code was moved to archives: which archive it comes from
 ``openmp``     LLVM's offload plugins: the images of one descriptor
 ``sycl``       the adapters of SYCL's runtime: the images of one program
 ============  =====================================================================================

@@ -1,0 +1,146 @@
+"""Manifests (``.kpm``), which lie beside kpack archives and say which there are: MessagePack, without a magic.
+
+::
+
+    {"format_version": 1, "component_name": "blas_lib", "prefix": "lib",
+     "kpack_files": {"gfx1100": {"file": "blas_lib_gfx1100.kpack", "size": 903, "kernel_count": 2}, …}}
+
+``file`` is a name in the folder of the manifest, ``size`` the bytes of that archive, ``kernel_count`` how many code
+objects it has for the architecture. Until February of 2026 programs named a manifest instead of archives; the runtime
+read one of at most 1 MiB and took the first entry of an architecture. Today tools alone write and read it. (rocm_kpack
+before 46b857b, ``artifact_splitter.py`` and ``loader.cpp``; ``runtime/tests`` keeps three of them.)
+"""
+
+from __future__ import annotations
+
+from fatpack.errors import FormatError
+from fatpack.formats.faults import Errors, Faults
+from fatpack.formats.kpack.toc import decoded
+from fatpack.messagepack import Reader
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import View
+    from fatpack.model import Finding, Span
+
+FORMAT = "rocm-kpack-manifest"
+
+errors = Errors(FORMAT)
+
+#: LIMIT: bytes of a manifest that are read, as the runtime had it.
+_SIZE = 1 << 20
+
+#: LIMIT: architectures of one manifest. There are some hundred; an entry of 8 bytes costs far more once it is read.
+_MOST_FILES = 10_000
+
+#: Bytes in front of which the key of the files stands.
+_FRONT = 4096
+
+_VERSION = 1
+
+#: First bytes of a map, and the key that tells a manifest from other maps, with its length in front.
+_MAPS = frozenset((*range(0x80, 0x90), 0xDE, 0xDF))
+_KEY = b"\xabkpack_files"
+
+
+class File(Record):
+    """What a manifest says of an architecture: the archive, its bytes and code objects (None: not stated)."""
+
+    arch: str
+    file: str
+    size: int | None
+    kernel_count: int | None
+    span: Span
+
+
+class Manifest(Record):
+    """A manifest: which component it is for, where that is installed, and its archives by architecture."""
+
+    component: str
+    prefix: str
+    version: int | None
+    files: tuple[File, ...]
+    span: Span
+    findings: tuple[Finding, ...] = ()
+
+
+def detect(view: View) -> bool:
+    """Return whether the bytes may be a manifest: a map with the key of its files near the start."""
+    head = view.head(0, 1)
+    return bool(head) and head[0] in _MAPS and _KEY in view.head(0, _FRONT)
+
+
+def parse(view: View) -> Manifest:
+    """Return the manifest that the bytes are. Raises Truncated, BadValue, and LimitExceeded for one that is too long.
+
+    An entry that is wrong is a finding, and the others are read.
+    """
+    if len(view) > _SIZE:
+        raise errors.limit(view, 0, "manifest", f"it has {len(view)} bytes", f"at most {_SIZE}")
+    faults = Faults()
+    reader = Reader(view, "manifest", FORMAT)
+    texts = {b"component_name": "", b"prefix": ""}
+    version: int | None = None
+    files: dict[str, File] = {}
+    for key in reader.map_of_strings():
+        if key in texts:
+            texts[key] = decoded(reader.string())
+        elif key == b"format_version":
+            at, version = reader.at, reader.integer()
+            if version != _VERSION:
+                text = f"format_version is {version}, {_VERSION} was expected"
+                faults.unexpected("FP1606", view.span(at, reader.at - at), text)
+        elif key == b"kpack_files":
+            _read_files(view, reader, files, faults)
+        else:
+            reader.skip()
+    if reader.at < len(view):
+        rest = len(view) - reader.at
+        faults.unexpected("FP1606", view.span(reader.at, rest), f"{rest} bytes behind the map belong to nothing")
+    span = view.span(0, reader.at)
+    return Manifest(
+        texts[b"component_name"], texts[b"prefix"], version, tuple(files.values()), span, tuple(faults.findings)
+    )
+
+
+def _read_files(view: View, reader: Reader, files: dict[str, File], faults: Faults) -> None:
+    """Take up the files of the map that the reader is at; the runtime took the first entry of an architecture."""
+    archs = reader.map_of_strings()
+    while True:
+        at = reader.at
+        stored = next(archs, None)
+        if stored is None:
+            return
+        start = reader.at
+        reader.skip()
+        end, reader.at = reader.at, start
+        span = view.span(at, end - at)
+        try:
+            if len(files) >= _MOST_FILES:
+                raise errors.limit(view, at, "kpack_files", "too many architectures", f"at most {_MOST_FILES}")
+            item = _file(view, decoded(stored), reader, start)
+        except FormatError as error:
+            faults.unreadable("FP1607", error, span)
+        else:
+            item = item.replace(span=span)
+            if item.arch in files:
+                faults.unexpected("FP1606", span, f"{item.arch} stands twice; the first counts")
+            files.setdefault(item.arch, item)
+        reader.at = end
+
+
+def _file(view: View, arch: str, reader: Reader, at: int) -> File:
+    """Return the entry that the reader is at, which starts at ``at``."""
+    name: str | None = None
+    numbers: dict[bytes, int | None] = {b"size": None, b"kernel_count": None}
+    for key in reader.map_of_strings():
+        if key == b"file" and name is None:
+            name = decoded(reader.string())
+        elif key in numbers:
+            numbers[key] = reader.integer()
+        else:
+            reader.skip()
+    if name is None:
+        raise errors.value(view, at, f"entry of {arch}", "it names no file")
+    return File(arch, name, numbers[b"size"], numbers[b"kernel_count"], view.span(at, reader.at - at))

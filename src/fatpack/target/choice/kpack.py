@@ -1,0 +1,104 @@
+"""Which kpack archive a program's code object comes from: the search of the loader in ROCm's HIP runtime.
+
+====  =====================================================================================================
+K1    names are asked for in order: the device's target ID, then its generic processor
+K2    of each name first all features, then every subset of them, most specific first; all are compared as text
+K3    a place with ``@GFXARCH@`` stands for one archive per name of K1 and K2, in that order
+K4    for each name of K2 in its order, the archives that list it, in the order of their places, are looked into
+K5    the first that holds the code object gives it; the others are not asked
+K6    loaders before rocm-systems#9874: the first archive that lists a name decides, whether it holds the code or not
+====  =====================================================================================================
+
+Source: ``shared/kpack/runtime/src/loader.cpp`` and ``isa_target_match.h`` of ROCm/rocm-systems, before and after
+rocm-systems#9874; ``hip_fatbin.cpp`` there for K1. SPIR-V, which a bundle is asked for last, is not asked for here.
+"""
+
+from __future__ import annotations
+
+from fatpack.target.choice.answer import Answer
+from fatpack.target.compatibility import HIP_SPIRV, hip_names
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Sequence
+
+#: What stands for the architecture in the place of an archive.
+PLACEHOLDER = "@GFXARCH@"
+
+#: LIMIT: features of a target ID whose subsets are looked at: processors have two.
+_MOST_FEATURES = 6
+
+
+class KpackAnswer(Answer):
+    """What the loader does: of what it took, ``image`` is the position of the archive and ``arch`` the name there.
+
+    ``first`` is the position of the archive that it looked into first, None if no archive lists the device.
+    """
+
+    arch: str = ""
+    first: int | None = None
+
+
+def asked(device: str) -> tuple[str, ...]:
+    """Return the target IDs that the runtime hands to the loader (K1); ``device`` names every feature it has."""
+    return tuple(name for name in hip_names(device) if name != HIP_SPIRV)
+
+
+def subsets(target_id: str) -> tuple[str, ...]:
+    """Return a target ID with every subset of its features, most specific first (K2).
+
+    What is dropped first is the last feature: of two it is the first that stays longer.
+    """
+    processor, *features = target_id.split(":")
+    features = [feature for feature in features if feature][:_MOST_FEATURES]
+    count = len(features)
+    masks = range((1 << count) - 1, -1, -1)
+    return tuple(
+        ":".join((processor, *(feature for at, feature in enumerate(features) if mask >> (count - 1 - at) & 1)))
+        for mask in masks
+    )
+
+
+def expanded(place: str, device: str) -> tuple[str, ...]:
+    """Return what a place of archives stands for on a device, in the order in which it is looked at (K3).
+
+    Only the first placeholder is one, as the loader has it.
+    """
+    if PLACEHOLDER not in place:
+        return (place,)
+    names = dict.fromkeys(target for name in asked(device) for target in subsets(name))
+    return tuple(place.replace(PLACEHOLDER, name, 1) for name in names)
+
+
+def choose(
+    archives: Sequence[Collection[str]], holds: Callable[[int, str], bool], device: str, *, tries_all: bool = True
+) -> KpackAnswer:
+    """Return where a code object for a device comes from.
+
+    ``archives`` are the architectures that each archive lists, in the order of their places; ``holds`` says whether
+    one of them holds the code object for an architecture. Without ``tries_all`` it is the older loader (K6).
+    """
+    first: int | None = None
+    for name in asked(device):
+        for number, arch in _listing(archives, name):
+            if first is None:
+                first = number
+            if holds(number, arch):
+                return KpackAnswer(
+                    "runs", number, "K5", f"the archive lists {arch} and holds it", "", True, arch, first
+                )
+            if not tries_all:
+                reason = f"the first archive that lists {arch} does not hold it"
+                return KpackAnswer("fails", number, "K6", reason, "hipErrorInvalidImage", True, arch, first)
+    if first is None:
+        return KpackAnswer("fails", None, "K4", f"no archive lists {device}", "hipErrorInvalidImage")
+    reason = "none of the archives that list the device holds it"
+    return KpackAnswer("fails", None, "K5", reason, "hipErrorInvalidImage", True, "", first)
+
+
+def _listing(archives: Sequence[Collection[str]], name: str) -> Iterator[tuple[int, str]]:
+    """Yield the archives that list a name or a subset of it, in the order in which they are looked into (K4)."""
+    for arch in subsets(name):
+        for number, archs in enumerate(archives):
+            if arch in archs:
+                yield number, arch
