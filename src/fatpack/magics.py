@@ -55,3 +55,5 @@ CPIO = b"07070"
 SQUASHFS = b"hsqs"
 #: where a tar archive has its magic, and the magic
 TAR_AT, TAR = 257, b"ustar"
+#: how packages begin, but for tar archives: files that carry other files (an empty zip has its end alone)
+PACKAGES = (ZIP, b"PK\x05\x06", GZIP, XZ, BZIP2, ZSTD, RPM, ARCHIVE + b"debian-binary")

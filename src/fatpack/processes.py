@@ -50,6 +50,9 @@ _HEAD = 12
 
 _BLOCK = 1 << 18
 
+#: whether this process is such a fork: all cores have work already
+_is_worker = False
+
 
 class Made(Record):
     """What a worker made of an item."""
@@ -85,7 +88,7 @@ def _can_fork() -> bool:
     """Return whether a fork is worth it and safe: what other threads hold, a fork would wait for without end."""
     import _thread
 
-    return sys.platform == "linux" and not _thread._count() and core_count() > 1
+    return sys.platform == "linux" and not _is_worker and not _thread._count() and core_count() > 1
 
 
 def _forked(
@@ -219,6 +222,8 @@ class _Workers:
 
 def _serve(tickets: int, giving: int, items: Sequence[Any], work: Callable[[Any], object]) -> None:
     """Do the work of a worker: an item after the other, until there are no more or nobody listens."""
+    global _is_worker  # noqa: PLW0603  (this process does nothing else)
+    _is_worker = True
     import _signal  # type: ignore[import-not-found]  # signal, which is the public name, imports enum
 
     # Ctrl-C reaches all processes of a terminal: this one ends when its parent does, and leaves files alone.

@@ -191,7 +191,7 @@ def test_at_looks_into_hosts(folder: Path, fatpack: Fatpack) -> None:
         (["--at", "x", "pkg.bin"], 2, "'x' is no number"),
         (["--at", "99999", "pkg.bin"], 2, "outside pkg.bin"),
         (["none.o"], 5, "none.o: No such file or directory"),
-        (["."], 5, ".: Is a directory"),
+        (["--bytes", "."], 5, ".: Is a directory"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

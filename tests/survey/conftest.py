@@ -33,7 +33,7 @@ def many(tmp_path: Path) -> Path:
         inner = folder / f"{number % 7}"
         inner.mkdir(parents=True, exist_ok=True)
         shutil.copy(SAMPLES[number % len(SAMPLES)], inner / f"{number}.bin")
-    (folder / "empty.txt").write_bytes(b"")
+    (folder / "empty").write_bytes(b"")
     (folder / "cut.fatbin").write_bytes(SAMPLES[0].read_bytes()[:-8])
     return folder
 

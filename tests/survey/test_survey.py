@@ -247,3 +247,19 @@ def test_limits_hold_in_the_workers(tmp_path: Path, read: Read) -> None:
         "FP1005" in row["findings"] or "FP1402" in row["findings"] or row["exit_code"] == 3
         for row in read(tmp_path / "out")
     )
+
+
+def test_names_and_patterns_leave_files_in_folders_out(
+    tmp_path: Path, read: Read, capsys: pytest.CaptureFixture[str]
+) -> None:
+    libs = tmp_path / "libs"
+    libs.mkdir()
+    for name in ("a.bin", "b.txt", "c.bin"):
+        shutil.copy(SAMPLES[0], libs / name)
+    assert _survey(libs, libs / "b.txt", "-o", tmp_path / "named", "--exclude=c.*") == 0
+    assert {row["path"] for row in read(tmp_path / "named")} == {str(libs / "a.bin"), str(libs / "b.txt")}
+    told = capsys.readouterr().err
+    assert "1 file in folders passed by name" in told
+    assert "excluded in folders: 1" in told
+    assert _survey(libs, "-o", tmp_path / "all", "--thorough") == 0
+    assert "surveyed 3 files" in capsys.readouterr().err

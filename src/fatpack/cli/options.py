@@ -97,6 +97,12 @@ max_output_option = option(
     help="The most bytes that the command writes. Default: 1G, or 100 times the input if that is more.",
 )
 deep_option = option("--deep", is_flag=True, help="Search the host's own code and data too.")
+exclude_option = option(
+    "--exclude",
+    multiple=True,
+    metavar="PATTERN",
+    help="Leave out what a folder, pattern or package has of this name, or with / of this path. Repeatable.",
+)
 limit_option = option(
     "--limit",
     multiple=True,

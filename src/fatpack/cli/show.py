@@ -6,17 +6,19 @@ import gc
 import sys
 
 from fatpack.errors import FatpackError
-from fatpack.io.sources.opening import located, open_source
+from fatpack.io.sources.opening import is_tree, located, open_source
 from fatpack.report.inspect_text import render
 from fatpack.report.inspection import SCHEMA, InspectOptions, failure, inspection, listing
 from fatpack.report.problems import FINDINGS, FINE, code_of, exit_code, worst
 from fatpack.report.text import write_lines
+from fatpack.scanner.visit import may_be_package
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
+    from fatpack.cli.many.inspecting import Shown, Trees
     from fatpack.io.source import Source, View
 
 #: What a listing reads if no option asks for more.
@@ -30,45 +32,101 @@ def show(
     as_json: bool = False,
     verbose: int = 0,
     one_program: bool = False,
+    exclude: tuple[str, ...] = (),
 ) -> int:
     """Print what is in the files and return the exit code: 1 for warnings, 3 for damage, 4 for what this
     version cannot read, 5 for unreadable files.
 
     What is read follows from ``options`` alone, and so does the exit code; by default the images of large compressed
-    containers are taken from their tables. ``one_program`` compares the files too.
+    containers are taken from their tables. ``one_program`` compares the files too. Of folders, patterns and packages
+    every file with device code is shown, and a summary ends the output; ``exclude`` are patterns of files left out.
     """
+    shown = _Shown(options, exclude, as_json=as_json, verbose=verbose, one_program=one_program)
+    found: Iterable[Any] = (record for path in files for record in shown.records(path))
     code = FINE
-    is_brief = not (as_json or verbose or one_program or options.kernels)
-    keep = None
-    if options.kernels:
-        from fatpack.report.json_text import container_written
-        from fatpack.report.kernel_text import with_tables
-
-        # The facts about a hundred thousand kernels take far more memory than the text that is made of them.
-        keep = with_tables if not as_json else None if one_program else container_written
-
-    def records() -> Iterator[dict[str, Any]]:
-        """Yield the record of each file, which is read when it is asked for."""
-        nonlocal code
-        for path in files:
-            record, problem = _inspect(path, options, is_brief=is_brief, keep=keep)
-            code = worst((code, problem))
-            yield record
-
-    found: Iterable[dict[str, Any]] = records()
     if one_program:
         from fatpack.report.several.program import add_differences
 
         found = all_of_them = list(found)
-        code = worst((code, FINDINGS if add_differences(all_of_them) else FINE))
+        code = FINDINGS if add_differences(all_of_them) else FINE
     if as_json:
         from fatpack.report.json_text import document_pieces
 
-        sys.stdout.writelines(document_pieces({"schema": SCHEMA}, "files", found, written=_flush))
+        head = {"schema": SCHEMA}
+        sys.stdout.writelines(document_pieces(head, "files", found, written=_flush, tail=shown.tail))
     else:
         for record in found:
             _write(record, verbose)
-    return code
+        shown.end()
+    return worst((code, shown.code))
+
+
+class _Shown:
+    """What is shown of each name, and the exit code for what was shown so far."""
+
+    def __init__(
+        self, options: InspectOptions, exclude: tuple[str, ...], *, as_json: bool, verbose: int, one_program: bool
+    ) -> None:
+        self._options, self._exclude, self._verbose = options, exclude, verbose
+        self._form = "record" if one_program else "json" if as_json else "lines"
+        self._is_brief = not (as_json or verbose or one_program or options.kernels)
+        self._keep: Callable[[dict[str, Any]], Any] | None = None
+        self._trees: Trees | None = None
+        self.code = FINE
+        if options.kernels:
+            from fatpack.report.json_text import container_written
+            from fatpack.report.kernel_text import with_tables
+
+            # The facts about a hundred thousand kernels take far more memory than the text that is made of them.
+            self._keep = with_tables if not as_json else None if one_program else container_written
+
+    def records(self, path: str) -> Iterator[Any]:
+        """Yield the record of a file, which is read when it is asked for; what is shown of each file in a tree."""
+        if is_tree(path):
+            yield from self._of_tree(path)
+            return
+        try:
+            path = located(path)
+            source, view = opened(path)
+            with source:
+                if is_package(view):
+                    yield from self._of_tree(view.chain[0] if view.chain else path, view)
+                    return
+                record, problem = _inspected(view, self._options, is_brief=self._is_brief, keep=self._keep)
+        except (FatpackError, OSError) as error:
+            record, problem = failure(path, error), exit_code(error)
+        self.code = worst((self.code, problem))
+        yield record
+
+    def _of_tree(self, path: str, view: View | None = None) -> Iterator[Any]:
+        from fatpack.cli.many.inspecting import Showing, Trees
+
+        if self._trees is None:
+            keep = self._keep if self._form == "lines" else None
+            self._trees = Trees(Showing(self._options, self._form, self._verbose, keep), self._exclude)
+        for item in self._trees.shown(path, view):
+            yield item if self._form == "lines" else item.content
+        self.code = worst((self.code, self._trees.code))
+
+    def tail(self) -> dict[str, object]:
+        """Return what JSON says of the trees behind their files: how much was met in each."""
+        return {"trees": [item.record() for item in self._trees.summaries]} if self._trees is not None else {}
+
+    def end(self) -> None:
+        """Print the line that ends what is shown of trees."""
+        if self._trees is not None:
+            from fatpack.cli.many.summary import line
+
+            write_lines([line(self._trees.summaries, deep=self._options.deep)], sys.stdout)
+
+
+def is_package(view: View) -> bool:
+    """Return whether a file carries other files, such as wheels, tar archives and packages of distributions do."""
+    if not may_be_package(view):
+        return False
+    from fatpack.trees.leaves import package_kind
+
+    return bool(package_kind(view))
 
 
 def _flush() -> None:
@@ -88,7 +146,14 @@ def _write_json(value: object) -> None:
     sys.stdout.write("\n")
 
 
-def _write(record: dict[str, Any], verbose: int) -> None:
+def _write(record: dict[str, Any] | Shown, verbose: int) -> None:
+    if not isinstance(record, dict):
+        if record.error:
+            sys.stdout.flush()
+            sys.stderr.write(f"fatpack: error: {record.error}\n")
+        else:
+            write_lines(record.content, sys.stdout)
+        return
     if record.get("error"):
         sys.stdout.flush()
         sys.stderr.write(f"fatpack: error: {record['error']['message']}\n")
@@ -150,14 +215,21 @@ def _inspect(
         path = located(path)
         source, view = opened(path)
         with source:
-            # Records form no cycles: the collector would walk thousands of them again and again, and free nothing.
-            gc.disable()
-            try:
-                record = listing(view, options) if is_brief else inspection(view, options, keep=keep)
-            finally:
-                gc.enable()
+            return _inspected(view, options, is_brief=is_brief, keep=keep)
     except (FatpackError, OSError) as error:
         return failure(path, error), exit_code(error)
+
+
+def _inspected(
+    view: View, options: InspectOptions, *, is_brief: bool, keep: Callable[[dict[str, Any]], Any] | None = None
+) -> tuple[dict[str, Any], int]:
+    """Return the record of an open file and the exit code it stands for, as :func:`_inspect` does."""
+    # Records form no cycles: the collector would walk thousands of them again and again, and free nothing.
+    gc.disable()
+    try:
+        record = listing(view, options) if is_brief else inspection(view, options, keep=keep)
+    finally:
+        gc.enable()
     found = (*record["findings"], *record.get("unlisted_findings", ()))
     return record, code_of((item["severity"], item["code"]) for item in found)
 

@@ -66,7 +66,8 @@ def render(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
         yield from _place_lines(places, "  ", record["path"], verbose)
     members = record.get("member_images", [])
     yield from _member_lines(members, record["path"], verbose)
-    if not containers and not members and not image and not record["format"] and not _may_hide(record["findings"]):
+    is_known = containers or members or image or record["format"] or record.get("package")
+    if not is_known and not _may_hide(record["findings"]):
         yield "  no device code found"
     if verbose or record.get("found_outside"):
         yield from (f"  {line}" for line in not_searched(record))

@@ -49,20 +49,27 @@ def json_pieces(value: object, *, depth: int = 5, indent: str = "\n") -> Iterato
 
 
 def document_pieces(
-    head: dict[str, str], key: str, items: Iterable[object], *, written: Callable[[], object] = bool
+    head: dict[str, str],
+    key: str,
+    items: Iterable[object],
+    *,
+    written: Callable[[], object] = bool,
+    tail: Callable[[], dict[str, object]] = dict,
 ) -> Iterator[str]:
     """Yield the text of a document: its head, and under a key items that are made while it is written.
 
-    There is at least one. ``written`` is called behind each: before the next is asked for.
+    ``written`` is called behind each: before the next is asked for. ``tail`` gives what stands behind all of them.
     """
-    before = "{" + "".join(f"\n {quoted(name)}: {json_text(value)}," for name, value in head.items())
-    before += f"\n {quoted(key)}: ["
+    yield "{" + "".join(f"\n {quoted(name)}: {json_text(value)}," for name, value in head.items())
+    before, end = f"\n {quoted(key)}: [", "[]"
     for item in items:
         yield f"{before}\n  "
         yield from json_pieces(item, depth=3, indent="\n  ")
-        before = ","
+        before, end = ",", "\n ]"
         written()
-    yield "\n ]\n}\n"
+    yield end if end != "[]" else f"\n {quoted(key)}: []"
+    yield "".join(f",\n {quoted(name)}: {json_text(value, chr(10) + ' ')}" for name, value in tail().items())
+    yield "\n}\n"
 
 
 def container_written(record: dict[str, object]) -> Written:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack import formats, hosts
+from fatpack import formats, hosts, magics
 from fatpack.io import limits
 from fatpack.record import Record
 
@@ -23,6 +23,12 @@ def host_of(view: View) -> str:
     if formats.sniff(view.head(0, 24)):
         return "raw"
     return hosts.detected(view) or "raw"
+
+
+def may_be_package(view: View) -> bool:
+    """Return whether a file begins as packages do, which carry files: reads no more than a few hundred bytes."""
+    head = view.head(0, magics.TAR_AT + len(magics.TAR))
+    return head.startswith(magics.PACKAGES) or head.startswith(magics.TAR, magics.TAR_AT)
 
 
 class NotSearched(Record):

@@ -12,12 +12,12 @@ from fatpack.report.rows.columns import SCHEMA, TABLES
 from fatpack.report.rows.texts import clean
 from fatpack.survey.manifest import Manifest
 from fatpack.survey.parts import part_name, rewrite_part, write_part
-from fatpack.survey.sources import Walk
 from fatpack.survey.task import lost
+from fatpack.trees.walk import Walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from fatpack.survey.engines import Engine
     from fatpack.survey.manifest import Totals
@@ -36,8 +36,8 @@ class Summary(Record):
 
     ``files`` are all that were named, ``done_before`` those of them that were read in an earlier run; ``rows``,
     ``errors`` and ``exit_code`` are of all. ``codes`` counts the files without an error, by exit code. ``same`` counts
-    URLs that differ only in what is not shown. ``links``, ``special`` and ``unmatched`` are as in
-    :class:`fatpack.survey.sources.Walk`.
+    URLs that differ only in what is not shown. ``links``, ``special``, ``unmatched``, ``passed`` and ``excluded`` are
+    as in :class:`fatpack.trees.walk.Walk`.
     """
 
     files: int
@@ -50,6 +50,8 @@ class Summary(Record):
     special: int
     unmatched: tuple[str, ...]
     same: int
+    passed: int = 0
+    excluded: int = 0
 
 
 def survey(
@@ -60,14 +62,18 @@ def survey(
     *,
     progress: Progress | None = None,
     part_files: int = PART_FILES,
+    exclude: Sequence[str] = (),
 ) -> Summary:
     """Write the rows of all files that some names mean into a folder, and return what it came to.
 
     What is done in the folder is not done again; a file that changed since has new rows in the place of the old ones.
+    Files in folders whose names say that no device code is in them are passed over, unless everything is searched.
+    ``exclude`` are patterns of files and folders that are left out.
     Raises UsageError, FormatError and ``OSError`` for the folder, never for a file in the survey.
     """
     with Manifest(folder, _words(options)) as manifest:
-        walk = Walk(names, folder)
+        passes = not (options.rows.deep or options.rows.thorough)
+        walk = Walk(names, folder, passes=passes, exclude=exclude)
         totals = manifest.plan(walk)
         writer = _Writer(manifest, folder, options, part_files)
         done = unchanged = 0
@@ -97,7 +103,8 @@ def survey(
     before = files - totals.waiting + unchanged
     exit_code = worst((0, *codes, *failed, *((1,) if walk.unmatched or totals.same else ())))
     unmatched = tuple(walk.unmatched)
-    return Summary(files, before, rows, errors, codes, exit_code, walk.links, walk.special, unmatched, totals.same)
+    left_out = (walk.links, walk.special, unmatched, totals.same, walk.passed, walk.excluded)
+    return Summary(files, before, rows, errors, codes, exit_code, *left_out)
 
 
 def _words(options: TaskOptions) -> str:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any, Self
 
-    from fatpack.survey.sources import Place
     from fatpack.survey.task import Result
+    from fatpack.trees.walk import Place
 
 #: The database; tools that read folders of Parquet pass over names with this first character.
 NAME = "_survey.sqlite"

@@ -6,7 +6,7 @@ import sys
 
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import FILE, INPUT, Choice, Offset
-from fatpack.cli.options import deep_option, force_option, limit_option, max_inflated_option
+from fatpack.cli.options import deep_option, exclude_option, force_option, limit_option, max_inflated_option
 from fatpack.cli.show import opened, show, show_sums
 from fatpack.errors import FatpackError, UsageError
 from fatpack.report.inspection import SCHEMA, InspectOptions
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     force_option,
     option("--inflate", is_flag=True, help="Look into large compressed containers too."),
     option("--verify", is_flag=True, help="Check compressed bundles against their hashes too."),
+    exclude_option,
     option("--one-program", is_flag=True, help="Warn about files whose architectures or forms differ."),
     option("-v", "--verbose", count=True, help="Add addresses, attributes and all kernel names."),
 )
@@ -64,6 +65,7 @@ def command(
     digests: bool,
     output: str | None,
     force: bool,
+    exclude: tuple[str, ...],
     one_program: bool,
     verbose: int,
     **reading: bool,
@@ -71,7 +73,9 @@ def command(
     """Show hosts, containers, images and kernels of any file, with sizes, offsets and findings.
 
     FILE may also be a URL (https://…, s3://…), a member of an archive (libx.a(m.o)), or bytes in a file as -v prints
-    their address (lib.so#offset=0x1000&size=0x200).
+    their address (lib.so#offset=0x1000&size=0x200). Of a folder or a pattern in quotes ('lib/**/*.so') every file with
+    device code is shown, others are counted: files whose names say that they are source code, text or pictures
+    (.py, .h, .json, …) by name, and the rest is searched where device code is kept. --deep searches everything.
 
     The first column is the position CONTAINER.IMAGE, which `extract --container N --index M` takes; the last number
     is the image's size after decompression. The exit code is 1 if there are warnings, 3 if something is damaged, and 4
@@ -116,7 +120,7 @@ def command(
         return write_rows(files, wanted, rows, output, force=force)
     inflate = reading.pop("inflate") or reading["kernels"] or reading["verify"] or one_program
     options = InspectOptions(**reading, inflate=inflate)
-    return show(files, options, as_json=as_json, verbose=verbose, one_program=one_program)
+    return show(files, options, as_json=as_json, verbose=verbose, one_program=one_program, exclude=exclude)
 
 
 def _refuse(option: str, others: Mapping[str, object]) -> None:

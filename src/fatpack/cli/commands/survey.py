@@ -8,7 +8,7 @@ import time
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import FILE, INPUT, Choice, Number
 from fatpack.cli.messages import say, tell_abandoned
-from fatpack.cli.options import check_name, deep_option, limit_option, max_inflated_option, quiet_option
+from fatpack.cli.options import check_name, deep_option, exclude_option, limit_option, max_inflated_option, quiet_option
 from fatpack.errors import UsageError, counted
 from fatpack.report.problems import FINDINGS, MALFORMED, UNSUPPORTED
 from fatpack.report.rows.columns import SCHEMA, TABLES
@@ -36,6 +36,7 @@ _CODES = {FINDINGS: "with warnings", UNSUPPORTED: "with parts that are not suppo
     option("--digests", is_flag=True, help="Add the SHA-256 of every image."),
     option("--inflate", is_flag=True, help="Look into compressed images too."),
     deep_option,
+    exclude_option,
     option("--thorough", is_flag=True, help="Search files in which nothing is found to their last byte."),
     max_inflated_option,
     limit_option,
@@ -50,6 +51,7 @@ def command(
     lists: tuple[str, ...],
     *,
     output: str | None,
+    exclude: tuple[str, ...],
     format: str,
     rows_of: str,
     engine: str,
@@ -62,7 +64,8 @@ def command(
     """Write one row per image (or kernel) of many files into a folder of tables, with one row per file.
 
     SOURCES are files, URLs, folders (all files below; links are not followed) and patterns in quotes ('lib/**/*.so').
-    With --from, each line of LIST is one ("-" is stdin).
+    With --from, each line of LIST is one ("-" is stdin). Files in folders whose names say that they are source code,
+    text or pictures (.py, .h, .json, …) are passed over and counted, unless --deep or --thorough is given.
 
     Each file is a task of its own. A file that cannot be read is a row with its error. What is in the folder already is
     not read again, unless the file changed or could not be read: the same command goes on where it was stopped.
@@ -86,9 +89,8 @@ def command(
     meter = _Meter(quiet=quiet)
     with engine_of(engine, options, address=address or "", workers=workers or 0) as running:
         try:
-            summary = survey(
-                _names(sources, lists), output, options, running, progress=meter, part_files=part_files or PART_FILES
-            )
+            names, most = _names(sources, lists), part_files or PART_FILES
+            summary = survey(names, output, options, running, progress=meter, part_files=most, exclude=exclude)
         except KeyboardInterrupt:
             meter.finish()
             say(f"fatpack: stopped; {output} has what was read{meter.words}, and the same command goes on", quiet=quiet)
@@ -101,7 +103,7 @@ def command(
 
 
 def _names(sources: Sequence[str], lists: Sequence[str]) -> Iterator[str]:
-    from fatpack.survey.sources import listed
+    from fatpack.trees.walk import listed
 
     yield from sources
     for path in lists:
@@ -124,6 +126,10 @@ def _tell(summary: Summary, folder: str, rows_of: str, *, quiet: bool) -> None:
     if summary.same:
         text = f"{counted(summary.same, 'URL')} not read: they differ from others only in what is not shown"
         say(f"fatpack: warning: {text}")
+    if summary.passed:
+        say(f"fatpack: note: {counted(summary.passed, 'file')} in folders passed by name", quiet=quiet)
+    if summary.excluded:
+        say(f"fatpack: note: excluded in folders: {summary.excluded}", quiet=quiet)
     if summary.links:
         say(f"fatpack: note: {counted(summary.links, 'link')} in folders not followed", quiet=quiet)
     if summary.special:

@@ -45,6 +45,17 @@ def located(text: str) -> str:
     return url.located(text)
 
 
+def is_tree(name: str) -> bool:
+    """Return whether a name means a folder, or the files that a pattern matches."""
+    return os.path.isdir(name) or is_pattern(name)
+
+
+def is_pattern(name: str) -> bool:
+    """Return whether a name is a pattern: it has the characters of one, and there is no file of that name."""
+    is_one = any(char in name for char in "*?[") and not hasattr(name, "given") and "\0" not in name
+    return is_one and not os.path.lexists(name)
+
+
 def open_source(data: Input, *, name: str = "", resting: bool = False, budget: Budget | None = None) -> Source:
     """Return a source for a path, ``"-"`` (standard input), a buffer, a binary file object, or one with ``read_at``.
 

@@ -1,0 +1,1 @@
+"""What commands do with folders, patterns and packages: the same as with each file in them, and a summary."""

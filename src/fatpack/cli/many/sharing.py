@@ -1,0 +1,58 @@
+"""Leaves shared out to all cores: what is made of each comes back, in the order of the leaves."""
+
+from __future__ import annotations
+
+from fatpack.io.budget import budget_now
+from fatpack.processes import with_processes
+from fatpack.record import Record
+from fatpack.trees.leaves import Counts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any, TypeVar
+
+    from fatpack.trees.leaves import Leaf, Node, Rules
+
+    T = TypeVar("T")
+
+
+class _Done(Record):
+    """What was made of the leaves of a node in another process, what was met there, and what was inflated."""
+
+    made: list[Any]
+    counts: Counts
+    drawn: int
+
+
+def made_of(
+    batches: Iterable[list[Node]], make: Callable[[Leaf], T], rules: Rules, counts: Counts, *, is_local: bool = True
+) -> Iterator[T]:
+    """Yield what ``make`` makes of every leaf, in order; most of it is made in forks of this process.
+
+    What is made must be such that it can be pickled, and ``make`` keeps nothing. Connections to servers stay here: of
+    what is not local, all is made in this process.
+    """
+    budget = budget_now()
+
+    def work(node: Node) -> _Done:
+        own, before = Counts(), budget.drawn
+        made = [make(leaf) for leaf in node.leaves(rules, own)]
+        return _Done(made, own, budget.drawn - before)
+
+    def cost(node: Node) -> int:
+        return node.size if is_local and node.is_lasting else 0
+
+    for batch in batches:
+        shared = with_processes(batch, work, cost)
+        try:
+            for node, there in shared:
+                done: _Done | None = None if there is None else there.value
+                if done is not None and budget.inflate(done.drawn):
+                    counts.add(done.counts)
+                    yield from done.made
+                else:
+                    for leaf in node.leaves(rules, counts):
+                        yield make(leaf)
+        finally:
+            shared.close()

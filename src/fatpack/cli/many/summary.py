@@ -1,0 +1,108 @@
+"""What was met in a folder, pattern or package, counted: the line that ends a listing, and its record in JSON."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from fatpack.errors import counted
+from fatpack.report.text import printable, size_words
+from fatpack.trees.leaves import Counts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+
+class Summary:
+    """The counts of one tree: the files that were read, those with device code, and what was not looked into.
+
+    ``size`` are the bytes of the files with device code, ``unread`` the files that could not be read.
+    """
+
+    def __init__(self, path: str, kind: str) -> None:
+        self.path, self.kind = path, kind
+        self.files = self.with_code = self.images = self.size = self.unread = 0
+        self.counts = Counts()
+        self.unmatched: list[str] = []
+
+    def add(self, images: int | None, size: int, *, is_read: bool = True) -> None:
+        """Count a file that was read, with the number of its images, None without device code; or one that was not."""
+        if not is_read:
+            self.unread += 1
+            return
+        self.files += 1
+        if images is not None:
+            self.with_code += 1
+            self.images += images
+            self.size += size
+
+    def record(self) -> dict[str, Any]:
+        """Return the counts as plain data."""
+        return {
+            "path": self.path,
+            "kind": self.kind,
+            "files": self.files,
+            "with_device_code": self.with_code,
+            "images": self.images,
+            "size": self.size,
+            "unread": self.unread,
+            "passed_by_name": self.counts.passed,
+            "excluded": self.counts.excluded,
+            "links": self.counts.links,
+            "special": self.counts.special,
+        }
+
+
+def line(summaries: Sequence[Summary], *, deep: bool = False) -> str:
+    """Return the counts of all trees as one line for people."""
+    files, with_code, images, size, unread = (
+        sum(getattr(item, name) for item in summaries) for name in ("files", "with_code", "images", "size", "unread")
+    )
+    counts = Counts()
+    for item in summaries:
+        counts.add(item.counts)
+    name = printable(summaries[0].path) if len(summaries) == 1 else f"{len(summaries)} names"
+    inside = f"{with_code} with device code ({counted(images, 'image')}, {size_words(size)})"
+    words = [f"{name}: {counted(files, 'file')}, {inside if with_code else 'none with device code'}"]
+    left_out = [
+        f"{counted(unread, 'file')} could not be read" if unread else "",
+        f"{counts.passed} passed by name" if counts.passed else "",
+        f"{counts.excluded} excluded" if counts.excluded else "",
+        f"{counted(counts.links, 'link')} not followed" if counts.links else "",
+        f"{counted(counts.special, 'pipe, socket or device')} not read" if counts.special else "",
+    ]
+    words += [", ".join(filter(None, left_out))] if any(left_out) else []
+    if not deep and (files > with_code or counts.passed):
+        words.append("--deep searches everything")
+    return "; ".join(words)
+
+
+class Meter:
+    """How far a long command is: on a terminal's stderr only, after one second, gone when finished."""
+
+    def __init__(self) -> None:
+        self._on = sys.stderr.isatty()
+        self._start = self._shown = time.monotonic()
+        self._is_shown = False
+        self._files = self._with_code = 0
+
+    def __call__(self, has_code: bool) -> None:
+        """Count a file, and show the state a few times in a second at most."""
+        self._files += 1
+        self._with_code += has_code
+        if not self._on:
+            return
+        now = time.monotonic()
+        if now - self._start >= 1 and now - self._shown >= 0.2:
+            self._shown, self._is_shown = now, True
+            sys.stderr.write(f"\r{self._files} files, {self._with_code} with device code\x1b[K")
+            sys.stderr.flush()
+
+    def finish(self) -> None:
+        """Remove the line: something else is printed, or all is done."""
+        if self._is_shown:
+            self._is_shown = False
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

@@ -1,0 +1,267 @@
+"""From what was named down to leaves: the files in which device code may be, in folders and in packages.
+
+A leaf is scanned as if it was unpacked: offsets in it count from its first byte, and its path says where it lies::
+
+    site-packages/torch/lib/libx.so
+    x.whl!torch/lib/libx.so
+    x.deb!data.tar.xz!usr/lib/libx.so
+
+Work is shared out by nodes: files of a folder, or the members of a package that was named. What is in a node is walked
+by whoever takes it, leaf by leaf: one is open at a time, and those that come out of a stream are read forwards only.
+"""
+
+from __future__ import annotations
+
+from fatpack.errors import FatpackError
+from fatpack.findings import finding
+from fatpack.io import limits
+from fatpack.io.budget import UNCOUNTED
+from fatpack.io.sources.opening import open_source
+from fatpack.model import Finding
+from fatpack.record import Record
+from fatpack.scanner.visit import may_be_package
+from fatpack.trees.passed import Excluded, is_passed
+from fatpack.trees.walk import Walk
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Self
+
+    from fatpack.io.budget import Budget
+    from fatpack.io.source import Source, View
+    from fatpack.packages import Member
+    from fatpack.trees.walk import Place
+
+    Failure = FatpackError | OSError
+
+#: What stands in a path between a package and what is in it.
+SEPARATOR = "!"
+
+#: LIMIT: nodes that are handed out together: their paths are held.
+_TOGETHER = 1000
+
+
+class LeafPath(str):
+    """The path of a file in a package; ``names`` are its parts: that of the file, and a stored name for each level."""
+
+    __slots__ = ("names",)
+    names: tuple[str, ...]
+
+    def __new__(cls, *names: str) -> Self:
+        """Return the path of some names, the file's first."""
+        path = super().__new__(cls, SEPARATOR.join(names))
+        path.names = names
+        return path
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return LeafPath, self.names
+
+
+class Rules(Record):
+    """Which files are looked into: none that match ``exclude``, and without ``deep`` none that say by their names that
+    no device code is in them.
+    """
+
+    exclude: tuple[str, ...] = ()
+    deep: bool = False
+
+
+class Counts:
+    """What was met on the way to the leaves, and not looked into; counts of several walks add up.
+
+    ``passed`` and ``excluded`` are files that were left out by their names, and excluded folders; ``links`` and
+    ``special`` stand in folders; ``packages`` are those that were looked into.
+    """
+
+    __slots__ = ("excluded", "links", "packages", "passed", "special")
+
+    def __init__(self) -> None:
+        self.passed = self.excluded = self.links = self.special = self.packages = 0
+
+    def add(self, other: Counts) -> None:
+        """Add the counts of another walk."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+class Leaf(Record):
+    """A file in which device code may be, open until the next is asked for; or why there is none to be read.
+
+    ``parts`` lead to it from what was named. With ``package`` it stands for a package of that kind, behind the files in
+    it, and ``findings`` are what is wrong with that; there is no view then.
+    """
+
+    path: str
+    parts: tuple[str, ...]
+    view: View | None = None
+    error: Failure | None = None
+    package: str = ""
+    size: int | None = None
+    findings: tuple[Finding, ...] = ()
+
+
+class Node(Record):
+    """A file that was met in a folder or a package, which may be a package itself; :meth:`leaves` walks it.
+
+    ``size`` is about what reading it costs, in bytes. One that is not lasting is walked before the next is asked for.
+    """
+
+    path: str
+    parts: tuple[str, ...]
+    open: Callable[[], Source] | None
+    size: int = 0
+    is_lasting: bool = True
+    depth: int = 0
+    leaf: Leaf | None = None
+
+    def leaves(self, rules: Rules, counts: Counts) -> Iterator[Leaf]:
+        """Yield the leaves: the file, or those in it. Raises nothing for a file: what cannot be read is a leaf."""
+        if self.open is None:
+            if self.leaf is not None:
+                yield self.leaf
+            return
+        try:
+            source = self.open()
+        except (FatpackError, OSError) as error:
+            yield Leaf(self.path, self.parts, error=error)
+            return
+        with source:
+            yield from _of(source.view(), self, rules, counts)
+
+
+def _of(view: View, node: Node, rules: Rules, counts: Counts) -> Iterator[Leaf]:
+    try:
+        kind = package_kind(view)
+    except (FatpackError, OSError) as error:
+        yield Leaf(node.path, node.parts, error=error)
+        return
+    if not kind:
+        yield Leaf(node.path, node.parts, view, size=len(view))
+        return
+    for member in in_package(view, kind, node, rules, counts):
+        yield from member.leaves(rules, counts)
+
+
+def package_kind(view: View) -> str:
+    """Return the JSON name of the package that a file is, "" for any other. Reads a few hundred bytes of most files."""
+    if not may_be_package(view):
+        return ""
+    from fatpack.packages import detected
+
+    return detected(view) or ""
+
+
+def in_package(view: View, kind: str, package: Node, rules: Rules, counts: Counts) -> Iterator[Node]:
+    """Yield a node for each file in a package that is looked into, and one for the package itself behind them."""
+    from fatpack.packages import room
+
+    counts.packages += 1
+    findings: list[Finding] = []
+    error: Failure | None = None
+    if package.depth >= limits.NESTING:
+        text = "packages nested deeper than the limit"
+        findings.append(finding("FP1004", view.span(), text, limits.advice("NESTING")))
+    else:
+        excluded = Excluded(rules.exclude)
+        try:
+            for item in room(kind).members(view):
+                if isinstance(item, Finding):
+                    findings.append(item)
+                    continue
+                findings += item.findings
+                parts = (*package.parts, *parts_of(item.name))
+                if excluded.has_any(parts[len(package.parts) :]):
+                    counts.excluded += 1
+                elif not rules.deep and is_passed(item.name):
+                    counts.passed += 1
+                else:
+                    yield _node(item, view, package, parts)
+        except (FatpackError, OSError) as problem:
+            error = problem
+    end = Leaf(package.path, package.parts, package=kind, size=len(view), findings=tuple(findings), error=error)
+    yield Node(package.path, package.parts, None, leaf=end)
+
+
+def _node(member: Member, view: View, package: Node, parts: tuple[str, ...]) -> Node:
+    names = package.path.names if isinstance(package.path, LeafPath) else (package.path,)
+    path = LeafPath(*names, member.name)
+
+    def opened() -> Source:
+        source = member.open()
+        source.name = path
+        if source.budget is UNCOUNTED:
+            source.budget = view.source.budget
+        return source
+
+    size = len(view) if member.size is None else member.size
+    return Node(path, parts, opened, size, member.is_lasting, package.depth + 1)
+
+
+def parts_of(name: str) -> tuple[str, ...]:
+    """Return the folders of a stored name and its last part, without those that mean nothing."""
+    return tuple(part for part in name.split("/") if part not in ("", "."))
+
+
+def batches_below(
+    name: str, rules: Rules, counts: Counts, unmatched: list[str], *, budget: Budget | None = None
+) -> Iterator[list[Node]]:
+    """Yield the files of a folder, or those that a pattern means, as nodes that may be walked in any order.
+
+    ``unmatched`` gets a pattern that no file has.
+    """
+    walk = Walk([name], as_named=True, passes=not rules.deep, exclude=rules.exclude)
+    yield from batched(_of_place(place, budget) for place in walk)
+    counts.passed += walk.passed
+    counts.excluded += walk.excluded
+    counts.links += walk.links
+    counts.special += walk.special
+    unmatched += walk.unmatched
+
+
+def _of_place(place: Place, budget: Budget | None) -> Node:
+    if place.problem:
+        error: Failure = place.error or OSError(0, place.problem, place.path)
+        return Node(place.path, place.parts, None, leaf=Leaf(place.path, place.parts, error=error))
+    return Node(place.path, place.parts, lambda: open_source(place.path, budget=budget), place.size)
+
+
+def batches_in(view: View, path: str, rules: Rules, counts: Counts) -> Iterator[list[Node]]:
+    """Yield the nodes of a file that is open: of a package, those in it; else the file alone."""
+    try:
+        kind = package_kind(view)
+    except (FatpackError, OSError) as error:
+        yield [Node(path, (), None, leaf=Leaf(path, (), error=error))]
+        return
+    if not kind:
+        yield [Node(path, (), None, leaf=Leaf(path, parts_of(path)[-1:], view, size=len(view)))]
+        return
+    package = Node(path, (), None)
+    yield from batched(in_package(view, kind, package, rules, counts))
+
+
+def batched(nodes: Iterable[Node]) -> Iterator[list[Node]]:
+    """Yield nodes in lists: lasting ones together, any other alone, before the next is asked for."""
+    waiting: list[Node] = []
+    for node in nodes:
+        if not node.is_lasting:
+            if waiting:
+                yield waiting
+                waiting = []
+            yield [node]
+            continue
+        waiting.append(node)
+        if len(waiting) >= _TOGETHER:
+            yield waiting
+            waiting = []
+    if waiting:
+        yield waiting
+
+
+def batches_of(
+    name: str, view: View | None, rules: Rules, counts: Counts, unmatched: list[str], *, budget: Budget | None = None
+) -> Iterator[list[Node]]:
+    """Yield the nodes of a name: of a file that is open, or without a view, of a folder or a pattern."""
+    if view is None:
+        return batches_below(name, rules, counts, unmatched, budget=budget)
+    return batches_in(view, name, rules, counts)

@@ -1,0 +1,109 @@
+"""``fatpack inspect`` of folders and patterns."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import jsonschema
+import pytest
+from tests.cli.conftest import Ran
+from tests.laws.rooms import FIXTURES
+
+from fatpack import processes
+from fatpack.report.schemas import text as schema_text
+
+Fatpack = Callable[..., Ran]
+
+
+@pytest.fixture
+def tree(folder: Path) -> Path:
+    """``t`` with an object, an image, a damaged object and files without device code."""
+    for name, source in (
+        ("t/lib/fat.o", FIXTURES / "elf" / "clang-22-openmp-gfx90a.o"),
+        ("t/lib/deep/single.o", FIXTURES / "cuda_fatbin" / "hosts" / "single.o"),
+        ("t/a.cubin", FIXTURES / "cuda" / "cubin" / "k1.cuda13.0.sm_80.cubin"),
+        ("t/host.o", FIXTURES / "demo" / "host.o"),
+    ):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, name)
+    Path("t/data").write_bytes(b"no code")
+    Path("t/lib/source.py").write_bytes(b"import this")
+    Path("t/link").symlink_to("lib")
+    return folder
+
+
+CODE = ["t/a.cubin", "t/lib/fat.o", "t/lib/deep/single.o"]
+
+
+def test_a_folder_shows_what_each_of_its_files_shows(tree: Path, fatpack: Fatpack) -> None:
+    for options in ([], ["-v"], ["--kernels"], ["--inflate", "-v"]):
+        ran = fatpack("inspect", *options, "t")
+        *lines, summary = ran.out.splitlines(keepends=True)
+        assert "".join(lines) == "".join(fatpack("inspect", *options, path).out for path in CODE)
+        assert (ran.code, ran.err) == (0, "")
+    assert summary == (
+        "t: 5 files, 3 with device code (5 images, 43.9 kB); 1 passed by name, 1 link not followed; "
+        "--deep searches everything\n"
+    )
+
+
+def test_json_has_the_same_records_and_the_counts(tree: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("inspect", "--json", "t", "pkg.bin", "t/lib/*.o")
+    document = json.loads(ran.out)
+    jsonschema.validate(document, json.loads(schema_text("inspect")))
+    alone = json.loads(fatpack("inspect", "--json", *CODE, "pkg.bin", "t/lib/fat.o").out)
+    assert document["files"] == alone["files"]
+    assert [(item["path"], item["kind"], item["files"]) for item in document["trees"]] == [
+        ("t", "folder", 5),
+        ("t/lib/*.o", "pattern", 1),
+    ]
+    empty = json.loads(fatpack("inspect", "--json", "t/lib", "--exclude=*.o").out)
+    assert empty["files"] == []
+    assert empty["trees"][0]["excluded"] == 1 + 1
+
+
+def test_damage_in_one_file_hides_none_and_is_the_exit_code(tree: Path, fatpack: Fatpack) -> None:
+    whole = fatpack("inspect", "t").out
+    Path("t/cut.o").write_bytes(Path("host.o").read_bytes()[:400])
+    ran = fatpack("inspect", "t")
+    assert ran.code == 3
+    assert fatpack("inspect", "t/cut.o").out in ran.out
+    assert all(line in ran.out for line in whole.splitlines()[:-1])
+    if os.geteuid():
+        os.chmod("t/a.cubin", 0)
+        ran = fatpack("inspect", "t")
+        assert (ran.code, ran.err) == (5, "fatpack: error: t/a.cubin: Permission denied\n")
+        assert "1 file could not be read" in ran.out
+
+
+def test_workers_change_nothing(tree: Path, fatpack: Fatpack, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("t/cut.o").write_bytes(Path("host.o").read_bytes()[:400])
+    arguments = [["t"], ["-v", "--kernels", "t"], ["--json", "t"], ["--one-program", "t"], ["--json", "--kernels", "t"]]
+    alone = [fatpack("inspect", *given) for given in arguments]
+    monkeypatch.setattr(processes, "LEAST", 0)
+    monkeypatch.setattr(processes, "core_count", lambda: 4)
+    assert [fatpack("inspect", *given) for given in arguments] == alone
+
+
+def test_a_pattern_that_matches_nothing_is_a_warning(tree: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("inspect", "t/*.dll", "t/*.cubin")
+    assert (ran.code, ran.err) == (1, "fatpack: warning: no file matches t/*.dll\n")
+    assert ran.out.endswith("2 names: 1 file, 1 with device code (1 image, 7.58 kB)\n")
+
+
+def test_deep_passes_nothing_by(tree: Path, fatpack: Fatpack) -> None:
+    shutil.copy("t/a.cubin", "t/lib/image.txt")
+    assert "image.txt" not in fatpack("inspect", "t").out
+    ran = fatpack("inspect", "--deep", "t")
+    assert "t/lib/image.txt: cubin sm_80" in ran.out
+    assert ran.out.splitlines()[-1] == "t: 7 files, 4 with device code (6 images, 51.5 kB); 1 link not followed"
+
+
+def test_one_program_compares_files_of_a_folder(tree: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("inspect", "--one-program", "t/lib")
+    assert ran.code == 1
+    assert "warning FP1420" in ran.out
