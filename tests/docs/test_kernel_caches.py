@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.builders.elf import Elf, Section
 from tests.laws.rooms import FIXTURES
 
 from fatpack.cli import main
@@ -21,9 +22,15 @@ def test_the_commands_print_what_the_page_shows(
     shutil.copytree(CACHE / "sm_90", tmp_path / "4CQ")
     shutil.copytree(CACHE / "sm_90", tmp_path / "mixed")
     shutil.copy(CACHE / "gfx942" / "sum_kernel.json", tmp_path / "mixed")
+    program = Elf()
+    program.sections += [
+        Section(".text", bytes(100)),
+        Section(".rodata", (CACHE / "sm_90" / "sum_kernel.cubin").read_bytes()),
+    ]
+    (tmp_path / "model.o").write_bytes(program.build())
     monkeypatch.chdir(tmp_path)
     shown = re.findall(r"```console\n\$ fatpack (.*)\n((?:.*\n)*?)```", PAGE)
-    assert len(shown) == 2
-    for (command, output), code in zip(shown, (0, 1), strict=True):
+    assert len(shown) == 3
+    for (command, output), code in zip(shown, (0, 1, 0), strict=True):
         assert main(command.split()) == code
         assert capsys.readouterr().out == output

@@ -5,6 +5,9 @@ only knows the magic (a driver, a compiler, this text) has it in its data as wel
 image, all of it intact, is no container here and no damage either. But a file that was cut short may end in a container
 of which something is left (:mod:`fatpack.deep.cut`): that is taken with its damage.
 
+Device images that are in no container are looked for in what is left, if all of a file is to be searched
+(:mod:`fatpack.deep.bare`).
+
 Everything stays linear: each block is searched once from front to back, a container that was read is stepped over,
 and a file with too many false hits is given up.
 """
@@ -84,13 +87,14 @@ _WORDS = _words(tuple(formats.MAGICS))
 class NextMagic:
     """Where a magic occurs next: one block of the bytes is looked at at a time, and each only once.
 
-    All magics are looked for at once. None of them starts with what another ends in, so that the first word is that of
-    the first magic.
+    All magics of formats are looked for at once, others one after the other in each block. None of them starts with
+    what another ends in, so that the first word is that of the first magic.
     """
 
     def __init__(self, view: View, magics: Sequence[bytes] = tuple(formats.MAGICS)) -> None:
         self._view = view
         self._magics = magics
+        self._are_of_formats = all(magic in formats.MAGICS for magic in magics)
         self._size = len(view)
         #: a block, the same translated, where it starts and up to where magics may start in it
         self._block = self._translated = b""
@@ -115,7 +119,7 @@ class NextMagic:
 
     def _first(self, at: int) -> int:
         """Return where the first magic of the block is from a position on, the size of the view for none."""
-        if _WORDS is None:
+        if _WORDS is None or not self._are_of_formats:
             self._next = dict.fromkeys(self._magics, -1)
             return self._one_by_one(self._next, at)
         words, block, translated = _WORDS[1], self._block, self._translated
@@ -141,7 +145,7 @@ class NextMagic:
 
     def _take(self, at: int) -> None:
         self._block = self._view.head(at, self._step + _LONGEST_MAGIC - 1)
-        self._translated = self._block.translate(_WORDS[0]) if _WORDS else b""
+        self._translated = self._block.translate(_WORDS[0]) if _WORDS and self._are_of_formats else b""
         self._start, self._end = at, min(at + self._step, self._size)
         self._next, self._false_words = None, 0
         self._step = min(2 * self._step, limits.CHUNK)

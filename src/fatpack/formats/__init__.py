@@ -52,6 +52,9 @@ ROOMS = {
     "rocm-kpack": "fatpack.formats.kpack",
 }
 
+#: JSON name of what is listed as a container and is none → module, which has ``describe``, ``labels`` and ``write``
+ALONE = {"bare-image": "fatpack.deep.bare"}
+
 #: first bytes of a container → JSON name of its format. Formats without a room here are named in reports only.
 MAGICS = {
     magics.OFFLOAD_BINARY: "llvm-offload-binary",
@@ -111,9 +114,9 @@ _LOADED: dict[str, Format] = {}
 
 
 def room(name: str) -> Format:
-    """Return the format room of that JSON name; imports it."""
+    """Return the format room of that JSON name, or what stands for one (``ALONE``); imports it."""
     # Asked for every container of a file, and asking the import system takes several times as long.
     known = _LOADED.get(name)
     if known is None:
-        known = _LOADED[name] = __import__(ROOMS[name], fromlist=["DOC"])
+        known = _LOADED[name] = __import__(ROOMS.get(name) or ALONE[name], fromlist=["write"])
     return known

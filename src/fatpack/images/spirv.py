@@ -6,13 +6,15 @@
     0x14  instructions: count of words << 16 | opcode, operands
           OpCapability …, OpExtension …, OpExtInstImport …, OpMemoryModel, OpEntryPoint …
 
-Khronos "SPIR-V Specification", 2.3 (header) and 2.4 (order of instructions). A module does not say how long it is.
+Khronos "SPIR-V Specification", 2.3 (header) and 2.4 (order of instructions). A module does not say how long it is: of
+one among other bytes, the last function is the end, and what may follow it (2.4, 13; SPV_KHR_non_semantic_info).
 """
 
 from __future__ import annotations
 
 from fatpack.errors import BadMagic, BadValue
 from fatpack.images.recognised import Recognised
+from fatpack.io import limits
 from fatpack.magics import SPIRV
 
 TYPE_CHECKING = False
@@ -26,6 +28,11 @@ _HEADER = 20
 
 _MEMORY_MODEL, _ENTRY_POINT = 14, 15
 
+_LINE, _EXT_INST, _FUNCTION, _FUNCTION_END, _NO_LINE = 8, 12, 54, 56, 317
+
+#: words of OpFunction, OpLine and OpNoLine; these may stand between functions, and OpExtInst
+_WORDS = {_FUNCTION: 5, _LINE: 4, _NO_LINE: 1}
+
 #: What may stand before the entry points: OpExtension, OpExtInstImport, OpMemoryModel, OpCapability, and Intel's
 #: conditional forms of extension and capability (SPV_INTEL_function_variants).
 _PREAMBLE = frozenset((10, 11, _MEMORY_MODEL, 17, 6248, 6250))
@@ -35,6 +42,10 @@ _KERNEL = 6
 
 #: addressing model → triple
 _TRIPLES = {1: "spirv32", 2: "spirv64"}
+
+#: LIMIT: the bound of IDs and the opcodes that are believed of bytes that may be a module. The universal limit of IDs
+#: is 4,194,303 (2.17); extensions have opcodes up to 6,500.
+_MOST_IDS, _MOST_OPCODE = 1 << 22, 1 << 13
 
 #: LIMIT: instructions that are passed before the memory model; real modules have some tens.
 _INSTRUCTIONS = 1024
@@ -98,3 +109,55 @@ def _instructions(view: View, order: Order) -> Iterator[tuple[int, int, int]]:
             return
         yield word & 0xFFFF, at, size
         at += size
+
+
+def extent(view: View) -> tuple[int, int]:
+    """Return the size of the module that a view starts with, and how many bytes were read to tell.
+
+    The size is 0 if there is none: a header, instructions in their order and whole functions are asked for. Takes a
+    block of memory, whatever the size.
+    """
+    order: Order = "little" if view.head(0, 4) == SPIRV else "big"
+    if not _is_header(view.head(0, _HEADER), order):
+        return 0, _HEADER
+    bound = _word(view.head(12, 4), order)
+    has_model = is_inside = False
+    at, end, total = _HEADER, 0, len(view)
+    block, start = b"", 0
+    while at + 4 <= total:
+        if at + 16 > start + len(block) and start + len(block) < total:
+            block, start = view.head(at, limits.CHUNK), at
+        words = block[at - start : at - start + 16]
+        first = _word(words[:4], order)
+        opcode, count = first & 0xFFFF, first >> 16
+        if not count or at + 4 * count > total or opcode >= _MOST_OPCODE:
+            break
+        if at == _HEADER and opcode not in _PREAMBLE:
+            break
+        has_model = has_model or opcode == _MEMORY_MODEL
+        if is_inside:
+            if opcode == _FUNCTION:
+                break
+            if opcode == _FUNCTION_END:
+                is_inside, end = False, at + 4
+        elif opcode == _FUNCTION or end:
+            if opcode == _EXT_INST and end:
+                ids = [_word(words[place : place + 4], order) for place in (4, 8, 12)]
+                if count < 5 or not all(0 < id < bound for id in ids):
+                    break
+                end = at + 4 * count
+            elif _WORDS.get(opcode) != count:
+                break
+            is_inside = opcode == _FUNCTION
+        at += 4 * count
+    return (end if has_model and not is_inside else 0), at
+
+
+def _is_header(head: bytes, order: Order) -> bool:
+    """Return whether a header is one that producers write: version 1.0 to 1.9, IDs within bounds, 0 at the end."""
+    if len(head) < _HEADER:
+        return False
+    version, _, bound, schema = (_word(head[at : at + 4], order) for at in range(4, _HEADER, 4))
+    return (
+        version >> 16 == 1 and version >> 8 & 0xFF < 10 and not version & 0xFF and 0 < bound <= _MOST_IDS and not schema
+    )

@@ -209,6 +209,8 @@ def plan_containers(items: Sequence[Found | Finding], selector: Selector, source
         container = found.container
         is_object = container.is_fat_object
         extension = "o" if is_object else _EXTENSIONS.get(container.format, container.format)
+        if container.format == "bare-image":
+            extension = images.EXTENSIONS[container.images[0].form]
         name = f"{safe_word(stem(found.member or source)) or 'container'}.{number}.{extension}"
         version = f" v{container.version}" if container.version else ""
         plan.append(Extract(name, (found.view,), f"{number} {container.format}{version}"))

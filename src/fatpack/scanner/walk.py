@@ -304,11 +304,15 @@ def _may_be_raw(site: Site) -> bool:
 
 
 def _searched(visit: Visit, ranges: Iterable[tuple[int, int]] | None, *, may_be_cut: bool) -> Iterator[Found | Finding]:
-    """Yield the containers in some ranges of a file, by default all of it, each with the section it lies in."""
+    """Yield the containers in some ranges of a file, by default all of it, each with the section it lies in.
+
+    Where everything is searched, device images that are in no container come behind them.
+    """
     from fatpack.deep import Sections, search
 
     view, sections, inside = visit.view, None, _Inside(visit)
-    for item in search(view, [(0, len(view))] if ranges is None else ranges, may_be_cut=may_be_cut):
+    ranges = [(0, len(view))] if ranges is None else list(ranges)
+    for item in _with_bare_images(search(view, ranges, may_be_cut=may_be_cut), visit, ranges):
         if isinstance(item, Finding):
             yield item
             continue
@@ -319,6 +323,22 @@ def _searched(visit: Visit, ranges: Iterable[tuple[int, int]] | None, *, may_be_
         name, index = sections.at(stored.start - view.start)
         yield _found(container, stored, visit, name, index, inside)
         yield from _of_section(name, container.findings)
+
+
+def _with_bare_images(
+    items: Iterable[tuple[Container, View] | Finding], visit: Visit, ranges: Sequence[tuple[int, int]]
+) -> Iterator[tuple[Container, View] | Finding]:
+    """Yield what a search has found, and then, where all is searched, the images between these containers."""
+    found: list[tuple[int, int]] = []
+    start = visit.view.start
+    for item in items:
+        if not isinstance(item, Finding):
+            found.append((item[1].start - start, item[1].end - start))
+        yield item
+    if visit.search == ALL:
+        from fatpack.deep import bare, between, common
+
+        yield from bare.search(visit.view, common(ranges, list(between(found, len(visit.view)))))
 
 
 def _found(
