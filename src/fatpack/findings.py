@@ -1,9 +1,9 @@
 """The codes of findings: stable, one line each, documented in ``docs/findings.md`` (generated from here).
 
 FP10xx scan and nesting, FP11xx images, FP12xx LLVM offload binary, FP13xx clang offload bundles, FP14xx CUDA fat
-binaries, FP15xx CIR containers, FP16xx kpack archives, FP20xx ELF hosts, FP21xx archives, FP22xx COFF objects, FP23xx
-PE images, FP24xx bitcode, FP30xx what programs register at run time, FP31xx code that they look for in kpack archives.
-A code is never reused.
+binaries, FP15xx CIR containers, FP16xx kpack archives, FP17xx packages, FP20xx ELF hosts, FP21xx archives, FP22xx COFF
+objects, FP23xx PE images, FP24xx bitcode, FP30xx what programs register at run time, FP31xx code that they look for in
+kpack archives. A code is never reused.
 """
 
 from __future__ import annotations
@@ -182,6 +182,21 @@ CODES: dict[str, tuple[str, str]] = {
         "A manifest of kpack archives (.kpm) contradicts itself, or is of a version that is not known.",
     ),
     "FP1607": ("error", "A manifest of kpack archives (.kpm), or an entry of one, cannot be read."),
+    "FP1701": ("error", "A package is damaged from here on; the files in it that come before are listed."),
+    "FP1702": (
+        "warning",
+        "The name of a file in a package leads elsewhere when it is unpacked by name: absolute, with `..`, `\\`, NUL.",
+    ),
+    "FP1703": ("warning", "Two files in a package have the same name; both are listed, and unpacking keeps the last."),
+    "FP1704": ("error", "A package contradicts itself about a file in it, which is not read."),
+    "FP1705": ("error", "Files in a package share bytes, as they do in bombs; those that do are not read."),
+    "FP1706": ("warning", "Bytes of a package belong to none of the files in it."),
+    "FP1707": ("note", "A link in a package leads out of it."),
+    "FP1708": ("warning", "The name of a file in a package goes through a link that leads out of it."),
+    "FP1709": ("warning", "Something in a package is neither a file nor a folder nor a link, and is not read."),
+    "FP1710": ("error", "A file in a package cannot be read: it is damaged there. All others are listed."),
+    "FP1711": ("note", "A later layer of a container image replaces or removes files of earlier ones."),
+    "FP1712": ("note", "A tar archive ends without its end mark: it may have been cut short between two files."),
     "FP1316": ("warning", "The sizes that a fat object records for merged images do not add up to what is there."),
     "FP2001": (
         "warning",

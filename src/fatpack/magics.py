@@ -45,12 +45,20 @@ ARCHIVE, THIN_ARCHIVE, BIG_ARCHIVE = b"!<arch>\n", b"!<thin>\n", b"<bigaf>\n"
 #: a frame; RFC 8878, 3.1.1
 ZSTD = b"\x28\xb5\x2f\xfd"
 LZ4 = b"\x04\x22\x4d\x18"
+#: the end of the magic of frames that readers of zstd and LZ4 pass over; any of 16 bytes stands before it
+SKIPPABLE = b"\x2a\x4d\x18"
 GZIP = b"\x1f\x8b\x08"
 XZ = b"\xfd7zXZ\0"
 BZIP2 = b"BZh"
-ZIP = b"PK\x03\x04"
+#: how a block of bzip2 starts, and the end of a stream
+BZIP2_BLOCK, BZIP2_END = b"1AY&SY", b"\x17\x72\x45\x38\x50\x90"
+#: records of a zip archive, in the order in which they come; APPNOTE 4.3
+ZIP, ZIP_ENTRY, ZIP64_END = b"PK\x03\x04", b"PK\x01\x02", b"PK\x06\x06"
+ZIP64_LOCATOR, ZIP_END = b"PK\x06\x07", b"PK\x05\x06"
 SEVEN_ZIP = b"7z\xbc\xaf\x27\x1c"
-RPM = b"\xed\xab\xee\xdb"
+RPM, RPM_HEADER = b"\xed\xab\xee\xdb", b"\x8e\xad\xe8"
+#: the name of the first member of a Debian package, which is an archive
+DEB = b"debian-binary"
 CPIO = b"07070"
 SQUASHFS = b"hsqs"
 #: where a tar archive has its magic, and the magic

@@ -8,7 +8,7 @@ from pathlib import Path
 from tools.docs import house
 from tools.docs.markdown import filled, table
 
-from fatpack import formats, hosts
+from fatpack import formats, hosts, packages
 from fatpack.cli.commands import COMMANDS, command
 from fatpack.cli.grammar.help_page import command_page
 from fatpack.cli.limiting import LIMITS
@@ -27,6 +27,7 @@ def render_all() -> dict[str, str]:
 
     pages = {f"formats/{name}.md": format_page(name) for name in formats.ROOMS}
     pages |= {f"hosts/{name}.md": host_page(name) for name in hosts.ROOMS}
+    pages |= {f"packages/{name}.md": package_page(name) for name in packages.ROOMS}
     pages["cli.md"] = cli_page()
     pages["findings.md"] = findings_page()
     pages["rows.md"] = rows_page()
@@ -47,7 +48,15 @@ def _card(doc: Doc) -> list[str]:
 
 def format_page(name: str) -> str:
     """Return the page of a format: its card, and one table per layout."""
-    room = formats.room(name)
+    return _with_layouts(formats.room(name))
+
+
+def package_page(name: str) -> str:
+    """Return the page of a package: its card, and one table per layout."""
+    return _with_layouts(packages.room(name))
+
+
+def _with_layouts(room: formats.Format | packages.Package) -> str:
     lines = _card(room.DOC)
     if room.LAYOUTS:
         lines += [

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 LIMITS = {
     "inflated": "bytes that one command inflates in all",
     "output": "bytes that one command writes, if that is more than 100 times as much as it was given",
+    "window": "bytes that inflating a package may keep to look back on",
     "nesting": "levels of containers inside images inside containers",
     "containers": "containers of a file",
     "images": "images of a container",

@@ -55,6 +55,10 @@ INFLATED_KEPT = 32 << 20
 #: far as they are read, so that listing a library costs a few kilobytes of each.
 INFLATED_AT_ONCE = 64 << 10
 
+#: LIMIT: bytes that a decompressor of packages keeps of what it made, to look back on: what zstd itself takes without
+#: being told, and twice what ``xz -9`` needs. A file of a few bytes can ask for 4 GiB.
+WINDOW = 128 << 20
+
 #: LIMIT: how deep containers may lie inside images inside containers. Real files reach 3 (an archive is a host, not
 #: a level); a self-similar file could recurse for as long as it has bytes.
 NESTING = 8

@@ -2,8 +2,9 @@
 
 ============  =======================================================================================
 ``DOC``        the room's card (:class:`fatpack.doc.Doc`)
+``LAYOUTS``    the fixed records, for documents
 ``detect``     ``detect(view) -> bool``: cheap; reads a bounded number of bytes, never raises
-``members``    ``members(view) -> Iterator[Member | Finding]``: the files in it, in stored order
+``members``    ``members(view) -> Iterator[Member | Finding]``: the files in it, in stored order; damage is a finding
 ============  =======================================================================================
 
 A package knows neither hosts nor formats: it says which files are in it and gives their bytes. Libraries that are made
@@ -18,18 +19,21 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from types import ModuleType
     from typing import Protocol
 
     from fatpack.doc import Doc
-    from fatpack.io.source import Source, View
+    from fatpack.io.source import View
+    from fatpack.layout import Layout
     from fatpack.model import Finding
+    from fatpack.packages.content import Content
 
     class Package(Protocol):
         """The door of a package room."""
 
         DOC: Doc
+        LAYOUTS: Sequence[Layout]
 
         def detect(self, view: View) -> bool: ...  # noqa: D102
         def members(self, view: View) -> Iterator[Member | Finding]: ...  # noqa: D102
@@ -38,25 +42,31 @@ if TYPE_CHECKING:
 class Member(Record):
     """A file in a package.
 
-    ``name`` is as it is stored, with ``/`` between folders; nobody writes to it (:mod:`fatpack.io.names`). ``number``
-    counts the members from 0. ``size`` are the bytes that it has when it is read, as the package states it; None where
-    only reading tells. ``open`` returns a source of the bytes, whose offsets start at 0 and which the caller closes: a
-    range of the package where the member is stored as it is, else what is inflated, in memory or in an unnamed
-    temporary file. It raises FormatError for bytes that are damaged, and Unsupported for what nobody can inflate.
-    ``is_lasting`` says that it may be opened at any time, in any order, and by a fork of this process; what is read
-    forwards only has to be opened before the next member is asked for. ``findings`` are about this member.
+    ``name`` is as it is stored, with ``/`` between folders and without ``./`` before it; nobody writes to it
+    (:mod:`fatpack.io.names`). Folders, links and devices are no members, and names may occur twice. ``number`` counts
+    the members from 0. ``size`` are the bytes that it has when it is read, as the package states it; None where only
+    reading tells. ``open`` returns a source of the bytes, whose offsets start at 0 and which the caller closes: a range
+    of the package where the member is stored as it is, else what is inflated, in memory or in an unnamed temporary
+    file, as far as somebody reads. It raises FormatError for bytes that are damaged, as reading them does, and
+    Unsupported for what nobody can inflate (FP1710 is the code for findings of both). ``is_lasting`` says that it may
+    be opened at any time, in any order, and by a fork of this process; what is read forwards only has to be opened
+    before the next member is asked for. ``findings`` are about this member.
     """
 
     name: str
     number: int
     size: int | None
-    open: Callable[[], Source]
+    open: Callable[[], Content]
     is_lasting: bool = True
     findings: tuple[Finding, ...] = ()
 
 
 #: JSON name of the package → module, in the order of detection
-ROOMS: dict[str, str] = {}
+ROOMS: dict[str, str] = {
+    "zip": "fatpack.packages.zip",
+    "tar": "fatpack.packages.tar",
+    "compressed": "fatpack.packages.compressed",
+}
 
 
 def detected(view: View) -> str | None:

@@ -59,7 +59,7 @@ def _measure_zstd(data: View) -> tuple[int, int | None] | None:
             at = end = found[0]
             is_known = is_known and found[1] is not None
             content += found[1] or 0
-        elif magic[1:] == b"\x2a\x4d\x18" and magic[0] & 0xF0 == 0x50:
+        elif magic[1:] == magics.SKIPPABLE and magic[0] & 0xF0 == 0x50:
             size = data.head(at + 4, 4)
             at += 8 + int.from_bytes(size, "little")
             if len(size) < 4 or at > len(data):

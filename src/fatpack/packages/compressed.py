@@ -1,0 +1,103 @@
+"""Single files that are compressed: ``.fatbin.zst``, ``.cubin.zst``, ``.so.xz``. One member, the file.
+
+The file is named as the compressed one without its suffix; what gzip stores as a name is not trusted, and often
+missing. Several streams or frames, one after the other, are one file, as all of the programs have it.
+
+How we know: RFC 1952 (gzip), RFC 8878 (zstd), the .xz file format 1.2.1, lz4_Frame_format.md 1.6.4; what gzip, xz,
+zstd, bzip2 and lz4 write is read back in the reference tests.
+"""
+
+from __future__ import annotations
+
+from fatpack.doc import Doc
+from fatpack.packages import Member
+from fatpack.packages.compression import method_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.io.source import View
+    from fatpack.model import Finding
+    from fatpack.packages.growing import Growing
+
+__all__ = ["DOC", "LAYOUTS", "detect", "members"]
+
+FORMAT = "compressed"
+
+DOC = Doc(
+    name=FORMAT,
+    title="Compressed file",
+    description=(
+        "One file, compressed as a whole with gzip, xz, zstd, bzip2 or lz4: Blender ships its kernels as `.fatbin.zst` "
+        "and `.cubin.zst`. A compressed tar archive is a tar archive, not this."
+    ),
+    references=(
+        "RFC 1952 (gzip)",
+        "RFC 8878 (zstd)",
+        "The .xz File Format 1.2.1",
+        "lz4_Frame_format.md 1.6.4",
+    ),
+    reads="gzip, xz, zstd, bzip2 and lz4 frames, several in one file, and frames that are to be passed over",
+    writes="none",
+    limitations=(
+        "How large the file is, is known when all of it was inflated.",
+        "`.lzma` of before xz is read around tar archives only: it has no magic.",
+        "zstd with a dictionary of its own, and lz4's format of before frames, are not read.",
+        "Streams that look back further than 128 MiB are refused (`zstd --long=28` and more, `xz` with a larger "
+        "dictionary) unless `--limit window=` says so.",
+        "What stands behind the last stream is said when all was read.",
+    ),
+)
+
+LAYOUTS = ()
+
+#: method → suffixes that fall away
+_SUFFIXES = {
+    "gzip": (".gz", ".gzip", ".z"),
+    "xz": (".xz",),
+    "zstd": (".zst", ".zstd"),
+    "bzip2": (".bz2", ".bz"),
+    "lz4": (".lz4",),
+}
+
+
+def detect(view: View) -> bool:
+    """Say whether the bytes start as a compressed file does."""
+    return method_of(view) in _SUFFIXES
+
+
+def members(view: View) -> Iterator[Member | Finding]:
+    """Yield the file. What is wrong with its bytes, reading it tells."""
+    method = method_of(view)
+    if method in _SUFFIXES:
+        outer = view.chain[-1] if view.chain else view.source.name
+        yield Member(_name(outer, method), 0, None, _Opening(view, method))
+
+
+def _name(outer: str, method: str) -> str:
+    """Return the file's name: that of the compressed one, without folders, packages around it, and its suffix."""
+    name = outer.replace("\\", "/").rpartition("/")[2].rpartition("!")[2]
+    for suffix in _SUFFIXES[method]:
+        if name.lower().endswith(suffix) and len(name) > len(suffix):
+            return name[: -len(suffix)]
+    return name or "content"
+
+
+class _Opening:
+    """Opens the file; what ``Member.open`` is."""
+
+    def __init__(self, view: View, method: str) -> None:
+        self._view = view
+        self._method = method
+
+    def __call__(self) -> Growing:
+        from fatpack.packages.growing import Growing
+        from fatpack.packages.streams import Stream
+
+        view = self._view
+        outer = view.chain[-1] if view.chain else view.source.name
+        stream = Stream(view, self._method, format=FORMAT)
+        name = f"{outer}!{_name(outer, self._method)}"
+        present = min(len(view), view.source.present)
+        return Growing(stream, None, name, present=present, budget=view.source.budget, findings=stream.said)

@@ -1,0 +1,116 @@
+"""Names of files in packages: what they would do when somebody unpacked by name, and which of them came before.
+
+Nothing is unpacked by name here; the findings are for whoever does it elsewhere.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+from fatpack.findings import finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import Span
+    from fatpack.model import Finding
+
+
+def plain(name: str) -> str:
+    """Return a name without the ``./`` that tar and cpio write before it."""
+    while name.startswith("./"):
+        name = name[2:].lstrip("/")
+    return name
+
+
+def wrong(name: str) -> str:
+    """Return what is wrong with a name that has to stay in one folder; "" if it does."""
+    if "\0" in name:
+        return "it contains NUL, where many readers end it"
+    if name.startswith("/"):
+        return "it is absolute"
+    if "\\" in name:
+        return "it contains a backslash, which separates folders on Windows"
+    if name[1:2] == ":" and name[0].isalpha():
+        return "it names a drive"
+    return "`..` leads out of the folder it is unpacked to" if leads_out(name) else ""
+
+
+def leads_out(path: str) -> bool:
+    """Return whether a path goes above where it starts."""
+    depth = 0
+    for part in path.split("/"):
+        if part == "..":
+            depth -= 1
+        elif part not in ("", "."):
+            depth += 1
+        if depth < 0:
+            return True
+    return path.startswith("/")
+
+
+class Names:
+    """The names of a package so far. ``check`` returns what is wrong with the next one.
+
+    Of each name eight bytes are kept, in an open hash table: a package of a million files has names of 100 MB. Links
+    that lead out are kept by name.
+    """
+
+    def __init__(self) -> None:
+        self._table = array("Q", bytes(8 << 10))
+        self._count = 0
+        self._links: dict[str, str] = {}
+
+    def check(self, name: str, span: Span) -> tuple[Finding, ...]:
+        """Return the findings about a file's name, and remember it."""
+        found = []
+        problem = wrong(name)
+        if problem:
+            hint = "unpack such a package only with a program that refuses such names"
+            found.append(finding("FP1702", span, f"file {name!r}: {problem}", hint, field="name"))
+        if not self._is_new(hash(name) & 0xFFFFFFFFFFFFFFFF or 1):
+            text = f"file {name!r}: another one before it has the same name"
+            found.append(finding("FP1703", span, text, field="name"))
+        if self._links:
+            found += self._through(name, span)
+        return tuple(found)
+
+    def link(self, name: str, target: str, span: Span, *, is_hard: bool = False) -> tuple[Finding, ...]:
+        """Return the findings about a link, and remember it if it leads out. Packages of systems have absolute ones."""
+        found = list(self._through(name, span)) if self._links else []
+        path = target if is_hard or target.startswith("/") else f"{name.rpartition('/')[0]}/{target}".lstrip("/")
+        if leads_out(path):
+            self._links[name.rstrip("/")] = target
+            if is_hard or not target.startswith("/"):
+                text = f"link {name!r} leads out of the package, to {target!r}"
+                found.append(finding("FP1707", span, text, field="link"))
+        return tuple(found)
+
+    def _through(self, name: str, span: Span) -> list[Finding]:
+        at = name.find("/")
+        while at >= 0:
+            target = self._links.get(name[:at])
+            if target is not None:
+                text = f"file {name!r} goes through the link {name[:at]!r} to {target!r}"
+                hint = "unpack such a package only with a program that refuses to follow links"
+                return [finding("FP1708", span, text, hint, field="name")]
+            at = name.find("/", at + 1)
+        return []
+
+    def _is_new(self, key: int) -> bool:
+        if 2 * self._count >= len(self._table):
+            old, self._table, self._count = self._table, array("Q", bytes(16 * len(self._table))), 0
+            for other in old:
+                if other:
+                    self._put(other)
+        return self._put(key)
+
+    def _put(self, key: int) -> bool:
+        table, mask = self._table, len(self._table) - 1
+        at = key & mask
+        while table[at]:
+            if table[at] == key:
+                return False
+            at = (at + 1) & mask
+        table[at] = key
+        self._count += 1
+        return True

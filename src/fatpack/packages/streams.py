@@ -1,0 +1,345 @@
+"""What compressed bytes inflate to, forwards and in bounded memory: every method that packages are compressed with.
+
+What comes out is drawn from the budget of the command before anybody gets it. Nothing that a library raises leaves
+here: damage is a BadValue with the place up to which the stream was read.
+
+How we know: RFC 1951 and 1952 (deflate, gzip), RFC 8878 (zstd), the .xz file format 1.2.1, lz4_Frame_format.md 1.6.4;
+bzip2 and the older .lzma are what their programs write.
+"""
+
+from __future__ import annotations
+
+from fatpack import magics
+from fatpack.codec import is_no_memory, too_much
+from fatpack.errors import BadValue, FatpackError, LimitExceeded
+from fatpack.findings import finding
+from fatpack.io import limits
+from fatpack.packages.feed import Feed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any, TypeAlias
+
+    import zstandard
+
+    from fatpack.io.source import View
+    from fatpack.model import Finding
+
+    Method: TypeAlias = Callable[[Feed, "int | None"], Iterator[bytes]]
+
+#: Bytes inflated at a time, at first and at most: who looks at the beginning inflates little more than that.
+_LEAST, _MOST = 16 << 10, 256 << 10
+
+#: Bytes that a stream is given at first: what it leaves of them is copied, and a file may be a million short streams.
+_TASTE = 512
+
+
+class Damage(Exception):
+    """What a library says about a stream, in words; the original is the cause."""
+
+
+class TooLarge(Exception):
+    """A stream wants its reader to keep more of what was inflated than the limit allows."""
+
+
+class Stream:
+    """The inflated content of compressed bytes, from its beginning each time it is called.
+
+    ``method`` is a key of ``METHODS``, ``format`` and ``field`` are for errors. ``expected`` is needed by streams that
+    do not say where they end (LZMA in zip), and of no use to others. ``findings`` tells of bytes behind the streams
+    that belong to none, once the last reader has come there.
+    """
+
+    def __init__(self, data: View, method: str, *, format: str, field: str = "", expected: int | None = None) -> None:
+        self._data = data
+        self._method = method
+        self._format = format
+        self._field = field
+        self._expected = expected
+        self._rest: int | None = None
+
+    def __call__(self) -> Iterator[bytes]:
+        """Yield the content in pieces. Raises BadValue, LimitExceeded, and what reading the compressed bytes raises."""
+        data, size = self._data, 0
+        feed = Feed(data)
+        try:
+            for piece in METHODS[self._method](feed, self._expected):
+                size += len(piece)
+                if not data.source.draw(data.start, size):
+                    raise too_much(data, None, format=self._format)
+                yield piece
+        except Damage as error:
+            raise self._damaged(str(error), feed.at, size) from error.__cause__
+        except TooLarge as error:
+            raise self._too_large() from error.__cause__
+        rest = data.skip_zeros(feed.at)
+        self._rest = feed.at if rest < len(data) else None
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The finding about bytes behind the content, if there are some."""
+        if self._rest is None:
+            return ()
+        size = len(self._data) - self._rest
+        text = f"{size} bytes behind the {self._method} data belong to nothing"
+        hint = "they are not read; if they belong to the file, it was damaged or put together wrongly"
+        return (finding("FP1706", self._data.span(self._rest, size), text, hint, field=self._field),)
+
+    def said(self) -> tuple[Finding, ...]:
+        """Return :attr:`findings`, for those who ask later."""
+        return self.findings
+
+    def _damaged(self, problem: str, at: int, size: int) -> BadValue:
+        is_cut = problem == _EARLY
+        return BadValue(
+            f"the {self._method} data {problem}, after {size} inflated bytes",
+            format=self._format,
+            offset=self._data.offset(at),
+            field=self._field,
+            hint="the file looks cut short: get it again" if is_cut else "get the file again",
+            chain=self._data.chain,
+        )
+
+    def _too_large(self) -> LimitExceeded:
+        return LimitExceeded(
+            f"the {self._method} data needs more memory to be inflated than the limit allows",
+            format=self._format,
+            offset=self._data.offset(0),
+            field=self._field,
+            expected=f"a window of at most {limits.WINDOW} bytes",
+            hint=limits.advice("WINDOW"),
+            chain=self._data.chain,
+        )
+
+
+_EARLY = "ends early"
+
+
+def beginning(data: View, method: str, size: int) -> bytes:
+    """Return the first ``size`` bytes of what data inflates to, fewer if there are fewer or they are damaged.
+
+    At most ``limits.CHUNK`` compressed bytes are read for them, and nothing is drawn from the budget.
+    """
+    found = b""
+    try:
+        for piece in METHODS[method](Feed(data.slice(0, min(len(data), limits.CHUNK))), size):
+            found += piece
+            if len(found) >= size:
+                break
+    except (Damage, TooLarge, FatpackError):
+        pass
+    return found[:size]
+
+
+def _deflate(feed: Feed, _expected: int | None) -> Iterator[bytes]:
+    yield from _zlib(feed, -15)
+
+
+def _gzip(feed: Feed, _expected: int | None) -> Iterator[bytes]:
+    yield from _zlib(feed, 31)
+    while feed.starts_with(magics.GZIP):
+        yield from _zlib(feed, 31)
+
+
+def _zlib(feed: Feed, wbits: int) -> Iterator[bytes]:
+    """Yield what one stream of zlib's kinds holds."""
+    from fatpack.packages import fast
+
+    stream, most, taken = fast.inflater(wbits), _LEAST, _TASTE
+    left: bytes | memoryview = b""
+    made = b""
+    while not stream.eof:
+        if not left and len(made) < most:
+            if not (left := feed.take(taken)):
+                raise Damage(_EARLY)
+            taken *= 4
+        try:
+            made = stream.decompress(left, most)
+        except fast.ERRORS as error:
+            raise Damage(f"is damaged ({_words(error)})") from error
+        left = stream.unconsumed_tail
+        yield made
+        most = _grown(most, made)
+    feed.give_back(stream.unused_data)
+
+
+def _grown(most: int, made: bytes) -> int:
+    return min(4 * most, _MOST) if made else most
+
+
+def _words(error: Exception) -> str:
+    """Return a library's words: ``invalid code lengths set`` of ``Error -3 while decompressing data: …``."""
+    return str(error).rpartition(": ")[2].rstrip(".") or type(error).__name__
+
+
+def _pushed(feed: Feed, start: Callable[[], Any], errors: tuple[type[Exception], ...]) -> Iterator[bytes]:
+    """Yield what one stream holds, of a library whose decompressors are used as ``bz2.BZ2Decompressor`` is."""
+    try:
+        stream = start()
+        most, taken = _LEAST, _TASTE
+        while not stream.eof:
+            block: bytes | memoryview = b""
+            if stream.needs_input:
+                if not (block := feed.take(taken)):
+                    raise Damage(_EARLY)
+                taken *= 4
+            made = stream.decompress(block, max_length=most)
+            if made:
+                yield made
+                most = _grown(most, made)
+    except errors as error:
+        if "emory usage limit" in str(error):
+            raise TooLarge from error
+        if is_no_memory(error):
+            raise MemoryError(str(error)) from error
+        raise Damage(f"is damaged ({_words(error)})") from error
+    feed.give_back(stream.unused_data or b"")
+
+
+def _bzip2(feed: Feed, _expected: int | None) -> Iterator[bytes]:
+    import bz2
+
+    yield from _pushed(feed, bz2.BZ2Decompressor, (OSError, ValueError, EOFError))
+    while feed.starts_with(magics.BZIP2):
+        yield from _pushed(feed, bz2.BZ2Decompressor, (OSError, ValueError, EOFError))
+
+
+def _xz(feed: Feed, _expected: int | None) -> Iterator[bytes]:
+    """Yield the content of all streams; zeros between them are a multiple of four bytes (2.2 Stream Padding)."""
+    import lzma
+
+    def start() -> lzma.LZMADecompressor:
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=limits.WINDOW + _BESIDE)
+
+    yield from _pushed(feed, start, (lzma.LZMAError, EOFError))
+    while feed.starts_with(magics.XZ, behind_zeros=True):
+        yield from _pushed(feed, start, (lzma.LZMAError, EOFError))
+
+
+#: What liblzma takes beside the dictionary: tables, and as much as a block's header may ask for.
+_BESIDE = 4 << 20
+
+
+def _lzma(feed: Feed, _expected: int | None) -> Iterator[bytes]:
+    import lzma
+
+    def start() -> lzma.LZMADecompressor:
+        return lzma.LZMADecompressor(lzma.FORMAT_ALONE, memlimit=limits.WINDOW + _BESIDE)
+
+    yield from _pushed(feed, start, (lzma.LZMAError, EOFError))
+
+
+def _zip_lzma(feed: Feed, expected: int | None) -> Iterator[bytes]:
+    """Yield what LZMA in zip holds (APPNOTE 5.8.8): a version, the size of the properties, those, bare LZMA."""
+    import lzma
+
+    head = feed.exactly(9)
+    properties, dictionary = head[4:5], int.from_bytes(head[5:9], "little")
+    if len(head) < 9 or head[2:4] != b"\5\0" or properties[0] >= 225:
+        raise Damage("starts with properties that are none of LZMA")
+    if dictionary > limits.WINDOW:
+        raise TooLarge
+    packed, lc = divmod(properties[0], 9)
+    pb, lp = divmod(packed, 5)
+    if lc + lp > 4:
+        raise Damage("starts with properties that are none of LZMA")
+    chain = [{"id": lzma.FILTER_LZMA1, "dict_size": max(dictionary, 4096), "lc": lc, "lp": lp, "pb": pb}]
+    try:
+        # It ends where the size does, or with a marker.
+        stream, left, most = lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=chain), expected, _LEAST
+        while not stream.eof and (left is None or left > 0):
+            block = feed.take() if stream.needs_input else b""
+            if stream.needs_input and not block:
+                raise Damage(_EARLY)
+            made = stream.decompress(block, max_length=most if left is None else min(most, left))
+            if made:
+                yield made
+                left = None if left is None else left - len(made)
+                most = _grown(most, made)
+    except (lzma.LZMAError, EOFError) as error:
+        raise Damage(f"is damaged ({_words(error)})") from error
+    feed.skip(1 << 62)  # what is left of it may be the marker
+
+
+def _zstd(feed: Feed, _expected: int | None) -> Iterator[bytes]:
+    """Yield the content of all frames, block by block: no block holds more than 128 KiB (RFC 8878, 3.1.1.2)."""
+    import zstandard
+
+    decompressor = zstandard.ZstdDecompressor(max_window_size=limits.WINDOW)
+    while True:
+        magic = feed.exactly(4)
+        if magic != magics.ZSTD:
+            if not _is_skippable(magic):
+                raise Damage(_EARLY if len(magic) < 4 else "has no frame")
+            feed.skip(int.from_bytes(feed.exactly(4), "little"))
+        else:
+            yield from _zstd_frame(feed, decompressor)
+        if not feed.starts_with(magics.ZSTD) and not _is_skippable(feed.peek(4)):
+            return
+
+
+def _is_skippable(magic: bytes) -> bool:
+    """Return whether a frame is one that readers pass over, of zstd or LZ4 (RFC 8878, 3.1.2)."""
+    return len(magic) == 4 and magic[0] & 0xF0 == 0x50 and magic[1:] == magics.SKIPPABLE
+
+
+def _zstd_frame(feed: Feed, decompressor: zstandard.ZstdDecompressor) -> Iterator[bytes]:
+    import zstandard
+
+    descriptor = feed.exactly(1)
+    flags = descriptor[0] if descriptor else 0
+    is_single = flags >> 5 & 1
+    size = 1 - is_single + (0, 1, 2, 4)[flags & 3] + (is_single, 2, 4, 8)[flags >> 6]
+    block = magics.ZSTD + descriptor + feed.exactly(size)
+    try:
+        stream = decompressor.decompressobj()
+        is_last = False
+        while not is_last:
+            head = feed.exactly(3)
+            number = int.from_bytes(head, "little")
+            is_last = bool(number & 1)
+            content = feed.exactly(1 if number >> 1 & 3 == 1 else number >> 3)
+            if is_last and flags & 4:
+                content += feed.exactly(4)
+            made = stream.decompress(block + head + content)
+            if made:
+                yield made
+            if is_last and not stream.eof:
+                raise Damage(_EARLY)
+            if len(head) < 3 or (feed.is_over and not is_last):
+                raise Damage(_EARLY)
+            block = b""
+    except zstandard.ZstdError as error:
+        if "too much memory" in str(error):
+            raise TooLarge from error
+        if is_no_memory(error):
+            raise MemoryError(str(error)) from error
+        raise Damage(f"is damaged ({_words(error)})") from error
+
+
+def _lz4(feed: Feed, _expected: int | None) -> Iterator[bytes]:
+    import lz4.frame
+
+    while True:
+        magic = feed.peek(4)
+        if _is_skippable(magic):
+            feed.exactly(4)
+            feed.skip(int.from_bytes(feed.exactly(4), "little"))
+        else:
+            yield from _pushed(feed, lz4.frame.LZ4FrameDecompressor, (RuntimeError,))
+        if not feed.starts_with(magics.LZ4) and not _is_skippable(feed.peek(4)):
+            return
+
+
+#: method → the content of a feed in pieces; it leaves the feed behind its last stream
+METHODS: Mapping[str, Method] = {
+    "deflate": _deflate,
+    "gzip": _gzip,
+    "bzip2": _bzip2,
+    "xz": _xz,
+    "lzma": _lzma,
+    "lzma in zip": _zip_lzma,
+    "zstd": _zstd,
+    "lz4": _lz4,
+}

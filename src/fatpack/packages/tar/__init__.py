@@ -1,0 +1,78 @@
+"""Tar archives, as they are or compressed as a whole: sdists, conda's ``.tar.bz2``, layers of containers, ``data.tar``.
+
+::
+
+    per file   a header of 512 bytes; a longer name, or more about the file, in headers of their own before it
+               the bytes of the file, padded with zeros to 512
+    the end    two blocks of zeros, more to fill a record of 10,240 bytes
+
+A plain archive is read in place: each file is a range of it. One that is compressed is inflated once, forwards; a file
+that somebody opens is kept, all others are passed over, so a listing takes as long as inflating and no more memory.
+
+How we know: POSIX.1-2017 (pax), and GNU tar's manual and ``src/tar.h``, 1.34. Headers are read by Python's
+``tarfile``; what GNU tar and bsdtar write is compared with what they list in the reference tests.
+"""
+
+from __future__ import annotations
+
+from fatpack.doc import Doc
+from fatpack.packages.compression import method_of
+from fatpack.packages.streams import beginning
+from fatpack.packages.tar.layout import FORMAT, HEADER, is_header
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.io.source import View
+    from fatpack.model import Finding
+    from fatpack.packages import Member
+
+__all__ = ["DOC", "LAYOUTS", "detect", "members"]
+
+DOC = Doc(
+    name=FORMAT,
+    title="Tar archive",
+    description=(
+        "Files one after the other, each behind a header: source distributions, packages of conda (`.tar.bz2`, and "
+        "inside `.conda`), layers of container images and the archives that `docker save` writes, `data.tar` in "
+        "Debian's packages."
+    ),
+    references=(
+        "POSIX.1-2017, pax: ustar and pax Interchange Format",
+        "GNU tar 1.34, src/tar.h and doc/tar.texi (sparse formats, long names)",
+        "Python 3.11, Lib/tarfile.py",
+    ),
+    reads=(
+        "ustar, GNU and pax archives and those before them, sparse files, as they are or compressed with gzip, bzip2, "
+        "xz, LZMA (.lzma), zstd or lz4"
+    ),
+    writes="none",
+    limitations=(
+        "Of a compressed archive everything is inflated up to the last file that is read, and files are read in order.",
+        "Links are followed by nobody: the file that one leads to is listed under its own name.",
+        "Files that are parts of archives on several volumes are not put together.",
+        "Of an archive that is damaged, files behind the damage are not searched.",
+        "Several archives in one file are read up to the end of the first; what follows is said.",
+        "Names are taken for UTF-8.",
+    ),
+)
+
+LAYOUTS = (HEADER,)
+
+
+def detect(view: View) -> bool:
+    """Say whether the bytes are a tar archive, or inflate to one: the first header has to add up."""
+    method = method_of(view)
+    head = view.head(0, HEADER.size) if method is None else beginning(view, method, HEADER.size)
+    return is_header(head)
+
+
+def members(view: View) -> Iterator[Member | Finding]:
+    """Yield every file in stored order, and what is wrong with the archive.
+
+    Files of a compressed archive are opened before the next is asked for (``is_lasting`` is false).
+    """
+    from fatpack.packages.tar.files import members
+
+    return members(view)

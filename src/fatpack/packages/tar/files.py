@@ -1,0 +1,241 @@
+"""The files of a tar archive: in place where it is plain, else taken from the stream as it goes by."""
+
+from __future__ import annotations
+
+import tarfile
+
+from fatpack.errors import BadValue, FatpackError, FormatError, LimitExceeded, Truncated
+from fatpack.findings import finding, unread
+from fatpack.io import limits
+from fatpack.io.source import Derived, Span
+from fatpack.packages import Member
+from fatpack.packages.compression import method_of
+from fatpack.packages.forward import Forward
+from fatpack.packages.names import Names, plain
+from fatpack.packages.streams import Stream
+from fatpack.packages.taken import Taken
+from fatpack.packages.tar.layout import FORMAT, is_header
+from fatpack.packages.tar.reading import BLOCK, Headers, InStream, InView
+from fatpack.packages.tar.sparse import Sparse, is_sound
+from fatpack.packages.within import Within
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from fatpack.io.source import View
+    from fatpack.model import Finding
+    from fatpack.packages.content import Content
+
+#: kinds of headers without bytes of a file behind them, that are neither files nor links nor folders
+_DEVICES = {tarfile.CHRTYPE: "a device", tarfile.BLKTYPE: "a device", tarfile.FIFOTYPE: "a pipe"}
+
+
+def members(view: View) -> Iterator[Member | Finding]:
+    """Yield what the door does."""
+    method = method_of(view)
+    archive = _Plain(view) if method is None else _Streamed(view, method)
+    yield from _listed(archive)
+
+
+def _listed(archive: _Plain | _Streamed) -> Iterator[Member | Finding]:
+    names, number = Names(), 0
+    headers = Headers(archive.file, archive.where)
+    try:
+        for header in headers:
+            span = archive.span(header.offset)
+            room = headers.next_at - header.offset_data
+            name = plain(header.name)
+            if header.issym() or header.islnk():
+                yield from names.link(name, header.linkname, span, is_hard=header.islnk())
+            elif header.isfile() or header.type not in tarfile.SUPPORTED_TYPES:
+                findings = names.check(name, span)
+                if header.type not in tarfile.SUPPORTED_TYPES:
+                    text = f"file {name!r} is of kind {header.type.decode('latin-1')!r}, which only its writer knows"
+                    findings = (*findings, finding("FP1709", span, text, field="kind"))
+                size = int(header.size)
+                yield Member(name, number, size, archive.opening(header, name, room), archive.is_lasting, findings)
+                archive.leave()
+                number += 1
+    except FormatError as error:
+        yield _damage(archive, error, headers.next_at, number)
+        return
+    try:
+        yield from _end(archive, headers, number)
+    except FormatError as error:
+        yield _damage(archive, error, headers.next_at, number)
+
+
+def _damage(archive: _Plain | _Streamed, error: FormatError, offset: int, count: int) -> Finding:
+    text = f"{error.describe()}; {count} files come before"
+    return finding(unread("FP1701", error), archive.span(offset), text, error.hint, field=error.field)
+
+
+class _Plain:
+    """An archive as it is: files are ranges of it."""
+
+    is_lasting = True
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self.file = InView(view)
+
+    def where(self, offset: int) -> tuple[int, tuple[str, ...]]:
+        """Return an offset and a chain of names for a position, for errors."""
+        return self._view.offset(offset), self._view.chain
+
+    def span(self, offset: int) -> Span:
+        """Return the span of the header at a position."""
+        return self._view.span(offset, min(BLOCK, max(0, len(self._view) - offset)))
+
+    def opening(self, header: tarfile.TarInfo, name: str, room: int) -> Callable[[], Content]:
+        """Return what opens a file that has ``room`` bytes of the archive."""
+        view, start, size = self._view, header.offset_data, int(header.size)
+        parts = _parts(header)
+        stored = _stored(size, parts, room)
+
+        def opened() -> Content:
+            if start + stored > len(view):
+                field = f"file {name}"
+                raise Truncated(
+                    needed=stored,
+                    left=len(view) - start,
+                    format=FORMAT,
+                    offset=view.offset(start),
+                    field=field,
+                    chain=view.chain,
+                )
+            source = Within(view.slice(start, stored), _path(view, name))
+            return source if parts is None else _sparse(source, parts, size, view, start)
+
+        return opened
+
+    def leave(self) -> None:
+        """Do nothing: files stay where they are."""
+
+    def rest(self, at: int) -> tuple[int, int, bytes]:
+        """Return where there is something else than zeros from a position on, where all ends, and its first bytes."""
+        view = self._view
+        start = view.skip_zeros(min(at, len(view)))
+        return start, len(view), view.head(start, BLOCK)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Nothing: it is not compressed."""
+        return ()
+
+
+class _Streamed:
+    """An archive that is inflated as it is read: a file is there until the next is asked for, or kept."""
+
+    is_lasting = False
+
+    def __init__(self, view: View, method: str) -> None:
+        self._view = view
+        self._stream = Stream(view, method, format=FORMAT)
+        self._forward = Forward(self._stream())
+        self.file = InStream(self._forward)
+        self._chain = (*view.chain, Derived(f"{method} data"))
+        self._taken: Taken | None = None
+
+    def where(self, offset: int) -> tuple[int, tuple[str, ...]]:
+        """Return an offset and a chain of names for a position, for errors."""
+        return offset, self._chain
+
+    def span(self, offset: int) -> Span:
+        """Return the span of the header at a position in what was inflated."""
+        return Span(offset, offset + BLOCK, self._chain)
+
+    def opening(self, header: tarfile.TarInfo, name: str, room: int) -> Callable[[], Content]:
+        """Return what opens a file that has ``room`` bytes of the archive, before the next is asked for."""
+        view, start, size = self._view, header.offset_data, int(header.size)
+        parts = _parts(header)
+        taken = Taken(self._forward, start, _stored(size, parts, room), _path(view, name), view)
+        self._taken = taken
+        return taken if parts is None else lambda: _sparse(taken(), parts, size, view, start)
+
+    def leave(self) -> None:
+        """Keep what is open of the last file, and pass over the rest. Raises FormatError."""
+        if self._taken is not None:
+            self._taken.leave()
+            self._taken = None
+
+    def rest(self, at: int) -> tuple[int, int, bytes]:
+        """Return where there is something else than zeros from a position on, where all ends, and its first bytes."""
+        forward, start, first = self._forward, None, b""
+        forward.skip_to(at)
+        while piece := forward.take(limits.CHUNK):
+            if start is None and (stripped := bytes(piece).lstrip(b"\0")):
+                start, first = forward.at - len(stripped), stripped[:BLOCK]
+        return forward.at if start is None else start, forward.at, first
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is behind the compressed data, when all was read."""
+        return self._stream.findings
+
+
+def _end(archive: _Plain | _Streamed, headers: Headers, count: int) -> Iterator[Finding]:
+    """Yield what is wrong with the end: no zeros, but a header that is none, or nothing; something behind them."""
+    at, block = headers.next_at, headers.last
+    if block.strip(b"\0"):
+        text = f"the header does not add up to its checksum; {count} files come before"
+        if len(block) < BLOCK:
+            text = f"the header has {len(block)} of {BLOCK} bytes: the file looks cut short; {count} files come before"
+        yield finding("FP1701", archive.span(at), text, "get the file again", field="header")
+        return
+    if len(block) < BLOCK:
+        text = "the archive ends without blocks of zeros: it may be cut short between two files"
+        yield finding("FP1712", archive.span(at), text)
+    start, end, first = archive.rest(at)
+    if start < end:
+        text = f"{end - start} bytes behind the end of the archive are not read"
+        if is_header(first):
+            text += ": another archive"
+        yield finding("FP1706", archive.span(start), text)
+    yield from archive.findings
+
+
+def _path(view: View, name: str) -> str:
+    return f"{view.chain[-1] if view.chain else view.source.name}!{name}"
+
+
+def _parts(header: tarfile.TarInfo) -> list[tuple[int, int]] | None:
+    """Return the parts of a file that are stored, (offset, size) each, if it has holes."""
+    sparse: Any = header.sparse
+    return None if sparse is None else [(offset, size) for offset, size in sparse if size]
+
+
+def _stored(size: int, parts: list[tuple[int, int]] | None, room: int) -> int:
+    """Return how many bytes of a file are in the archive."""
+    return size if parts is None else min(max(0, sum(length for _, length in parts)), max(0, room))
+
+
+def _sparse(stored: Content, parts: list[tuple[int, int]], size: int, view: View, start: int) -> Content:
+    """Return a file with holes. Raises BadValue for a map that is none, LimitExceeded for holes beyond the budget."""
+    problem: FatpackError | None = None
+    if not is_sound(parts, size, stored.size):
+        problem = BadValue(
+            "the parts of a sparse file overlap, or lie outside of it",
+            format=FORMAT,
+            offset=view.offset(0),
+            field=stored.name,
+            expected=f"parts in order, within {size} bytes",
+            hint="get the file again",
+            chain=view.chain,
+        )
+    elif not view.source.draw(view.start + start, size):
+        problem = LimitExceeded(
+            f"a sparse file of {size} bytes",
+            format=FORMAT,
+            offset=view.offset(0),
+            field=stored.name,
+            expected=f"at most {view.source.budget.inflatable} for all that a command inflates",
+            hint=limits.inflated_hint(size),
+            chain=view.chain,
+        )
+    if problem is not None:
+        stored.close()
+        raise problem
+    return Sparse(stored, parts, size, stored.name)

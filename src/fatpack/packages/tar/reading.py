@@ -1,0 +1,159 @@
+"""What ``tarfile`` reads headers from: a view, or a stream that goes forwards only. Its errors become ours here.
+
+QUIRK(tarfile, Python 3.11): a damaged header ends the listing without a word, as blocks of zeros do; a negative size
+sends it back to where it was, for ever (CVE-2025-8194); a chain of headers of long names ends in RecursionError. So
+what it reads is watched: never backwards, never much at once.
+"""
+
+from __future__ import annotations
+
+import struct
+import tarfile
+
+from fatpack.errors import BadValue, LimitExceeded, Truncated
+from fatpack.packages.tar.layout import FORMAT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from fatpack.io.source import View
+    from fatpack.packages.forward import Forward
+
+BLOCK = 512
+
+#: LIMIT: bytes of one extended header: a path, and attributes of a file system. Real ones have some hundred.
+_EXTENDED = 1 << 20
+
+#: LIMIT: bytes of all global headers of a package together.
+_GLOBAL = 64 << 10
+
+#: what tarfile raises: its own errors, and those of what it makes of fields that it does not check
+_ERRORS = (tarfile.TarError, ValueError, LookupError, ArithmeticError, TypeError, struct.error, RecursionError)
+
+
+class InView:
+    """A file object over a view, for tarfile."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self.at = 0
+        #: what was read last
+        self.last = b""
+
+    def seek(self, at: int) -> None:
+        """Go to a position, never back."""
+        if at < self.at:
+            raise tarfile.ReadError("a header leads back to where it was")
+        self.at = at
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self.at
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes."""
+        self.last = self._view.head(self.at, _bounded(size))
+        self.at += len(self.last)
+        return self.last
+
+
+class InStream:
+    """A file object over a stream, for tarfile: it is passed over when something behind is read."""
+
+    def __init__(self, stream: Forward) -> None:
+        self._stream = stream
+        self._at = 0
+        #: what was read last
+        self.last = b""
+
+    @property
+    def at(self) -> int:
+        """The position."""
+        return max(self._at, self._stream.at)
+
+    def seek(self, at: int) -> None:
+        """Go to a position, never back."""
+        if at < self.at:
+            raise tarfile.ReadError("a header leads back to where it was")
+        self._at = at
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self.at
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes."""
+        self._stream.skip_to(self._at)
+        self.last = self._stream.read(_bounded(size))
+        return self.last
+
+
+def _bounded(size: int) -> int:
+    if not 0 <= size <= _EXTENDED:
+        raise tarfile.ReadError(f"an extended header of {size} bytes")
+    return size
+
+
+class Headers:
+    """The headers of a tar archive, in order. ``next_at`` is the position of the next one.
+
+    It ends at blocks of zeros, at the end of the file, and at any block that is no header: ``last`` is what was read at
+    ``next_at`` then.
+    """
+
+    def __init__(self, file: InView | InStream, where: Callable[[int], tuple[int, tuple[str, ...]]]) -> None:
+        self._file = file
+        self._where = where
+        self.next_at = 0
+
+    def __iter__(self) -> Iterator[tarfile.TarInfo]:
+        """Yield every header. Raises FormatError where they are damaged, and what reading the archive does."""
+        tar = None
+        try:
+            tar = tarfile.TarFile(fileobj=self._file, encoding="utf-8", errors="surrogateescape")  # type: ignore[arg-type]
+            while True:
+                header = tar.next()
+                if header is None:
+                    break
+                vars(tar)["members"] = []  # it would keep them all
+                self.next_at = tar.offset
+                yield header
+                if tar.pax_headers and sum(map(len, tar.pax_headers.values())) > _GLOBAL:
+                    raise self._limit()
+        except _ERRORS as error:
+            raise self._damaged(error) from error
+        self.next_at = tar.offset
+
+    @property
+    def last(self) -> bytes:
+        """What was read last."""
+        return self._file.last
+
+    def _damaged(self, error: Exception) -> BadValue | Truncated:
+        place, chain = self._where(self.next_at)
+        words = str(error)
+        if words in ("unexpected end of data", "truncated header", "empty header", "empty file"):
+            return Truncated(needed=BLOCK, left=0, format=FORMAT, offset=place, field="header", chain=chain)
+        if isinstance(error, RecursionError):
+            words = "extended headers follow each other"
+        return BadValue(
+            f"the header is damaged ({words})",
+            format=FORMAT,
+            offset=place,
+            field="header",
+            hint="get the file again",
+            chain=chain,
+        )
+
+    def _limit(self) -> LimitExceeded:
+        place, chain = self._where(self.next_at)
+        return LimitExceeded(
+            "global headers have too many bytes",
+            format=FORMAT,
+            offset=place,
+            field="global header",
+            expected=f"at most {_GLOBAL}",
+            hint="pack it again without them",
+            chain=chain,
+        )

@@ -1,0 +1,160 @@
+"""Zip archives: wheels, the outside of ``.conda``, ``.pt2`` of AOTInductor, jars, programs that unpack themselves.
+
+::
+
+    anything              a program or a script, for those that unpack themselves
+    per file              local header, name, extra fields, data, some with sizes behind them
+    directory             per file: an entry with name, extra fields, comment
+    [Zip64 record, and what leads to it]
+    end of directory      where the directory starts, how many entries it has; a comment ends the archive
+
+It is read from its end: the directory tells all that a listing needs, so a listing of an archive on a server fetches
+nothing else. Headers of files are read, and checked against the directory, when a file is opened.
+
+How we know: PKWARE's APPNOTE.TXT 6.3.10. What Python's ``zipfile``, Info-ZIP's ``zip`` and ``7z`` write is compared
+with what they say about it in the reference tests.
+
+QUIRK(data descriptors): with bit 3 of the flags the local header has no sizes; the directory always has them.
+"""
+
+from __future__ import annotations
+
+from fatpack import magics
+from fatpack.doc import Doc
+from fatpack.errors import FatpackError, FormatError, Unsupported
+from fatpack.findings import finding, unread
+from fatpack.packages import Member
+from fatpack.packages.names import Names
+from fatpack.packages.zip.layout import END, ENTRY, FORMAT, LAYOUTS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.io.source import View
+    from fatpack.model import Finding
+    from fatpack.packages.zip.directory import Directory, Entry
+
+__all__ = ["DOC", "LAYOUTS", "detect", "members"]
+
+DOC = Doc(
+    name=FORMAT,
+    title="Zip archive",
+    description=(
+        "Wheels of Python, the outside of conda's packages, AOTInductor's `.pt2`, jars, and programs that unpack "
+        "themselves. A directory at the end names all files, each of which is stored as it is or compressed by itself."
+    ),
+    references=(
+        "PKWARE APPNOTE.TXT 6.3.10",
+        "Info-ZIP zip 3.0 and unzip 6.0",
+        "Python 3.11, Lib/zipfile.py",
+        "Binary distribution format of Python (wheels), PEP 427",
+    ),
+    reads=(
+        "archives with and without Zip64, with anything before them; files that are stored as they are (in place) or "
+        "compressed with deflate, bzip2, LZMA, zstd or xz"
+    ),
+    writes="none",
+    limitations=(
+        "Encrypted files are named, not read. So are files compressed with deflate64, PPMd and older methods.",
+        "Archives on several disks are not read.",
+        "Without its directory, which is at the end, nothing of an archive is read: `zip -FF` saves what is left.",
+        "A compressed file is checked by its CRC-32 when its last byte is read; one that is stored as it is is not.",
+        "Signatures, comments, times and modes are passed over.",
+        "Of a name that is not marked as UTF-8 and no UTF-8 either, the code page is taken for 437.",
+        "`fatpack[fast]` inflates in a fraction of the time of zlib.",
+    ),
+)
+
+
+def detect(view: View) -> bool:
+    """Say whether the bytes are a zip archive: they start as one, or end as one without a comment does."""
+    head = view.head(0, 4)
+    if head in (magics.ZIP, magics.ZIP_END):
+        return True
+    at = len(view) - END.size
+    if at < 0:
+        return False
+    tail = view.head(at, END.size)
+    if tail[:4] != magics.ZIP_END or tail[-2:] != b"\0\0":
+        return False
+    size = int.from_bytes(tail[12:16], "little")  # the directory is right before its end
+    return not size or view.head(at - size, 4) == magics.ZIP_ENTRY or view.head(at - 20, 4) == magics.ZIP64_LOCATOR
+
+
+def members(view: View) -> Iterator[Member | Finding]:
+    """Yield every file in the order of the directory, and what is wrong with the archive."""
+    from fatpack.packages.zip.directory import Directory
+
+    try:
+        directory = Directory(view)
+        if directory.end < len(view):
+            size = len(view) - directory.end
+            yield finding("FP1706", view.span(directory.end, size), f"{size} bytes behind the end of the archive")
+        yield from _listed(view, directory)
+    except FormatError as error:
+        at = 0 if error.offset is None else min(max(error.offset - view.start, 0), len(view))
+        yield finding(unread("FP1701", error), view.span(at), error.describe(), error.hint, field=error.field)
+
+
+def _listed(view: View, directory: Directory) -> Iterator[Member | Finding]:
+    from fatpack.packages.zip.content import Opening
+    from fatpack.packages.zip.directory import is_shared
+
+    names, number = Names(), 0
+    first = True
+    for entry in directory.entries():
+        if first:
+            yield from _before(view, directory)
+            first = False
+        if entry.is_folder:
+            continue
+        span = view.span(entry.at, ENTRY.size)
+        if entry.is_link:
+            yield from _link(view, entry, names)
+            continue
+        findings = names.check(entry.name, span)
+        if is_shared(entry):
+            text = f"file {entry.name!r}: {entry.damage}"
+            findings = (*findings, finding("FP1705", span, text, "it is not read", field="offset"))
+        elif entry.damage:
+            findings = (*findings, finding("FP1704", span, f"file {entry.name!r}: {entry.damage}", field="offset"))
+        yield Member(entry.name, number, entry.size, Opening(view, entry), findings=findings)
+        number += 1
+
+
+def _before(view: View, directory: Directory) -> Iterator[Finding]:
+    """Yield the finding about a program before the archive, whose own device code is not listed with the files."""
+    places = directory.places
+    size = min(directory.start, places[0]) if places else directory.start
+    if not size or size > len(view):
+        return
+    head = view.head(0, 4)
+    if head == magics.ELF or head[:2] == magics.DOS:
+        text = f"{size} bytes of a program are before the archive: device code in the program itself is not listed"
+        yield finding("FP1706", view.span(0, size), text, f"cut it off, and give the program: head -c {size}")
+
+
+def _link(view: View, entry: Entry, names: Names) -> Iterator[Finding]:
+    """Yield the findings about a symbolic link, whose target is its content."""
+    from fatpack.packages.zip.content import content
+
+    span = view.span(entry.at, ENTRY.size)
+    if entry.size > _TARGET:
+        yield finding("FP1704", span, f"link {entry.name!r} has a target of {entry.size} bytes", field="size")
+        return
+    try:
+        with content(view, entry) as source:
+            target = source.read(0, source.size).decode("utf-8", "surrogateescape")
+    except (FormatError, Unsupported) as error:
+        yield finding(unread("FP1710", error), span, _described(error), error.hint, field="link")
+        return
+    yield from names.link(entry.name, target, span)
+
+
+def _described(error: FatpackError) -> str:
+    return error.describe() if isinstance(error, FormatError) else error.problem
+
+
+#: LIMIT: bytes of the target of a link, the longest path of common systems.
+_TARGET = 4096

@@ -1,0 +1,192 @@
+"""The bytes of one file in a zip archive: checked against its local header, in place if they are stored."""
+
+from __future__ import annotations
+
+from fatpack import magics
+from fatpack.errors import BadMagic, BadValue, Truncated, Unsupported
+from fatpack.packages import fast
+from fatpack.packages.growing import Growing
+from fatpack.packages.streams import Stream
+from fatpack.packages.within import Within
+from fatpack.packages.zip.directory import extra_field, is_shared
+from fatpack.packages.zip.layout import (
+    ENCRYPTED,
+    EXTRA_64,
+    FORMAT,
+    FULL,
+    LOCAL,
+    MASKED,
+    METHODS,
+    OTHERS,
+    SIZES_BEHIND,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.io.source import View
+    from fatpack.packages.content import Content
+    from fatpack.packages.zip.directory import Entry
+
+
+class Opening:
+    """Opens one file: what ``Member.open`` is, without a function for each of a million files."""
+
+    __slots__ = ("_entry", "_view")
+
+    def __init__(self, view: View, entry: Entry) -> None:
+        self._view = view
+        self._entry = entry
+
+    def __call__(self) -> Content:
+        """Return a source of the file. Raises FormatError and Unsupported."""
+        return content(self._view, self._entry)
+
+
+def content(view: View, entry: Entry) -> Content:
+    """Return a source of the bytes of a file: in the package, or inflated as far as somebody reads.
+
+    Raises FormatError where directory and package disagree, Unsupported for a method that is not read.
+    """
+    if entry.damage:
+        hint = "archives that share bytes are bombs" if is_shared(entry) else "get the file again"
+        raise _wrong(view, entry, entry.at, "offset", entry.damage, hint=hint)
+    if entry.flags & (ENCRYPTED | MASKED) or entry.method == _AES:
+        hint = "decrypt it first: 7z x -p unpacks it"
+        raise Unsupported(f"file {entry.name} is encrypted", hint=hint, chain=view.chain)
+    if entry.method not in METHODS:
+        name = OTHERS.get(entry.method, "unknown")
+        hint = "unpack it with 7z x, and give the file itself"
+        text = f"file {entry.name}: compression method {entry.method} ({name})"
+        raise Unsupported(text, hint=hint, chain=view.chain)
+    data = view.slice(_data_at(view, entry), entry.stored_size)
+    outer = view.chain[-1] if view.chain else view.source.name
+    name = f"{outer}!{entry.name}"
+    method = METHODS[entry.method]
+    if not method:
+        if entry.size != entry.stored_size:
+            found = f"{entry.size} and {entry.stored_size} bytes"
+            raise _wrong(view, entry, entry.at, "size", "stored as it is, in two sizes", "one size", found)
+        return Within(data, name)
+    stream = Stream(data, method, format=FORMAT, field=f"file {entry.name}", expected=entry.size)
+    checked = Checked(stream, entry.crc, name)
+    return Growing(checked, entry.size, name, present=len(data), budget=view.source.budget, findings=stream.said)
+
+
+_AES = 99
+
+
+class Checked:
+    """The pieces of a stream; at its end they have to have a CRC-32."""
+
+    __slots__ = ("_crc", "_name", "_stream")
+
+    def __init__(self, stream: Stream, crc: int, name: str) -> None:
+        self._stream = stream
+        self._crc = crc
+        self._name = name
+
+    def __call__(self) -> Iterator[bytes]:
+        """Yield the pieces. Raises BadValue at the end, and what the stream does."""
+        crc = 0
+        for piece in self._stream():
+            crc = fast.crc32(piece, crc)
+            yield piece
+        if crc != self._crc:
+            raise BadValue(
+                "the content is damaged, or the directory is",
+                format=FORMAT,
+                field="CRC-32",
+                expected=f"{self._crc:08x}",
+                found=f"{crc:08x}",
+                hint="get the file again",
+                chain=(self._name,),
+            )
+
+
+def _data_at(view: View, entry: Entry) -> int:
+    """Return where the data of a file start. Raises FormatError if its local header says something else."""
+    at = entry.header_at
+    magic, _, flags, method, _, _, crc, stored_size, size, name_size, extra_size = LOCAL.read(view, at)
+    if magic != magics.ZIP:
+        raise BadMagic(
+            "the directory leads to no header",
+            format=FORMAT,
+            offset=view.offset(at),
+            field=f"file {entry.name}: local file header",
+            expected=magics.ZIP.hex(" "),
+            found=magic.hex(" "),
+            hint="the file looks damaged: get it again",
+            chain=view.chain,
+        )
+    name = view.read(at + LOCAL.size, name_size)
+    pairs = [("name", repr(entry.raw_name)[1:], repr(name)[1:]), ("method", str(entry.method), str(method))]
+    if not flags & SIZES_BEHIND:
+        if FULL in (stored_size, size):
+            size, stored_size = _wide_sizes(view.read(at + LOCAL.size + name_size, extra_size), size, stored_size)
+        pairs += [
+            ("stored_size", str(entry.stored_size), str(stored_size)),
+            ("size", str(entry.size), str(size)),
+            ("crc", f"{entry.crc:08x}", f"{crc:08x}"),
+        ]
+    for field, expected, found in pairs:
+        if expected != found:
+            raise _wrong(
+                view,
+                entry,
+                at + LOCAL.field_offset("magic" if field == "name" else field),
+                field,
+                "its local header says something else than the directory",
+                expected,
+                found,
+            )
+    data_at = at + LOCAL.size + name_size + extra_size
+    end = data_at + entry.stored_size
+    if end > len(view):
+        raise Truncated(
+            needed=entry.stored_size,
+            left=len(view) - data_at,
+            format=FORMAT,
+            offset=view.offset(data_at),
+            field=f"file {entry.name}",
+            chain=view.chain,
+        )
+    if end > entry.ends_before:
+        raise _wrong(
+            view,
+            entry,
+            data_at,
+            "stored_size",
+            "its bytes are those of another file, or of the directory, too",
+            f"an end before {view.offset(entry.ends_before):#x}",
+            f"{view.offset(end):#x}",
+            hint="archives that share bytes are bombs",
+        )
+    return int(data_at)
+
+
+def _wide_sizes(extra: bytes, size: int, stored_size: int) -> tuple[int, int]:
+    """Return both sizes of a local header as its extra field of Zip64 has them, where it has one."""
+    wide = extra_field(extra, EXTRA_64) or b""
+    values = [int.from_bytes(wide[at : at + 8], "little") for at in (0, 8) if at + 8 <= len(wide)]
+    if size == FULL and values:
+        size = values.pop(0)
+    if stored_size == FULL and values:
+        stored_size = values.pop(0)
+    return size, stored_size
+
+
+def _wrong(
+    view: View, entry: Entry, at: int, field: str, problem: str, expected: str = "", found: str = "", *, hint: str = ""
+) -> BadValue:
+    return BadValue(
+        problem,
+        format=FORMAT,
+        offset=view.offset(at),
+        field=f"file {entry.name}: {field}",
+        expected=expected,
+        found=found,
+        hint=hint or "the archive was made or changed by something else than a packer: do not trust it",
+        chain=view.chain,
+    )

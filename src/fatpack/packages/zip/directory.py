@@ -1,0 +1,331 @@
+"""The directory of a zip archive: found from the end, read one entry at a time.
+
+``zipfile`` makes a record of 500 bytes of each entry, all at once, does not say where one is damaged, and reads none if
+one is. Of entries that were passed this keeps eight bytes: where each file lies, which tells those that share bytes.
+
+QUIRK(self-extracting archives): offsets count from the first byte of the archive, which may lie behind a program; some
+writers count from the first byte of the file. The directory ends where the record of its end starts: that decides.
+QUIRK(Java before 7, Info-ZIP): more than 65,535 entries without Zip64, counted modulo 65,536.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+
+from fatpack import magics
+from fatpack.errors import BadMagic, BadValue, Truncated
+from fatpack.packages.zip.layout import (
+    END,
+    END_64,
+    ENTRY,
+    EXTRA_64,
+    EXTRA_NAME,
+    FORMAT,
+    FULL,
+    FULL_16,
+    LOCATOR,
+    UTF_8,
+)
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.io.source import View
+
+#: Bytes of the directory that are read at a time, at most those of three names.
+_STEP = 256 << 10
+
+#: The comment at the end has at most so many bytes.
+_COMMENT = 0xFFFF
+
+
+class Entry(Record):
+    """One entry of the directory: positions are relative to the package's first byte.
+
+    ``at`` is where the entry is, ``header_at`` where the local header is, ``ends_before`` where the next file's is, or
+    the directory. ``raw_name`` are the bytes of the name; ``damage`` says why nobody can find the data, or "".
+    """
+
+    name: str
+    raw_name: bytes
+    at: int
+    header_at: int
+    ends_before: int
+    made_by: int
+    flags: int
+    method: int
+    crc: int
+    stored_size: int
+    size: int
+    attributes: int
+    damage: str
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder: nothing but the name tells."""
+        return self.name.endswith("/")
+
+    @property
+    def is_link(self) -> bool:
+        """Whether it is a symbolic link, whose content is its target (S_IFLNK of Unix)."""
+        return self.made_by >> 8 == 3 and self.attributes >> 28 == 0xA
+
+
+class Directory:
+    """Where the directory of ``view`` is, and its entries.
+
+    ``shift`` is added to the offsets in it, ``end`` is the position behind the archive, ``places`` are those of all
+    local headers, sorted. Raises FormatError where there is none, or it lies outside.
+    """
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        end_at = _end_at(view)
+        _, disk, directory_disk, _, count, size, offset, comment = END.read(view, end_at)
+        self._end_at, self.end = end_at, end_at + END.size + comment
+        behind = end_at
+        wide = _wide(view, end_at) if FULL in (size, offset) or FULL_16 in (count, disk) else None
+        if wide is not None:
+            behind = wide
+            _, _, _, _, disk, directory_disk, _, count, size, offset = END_64.read(view, wide)
+        if disk or directory_disk:
+            raise self._wrong(end_at, "disk", "a part of an archive on several disks", "disk 0", str(disk))
+        if size > behind:
+            found = f"{size} bytes before {view.offset(behind):#x}"
+            raise self._wrong(behind, "directory_size", "the directory starts before the file does", "", found)
+        start = behind - size
+        if size and view.head(start, 4) != magics.ZIP_ENTRY and view.head(offset, 4) == magics.ZIP_ENTRY:
+            start = offset  # something lies between the directory and the record of its end
+        self.start: int = start
+        self.shift: int = start - offset
+        self._directory_end = start + size
+        self._count = count
+        self._is_wide = wide is not None
+        #: where all local headers are, sorted
+        self.places = self._places()
+
+    def _wrong(self, at: int, field: str, problem: str, expected: str, found: str) -> BadValue:
+        return BadValue(
+            problem,
+            format=FORMAT,
+            offset=self._view.offset(at),
+            field=f"end of central directory: {field}",
+            expected=expected,
+            found=found,
+            hint="the file looks cut short or put together wrongly: get it again",
+            chain=self._view.chain,
+        )
+
+    def _places(self) -> array[int]:
+        """Return where all local headers are, sorted; only those that come before damage to the directory."""
+        found = array("Q")
+        is_sorted, last = True, 0
+        try:
+            for fields, _, extra, _ in self._records():
+                at = self._offset(fields, extra)
+                if at is not None and at >= 0:
+                    is_sorted = is_sorted and at >= last
+                    found.append(at)
+                    last = at
+        except (BadMagic, Truncated):
+            pass  # whoever reads the entries comes to the same place
+        return found if is_sorted else array("Q", sorted(found))
+
+    def _offset(self, fields: tuple[int, ...], extra: bytes) -> int | None:
+        """Return where the local header of an entry is; None if the entry does not say it."""
+        offset: int = fields[_OFFSET]
+        if offset == FULL and (wide := extra_field(extra, EXTRA_64)):
+            values = _wide_values(fields, wide)
+            if values is None:
+                return None
+            offset = values[2]
+        return offset + self.shift
+
+    def _records(self) -> Iterator[tuple[tuple[int, ...], bytes, bytes, int]]:
+        """Yield the fields of each entry, its name, its extra fields and its position. Raises FormatError."""
+        view, at, end = self._view, self.start, self._directory_end
+        block, start = b"", at
+        unpack = ENTRY.struct.unpack_from
+        while at < end:
+            inside = at - start
+            if inside + ENTRY.size > len(block):
+                block, start, inside = view.head(at, min(_STEP, end - at)), at, 0
+            if len(block) - inside < ENTRY.size:
+                raise self._cut(at, ENTRY.size, end - at)
+            fields = unpack(block, inside)
+            if fields[0] != magics.ZIP_ENTRY:
+                raise BadMagic(
+                    "the directory is damaged",
+                    format=FORMAT,
+                    offset=view.offset(at),
+                    field="entry of the central directory: magic",
+                    expected=magics.ZIP_ENTRY.hex(" "),
+                    found=fields[0].hex(" "),
+                    chain=view.chain,
+                )
+            name_size, extra_size, comment_size = fields[10:13]
+            size = ENTRY.size + name_size + extra_size + comment_size
+            if at + size > end:
+                raise self._cut(at, size, end - at)
+            if inside + size > len(block):
+                block, start, inside = view.head(at, min(max(_STEP, size), end - at)), at, 0
+            inside += ENTRY.size
+            name = block[inside : inside + name_size]
+            yield fields, name, block[inside + name_size : inside + name_size + extra_size], at
+            at += size
+
+    def _cut(self, at: int, needed: int, left: int) -> Truncated:
+        view = self._view
+        field = "entry of the central directory"
+        return Truncated(needed=needed, left=left, format=FORMAT, offset=view.offset(at), field=field, chain=view.chain)
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield every entry in the order of the directory. Raises FormatError where it is damaged, or has too few."""
+        count = 0
+        for fields, raw_name, extra, at in self._records():
+            yield self._entry(fields, raw_name, extra, at)
+            count += 1
+        if count != self._count and (self._is_wide or count & FULL_16 != self._count):
+            raise self._wrong(
+                self._end_at, "entries", "the directory has another number of entries", str(self._count), str(count)
+            )
+
+    def _entry(self, fields: tuple[int, ...], raw_name: bytes, extra: bytes, at: int) -> Entry:
+        _, made_by, _, flags, method, _, _, crc, stored_size, size = fields[:10]
+        offset, damage = fields[_OFFSET], ""
+        if FULL in (stored_size, size, offset) and (wide := extra_field(extra, EXTRA_64)) is not None:
+            values = _wide_values(fields, wide)
+            if values is None:
+                damage = "the extra field of Zip64 lacks a number"
+            else:
+                size, stored_size, offset = values
+        header_at, places = offset + self.shift, self.places
+        after = bisect_right(places, header_at) if header_at >= 0 else 0
+        ends_before = places[after] if after < len(places) else self.start
+        if not damage and not 0 <= header_at < self.start:
+            damage = f"its header is to be at {offset:#x}, which is not before the directory"
+        elif not damage and after > 1 and places[after - 2] == header_at:
+            damage = _SHARED
+        name = _decoded(raw_name, flags, extra)
+        return Entry(
+            name,
+            raw_name,
+            at,
+            header_at,
+            ends_before,
+            made_by,
+            flags,
+            method,
+            crc,
+            stored_size,
+            size,
+            fields[15],
+            damage,
+        )
+
+
+#: what ``Entry.damage`` says of those that are one file by several names
+_SHARED = "another entry has the same header"
+#: place of the offset among the fields of an entry
+_OFFSET = ENTRY.position("offset")
+
+
+def is_shared(entry: Entry) -> bool:
+    """Return whether an entry leads to the header of another."""
+    return entry.damage == _SHARED
+
+
+def _end_at(view: View) -> int:
+    """Return where the record of the directory's end is. Raises BadMagic."""
+    at = len(view) - END.size
+    if at >= 0 and view.head(at, 4) == magics.ZIP_END and view.head(at + END.size - 2, 2) == b"\0\0":
+        return at
+    start = max(0, at - _COMMENT)
+    tail = view.head(start, END.size + _COMMENT)
+    found = tail.rfind(magics.ZIP_END)
+    first = found
+    while found >= 0:
+        size = int.from_bytes(tail[found + END.size - 2 : found + END.size], "little")
+        if found + END.size + size == len(tail):
+            return start + found
+        found = tail.rfind(magics.ZIP_END, 0, found)
+    if 0 <= first <= len(tail) - END.size:
+        return start + first  # something was added behind it
+    raise BadMagic(
+        "the archive has no directory, which is at its end",
+        format=FORMAT,
+        offset=view.offset(len(view)),
+        field="end of central directory",
+        expected=f"{magics.ZIP_END.hex(' ')} in the last {END.size + _COMMENT} bytes",
+        found="none",
+        hint="the file looks cut short: get it again, or `zip -FF` saves what is left",
+        chain=view.chain,
+    )
+
+
+def _wide(view: View, end_at: int) -> int | None:
+    """Return where the record of Zip64 is, None if there is none."""
+    at = end_at - LOCATOR.size
+    if at < 0 or view.head(at, 4) != magics.ZIP64_LOCATOR:
+        return None
+    stated = LOCATOR.read(view, at)[2]
+    # Behind a program the offset is wrong by its size; the record is usually right before its locator.
+    for place in (at - END_64.size, stated):
+        if 0 <= place < at and view.head(place, 4) == magics.ZIP64_END:
+            return int(place)
+    raise BadMagic(
+        "the archive has no Zip64 record where one is announced",
+        format=FORMAT,
+        offset=view.offset(at),
+        field="Zip64 end of central directory locator: offset",
+        expected=magics.ZIP64_END.hex(" "),
+        found=view.head(stated, 4).hex(" ") if stated < len(view) else "nothing: it is behind the end",
+        hint="the file looks damaged: get it again",
+        chain=view.chain,
+    )
+
+
+def extra_field(extra: bytes, wanted: int) -> bytes | None:
+    """Return the content of an extra field, None if there is none; what follows a damaged one is not looked at."""
+    at = 0
+    while at + 4 <= len(extra):
+        number, size = extra[at] | extra[at + 1] << 8, extra[at + 2] | extra[at + 3] << 8
+        if number == wanted and at + 4 + size <= len(extra):
+            return extra[at + 4 : at + 4 + size]
+        at += 4 + size
+    return None
+
+
+def _wide_values(fields: tuple[int, ...], wide: bytes) -> tuple[int, int, int] | None:
+    """Return size, stored size and offset with those that Zip64 gives; None if it lacks one (APPNOTE 4.5.3)."""
+    values, at = [], 0
+    for value in (fields[9], fields[8], fields[_OFFSET]):
+        if value == FULL:
+            part = wide[at : at + 8]
+            if len(part) < 8:
+                return None
+            value = int.from_bytes(part, "little")  # noqa: PLW2901  (the number that the field stands for)
+            at += 8
+        values.append(value)
+    return values[0], values[1], values[2]
+
+
+def _decoded(raw_name: bytes, flags: int, extra: bytes) -> str:
+    """Return a name as text: UTF-8 where it says so or is, else the code page of the first PCs (APPNOTE, D.1)."""
+    if raw_name.isascii():
+        return raw_name.decode("ascii")
+    if flags & UTF_8:
+        return raw_name.decode("utf-8", "surrogateescape")
+    unicode_name = extra_field(extra, EXTRA_NAME)
+    if unicode_name is not None and unicode_name[:1] == b"\1":
+        import zlib
+
+        if int.from_bytes(unicode_name[1:5], "little") == zlib.crc32(raw_name):
+            return unicode_name[5:].decode("utf-8", "surrogateescape")
+    try:
+        return raw_name.decode("utf-8")
+    except UnicodeDecodeError:
+        return raw_name.decode("cp437")

@@ -1,0 +1,228 @@
+"""What holds for every package: its files are those that were packed, and no damage raises anything but ours."""
+
+from __future__ import annotations
+
+import os
+import random
+import tarfile
+import zipfile
+from collections.abc import Callable
+
+import pytest
+from tests.builders import packages as build
+
+from fatpack import packages
+from fatpack.errors import FatpackError, FormatError
+from fatpack.io.budget import Budget
+from fatpack.model import Finding
+from fatpack.packages import Member
+from fatpack.packages import growing as growing_module
+
+_RANDOM = random.Random(14)
+
+#: Files of all sizes that matter: none, a byte, blocks of tar, more than one piece of every decompressor.
+FILES = {
+    "empty": b"",
+    "pkg/one": b"\0",
+    "pkg/lib/libx.so": b"\x7fELF" + _RANDOM.randbytes(70_000) + bytes(300_000) + b"end",
+    "pkg/block": _RANDOM.randbytes(512),
+    "pkg/text.py": b"print('device')\n" * 5000,
+    "näme with blanks/file.co": b"x" * 513,
+    "l" * 120 + "/" + "m" * 90 + ".hsaco": b"long name",
+}
+
+#: kind and way of packing → package of files
+WAYS: dict[str, tuple[str, Callable[[build.Files], bytes]]] = {
+    "zip stored": ("zip", lambda files: build.zipped(files, zipfile.ZIP_STORED)),
+    "zip deflate": ("zip", build.zipped),
+    "zip bzip2": ("zip", lambda files: build.zipped(files, zipfile.ZIP_BZIP2)),
+    "zip lzma": ("zip", lambda files: build.zipped(files, zipfile.ZIP_LZMA)),
+    "zip zstd": ("zip", build.zstd_zip),
+    "zip xz": ("zip", lambda files: build.zstd_zip(files, 95, build.COMPRESSORS["xz"])),
+    "zip streamed": ("zip", build.streamed_zip),
+    "zip64": ("zip", build.wide_zip),
+    "zip behind a script": ("zip", lambda files: b"#!/bin/sh\n" * 1000 + build.zipped(files)),
+    "tar gnu": ("tar", build.tarred),
+    "tar pax": ("tar", lambda files: build.tarred(files, tarfile.PAX_FORMAT)),
+    **{
+        f"tar {name}": ("tar", lambda files, pack=pack: pack(build.tarred(files)))  # type: ignore[misc]
+        for name, pack in (build.COMPRESSORS | build.LZMA).items()
+    },
+}
+each_way = pytest.mark.parametrize("way", WAYS)
+
+
+def members(kind: str, data: bytes | build.View) -> list[Member]:
+    return [item for item in build.listed(kind, data) if isinstance(item, Member)]
+
+
+@each_way
+def test_the_files_are_those_that_were_packed(way: str) -> None:
+    kind, pack = WAYS[way]
+    data = pack(FILES)
+    assert packages.detected(build.view_of(data)) == kind
+    assert build.contents(kind, data) == FILES
+    found = members(kind, data)
+    assert [(item.number, item.name, item.size) for item in found] == [
+        (number, name, len(content)) for number, (name, content) in enumerate(FILES.items())
+    ]
+    assert build.codes(kind, data) == []
+
+
+@each_way
+def test_an_empty_package_has_no_files(way: str) -> None:
+    kind, pack = WAYS[way]
+    data = pack({})
+    if kind == "zip" or way.startswith("tar gnu"):
+        assert build.listed(kind, data) == []
+
+
+@each_way
+def test_what_lasts_is_read_in_any_order_and_twice_and_in_a_fork(way: str) -> None:
+    kind, pack = WAYS[way]
+    found = members(kind, pack(FILES))
+    if not found[0].is_lasting:
+        return
+    for item in [*reversed(found), *found]:
+        with item.open() as source:
+            assert source.read(0, source.size) == FILES[item.name]
+    child = os.fork()
+    if not child:
+        is_right = all(item.open().view().tobytes() == FILES[item.name] for item in found)
+        os._exit(0 if is_right else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@each_way
+def test_what_is_opened_while_it_goes_by_is_read_later(way: str) -> None:
+    kind, pack = WAYS[way]
+    opened = []
+    for item in packages.room(kind).members(build.view_of(pack(FILES))):
+        assert isinstance(item, Member)
+        opened.append((item, item.open()))
+        if item.number % 2:
+            opened[-1][1].read(0, min(1, opened[-1][1].size))
+    for item, source in reversed(opened):
+        assert source.view().tobytes() == FILES[item.name]
+
+
+@each_way
+@pytest.mark.parametrize("most", [0, 1000, growing_module.MEMORY])
+def test_any_part_of_a_file_is_the_same_as_of_the_unpacked_one(
+    way: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(growing_module, "MEMORY", most)
+    kind, pack = WAYS[way]
+    content = FILES["pkg/lib/libx.so"]
+    for item in packages.room(kind).members(build.view_of(pack(FILES))):
+        assert isinstance(item, Member)
+        if item.name != "pkg/lib/libx.so":
+            continue
+        with item.open() as source:
+            assert source.beginning(16) == content[:16]
+            view = source.view()
+            for at in (5, 70_100, 0, len(content) - 3, 300_000, 60_000):
+                assert view.head(at, 40_000) == content[at : at + 40_000]
+            assert view.find(b"end") == len(content) - 3
+            assert view.skip_zeros(80_000) == len(content) - 3
+            assert b"".join(map(bytes, view.pieces())) == content
+            assert view.slice(100, 1000).tobytes() == content[100:1100]
+
+
+def test_the_first_bytes_of_a_file_inflate_no_more_than_them() -> None:
+    content = {"large": bytes(64 << 20)}
+    for way in ("zip deflate", "zip bzip2", "zip lzma", "zip zstd", "tar zstd", "tar xz"):
+        kind, pack = WAYS[way]
+        view = build.view_of(pack(content))
+        view.source.budget = budget = Budget()
+        item = next(packages.room(kind).members(view))
+        assert isinstance(item, Member)
+        assert item.open().beginning(4096) == bytes(4096)
+        assert budget.drawn <= 2 << 20, way
+
+
+def test_bombs_stop_at_the_budget() -> None:
+    content = {"large": bytes(64 << 20)}
+    for way in ("zip deflate", "zip bzip2", "zip lzma", "zip zstd", "tar zstd", "tar xz"):
+        kind, pack = WAYS[way]
+        view = build.view_of(pack(content))
+        view.source.budget = Budget(inflated=8 << 20)
+        for item in packages.room(kind).members(view):
+            if isinstance(item, Finding):
+                assert item.code == "FP1005"
+                continue
+            with item.open() as source, pytest.raises(FormatError, match="inflate to more than is left"):
+                source.read(0, source.size)
+
+
+SMALL = {"a/x.co": b"device code " * 9, "b.so": _RANDOM.randbytes(70), "c": b""}
+
+
+def tried(data: bytes) -> tuple[int, int]:
+    """Read all that is in damaged bytes, as every package; return how many files were read and how many findings."""
+    read = told = 0
+    for kind in packages.ROOMS:
+        view = build.view_of(data)
+        packages.room(kind).detect(view)
+        for item in packages.room(kind).members(view):
+            if isinstance(item, Finding):
+                told += 1
+                continue
+            told += len(item.findings)
+            try:
+                with item.open() as source:
+                    source.read(0, source.size)
+                    told += len(source.findings)
+                    read += 1
+            except FatpackError:
+                told += 1
+    return read, told
+
+
+@each_way
+def test_a_package_that_is_cut_says_so(way: str) -> None:
+    kind, pack = WAYS[way]
+    data = pack(SMALL)
+    end = len(data)
+    if kind == "tar" and data[257:262] == b"ustar":
+        end = data.rstrip(b"\0").rfind(b"ustar") - 257 + 512  # what follows are zeros
+    for size in range(0, end, max(1, end // 300)):
+        read, told = tried(data[:size])
+        assert told or not size or (kind == "tar" and read < len(SMALL)), size
+
+
+@each_way
+def test_any_flipped_byte_gives_a_result_or_an_error_of_ours(way: str) -> None:
+    flip(way, 16 if way.endswith("script") else 5, [0xFF])
+
+
+@pytest.mark.slow
+@each_way
+def test_every_flipped_byte_gives_a_result_or_an_error_of_ours(way: str) -> None:
+    flip(way, 1, [0xFF, 1, 0x80])
+
+
+def flip(way: str, step: int, masks: list[int]) -> None:
+    _, pack = WAYS[way]
+    data = pack(SMALL)
+    for at in range(0, len(data), step):
+        for mask in masks:
+            tried(data[:at] + bytes([data[at] ^ mask]) + data[at + 1 :])
+
+
+@each_way
+def test_flipped_content_is_never_passed_on_in_silence(way: str) -> None:
+    """Of a plain archive nobody can tell, and lz4 has no checksum unless asked for; all others have one."""
+    kind, pack = WAYS[way]
+    if way in ("tar gnu", "tar pax", "tar lz4", "tar lzma", "zip stored", "zip64"):
+        return
+    content = {"x": _RANDOM.randbytes(3000)}
+    data = pack(content)
+    middle = len(data) - 1700
+    damaged = data[:middle] + bytes([data[middle] ^ 0x10]) + data[middle + 1 :]
+    found = []
+    for item in packages.room(kind).members(build.view_of(damaged)):
+        if isinstance(item, Member):
+            with pytest.raises(FormatError), item.open() as source:
+                found.append(source.read(0, source.size))
+    assert not found
