@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 #: The longest beginning that is looked at: magic, descriptor, window, dictionary and content size of a zstd frame.
 HEAD_SIZE = 18
 
-#: A frame of either kind that decoders skip starts with ``5? 2A 4D 18``.
-_SKIPPABLE = b"\x2a\x4d\x18"
-
 
 def is_of(method: str, head: bytes) -> bool:
     """Return whether a stream of that method may start with these bytes. An LZ4 block has no mark of its own."""
@@ -27,7 +24,7 @@ def is_of(method: str, head: bytes) -> bool:
 
 
 def _is_skippable(head: bytes) -> bool:
-    return head[1:4] == _SKIPPABLE and head[0] & 0xF0 == 0x50
+    return head[1:4] == magics.SKIPPABLE and head[0] & 0xF0 == 0x50
 
 
 def content_size(method: str, head: bytes) -> int | None:
