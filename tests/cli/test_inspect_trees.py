@@ -107,3 +107,33 @@ def test_one_program_compares_files_of_a_folder(tree: Path, fatpack: Fatpack) ->
     ran = fatpack("inspect", "--one-program", "t/lib")
     assert ran.code == 1
     assert "warning FP1420" in ran.out
+
+
+@pytest.mark.parametrize("by", [["arch"], ["kernel"], ["file", "arch"]])
+def test_sums_over_a_folder_are_those_over_its_files(tree: Path, fatpack: Fatpack, by: list[str]) -> None:
+    options = [f"--by={key}" for key in by]
+    for json_option in ([], ["--json"]):
+        ran = fatpack("inspect", *options, *json_option, "t")
+        assert ran.out == fatpack("inspect", *options, *json_option, *CODE).out
+        assert (ran.code, ran.err) == (
+            0,
+            "t: 5 files, 3 with device code (5 images, 43.9 kB); 1 passed by name, 1 link not followed; "
+            "--deep searches everything\n",
+        )
+    Path("t/cut.o").write_bytes(Path("host.o").read_bytes()[:400])
+    assert fatpack("inspect", "--by=arch", "t").code == 3
+    assert "t/cut.o: error FP1001" in fatpack("inspect", "--by=arch", "t").err
+
+
+@pytest.mark.parametrize("options", [[], ["--rows-of=kernels"], ["--digests", "--kernels"]])
+def test_rows_of_a_folder_are_those_of_its_files(tree: Path, fatpack: Fatpack, options: list[str]) -> None:
+    def rows(*names: str, word: str) -> list[dict[str, object]]:
+        ran = fatpack("inspect", "--rows=jsonl", *options, *names)
+        assert ran.code == 0
+        return [row for row in map(json.loads, ran.out.splitlines()) if (row["row"] == "file") is (word == "file")]
+
+    assert rows("t", word="") == rows(*CODE, word="")
+    assert [row["path"] for row in rows("t", word="file")] == ["t/a.cubin", "t/data", "t/host.o", *CODE[1:]]
+    csv = fatpack("inspect", "--rows=csv", "t", "-o", "out.csv")
+    assert csv.err.startswith("t: 5 files, 3 with device code")
+    assert len(Path("out.csv").read_text().splitlines()) == 1 + 5 + 5

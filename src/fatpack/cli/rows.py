@@ -7,9 +7,10 @@ import sys
 
 from fatpack.cli.messages import say
 from fatpack.cli.options import check_name
-from fatpack.cli.show import opened
+from fatpack.cli.show import is_package, opened
 from fatpack.errors import FatpackError, UsageError
-from fatpack.report.problems import FINE, worst
+from fatpack.io.sources.opening import is_tree
+from fatpack.report.problems import FINDINGS, FINE, worst
 from fatpack.report.rows.columns import TABLES
 from fatpack.report.rows.reading import RowOptions, failed, rows_of
 from fatpack.report.text import write_lines
@@ -18,23 +19,37 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from fatpack.cli.many.summary import Summary
+    from fatpack.io.source import View
     from fatpack.report.rows.columns import AnyRow
 
 
 def write_rows(
-    files: Sequence[str], options: RowOptions, format: str, output: str | None, *, force: bool = False
+    files: Sequence[str],
+    options: RowOptions,
+    format: str,
+    output: str | None,
+    *,
+    force: bool = False,
+    exclude: tuple[str, ...] = (),
 ) -> int:
-    """Write the rows of the files and return the exit code, which is the worst of theirs.
+    """Write the rows of the files, and of those in trees, and return the exit code, which is the worst of theirs.
 
     Without an output, or with "-", they go to stdout; a file appears under its name when all of it is there.
     """
     check_name(output)
     if output is None and format == "parquet":
         raise UsageError("--rows parquet writes no text", hint='name a file with -o; "-" is stdout')
-    table = _Table(files, options)
+    table = _Table(files, options, exclude)
+    _write(table, files, format, output, force=force)
+    table.end()
+    return table.code
+
+
+def _write(table: _Table, files: Sequence[str], format: str, output: str | None, *, force: bool) -> None:
     if output in (None, "-") and format != "parquet":
         write_lines((line.removesuffix("\n") for line in table.lines(format)), sys.stdout)
-        return table.code
+        return
     from fatpack.io.sink import write_file
     from fatpack.io.writing import write_pieces
 
@@ -44,7 +59,6 @@ def write_rows(
     else:
         _refuse_inputs(output, files)
         write_file(output, table.pieces(format), force=force)
-    return table.code
 
 
 def _refuse_inputs(output: str, files: Sequence[str]) -> None:
@@ -56,8 +70,9 @@ def _refuse_inputs(output: str, files: Sequence[str]) -> None:
 class _Table:
     """The rows of several files, and the exit code for what was read so far."""
 
-    def __init__(self, files: Sequence[str], options: RowOptions) -> None:
-        self._files = files
+    def __init__(self, files: Sequence[str], options: RowOptions, exclude: tuple[str, ...]) -> None:
+        self._files, self._exclude = files, exclude
+        self._summaries: list[Summary] = []
         self._options = options
         self._kind = TABLES[options.of][0]
         self.code = FINE
@@ -73,13 +88,33 @@ class _Table:
                 yield row
 
     def _rows_of(self, path: str) -> Iterator[AnyRow]:
+        if is_tree(path):
+            yield from self._rows_in(path)
+            return
         try:
             source, view = opened(path)
         except (FatpackError, OSError) as error:
             yield failed(path, error, self._options.of)
             return
         with source:
-            yield from rows_of(view, self._options)
+            if is_package(view):
+                yield from self._rows_in(view.chain[0] if view.chain else path, view)
+            else:
+                yield from rows_of(view, self._options)
+
+    def _rows_in(self, path: str, view: View | None = None) -> Iterator[AnyRow]:
+        from fatpack.cli.many.tables import rows_in
+
+        yield from rows_in(path, view, self._options, self._exclude, self._summaries)
+        if self._summaries[-1].unmatched:
+            self.code = worst((self.code, FINDINGS))
+
+    def end(self) -> None:
+        """Say what was met in trees: not among the rows, which programs read."""
+        if self._summaries:
+            from fatpack.cli.many.summary import line
+
+            say(line(self._summaries, deep=self._options.deep))
 
     def lines(self, format: str) -> Iterator[str]:
         """Yield the table as text."""

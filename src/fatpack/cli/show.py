@@ -92,7 +92,7 @@ class _Shown:
                 if is_package(view):
                     yield from self._of_tree(view.chain[0] if view.chain else path, view)
                     return
-                record, problem = _inspected(view, self._options, is_brief=self._is_brief, keep=self._keep)
+                record, problem = inspected(view, self._options, is_brief=self._is_brief, keep=self._keep)
         except (FatpackError, OSError) as error:
             record, problem = failure(path, error), exit_code(error)
         self.code = worst((self.code, problem))
@@ -139,13 +139,6 @@ def _flush() -> None:
         pass  # it is still there, and said when the command ends
 
 
-def _write_json(value: object) -> None:
-    from fatpack.report.json_text import json_pieces
-
-    sys.stdout.writelines(json_pieces(value))
-    sys.stdout.write("\n")
-
-
 def _write(record: dict[str, Any] | Shown, verbose: int) -> None:
     if not isinstance(record, dict):
         if record.error:
@@ -165,65 +158,13 @@ def _write(record: dict[str, Any] | Shown, verbose: int) -> None:
         gc.enable()
 
 
-def show_sums(files: Sequence[str], by: Sequence[str], *, as_json: bool = False, deep: bool = False) -> int:
-    """Print what the device code of the files adds up to, and return the exit code as :func:`show` does.
-
-    The findings behind the exit code go to stderr, and what was not searched: sums that lack a part do not look like
-    it. Containers state how large their images are and for what: only the sums by kernel take inflating.
-    """
-    from fatpack.report.finding_text import finding_lines
-    from fatpack.report.inspect_text import not_searched
-    from fatpack.report.several.sums import sums, table
-    from fatpack.report.text import printable
-
-    needs_kernels = "kernel" in by
-    options = InspectOptions(deep=deep, code_sizes=needs_kernels, tables_only=not needs_kernels)
-    code, records = FINE, []
-    for path in files:
-        record, problem = _inspect(path, options)
-        code = worst((code, problem))
-        if record.get("error"):
-            sys.stderr.write(f"fatpack: error: {record['error']['message']}\n")
-            continue
-        records.append(record)
-        serious = [item for item in record["findings"] if item["severity"] != "note"]
-        unlisted = [item for item in record.get("unlisted_findings", ()) if item["severity"] != "note"]
-        lines = list(finding_lines(serious, unlisted=unlisted))
-        if record.get("found_outside"):
-            lines += not_searched(record)
-        sys.stderr.writelines(f"{printable(path)}: {line}\n" for line in lines)
-    result = sums(records, by)
-    if as_json:
-        _write_json(result)
-    else:
-        write_lines(table(result), sys.stdout)
-    return code
-
-
-def _inspect(
-    path: str,
-    options: InspectOptions,
-    *,
-    is_brief: bool = False,
-    keep: Callable[[dict[str, Any]], Any] | None = None,
-) -> tuple[dict[str, Any], int]:
-    """Return the record of one file and the exit code it stands for.
-
-    ``is_brief``: what its short text shows; ``keep`` makes of the record of a container what is kept of it.
-    """
-    try:
-        path = located(path)
-        source, view = opened(path)
-        with source:
-            return _inspected(view, options, is_brief=is_brief, keep=keep)
-    except (FatpackError, OSError) as error:
-        return failure(path, error), exit_code(error)
-
-
-def _inspected(
+def inspected(
     view: View, options: InspectOptions, *, is_brief: bool, keep: Callable[[dict[str, Any]], Any] | None = None
 ) -> tuple[dict[str, Any], int]:
-    """Return the record of an open file and the exit code it stands for, as :func:`_inspect` does."""
+    """Return the record of an open file and the exit code it stands for, ``is_brief``: what its short text shows.
+
+    ``keep`` makes of the record of a container what is kept of it.
+    """
     # Records form no cycles: the collector would walk thousands of them again and again, and free nothing.
     gc.disable()
     try:

@@ -16,7 +16,7 @@ from fatpack.errors import FatpackError
 from fatpack.findings import finding
 from fatpack.io import limits
 from fatpack.io.budget import UNCOUNTED
-from fatpack.io.sources.opening import open_source
+from fatpack.io.sources.opening import is_pattern, open_source
 from fatpack.model import Finding
 from fatpack.record import Record
 from fatpack.scanner.visit import may_be_package
@@ -256,6 +256,11 @@ def batched(nodes: Iterable[Node]) -> Iterator[list[Node]]:
             waiting = []
     if waiting:
         yield waiting
+
+
+def kind_of(name: str, view: View | None) -> str:
+    """Return what a name means: ``folder``, ``pattern``, or the JSON name of the package that is open."""
+    return package_kind(view) if view is not None else "pattern" if is_pattern(name) else "folder"
 
 
 def batches_of(

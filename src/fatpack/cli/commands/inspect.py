@@ -7,7 +7,7 @@ import sys
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import FILE, INPUT, Choice, Offset
 from fatpack.cli.options import deep_option, exclude_option, force_option, limit_option, max_inflated_option
-from fatpack.cli.show import opened, show, show_sums
+from fatpack.cli.show import opened, show
 from fatpack.errors import FatpackError, UsageError
 from fatpack.report.inspection import SCHEMA, InspectOptions
 from fatpack.report.problems import FINE, exit_code, message
@@ -110,14 +110,16 @@ def command(
         return max(_show_bytes(path, at) for path in files)
     if by:
         _refuse("--by", {"--rows": rows, **_without(others, "--json", "--by", "--deep")})
-        return show_sums(files, tuple(dict.fromkeys(by)), as_json=as_json, deep=reading["deep"])
+        from fatpack.cli.summing import show_sums
+
+        return show_sums(files, tuple(dict.fromkeys(by)), as_json=as_json, deep=reading["deep"], exclude=exclude)
     if rows:
         _refuse("--rows", _without(others, "--deep", "--kernels", "--inflate"))
         from fatpack.cli.rows import write_rows
         from fatpack.report.rows.reading import RowOptions
 
         wanted = RowOptions(rows_of, digests, reading["kernels"], reading["inflate"], reading["deep"])
-        return write_rows(files, wanted, rows, output, force=force)
+        return write_rows(files, wanted, rows, output, force=force, exclude=exclude)
     inflate = reading.pop("inflate") or reading["kernels"] or reading["verify"] or one_program
     options = InspectOptions(**reading, inflate=inflate)
     return show(files, options, as_json=as_json, verbose=verbose, one_program=one_program, exclude=exclude)

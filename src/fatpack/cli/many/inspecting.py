@@ -12,7 +12,6 @@ from fatpack.cli.many.sharing import made_of
 from fatpack.cli.many.summary import Meter, Summary
 from fatpack.cli.messages import say
 from fatpack.errors import FatpackError
-from fatpack.io.sources.opening import is_pattern
 from fatpack.record import Record
 from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
 from fatpack.report.inspect_text import render
@@ -20,7 +19,7 @@ from fatpack.report.inspection import failure, inspection, listing
 from fatpack.report.json_text import Written, json_text
 from fatpack.report.places import Places
 from fatpack.report.problems import FINDINGS, FINE, code_of, exit_code, worst
-from fatpack.trees.leaves import Rules, batches_of, package_kind
+from fatpack.trees.leaves import Rules, batches_of, kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,12 +47,16 @@ class Shown(Record):
 
 
 class Showing(Record):
-    """How leaves are shown: with which options they are read, and as lines, JSON (``json``) or a ``record``."""
+    """How leaves are shown: with which options they are read, and as lines, JSON (``json``), a ``record``, or ``sums``.
+
+    ``by`` are the keys of sums, which come with lines about what is wrong.
+    """
 
     options: InspectOptions
     form: str = "lines"
     verbose: int = 0
     keep: Callable[[dict[str, Any]], Any] | None = None
+    by: tuple[str, ...] = ()
 
     def __call__(self, leaf: Leaf) -> Shown:
         """Return what is shown of a leaf."""
@@ -97,6 +100,11 @@ class Showing(Record):
             content = None if error else list(render(record, verbose=self.verbose))
         elif self.form == "json":
             content = Written(json_text(record, "\n  "))
+        elif self.form == "sums":
+            from fatpack.report.several.sums import sums
+            from fatpack.report.several.wrong import problem_lines
+
+            content = None if error else (problem_lines(record["path"], record), sums([record], self.by))
         return Shown(content, code, error, **facts)
 
 
@@ -151,8 +159,7 @@ class Trees:
 
         Those that are only counted are not among them.
         """
-        kind = "pattern" if view is None and is_pattern(path) else "folder" if view is None else package_kind(view)
-        summary = Summary(path, kind)
+        summary = Summary(path, kind_of(path, view))
         self.summaries.append(summary)
         rules, counts, meter = self._rules, summary.counts, Meter()
         batches = batches_of(path, view, rules, counts, summary.unmatched)

@@ -21,7 +21,7 @@ from fatpack.report.text import columns, is_fat_object, printable, size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
 #: what ``--by`` takes
@@ -35,30 +35,59 @@ _ZERO = {"images": 0, "stored_size": 0, "size": 0}
 SCHEMA = "fatpack.sums/1"
 
 
-def sums(files: Sequence[dict[str, Any]], by: Sequence[str]) -> dict[str, Any]:
+def sums(files: Iterable[dict[str, Any]], by: Sequence[str]) -> dict[str, Any]:
     """Return the sums over the images of several files as one record of plain data: rows, largest first, and a total.
 
     A row has the values that it is for (``arch`` with the ``form`` of its images, ``kernel``, ``file``), ``images``,
     ``stored_size`` and ``size`` in bytes; by kernel ``code_size`` too, where the sizes of the images are counted for
     each kernel in them.
     """
-    columns = [column for key in by for column in _COLUMNS[key]]
-    rows: dict[tuple[str, ...], dict[str, Any]] = {}
-    total = dict(_ZERO)
+    found = Sums(by)
     for record in files:
+        found.add(record)
+    return found.record()
+
+
+class Sums:
+    """Sums in the making: of records, and of other sums by the same keys."""
+
+    def __init__(self, by: Sequence[str]) -> None:
+        self._by = by
+        self._columns = [column for key in by for column in _COLUMNS[key]]
+        self._rows: dict[tuple[str, ...], dict[str, Any]] = {}
+        self._total = dict(_ZERO)
+        self._zero = {"code_size": 0, **_ZERO} if "kernel" in by else _ZERO
+
+    def _row(self, values: tuple[str, ...]) -> dict[str, Any]:
+        row = self._rows.get(values)
+        if row is None:
+            row = self._rows[values] = {**dict(zip(self._columns, values, strict=True)), **self._zero}
+        return row
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Add the images of a file."""
         for image, stored in _everything(record):
-            _add(total, image, stored)
-            for values, code in _rows_of(image, record["path"], columns):
-                row = rows.get(values)
-                if row is None:
-                    sizes = {"code_size": 0, **_ZERO} if "kernel" in by else _ZERO
-                    row = rows[values] = {**dict(zip(columns, values, strict=True)), **sizes}
+            _add(self._total, image, stored)
+            for values, code in _rows_of(image, record["path"], self._columns):
+                row = self._row(values)
                 _add(row, image, stored)
-                if "kernel" in by:
+                if "kernel" in self._by:
                     row["code_size"] += code
-    weight = "code_size" if "kernel" in by else "stored_size"
-    ordered = [row for _, row in sorted(rows.items(), key=lambda pair: (-pair[1][weight], pair[0]))]
-    return {"schema": SCHEMA, "by": list(by), "rows": ordered, "total": total}
+
+    def add_sums(self, other: dict[str, Any]) -> None:
+        """Add other sums by the same keys, as :meth:`record` has them."""
+        for source in other["rows"]:
+            row = self._row(tuple(source[column] for column in self._columns))
+            for key in self._zero:
+                row[key] += source[key]
+        for key in _ZERO:
+            self._total[key] += other["total"][key]
+
+    def record(self) -> dict[str, Any]:
+        """Return the sums as plain data."""
+        weight = "code_size" if "kernel" in self._by else "stored_size"
+        ordered = [row for _, row in sorted(self._rows.items(), key=lambda pair: (-pair[1][weight], pair[0]))]
+        return {"schema": SCHEMA, "by": list(self._by), "rows": ordered, "total": self._total}
 
 
 def _add(row: dict[str, Any], image: dict[str, Any], stored: int) -> None:

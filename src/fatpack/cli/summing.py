@@ -1,0 +1,100 @@
+"""What ``fatpack inspect --by`` does: what the device code of files adds up to."""
+
+from __future__ import annotations
+
+import sys
+
+from fatpack.cli.messages import say
+from fatpack.cli.show import inspected, is_package, opened
+from fatpack.errors import FatpackError
+from fatpack.io.sources.opening import is_tree
+from fatpack.report.inspection import InspectOptions
+from fatpack.report.json_text import json_pieces
+from fatpack.report.problems import FINE, exit_code, message, worst
+from fatpack.report.several.sums import Sums, table
+from fatpack.report.several.wrong import problem_lines
+from fatpack.report.text import write_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.cli.many.inspecting import Trees
+    from fatpack.io.source import View
+
+
+def show_sums(
+    files: Sequence[str], by: Sequence[str], *, as_json: bool = False, deep: bool = False, exclude: tuple[str, ...] = ()
+) -> int:
+    """Print what the device code of the files adds up to, and return the exit code as ``inspect`` does.
+
+    The findings behind the exit code go to stderr, and what was not searched: sums that lack a part do not look like
+    it. Containers state how large their images are and for what: only the sums by kernel take inflating.
+    """
+    needs_kernels = "kernel" in by
+    options = InspectOptions(deep=deep, code_sizes=needs_kernels, tables_only=not needs_kernels)
+    found = _Sums(options, by, exclude)
+    for path in files:
+        found.add(path)
+    if as_json:
+        sys.stdout.writelines(json_pieces(found.sums.record()))
+        sys.stdout.write("\n")
+    else:
+        write_lines(table(found.sums.record()), sys.stdout)
+    found.end()
+    return found.code
+
+
+class _Sums:
+    """The sums over all names, and the exit code for what was read so far."""
+
+    def __init__(self, options: InspectOptions, by: Sequence[str], exclude: tuple[str, ...]) -> None:
+        self._options, self._by, self._exclude = options, by, exclude
+        self._trees: Trees | None = None
+        self.sums = Sums(by)
+        self.code = FINE
+
+    def add(self, path: str) -> None:
+        """Add the images of a file, or of all files in a tree."""
+        if is_tree(path):
+            self._add_tree(path)
+            return
+        try:
+            source, view = opened(path)
+            with source:
+                if is_package(view):
+                    self._add_tree(view.chain[0] if view.chain else path, view)
+                    return
+                record, code = inspected(view, self._options, is_brief=False)
+        except (FatpackError, OSError) as error:
+            self.code = worst((self.code, exit_code(error)))
+            _say_error(message(error))
+            return
+        self.code = worst((self.code, code))
+        sys.stderr.writelines(problem_lines(path, record))
+        self.sums.add(record)
+
+    def _add_tree(self, path: str, view: View | None = None) -> None:
+        from fatpack.cli.many.inspecting import Showing, Trees
+
+        if self._trees is None:
+            self._trees = Trees(Showing(self._options, "sums", by=tuple(self._by)), self._exclude)
+        for item in self._trees.shown(path, view):
+            if item.error:
+                _say_error(item.error)
+            else:
+                lines, part = item.content
+                sys.stderr.writelines(lines)
+                self.sums.add_sums(part)
+        self.code = worst((self.code, self._trees.code))
+
+    def end(self) -> None:
+        """Say what was met in trees: not among the sums, which programs read."""
+        if self._trees is not None:
+            from fatpack.cli.many.summary import line
+
+            say(line(self._trees.summaries, deep=self._options.deep))
+
+
+def _say_error(text: str) -> None:
+    sys.stderr.write(f"fatpack: error: {text}\n")

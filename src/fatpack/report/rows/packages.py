@@ -1,0 +1,47 @@
+"""Rows of files in packages: those that the files have unpacked, and behind them a row of the package itself."""
+
+from __future__ import annotations
+
+from fatpack.report.problems import code_of, exit_code, message, worst
+from fatpack.report.rows.columns import TABLES
+from fatpack.report.rows.reading import failed, rows_of
+from fatpack.trees.leaves import Counts, Rules, batches_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.io.source import View
+    from fatpack.report.rows.columns import AnyRow
+    from fatpack.report.rows.reading import RowOptions
+    from fatpack.trees.leaves import Leaf
+
+
+def rows_of_leaf(leaf: Leaf, options: RowOptions) -> Iterator[AnyRow]:
+    """Yield the rows of a leaf: of a file, or of a package, which has one row, for what is wrong with it."""
+    if leaf.package:
+        code = code_of((item.severity, item.code) for item in leaf.findings)
+        yield TABLES[options.of][0](
+            row="file",
+            path=leaf.path,
+            file_size=leaf.size,
+            host=leaf.package,
+            findings=tuple(dict.fromkeys(item.code for item in leaf.findings)),
+            error=None if leaf.error is None else message(leaf.error),
+            exit_code=code if leaf.error is None else worst((code, exit_code(leaf.error))),
+            count=0,
+        )
+    elif leaf.view is None:
+        assert leaf.error is not None
+        yield failed(leaf.path, leaf.error, options.of)
+    else:
+        yield from rows_of(leaf.view, options)
+
+
+def rows_in_package(view: View, path: str, options: RowOptions) -> Iterator[AnyRow]:
+    """Yield the rows of all files in a package that is open, and behind them one of the package."""
+    rules, counts = Rules(deep=options.deep), Counts()
+    for batch in batches_of(path, view, rules, counts, []):
+        for node in batch:
+            for leaf in node.leaves(rules, counts):
+                yield from rows_of_leaf(leaf, options)
