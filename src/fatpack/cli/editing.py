@@ -13,7 +13,7 @@ from fatpack.cli.reporting import report
 from fatpack.errors import UsageError
 from fatpack.io.sources.opening import open_source
 from fatpack.io.writing import write_pieces
-from fatpack.ops.choose.address import find, parse_address
+from fatpack.ops.choose.address import find, parse_address, refuse_package
 from fatpack.ops.choose.presence import refuse_empty
 from fatpack.ops.edit.editor import write_edited
 from fatpack.ops.edit.embed import container_damage
@@ -92,6 +92,7 @@ def opened(host: str, container: str, to: Destination) -> Iterator[Opened]:
     with open_source(address.path) as into, open_source(container) as content:
         for source in (into, content):
             refuse_empty(source.view())
+        refuse_package(into.view())
         yield Opened(into.view(), content.view(), address.path, find(into.view(), address), to)
 
 

@@ -170,8 +170,8 @@ def run(request: Request, plan: Plan, file: View, checks: Verification) -> int:
     return _outcome(request, plan, wrong)
 
 
-def extract_range(request: Request, data: View) -> int:
-    """Write the bytes that an address names, and return the exit code."""
+def extract_range(request: Request, data: View, file: View) -> int:
+    """Write the bytes that an address names, and return the exit code; ``file`` is never written over."""
     if request.containers or request.dry_run or request.directory is not None or not request.selector.is_empty():
         hint = "leave out selectors, --containers, --dry-run and -d"
         raise UsageError("an address names its bytes already", hint=hint)
@@ -180,7 +180,7 @@ def extract_range(request: Request, data: View) -> int:
     if request.output == "-":
         write_pieces(1, [data])
     else:
-        write_file(request.output, [data], force=request.force, inputs=[data])
+        write_file(request.output, [data], force=request.force, inputs=[data, file])
     return FINE
 
 

@@ -7,13 +7,14 @@ import sys
 
 from fatpack.cli.messages import say
 from fatpack.cli.options import check_name
-from fatpack.cli.show import is_package, opened
+from fatpack.cli.show import opened
 from fatpack.errors import FatpackError, UsageError
 from fatpack.io.sources.opening import is_tree
 from fatpack.report.problems import FINDINGS, FINE, worst
 from fatpack.report.rows.columns import TABLES
 from fatpack.report.rows.reading import RowOptions, failed, rows_of
 from fatpack.report.text import write_lines
+from fatpack.scanner.visit import package_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class _Table:
             yield failed(path, error, self._options.of)
             return
         with source:
-            if is_package(view):
+            if package_of(view):
                 yield from self._rows_in(view.chain[0] if view.chain else path, view)
             else:
                 yield from rows_of(view, self._options)

@@ -11,7 +11,7 @@ from fatpack.report.inspect_text import render
 from fatpack.report.inspection import SCHEMA, InspectOptions, failure, inspection, listing
 from fatpack.report.problems import FINDINGS, FINE, code_of, exit_code, worst
 from fatpack.report.text import write_lines
-from fatpack.scanner.visit import may_be_package
+from fatpack.scanner.visit import package_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from fatpack.cli.many.inspecting import Shown, Trees
     from fatpack.io.source import Source, View
+    from fatpack.trees.entering import Entered
 
 #: What a listing reads if no option asks for more.
 TABLES = InspectOptions(inflate=False)
@@ -89,7 +90,7 @@ class _Shown:
             path = located(path)
             source, view = opened(path)
             with source:
-                if is_package(view):
+                if package_of(view):
                     yield from self._of_tree(view.chain[0] if view.chain else path, view)
                     return
                 record, problem = inspected(view, self._options, is_brief=self._is_brief, keep=self._keep)
@@ -118,15 +119,6 @@ class _Shown:
             from fatpack.cli.many.summary import line
 
             write_lines([line(self._trees.summaries, deep=self._options.deep)], sys.stdout)
-
-
-def is_package(view: View) -> bool:
-    """Return whether a file carries other files, such as wheels, tar archives and packages of distributions do."""
-    if not may_be_package(view):
-        return False
-    from fatpack.trees.leaves import package_kind
-
-    return bool(package_kind(view))
 
 
 def _flush() -> None:
@@ -175,18 +167,18 @@ def inspected(
     return record, code_of((item["severity"], item["code"]) for item in found)
 
 
-def opened(path: str) -> tuple[Source, View]:
+def opened(path: str) -> tuple[Source | Entered, View]:
     """Open what an argument names, and return it with its bytes.
 
-    That is a file, a URL, a member of an archive (libx.a(m.o)), or an address as reports print it
-    (F#offset=0x10&size=0x20).
+    That is a file, a URL, a file in a package (x.whl!libx.so), a member of an archive (libx.a(m.o)), or an address as
+    reports print it (F#offset=0x10&size=0x20).
     """
     path = located(path)
     given = getattr(path, "given", path)
-    if not given.endswith(")") and "offset=" not in given:
+    if not given.endswith(")") and "offset=" not in given and "!" not in given:
         source = open_source(path)
         return source, source.view()
     from fatpack.ops.choose.address import open_place
 
-    source, place = open_place(path, ranges=True)
-    return source, place.view
+    file, place = open_place(path, ranges=True)
+    return file, place.view

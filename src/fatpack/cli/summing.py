@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from fatpack.cli.messages import say
-from fatpack.cli.show import inspected, is_package, opened
+from fatpack.cli.show import inspected, opened
 from fatpack.errors import FatpackError
 from fatpack.io.sources.opening import is_tree
 from fatpack.report.inspection import InspectOptions
@@ -14,6 +14,7 @@ from fatpack.report.problems import FINE, exit_code, message, worst
 from fatpack.report.several.sums import Sums, table
 from fatpack.report.several.wrong import problem_lines
 from fatpack.report.text import write_lines
+from fatpack.scanner.visit import package_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class _Sums:
         try:
             source, view = opened(path)
             with source:
-                if is_package(view):
+                if package_of(view):
                     self._add_tree(view.chain[0] if view.chain else path, view)
                     return
                 record, code = inspected(view, self._options, is_brief=False)

@@ -25,10 +25,17 @@ def host_of(view: View) -> str:
     return hosts.detected(view) or "raw"
 
 
-def may_be_package(view: View) -> bool:
-    """Return whether a file begins as packages do, which carry files: reads no more than a few hundred bytes."""
+def package_of(view: View) -> str:
+    """Return the JSON name of the package that a file is, which carries other files; "" for any other file.
+
+    Of most files a few hundred bytes are read. A program with an archive behind it is a program.
+    """
     head = view.head(0, magics.TAR_AT + len(magics.TAR))
-    return head.startswith(magics.PACKAGES) or head.startswith(magics.TAR, magics.TAR_AT)
+    if not head.startswith(magics.PACKAGES) and not head.startswith(magics.TAR, magics.TAR_AT):
+        return ""
+    from fatpack.packages import detected
+
+    return detected(view) or ""
 
 
 class NotSearched(Record):

@@ -19,7 +19,7 @@ from fatpack.io.budget import UNCOUNTED
 from fatpack.io.sources.opening import is_pattern, open_source
 from fatpack.model import Finding
 from fatpack.record import Record
-from fatpack.scanner.visit import may_be_package
+from fatpack.scanner.visit import package_of
 from fatpack.trees.passed import Excluded, is_passed
 from fatpack.trees.walk import Walk
 
@@ -132,7 +132,7 @@ class Node(Record):
 
 def _of(view: View, node: Node, rules: Rules, counts: Counts) -> Iterator[Leaf]:
     try:
-        kind = package_kind(view)
+        kind = package_of(view)
     except (FatpackError, OSError) as error:
         yield Leaf(node.path, node.parts, error=error)
         return
@@ -141,15 +141,6 @@ def _of(view: View, node: Node, rules: Rules, counts: Counts) -> Iterator[Leaf]:
         return
     for member in in_package(view, kind, node, rules, counts):
         yield from member.leaves(rules, counts)
-
-
-def package_kind(view: View) -> str:
-    """Return the JSON name of the package that a file is, "" for any other. Reads a few hundred bytes of most files."""
-    if not may_be_package(view):
-        return ""
-    from fatpack.packages import detected
-
-    return detected(view) or ""
 
 
 def in_package(view: View, kind: str, package: Node, rules: Rules, counts: Counts) -> Iterator[Node]:
@@ -229,7 +220,7 @@ def _of_place(place: Place, budget: Budget | None) -> Node:
 def batches_in(view: View, path: str, rules: Rules, counts: Counts) -> Iterator[list[Node]]:
     """Yield the nodes of a file that is open: of a package, those in it; else the file alone."""
     try:
-        kind = package_kind(view)
+        kind = package_of(view)
     except (FatpackError, OSError) as error:
         yield [Node(path, (), None, leaf=Leaf(path, (), error=error))]
         return
@@ -260,7 +251,7 @@ def batched(nodes: Iterable[Node]) -> Iterator[list[Node]]:
 
 def kind_of(name: str, view: View | None) -> str:
     """Return what a name means: ``folder``, ``pattern``, or the JSON name of the package that is open."""
-    return package_kind(view) if view is not None else "pattern" if is_pattern(name) else "folder"
+    return package_of(view) if view is not None else "pattern" if is_pattern(name) else "folder"
 
 
 def batches_of(

@@ -21,31 +21,35 @@ from fatpack.cli.options import (
 )
 from fatpack.cli.packing import PACKING_KEYS, chosen_packing, packing_options
 from fatpack.cli.reporting import report
-from fatpack.errors import FatpackError, counted
+from fatpack.errors import FatpackError, UsageError, counted
 from fatpack.io.names import stem
 from fatpack.io.sink import write_file
-from fatpack.io.sources.opening import open_source
+from fatpack.io.sources.opening import is_tree
 from fatpack.io.writing import write_pieces
 from fatpack.model import Finding
+from fatpack.ops.choose.address import find, open_file, outermost, parse_address
 from fatpack.ops.choose.presence import NothingSelected, refuse_empty, unmatched, unseen
 from fatpack.ops.convert.convert import convert
 from fatpack.ops.unreadable import ONE_ALONE
 from fatpack.ops.verify import CONTENT_CODES, content_findings
 from fatpack.record import Record
 from fatpack.report.problems import FINDINGS, code_of
-from fatpack.report.text import size_words
+from fatpack.report.text import printable, size_words
 from fatpack.scanner import Found, scan
+from fatpack.scanner.visit import package_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from fatpack.io.source import View
+    from fatpack.io.source import Source, View
+    from fatpack.ops.choose.address import Address
     from fatpack.ops.choose.select import Selector
     from fatpack.ops.convert.convert import Conversion
     from fatpack.ops.unreadable import Unreadable
     from fatpack.options import Options
+    from fatpack.trees.entering import Entered
 
 #: lines of losses that are shown; the rest is counted
 _SHOWN = 20
@@ -72,7 +76,8 @@ _SHOWN = 20
 def command(file: str, output: str | None, lossy: bool, deep: bool, force: bool, quiet: bool, **options: Any) -> int:
     """Convert the images of FILE, or the selected ones, into another container.
 
-    FILE is a container, or any file with containers in it. If the other format cannot hold everything, the losses are
+    FILE is a container, or any file with containers in it, also one in a package (x.whl!libx.so) or a member of an
+    archive (libx.a(m.o)). If the other format cannot hold everything, the losses are
     listed, nothing is written, and the exit code is 1; --lossy writes all the same.
 
     What is damaged is reported and left out, and the exit code is 3.
@@ -83,9 +88,10 @@ def command(file: str, output: str | None, lossy: bool, deep: bool, force: bool,
     check_name(output)
     packing = {key: options.pop(key) for key in PACKING_KEYS}
     chosen = chosen_packing(packing)
-    with open_source(file) as source:
-        refuse_empty(source.view())
-        items = list(scan(source.view(), deep=deep))
+    source, address = _opened(file)
+    with source:
+        view = _place(file, source.view(), address)
+        items = list(scan(view, deep=deep))
         warn((item for item in unseen(items) if item.severity != "error"), quiet=quiet)
         wrong = _damage(items)
         report(file, wrong)
@@ -112,12 +118,12 @@ def command(file: str, output: str | None, lossy: bool, deep: bool, force: bool,
         if conversion.losses and not lossy:
             say(f"fatpack: {file}: nothing was written; --lossy converts all the same")
             return FINDINGS
-        name = stem(file) if file != "-" else "stdin"
+        name = stem(file.rpartition("!")[2].removesuffix(")")) if file != "-" else "stdin"
         target = output or f"{name}.{chosen.extension}"
         if target != "-":
             tell_abandoned(os.path.dirname(target), quiet=quiet)
         try:
-            _write(conversion, target, source.view(), force=force, quiet=quiet)
+            _write(conversion, target, outermost(source), force=force, quiet=quiet)
         except ONE_ALONE:
             again = request.without_unreadable(unreadable) if target != "-" else None
             if again is None:
@@ -125,10 +131,26 @@ def command(file: str, output: str | None, lossy: bool, deep: bool, force: bool,
             reported = {item.what for item in unreadable}
             report(file, [item.finding for item in again[1] if item.what not in reported])
             conversion, unreadable = again
-            _write(conversion, target, source.view(), force=force, quiet=quiet)
+            _write(conversion, target, outermost(source), force=force, quiet=quiet)
     # Content with another hash is taken where that was asked for.
     left_out = [item for item in wrong if not (lossy and item.code in CONTENT_CODES)]
     return code_of((item.severity, item.code) for item in (*left_out, *(item.finding for item in unreadable)))
+
+
+def _opened(file: str) -> tuple[Source | Entered, Address]:
+    if is_tree(file):
+        raise UsageError(f"{file} means many files, and convert makes one container of one", hint="name one of them")
+    return open_file(parse_address(file, packages=True))
+
+
+def _place(file: str, view: View, address: Address) -> View:
+    """Return the bytes that are converted. Raises UsageError for a package, and for what is empty or not there."""
+    if not address.members and package_of(view):
+        hint = f"name one of them, as in {printable(address.path)}!lib/libx.so: fatpack inspect lists them"
+        raise UsageError(f"{file} is a package of files, and convert makes one container of one", hint=hint)
+    view = find(view, address).view
+    refuse_empty(view)
+    return view
 
 
 def _damage(items: Sequence[Found | Finding]) -> list[Finding]:

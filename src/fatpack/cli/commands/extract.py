@@ -7,6 +7,7 @@ from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import DIRECTORY, FILE, INPUT
 from fatpack.cli.options import (
     deep_option,
+    exclude_option,
     force_option,
     limit_option,
     max_inflated_option,
@@ -14,11 +15,12 @@ from fatpack.cli.options import (
     quiet_option,
     selector_options,
 )
-from fatpack.io.sources.opening import open_source
-from fatpack.ops.choose.address import find, named_bytes, parse_address
+from fatpack.io.sources.opening import is_tree
+from fatpack.ops.choose.address import find, named_bytes, open_file, outermost, parse_address
 from fatpack.ops.choose.presence import refuse_empty
 from fatpack.ops.verify import Verification
 from fatpack.scanner import scan
+from fatpack.scanner.visit import package_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     option("-o", "--output", type=FILE, help='Write the one selected image here; "-" is stdout.'),
     option("-d", "--directory", type=DIRECTORY, help="Write the images here. Default: the current directory."),
     option("--containers", is_flag=True, help="Write whole containers as stored, instead of their images."),
+    exclude_option,
     option("--archive", is_flag=True, help="Write one archive with all selected images; name it with -o."),
     option("--allow-missing", is_flag=True, help="Succeed if nothing matches; with -o, write an empty file."),
     option("--dry-run", is_flag=True, help="Only print what would be written; exit code 1 if nothing matches."),
@@ -44,16 +47,29 @@ if TYPE_CHECKING:
 def command(**options: Any) -> int:
     """Extract device images from any supported file, and print what was written.
 
-    FILE is an object, a library, a container, "-", a URL, a member of an archive (libx.a(m.o)), or an address as
-    `inspect -v` prints it (lib.so#offset=0x1000&size=0x200). Files are named STEM-TRIPLE-ARCH.NUMBER.EXTENSION;
-    unsafe characters become _. If any output exists already, nothing is written, unless --force is given.
+    FILE is an object, a library, a container, "-", a URL, a member of an archive (libx.a(m.o)), a file in a package
+    (x.whl!libx.so), or an address as `inspect -v` prints it (lib.so#offset=0x1000&size=0x200). Files are named
+    STEM-TRIPLE-ARCH.NUMBER.EXTENSION; unsafe characters become _. If any output exists already, nothing is written,
+    unless --force is given.
+
+    Of a folder, a pattern in quotes or a package, all files with device code are taken; the folders in it are made
+    below DIR. --exclude leaves files and folders out.
     """
+    exclude = options.pop("exclude")
     request = Request.of(options)
-    address = parse_address(request.file, ranges=True)
-    with open_source(address.path) as source:
+    if is_tree(request.file):
+        from fatpack.cli.many.extracting import extract_all
+
+        return extract_all(request, exclude)
+    source, address = open_file(parse_address(request.file, ranges=True, packages=True))
+    with source:
+        if address.offset is None and not address.members and package_of(source.view()):
+            from fatpack.cli.many.extracting import extract_all
+
+            return extract_all(request, exclude, source.view())
         place = find(source.view(), address)
         if address.offset is not None:
-            return extract_range(request, named_bytes(place.view, address))
+            return extract_range(request, named_bytes(place.view, address), outermost(source))
         if not request.allow_missing:
             refuse_empty(source.view())
         items = tuple(scan(place.view, deep=request.deep))
@@ -61,4 +77,4 @@ def command(**options: Any) -> int:
         # Checking everything takes all cores: it starts before the plan, which looks at one image after the other.
         with Verification(items if request.is_everything else ()) as checks:
             plan = make_plan(request, items, place.name.strip("<>"))
-            return run(request, plan, source.view(), checks)
+            return run(request, plan, outermost(source), checks)

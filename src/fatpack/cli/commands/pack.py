@@ -24,7 +24,7 @@ from fatpack.io.names import stem
 from fatpack.io.sink import write_file
 from fatpack.io.sources.opening import located, open_source
 from fatpack.io.writing import write_pieces
-from fatpack.ops.choose.address import find, parse_address
+from fatpack.ops.choose.address import find, parse_address, refuse_package
 from fatpack.ops.edit.editor import write_edited
 from fatpack.ops.edit.embed import embed, embedding_note
 from fatpack.ops.pack.fat_object import host_entry
@@ -162,6 +162,7 @@ def _open_host(host: str, opened: list[Source]) -> tuple[View, Place]:
     address = parse_address(host)
     source = open_source(address.path)
     opened.append(source)
+    refuse_package(source.view())
     return source.view(), find(source.view(), address)
 
 

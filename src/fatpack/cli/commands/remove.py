@@ -18,7 +18,7 @@ from fatpack.cli.reporting import report
 from fatpack.errors import counted
 from fatpack.io.sources.opening import open_source
 from fatpack.io.sources.pieces import PiecesSource
-from fatpack.ops.choose.address import find, parse_address
+from fatpack.ops.choose.address import find, parse_address, refuse_package
 from fatpack.ops.choose.presence import NothingSelected, refuse_empty
 from fatpack.ops.edit.editor import verify
 from fatpack.ops.edit.removal import remove
@@ -62,6 +62,7 @@ def command(
         check_output(host, to)
     address = parse_address(host)
     with open_source(address.path) as source:
+        refuse_package(source.view())
         place = find(source.view(), address)
         try:
             refuse_empty(source.view())

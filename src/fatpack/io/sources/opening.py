@@ -52,8 +52,10 @@ def is_tree(name: str) -> bool:
 
 def is_pattern(name: str) -> bool:
     """Return whether a name is a pattern: it has the characters of one, and there is no file of that name."""
-    is_one = any(char in name for char in "*?[") and not hasattr(name, "given") and "\0" not in name
-    return is_one and not os.path.lexists(name)
+    if not any(char in name for char in "*?["):
+        return False
+    is_other = "://" in name or "?offset=" in name or "\0" in name  # a URL, an address, no name at all
+    return not is_other and not os.path.lexists(name)
 
 
 def open_source(data: Input, *, name: str = "", resting: bool = False, budget: Budget | None = None) -> Source:

@@ -88,13 +88,18 @@ def located(text: str) -> str:
     raise UsageError(f"{shown(text)}: no file, and {scheme}:// is not read", hint=hint)
 
 
-def split_address(given: str) -> tuple[str, str, str]:
-    """Return the URL, the members in parentheses, and what follows ``#offset=`` of an address.
+def split_address(given: str) -> tuple[str, str, str, str]:
+    """Return the URL, what follows the ``!`` of a package, the members in parentheses, and what follows ``#offset=``.
 
-    Parentheses and a fragment of the URL itself are percent-encoded (``%28``, ``%23``).
+    A ``!``, parentheses and a fragment of the URL itself are percent-encoded (``%21``, ``%28``, ``%23``). Behind a
+    ``!``, parentheses stay where they are.
     """
     given, _, place = given.partition("#offset=")
+    scheme, mark, rest = given.partition("://")
+    url, _, inside = rest.partition("!")
+    if inside:
+        return f"{scheme}{mark}{url}", inside, "", place
     start = given.find("(", given.find("://"))
     if start < 0 or not given.endswith(")"):
-        return given, "", place
-    return given[:start], given[start + 1 : -1], place
+        return given, "", "", place
+    return given[:start], "", given[start + 1 : -1], place

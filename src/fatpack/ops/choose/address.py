@@ -4,13 +4,15 @@
 ``PATH``               a file
 ``PATH(MEMBER)``       a member of an archive; ``PATH(INNER)(MEMBER)`` of an archive in an archive, also written
                        ``PATH(INNER(MEMBER))``, as reports name such members
+``PATH!NAME``          a file in a package, and ``PATH!NAME!NAME`` one in a package in it; ``!#3`` is the file of number
+                       3. Then ``(MEMBER)``, if that is an archive
 ``PATH#offset=N``      the bytes of a file from N on, ``PATH#offset=N&size=N`` so many of them; with a member between,
                        as ``inspect -v`` prints it, N still counts from the start of the file
 =====================  ==========================================================================================
 
-A ``PATH`` is also a URL; parentheses of its own are percent-encoded. A ``MEMBER`` is a name; ``NAME:2``, the second of
-several members with that name; or ``#3``, the member of number 3, counted from 0 as all positions are. What exists
-comes first: a file of exactly the whole text is a path, a member of exactly that name is a name.
+A ``PATH`` is also a URL; parentheses and ``!`` of its own are percent-encoded. A ``MEMBER`` is a name; ``NAME:2``, the
+second of several members with that name; or ``#3``, the member of number 3, counted from 0 as all positions are. What
+exists comes first: a file of exactly the whole text is a path, a member of exactly that name is a name.
 """
 
 from __future__ import annotations
@@ -19,17 +21,21 @@ import os
 
 from fatpack import hosts
 from fatpack.errors import UsageError
+from fatpack.io.source import Source
 from fatpack.io.sources.opening import located, open_source
 from fatpack.model import Finding
 from fatpack.record import Record
 from fatpack.scanner import host_of
+from fatpack.scanner.visit import package_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from fatpack.hosts import Site
-    from fatpack.io.source import Piece, Source, View
+    from fatpack.io.budget import Budget
+    from fatpack.io.source import Piece, View
+    from fatpack.trees.entering import Entered
 
 #: Names that an error lists
 _NAMED = 5
@@ -37,13 +43,21 @@ _NAMED = 5
 
 class Address(Record):
     """The parts of an address. ``members`` is what is in parentheses, "" for the file itself; ``offset`` and ``size``
-    are None where no bytes are named.
+    are None where no bytes are named. ``inside`` is what follows the ``!`` of a package: only that knows where the
+    names in it end, so the parentheses behind them are in there too.
     """
 
     path: str
     members: str = ""
     offset: int | None = None
     size: int | None = None
+    inside: str = ""
+
+    @property
+    def file(self) -> str:
+        """The address without the bytes that it names."""
+        inside = f"!{self.inside}" if self.inside else ""
+        return f"{self.path}{inside}({self.members})" if self.members else f"{self.path}{inside}"
 
 
 class Place(Record):
@@ -66,14 +80,23 @@ class Place(Record):
         return pieces
 
 
-def parse_address(text: str, *, ranges: bool = False) -> Address:
+def parse_address(text: str, *, ranges: bool = False, packages: bool = False) -> Address:
     """Return the parts of an address; the file is looked for, and not opened. Raises UsageError.
 
-    With ``ranges`` an offset is understood, decimal, ``0x`` hexadecimal or ``0`` octal as in ROCm's addresses of code
-    objects; ``file://`` in front and percent-encoding in the path are understood then.
+    Without ``packages`` a file in a package is refused: what is read out of one cannot be put back. With ``ranges`` an
+    offset is understood, decimal, ``0x`` hexadecimal or ``0`` octal as in ROCm's addresses of code objects; ``file://``
+    in front and percent-encoding in the path are understood then.
     """
     if os.path.lexists(text):
         return Address(text)
+    address = _parsed(text, ranges=ranges)
+    if address.inside and not packages:
+        hint = "unpack it, edit that file, and pack it again"
+        raise UsageError(f"{address.file} is in a package, and packages are only read", hint=hint)
+    return address
+
+
+def _parsed(text: str, *, ranges: bool) -> Address:
     if "://" in text:
         url = located(text)
         if hasattr(url, "given"):
@@ -90,18 +113,31 @@ def parse_address(text: str, *, ranges: bool = False) -> Address:
     members = text[len(path) + 1 : -1]
     if path != text and not members:
         raise UsageError(f"address {text!r}: the member has no name", hint=f"write {path} for the whole file")
-    return Address(path, members, offset, size)
+    inside = ""
+    if path == text and "!" in text and not os.path.lexists(text):
+        path, inside = _package(text)
+    return Address(path, members, offset, size, inside)
+
+
+def _package(text: str) -> tuple[str, str]:
+    """Return the path of a package and what follows behind its ``!``: the longest path that there is."""
+    at = text.rfind("!")
+    while at > 0:
+        if text[:at] == "-" or os.path.isfile(text[:at]):
+            return text[:at], text[at + 1 :]
+        at = text.rfind("!", 0, at)
+    return text, ""
 
 
 def _in_url(url: str, given: str, *, ranges: bool) -> Address:
     """Return the parts of an address in a URL, of which ``given`` is the whole."""
     from fatpack.io.sources.url import split_address
 
-    path, members, place = split_address(given)
+    path, inside, members, place = split_address(given)
     offset = size = None
     if place and ranges:
         offset, size = _range(url, f"offset={place}")
-    return Address(located(path), members, offset, size)
+    return Address(located(path), members, offset, size, inside)
 
 
 def _starts(text: str) -> Iterator[str]:
@@ -132,15 +168,19 @@ def format_range(path: str, offset: int, size: int) -> str:
     us, a shell or a terminal, is percent-encoded behind ``file://``, which is how ROCm writes all addresses of code
     objects.
     """
-    if _offset_at(path) >= 0:
-        address = parse_address(path, ranges=True)
-        path = f"{address.path}({address.members})" if address.members else address.path
-    if _is_remote(path):
+    if _offset_at(path) >= 0 and not hasattr(path, "names"):
+        address = parse_address(path, ranges=True, packages=True)
+        path = address.file
+        is_inside = bool(address.inside)
+    else:
+        is_inside = hasattr(path, "names")  # a fatpack.trees.leaves.LeafPath
+    if _is_remote(path) and not (is_inside and "#" in path):
         return f"{path}#offset={offset:#x}&size={size:#x}"  # percent-encoded as it is
-    if not path.isprintable() or any(char in " #?%&\"'$`\\*;|<>!" for char in path) or path.startswith("file:"):
+    special = " #?%&\"'$`\\*;|<>" if is_inside else " #?%&\"'$`\\*;|<>!"
+    if not path.isprintable() or any(char in special for char in path) or path.startswith("file:"):
         from urllib.parse import quote_from_bytes
 
-        path = "file://" + quote_from_bytes(os.fsencode(path))
+        path = "file://" + quote_from_bytes(os.fsencode(path), safe="/!" if is_inside else "/")
     return f"{path}#offset={offset:#x}&size={size:#x}"
 
 
@@ -177,13 +217,31 @@ def _number(text: str, value: str) -> int:
     return number
 
 
-def open_place(text: str, *, ranges: bool = False) -> tuple[Source, Place]:
+def open_file(address: Address, *, budget: Budget | None = None) -> tuple[Source | Entered, Address]:
+    """Open the file of an address, out of the packages around it, and return the address in that file.
+
+    What is returned closes the packages too. Raises UsageError, FormatError, Unsupported and ``OSError``.
+    """
+    source = open_source(address.path, budget=budget)
+    if not address.inside:
+        return source, address
+    from fatpack.trees.entering import entered
+
+    file = entered(source, address.inside)
+    return file, Address(file.name, file.rest[1:-1], address.offset, address.size)
+
+
+def outermost(file: Source | Entered) -> View:
+    """Return the bytes of the file that was opened: of one in packages, those of the package around them all."""
+    return (file if isinstance(file, Source) else file.package).view()
+
+
+def open_place(text: str, *, ranges: bool = False) -> tuple[Source | Entered, Place]:
     """Open the file of an address and find the place in it: with ``ranges``, its bytes. Raises UsageError, ``OSError``.
 
     Bytes that are named by their offset are called by the whole address.
     """
-    address = parse_address(text, ranges=ranges)
-    source = open_source(address.path)
+    source, address = open_file(parse_address(text, ranges=ranges, packages=True))
     try:
         place = find(source.view(), address)
         if address.offset is not None:
@@ -195,10 +253,18 @@ def open_place(text: str, *, ranges: bool = False) -> tuple[Source, Place]:
         raise
 
 
+def refuse_package(view: View) -> None:
+    """Raise UsageError for a package: files in it cannot be edited where they are."""
+    if package_of(view):
+        hint = "unpack it, edit the files in it, and pack it again"
+        raise UsageError("this is a package, and packages are only read", hint=hint, chain=view.chain)
+
+
 def find(view: View, address: Address) -> Place:
     """Return the place that an address names in its file. Raises UsageError, with what is there."""
     archives: list[tuple[View, int]] = []
-    name, rest = view.source.name, address.members
+    # A file in a package is called by its own name, without the path that leads there.
+    name, rest = getattr(view.source.name, "names", (view.source.name,))[-1], address.members
     while rest:
         site, rest = _enter(view, rest)
         archives.append((view, site.number))

@@ -1,0 +1,210 @@
+"""What ``fatpack extract`` does with folders, patterns and packages: as with each file in them, into its own folders.
+
+The leaves are looked at twice: all names are made and checked before the first byte is written, and what is planned for
+a file takes memory only while it is written. A name from a package or a folder is reduced to harmless words, and no
+link below the output is followed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from fatpack.cli.extracting import Plan, report_problems, run
+from fatpack.cli.many.summary import Meter, Summary, line
+from fatpack.cli.messages import say
+from fatpack.errors import FatpackError, UsageError, counted
+from fatpack.io.budget import budget_now
+from fatpack.io.names import safe_word
+from fatpack.io.sink import refuse_inputs
+from fatpack.io.writing import check_space
+from fatpack.ops.extract import plan_containers, plan_images
+from fatpack.ops.unreadable import Unreadable
+from fatpack.ops.verify import Verification
+from fatpack.report.finding_list import finding_record
+from fatpack.report.finding_text import finding_lines
+from fatpack.report.problems import FINDINGS, FINE, code_of, exit_code, message, worst
+from fatpack.scanner import Found, scan
+from fatpack.trees.leaves import Rules, batches_of, kind_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.cli.extracting import Request
+    from fatpack.io.source import View
+    from fatpack.trees.leaves import Leaf
+
+#: LIMIT: folders that are tried for one leaf, where others have their images under the same names already.
+_TRIED = 10_000
+
+
+def extract_all(request: Request, exclude: tuple[str, ...], view: View | None = None) -> int:
+    """Extract from every file of an open package, or without a view, of a folder or a pattern; return the exit code.
+
+    Raises UsageError before anything is written if anything cannot be written where it belongs.
+    """
+    if request.output is not None:
+        raise UsageError(
+            f"-o names one file, and {request.file} has many", hint="-d DIR for all of them, or name one of the files"
+        )
+    work = _Extraction(request, Rules(exclude, request.deep), view)
+    work.plan()
+    return work.run()
+
+
+class _Extraction:
+    """The leaves of one name, planned and then written in the same order."""
+
+    def __init__(self, request: Request, rules: Rules, view: View | None) -> None:
+        self._request, self._rules, self._view = request, rules, view
+        self._output = request.directory or ""
+        #: number of a leaf → where its images go
+        self._folders: dict[int, str] = {}
+        self._meter = Meter()
+
+    def _leaves(self, summary: Summary) -> Iterator[tuple[int, Leaf]]:
+        number = 0
+        rules, counts = self._rules, summary.counts
+        for batch in batches_of(self._request.file, self._view, rules, counts, summary.unmatched):
+            for node in batch:
+                for leaf in node.leaves(rules, counts):
+                    yield number, leaf
+                    number += 1
+
+    def _summary(self) -> Summary:
+        return Summary(self._request.file, kind_of(self._request.file, self._view))
+
+    def plan(self) -> None:
+        """Find a folder for the images of every leaf; raise UsageError for what must not be written there."""
+        places = _Places(self._output)
+        total = 0
+        try:
+            for number, leaf in self._leaves(self._summary()):
+                if leaf.view is None:
+                    continue
+                try:
+                    planned = self._planned(leaf, leaf.view)
+                except UsageError:
+                    raise
+                except (FatpackError, OSError):  # said when it is its turn to be written
+                    continue
+                self._meter(bool(planned.extracts))
+                if not planned.extracts:
+                    continue
+                folder, paths = places.take(leaf.parts, [item.name for item in planned.extracts])
+                self._folders[number] = folder
+                self._check(folder, paths, [leaf.view if self._view is None else self._view])
+                total += sum(item.size for item in planned.extracts)
+        finally:
+            self._meter.finish()
+        if not self._request.force:
+            budget_now().check_output(total)
+        check_space(self._output, total)
+
+    def _check(self, folder: str, paths: Sequence[str], inputs: Sequence[View]) -> None:
+        """Raise UsageError, or ``OSError``, for a folder or a file that is there already and stands in the way."""
+        below = os.path.relpath(folder or os.curdir, self._output or os.curdir).split(os.sep)
+        path = self._output
+        for part in below if below != [os.curdir] else []:
+            path = os.path.join(path, part)
+            if os.path.islink(path):
+                raise UsageError(f"{path} is a link: nothing is written through it", hint="give another directory")
+            if os.path.lexists(path) and not os.path.isdir(path):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+        for path in paths:
+            if self._request.force:
+                refuse_inputs(path, inputs)
+            elif os.path.lexists(path):
+                raise UsageError(f"{path} exists", hint="give another directory with -d, or --force to overwrite")
+
+    def _planned(self, leaf: Leaf, view: View) -> Plan:
+        """Return what to write of a leaf. Raises FatpackError, ``OSError``."""
+        request, name = self._request, leaf.parts[-1] if leaf.parts else "image"
+        unreadable: list[Unreadable] = []
+        items = tuple(scan(view, deep=request.deep, is_quick=True))
+        if request.containers:
+            extracts = plan_containers(items, request.selector, name)
+        else:
+            extracts = plan_images(items, request.selector, name, unreadable)
+        return Plan(items, name, tuple(extracts), unreadable=tuple(unreadable))
+
+    def run(self) -> int:
+        """Write what is planned, say what was not, and return the exit code."""
+        summary = self._summary()
+        code, images = FINE, 0
+        for number, leaf in self._leaves(summary):
+            if leaf.view is None:
+                code = worst((code, self._tell(leaf)))
+                summary.unread += leaf.error is not None
+                continue
+            try:
+                plan = self._planned(leaf, leaf.view)
+                count = sum(len(item.images) for item in plan.items if isinstance(item, Found))
+                summary.add(count or None, len(leaf.view))
+                images += len(plan.extracts)
+                code = worst((code, self._run(plan, leaf.path, number, leaf.view)))
+            except UsageError:
+                raise
+            except FatpackError as error:
+                say(f"fatpack: error: {message(error)}")
+                code = worst((code, exit_code(error)))
+        return self._end(summary, code, images)
+
+    def _run(self, plan: Plan, path: str, number: int, view: View) -> int:
+        one = self._request.replace(file=path, directory=self._folders.get(number, self._output))
+        report_problems(one, plan.items)
+        if not plan.extracts and not plan.unreadable:
+            return plan.code
+        with Verification(plan.items if one.is_everything else ()) as checks:
+            return run(one, plan, self._view or view, checks)
+
+    def _tell(self, leaf: Leaf) -> int:
+        """Say why a leaf cannot be read, or what is wrong with a package, and return the exit code."""
+        wrong = [item for item in leaf.findings if item.severity != "note"]
+        for text in finding_lines([finding_record(item) for item in wrong], title=leaf.path):
+            say(f"fatpack: {text}")
+        code = code_of((item.severity, item.code) for item in wrong)
+        if leaf.error is None:
+            return code
+        say(f"fatpack: error: {message(leaf.error)}")
+        return worst((code, exit_code(leaf.error)))
+
+    def _end(self, summary: Summary, code: int, images: int) -> int:
+        request = self._request
+        what = "container" if request.containers else "image"
+        for name in summary.unmatched:
+            say(f"fatpack: warning: no file matches {name}")
+        if not images and not request.allow_missing:
+            asked = f" that match {request.selector.describe()}" if not request.selector.is_empty() else ""
+            say(f"fatpack: {request.file}: no {what}s{asked}", quiet=request.quiet and code == FINE)
+            code = worst((code, FINDINGS))
+        verb = "would be extracted" if request.dry_run else "extracted"
+        say(f"{counted(images, what)} {verb}; {line([summary], deep=request.deep)}", quiet=request.quiet)
+        return worst((code, FINDINGS)) if summary.unmatched else code
+
+
+class _Places:
+    """Where images go: below the output, in folders named as those around their file, as far as the names are harmless.
+
+    Files whose images would have the same names as those of another (``a.o`` beside ``a.so``, names that differ in what
+    is harmful only, a name that is twice in a package) get a folder of their own name, with a number if need be.
+    """
+
+    def __init__(self, output: str) -> None:
+        self._output = output
+        self._taken: set[str] = set()
+        self._folders: set[str] = set()
+
+    def take(self, parts: Sequence[str], names: Sequence[str]) -> tuple[str, list[str]]:
+        """Return the folder for the images of a file, and their paths, which no other file gets."""
+        around = os.path.join(self._output, *(safe_word(part) or "_" for part in parts[:-1]))
+        own = safe_word(parts[-1] if parts else "") or "_"
+        for number in range(_TRIED):
+            folder = around if not number else os.path.join(around, own if number == 1 else f"{own}.{number}")
+            paths = [os.path.join(folder, name) for name in names]
+            if self._taken.isdisjoint((*paths, folder)) and self._folders.isdisjoint(paths):
+                self._taken.update(paths)
+                self._folders.add(folder)
+                return folder, paths
+        raise UsageError(f"too many files have the name {own}", hint="extract them one by one")

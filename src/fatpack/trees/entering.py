@@ -1,0 +1,148 @@
+"""The file that an address names in a package, or in a package in it: ``data.tar.xz!usr/lib/libx.so``.
+
+Names may hold ``!`` and parentheses: what exists comes first, and the longest name of what exists.
+"""
+
+from __future__ import annotations
+
+from fatpack.errors import FatpackError, UsageError
+from fatpack.io import limits
+from fatpack.io.budget import UNCOUNTED
+from fatpack.model import Finding
+from fatpack.record import Record
+from fatpack.scanner.visit import package_of
+from fatpack.trees.leaves import SEPARATOR, LeafPath
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import Source, View
+    from fatpack.packages import Member
+
+#: Names that an error lists
+_NAMED = 5
+
+
+class Entered:
+    """A file in a package, open with all packages around it; closing it closes them too. A context manager.
+
+    ``source`` are its bytes, ``package`` those of the outermost package, ``name`` is its path, and ``rest`` what the
+    address goes on with, ``(MEMBER)`` or nothing.
+    """
+
+    def __init__(self, sources: list[Source], rest: str) -> None:
+        self._sources = sources
+        self.source = sources[-1]
+        self.package = sources[0]
+        self.name = self.source.name
+        self.rest = rest
+
+    def view(self) -> View:
+        """Return a view of the file."""
+        return self.source.view()
+
+    def close(self) -> None:
+        """Close the file, and the packages around it."""
+        while self._sources:
+            self._sources.pop().close()
+
+    def __enter__(self) -> Entered:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def entered(package: Source, inside: str) -> Entered:
+    """Open the file that a text names in a package, which is closed with it, or at once if that fails.
+
+    Raises UsageError, with what is there, FormatError for what is damaged, Unsupported for what cannot be inflated.
+    """
+    sources: list[Source] = [package]
+    names: tuple[str, ...] = (str(package.name),)
+    try:
+        for _ in range(limits.NESTING):
+            found = _Search(sources[-1].view(), inside).result()
+            names = (*names, found.name)
+            found.source.name = LeafPath(*names)
+            sources.append(found.source)
+            if not found.rest.startswith(SEPARATOR):
+                return Entered(sources, found.rest)
+            inside = found.rest[1:]
+        raise UsageError(f"{inside} is nested too deeply in packages", hint=limits.advice("NESTING"))
+    except BaseException:
+        for source in sources:
+            source.close()
+        raise
+
+
+class _Found(Record):
+    name: str
+    source: Source
+    rest: str
+
+
+class _Search:
+    """A look through a package for the file that a text begins with; files in a stream are opened as they go by."""
+
+    def __init__(self, view: View, inside: str) -> None:
+        self._view = view
+        self._inside = inside
+        self._title = view.chain[0] if view.chain else "the input"
+        self._kind = package_of(view)
+        if not self._kind:
+            raise UsageError(f"{self._title} is no package: there is no {inside} in it")
+        if not inside:
+            raise UsageError(f"address {self._title}{SEPARATOR}: the file has no name")
+
+    def result(self) -> _Found:
+        """Return the file. Raises UsageError if there is none of this name, or if there are several."""
+        from fatpack.packages import room
+
+        best: list[tuple[Member, str]] = []
+        opened: Source | None = None
+        failure: FatpackError | None = None
+        present: list[str] = []
+        for item in room(self._kind).members(self._view):
+            if isinstance(item, Finding):
+                continue
+            if len(present) <= _NAMED:
+                present.append(item.name)
+            rest = self._rest(item)
+            if rest is None or (best and len(rest) > len(best[0][1])):
+                continue
+            if best and len(rest) < len(best[0][1]):
+                best = []
+            best.append((item, rest))
+            if not item.is_lasting:
+                if opened is not None:
+                    opened.close()
+                opened, failure = None, None
+                try:
+                    opened = item.open()
+                except FatpackError as error:
+                    failure = error
+        if len(best) > 1:
+            choices = "; ".join(f"{SEPARATOR}#{member.number}" for member, _ in best[:_NAMED])
+            raise UsageError(
+                f"{self._title} has {len(best)} files of the name {best[0][0].name}", hint=f"write {choices}"
+            )
+        if not best:
+            more = ", …" if len(present) > _NAMED else ""
+            hint = f"present are {', '.join(present[:_NAMED])}{more}" if present else "it has no files"
+            raise UsageError(f"{self._title} has no file {self._inside}", hint=hint)
+        if failure is not None:
+            raise failure
+        member, rest = best[0]
+        source = member.open() if opened is None else opened
+        if source.budget is UNCOUNTED:
+            source.budget = self._view.source.budget
+        return _Found(member.name, source, rest)
+
+    def _rest(self, member: Member) -> str | None:
+        """Return what the text goes on with behind a file's name, or behind its number (``#3``), if it begins so."""
+        for name in (member.name, f"#{member.number}"):
+            if self._inside.startswith(name):
+                rest = self._inside[len(name) :]
+                if not rest or rest.startswith(SEPARATOR) or (rest.startswith("(") and rest.endswith(")")):
+                    return rest
+        return None

@@ -1,0 +1,117 @@
+"""``fatpack extract`` of folders and patterns: folders are kept, names are harmless, nothing is half done."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Ran
+from tests.laws.rooms import FIXTURES
+
+Fatpack = Callable[..., Ran]
+
+FAT = FIXTURES / "elf" / "clang-22-openmp-gfx90a.o"
+SINGLE = FIXTURES / "cuda_fatbin" / "hosts" / "single.o"
+
+
+def digests(folder: str) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()
+    }
+
+
+@pytest.fixture
+def tree(folder: Path) -> Path:
+    for name, source in (("t/lib/fat.o", FAT), ("t/lib/deep/single.o", SINGLE), ("t/host.o", folder / "host.o")):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, name)
+    return folder
+
+
+def test_every_file_is_extracted_into_the_folders_around_it(tree: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("extract", "t", "-d", "out")
+    assert ran.code == 0
+    assert ran.err.startswith("4 images extracted; t: 3 files, 2 with device code (4 images, 36.3 kB)")
+    expected = {}
+    for path in ("lib/fat.o", "lib/deep/single.o"):
+        one = fatpack("extract", f"t/{path}", "-d", f"one/{os.path.dirname(path)}")
+        assert one.out.replace("one/", "out/", 1).splitlines()[0] in ran.out
+    expected = digests("one")
+    assert digests("out") == expected
+    assert len(expected) == 4
+
+
+def test_selectors_containers_and_dry_runs_work_as_for_one_file(tree: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("extract", "t", "-d", "out", "--arch=sm_90", "--dry-run", "-q")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.splitlines() == [
+        "out/lib/deep/single-nvptx64-nvidia-cuda-sm_90.1.cubin",
+        "out/lib/deep/single-nvptx64-nvidia-cuda-sm_90.2.ptx",
+    ]
+    assert not Path("out").exists()
+    assert fatpack("extract", "t", "-d", "out", "--arch=sm_90").code == 0
+    assert sorted(digests("out")) == [line.removeprefix("out/") for line in ran.out.splitlines()]
+    assert fatpack("extract", "t", "-d", "whole", "--containers").code == 0
+    assert sorted(digests("whole")) == ["lib/deep/single.0.fatbin", "lib/fat.0.offload"]
+    ran = fatpack("extract", "t", "-d", "none", "--arch=sm_10")
+    assert ran.code == 1
+    assert "fatpack: t: no images that match --arch=sm_10" in ran.err
+    assert fatpack("extract", "t", "-d", "none", "--arch=sm_10", "--allow-missing").code == 0
+    assert not Path("none").exists()
+
+
+def test_nothing_is_written_if_anything_is_there(tree: Path, fatpack: Fatpack) -> None:
+    Path("out/lib/deep").mkdir(parents=True)
+    Path("out/lib/deep/single-nvptx64-nvidia-cuda-sm_90.2.ptx").write_text("mine")
+    ran = fatpack("extract", "t", "-d", "out")
+    assert (ran.code, ran.out) == (2, "")
+    assert "sm_90.2.ptx exists" in ran.err
+    assert len(digests("out")) == 1
+    assert fatpack("extract", "t", "-d", "out", "--force").code == 0
+    assert len(digests("out")) == 4
+
+
+def test_nothing_is_written_through_a_link(tree: Path, fatpack: Fatpack) -> None:
+    Path("elsewhere").mkdir()
+    Path("out").mkdir()
+    Path("out/lib").symlink_to("../elsewhere")
+    for force in ([], ["--force"]):
+        ran = fatpack("extract", "t", "-d", "out", *force)
+        assert (ran.code, ran.out) == (2, "")
+        assert "out/lib is a link" in ran.err
+    assert not list(Path("elsewhere").iterdir())
+
+
+def test_files_with_images_of_the_same_names_get_folders_of_their_own(tree: Path, fatpack: Fatpack) -> None:
+    shutil.copy(SINGLE, "t/lib/deep/single.so")
+    shutil.copy(SINGLE, "t/lib/deep/a b.o")
+    shutil.copy(SINGLE, "t/lib/deep/a_b.o")
+    assert fatpack("extract", "t", "-d", "out", "--form=ptx").code == 0
+    assert sorted(digests("out")) == [
+        "lib/deep/a_b-nvptx64-nvidia-cuda-sm_90.2.ptx",
+        "lib/deep/a_b.o/a_b-nvptx64-nvidia-cuda-sm_90.2.ptx",
+        "lib/deep/single-nvptx64-nvidia-cuda-sm_90.2.ptx",
+        "lib/deep/single.so/single-nvptx64-nvidia-cuda-sm_90.2.ptx",
+    ]
+
+
+def test_one_output_takes_one_file(tree: Path, fatpack: Fatpack) -> None:
+    for options in (["-o", "x"], ["-o", "x", "--archive"]):
+        ran = fatpack("extract", "t", *options)
+        assert (ran.code, "-o names one file, and t has many" in ran.err) == (2, True)
+
+
+def test_what_is_damaged_is_reported_and_all_else_is_written(tree: Path, fatpack: Fatpack) -> None:
+    Path("t/lib/cut.o").write_bytes(FAT.read_bytes()[:500])
+    ran = fatpack("extract", "t", "-d", "out")
+    assert ran.code == 3
+    assert "t/lib/cut.o" in ran.err
+    assert len(digests("out")) == 4
+
+
+def test_convert_says_that_it_takes_one_file(tree: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("convert", "t", "--format=bundle")
+    assert (ran.code, "t means many files, and convert makes one container of one" in ran.err) == (2, True)
