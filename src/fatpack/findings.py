@@ -1,9 +1,9 @@
 """The codes of findings: stable, one line each, documented in ``docs/findings.md`` (generated from here).
 
 FP10xx scan and nesting, FP11xx images, FP12xx LLVM offload binary, FP13xx clang offload bundles, FP14xx CUDA fat
-binaries, FP15xx CIR containers, FP16xx kpack archives, FP17xx packages, FP20xx ELF hosts, FP21xx archives, FP22xx COFF
-objects, FP23xx PE images, FP24xx bitcode, FP30xx what programs register at run time, FP31xx code that they look for in
-kpack archives. A code is never reused.
+binaries, FP15xx CIR containers, FP16xx kpack archives, FP17xx packages, FP18xx SYCLBIN, FP20xx ELF hosts, FP21xx
+archives, FP22xx COFF objects, FP23xx PE images, FP24xx bitcode, FP30xx what programs register at run time, FP31xx code
+that they look for in kpack archives. A code is never reused.
 """
 
 from __future__ import annotations
@@ -196,6 +196,23 @@ CODES: dict[str, tuple[str, str]] = {
     "FP1709": ("warning", "Something in a package is neither a file nor a folder nor a link, and is not read."),
     "FP1710": ("error", "A file in a package cannot be read: it is damaged there. All others are listed."),
     "FP1712": ("note", "A tar archive ends without its end mark: it may have been cut short between two files."),
+    "FP1801": (
+        "error",
+        "An image of a SYCLBIN file is not where its tables say, or its metadata is longer than it; the others are "
+        "listed.",
+    ),
+    "FP1802": ("warning", "A line of the property sets of a SYCLBIN file is no property; DPC++ refuses the file."),
+    "FP1803": (
+        "warning",
+        "The modules, roles or states of a SYCLBIN file contradict each other; the message says how. Its images are "
+        "listed.",
+    ),
+    "FP1804": ("note", "Bytes of a SYCLBIN file that belong to nothing; a rewrite drops them."),
+    "FP1805": (
+        "warning",
+        "A SYCLBIN file says different things of an image: DPC++ reads its metadata, other tools the strings of the "
+        "entry.",
+    ),
     "FP1316": ("warning", "The sizes that a fat object records for merged images do not add up to what is there."),
     "FP2001": (
         "warning",

@@ -21,6 +21,7 @@ Form: TypeAlias = Literal[
     "fatbin",
     "bundle",
     "offload-binary",
+    "syclbin",
     "cir",
     "ltoir",
     "tileir",
@@ -46,6 +47,9 @@ BundleType: TypeAlias = Literal["bc", "o", "a", "gch", "ast", "i", "ii", "cui", 
 
 CirForm: TypeAlias = Literal["attribute", "attribute-draft", "nested", "op", "op-string", "prototype"]
 """How the container of a CIR file is spelled."""
+
+SyclbinState: TypeAlias = Literal["input", "object", "executable"]
+"""The state of the kernel bundle that a SYCLBIN file becomes, as ``sycl::bundle_state`` has it."""
 
 Producer: TypeAlias = Literal["12.8", "13.0", "13.5"]
 """A version of CUDA whose way of compression is known."""

@@ -12,6 +12,8 @@ BUNDLE = b"__CLANG_OFFLOAD_BUNDLE__"
 COMPRESSED_BUNDLE = b"CCOB"
 FATBIN = b"\x50\xed\x55\xba"
 KPACK = b"KPAK"
+#: the number 0x53594249 of version 1; later versions are offload binaries
+SYCLBIN = b"IBYS"
 #: the number 0x1EE55A01, in public headers of before CUDA 4
 OLD_FATBIN = b"\x01\x5a\xe5\x1e"
 

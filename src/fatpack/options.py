@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.literals import BundleType, CirForm, Compression, CompressMode, Producer
+    from fatpack.literals import BundleType, CirForm, Compression, CompressMode, Producer, SyclbinState
 
 
 class Options(Record):
@@ -55,6 +55,16 @@ class KpackOptions(Options):
     level: int | None = None
     group: str | None = None
     family: str | None = None
+
+
+class SyclbinOptions(Options):
+    """How a SYCLBIN file is made: of version 2, or of version 1 in an offload binary, as older DPC++ reads it.
+
+    ``state`` is that of the kernel bundle: input, object or executable (default).
+    """
+
+    version: int = 2
+    state: SyclbinState | None = None
 
 
 class CirOptions(Options):

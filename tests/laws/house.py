@@ -50,6 +50,9 @@ FLOORS = {
     ]
 }
 
+#: Formats that are defined in terms of another one, which they know: a SYCLBIN file of version 2 is an offload binary.
+BUILT_ON = {"formats/syclbin": "formats/offload_binary"}
+
 #: Parts that do not know each other, whichever of them stands higher.
 STRANGERS = [("formats/cir/container", "formats/cir/combine")]
 

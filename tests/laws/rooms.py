@@ -15,6 +15,8 @@ from fatpack import formats
 from fatpack.formats.cir.bundle_id import module_name
 from fatpack.formats.cir.bundle_id import parse_id as parse_cir_id
 from fatpack.formats.clang_bundle.ids.bundle_id import parse_id
+from fatpack.formats.syclbin.properties import written
+from fatpack.formats.syclbin.stored import NewModules
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Container, Image, Span, Target
@@ -112,6 +114,24 @@ def _kpack(draw: st.DrawFn) -> Container:
     ]
     attrs = draw(st.fixed_dictionaries({}, optional={"compression": st.just("zstd"), "group": _TEXT, "family": _TEXT}))
     return Container("rocm-kpack", 1, tuple(images), Span(0, 0), attrs=attrs)
+
+
+@st.composite
+def _syclbin(draw: st.DrawFn) -> Container:
+    images = []
+    for number in range(draw(st.integers(0, 3))):
+        for role in draw(st.sampled_from([("ir",), ("native",), ("ir", "native"), ("ir", "native", "native"), ()])):
+            arch = draw(_WORDS) if role == "native" else ""
+            attrs = {"role": role, "am_index": str(number)}
+            attrs |= {"ir_type": draw(st.sampled_from(["0", "1", "2", "77"]))} if role == "ir" else {}
+            target = Target(draw(_WORDS), arch, "sycl")
+            images.append(image(draw(st.binary(max_size=200)), target=target, form="", attrs=attrs))
+    name, value = draw(_WORDS).replace("\n", ""), draw(st.integers(0, (1 << 32) - 1))
+    text = written(name, [("one", value), ("two", draw(st.binary(max_size=20)))])
+    properties = dict.fromkeys(draw(st.sets(st.integers(0, 4))), text)
+    attrs = {"state": draw(st.sampled_from(["input", "object", "executable"]))}
+    version = draw(st.sampled_from([1, 2]))
+    return Container("syclbin", version, tuple(images), Span(0, 0), attrs=attrs, record=NewModules(properties))
 
 
 #: Lines of modules in generic syntax, with everything that could be taken for something else.
@@ -229,6 +249,7 @@ FORMATS = {
         _cuda_fatbin(), FIXTURES / "cuda_fatbin", options=_FATBIN_OPTIONS, findings=frozenset(("FP1407",))
     ),
     "rocm-kpack": FormatCases(_kpack(), FIXTURES / "kpack"),
+    "syclbin": FormatCases(_syclbin(), FIXTURES / "syclbin"),
 }
 
 #: host room → folder of small real files of that kind

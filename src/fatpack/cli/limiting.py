@@ -31,6 +31,7 @@ LIMITS = {
     "ptx-name": "bytes of a kernel's name in PTX",
     "filler": "bytes of padding and uninitialised data in an object that is written anew",
     "kpack-toc": "bytes of the table of contents of a kpack archive",
+    "property-sets": "bytes of the property sets of one module of a SYCLBIN file",
     "copies": "times that an object may grow because its sections overlap",
 }
 

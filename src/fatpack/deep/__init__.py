@@ -208,7 +208,7 @@ def search(
         magics = NextMagic(region, _READABLE)
         at = magics.after(0)
         while at < len(region):
-            name = formats.sniff(region.head(at, 24)) or ""
+            name = formats.starting(region, at) or ""
             size = _claimed(name, region, at) if name in formats.ROOMS else 0
             container = _genuine(name, region, at) if 0 < size <= len(region) - at else None
             if container is not None:

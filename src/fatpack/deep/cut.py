@@ -13,6 +13,7 @@ from fatpack.formats.cuda_fatbin import layout as fatbin
 from fatpack.formats.cuda_fatbin.reading.resume import holds
 from fatpack.formats.cuda_fatbin.stored import Head
 from fatpack.formats.offload_binary import layout as offload
+from fatpack.formats.syclbin import layout as syclbin
 from fatpack.io import limits
 
 TYPE_CHECKING = False
@@ -45,10 +46,23 @@ def claimed(name: str, view: View, at: int) -> int:
         order = _order(rest)
         # The size is at the same place in all versions.
         return int.from_bytes(rest.head(8, 8), order) if order else 0
+    if name == syclbin.FORMAT:
+        return _claimed_by_syclbin(rest)
     if rest.head(0, len(bundle.MAGIC)) == bundle.MAGIC:
         return bundle.HEADER.size + bundle.DESCRIPTOR.size * int.from_bytes(rest.head(len(bundle.MAGIC), 8), "little")
     # The stream of a compressed bundle is followed to its end, whatever the header says.
     return len(rest) if _starts_stream(rest) else 0
+
+
+def _claimed_by_syclbin(rest: View) -> int:
+    if rest.head(0, len(magics.OFFLOAD_BINARY)) == magics.OFFLOAD_BINARY:
+        return claimed(offload.FORMAT, rest, 0)
+    if len(rest) < syclbin.HEADER.size:
+        return 0
+    fields = syclbin.HEADER.named(rest, 0)
+    layouts = {"abstract_count": syclbin.ABSTRACT, "ir_count": syclbin.IR_MODULE, "native_count": syclbin.NATIVE_IMAGE}
+    headers = syclbin.HEADER.size + sum(fields[name] * layout.size for name, layout in layouts.items())
+    return int(headers + syclbin.aligned(fields["metadata_size"]) + fields["binary_size"])
 
 
 def is_cut(name: str, view: View, at: int) -> bool:
@@ -149,4 +163,5 @@ _TESTS: Mapping[str, Callable[[View], bool]] = {
     fatbin.FORMAT: _is_cut_fatbin,
     bundle.FORMAT: _is_cut_bundle,
     offload.FORMAT: _is_cut_binary,
+    syclbin.FORMAT: lambda rest: rest.head(0, 4) == magics.OFFLOAD_BINARY and _is_cut_binary(rest),
 }

@@ -50,6 +50,7 @@ ROOMS = {
     "cir-offload-container": "fatpack.formats.cir",
     "cuda-fatbin": "fatpack.formats.cuda_fatbin",
     "rocm-kpack": "fatpack.formats.kpack",
+    "syclbin": "fatpack.formats.syclbin",
 }
 
 #: JSON name of what is listed as a container and is none → module, which has ``describe``, ``labels`` and ``write``
@@ -62,6 +63,7 @@ MAGICS = {
     magics.COMPRESSED_BUNDLE: "clang-offload-bundle",
     magics.FATBIN: "cuda-fatbin",
     magics.KPACK: "rocm-kpack",
+    magics.SYCLBIN: "syclbin",
     magics.OLD_FATBIN: "cuda-fatbin-old",
 }
 
@@ -74,6 +76,27 @@ def sniff(head: bytes) -> str | None:
     """Return the JSON name of the container format whose magic these bytes start with, or None."""
     magic = _MAGIC_OF.get(head[:4])
     return MAGICS[magic] if magic is not None and head.startswith(magic) else None
+
+
+#: Bytes in which an offload binary of versions 2 and 3 has its first image kind, if its entries follow its header.
+_KIND_AT = {2: 32, 3: 40}
+
+#: ImageKind of a SYCLBIN file, and what it was before LLVM took that for SPIR-V.
+_SYCLBIN_KINDS = (b"\7\0", b"\6\0")
+
+
+def starting(view: View, at: int = 0) -> str | None:
+    """Return the JSON name of the format of the container that starts at a position, None if none does.
+
+    Where :func:`sniff` knows the magic alone, this tells what an offload binary is: since version 2 SYCLBIN is one.
+    """
+    head = view.head(at, 48)
+    name = sniff(head)
+    if name == "llvm-offload-binary":
+        kind = _KIND_AT.get(int.from_bytes(head[4:8], "little"))
+        if kind is not None and head[kind : kind + 2] in _SYCLBIN_KINDS and room("syclbin").detect(view, at):
+            return "syclbin"
+    return name
 
 
 #: What the first marker line of a text bundle holds; it is preceded by a comment token that differs by language.

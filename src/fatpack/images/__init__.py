@@ -65,6 +65,7 @@ _MAGICS = (
         magics.OFFLOAD_BINARY,
         Recognised("offload-binary", detail="LLVM offload binary", container="llvm-offload-binary"),
     ),
+    (magics.SYCLBIN, Recognised("syclbin", detail="SYCLBIN", container="syclbin")),
     (
         magics.BUNDLE,
         Recognised("bundle", detail="clang offload bundle", container="clang-offload-bundle"),

@@ -179,6 +179,8 @@ def _fits_ptx(stored: tuple[int, str] | None, claimed: tuple[int, str] | None) -
 _AGREEING = {
     "object": {"object", "cubin", "code-object", "archive", "bitcode", "spirv", "offload-binary"},
     "ptx": {"ptx"},
+    # QUIRK(DPC++ before LLVM took 6 for SPIR-V): 6 was SYCLBIN.
+    "spirv": {"spirv", "syclbin"},
     "": None,
 }
 

@@ -35,6 +35,7 @@ EXTENSIONS = {
     "fatbin": "fatbin",
     "bundle": "hipfb",
     "offload-binary": "out",
+    "syclbin": "syclbin",
     "cir": "cir",
     "ltoir": "ltoir",
     "tileir": "tileirbc",

@@ -105,6 +105,9 @@ BUNDLE_ENTRIES = 1 << 16
 #: LIMIT: bytes of the table of contents of one kpack archive. A row takes about 60; this is room for 4 million.
 KPACK_TOC = 256 << 20
 
+#: LIMIT: bytes of the property sets of one module or image of a SYCLBIN file. A kernel takes some hundred.
+PROPERTY_SETS = 64 << 20
+
 #: LIMIT: attributes of one module. ClangIR writes about twenty; each costs some hundred bytes of memory.
 ATTRIBUTES = 10_000
 

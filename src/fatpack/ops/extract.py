@@ -40,6 +40,7 @@ _EXTENSIONS = {
     "clang-offload-bundle": "bundle",
     "cuda-fatbin": "fatbin",
     "rocm-kpack": "kpack",
+    "syclbin": "syclbin",
     "cir-offload-container": "cir",
 }
 

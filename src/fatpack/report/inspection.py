@@ -118,7 +118,7 @@ class _Inspection:
         holders = self._read(found, containers)
         image = None if containers else self._image_alone()
         host = host_of(view)
-        format = formats.sniff(view.head(0, 24))
+        format = formats.starting(view)
         kind = _foreign_kind(view) if host == "raw" and not format and not image else ""
         members = self._member_images(holders) if host == "archive" and found.has_plain_members else []
         unlisted = unlisted_records(self._scanned, self.findings)

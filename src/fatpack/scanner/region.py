@@ -42,7 +42,7 @@ def _containers(site: Site, visit: Visit, enter: Enter) -> Iterator[Found | Find
     unread: set[str] = set()
     at, total, last, is_damaged = 0, len(view), "", False
     while at < total:
-        name = formats.sniff(view.head(at, 24)) or (formats.sniff_text(view) if at == 0 else None)
+        name = formats.starting(view, at) or (formats.sniff_text(view) if at == 0 else None)
         if name is None:
             # Zeros start no container: most containers are found behind them, without a search for every magic.
             following = view.skip_zeros(at)

@@ -51,13 +51,19 @@ EXTENSIONS = {kind: extension for extension, kind in KIND_BY_EXTENSION.items()} 
 LEGACY_HIP = 3
 #: QUIRK(DPC++ before it took llvm#135809): SYCL was 4, which is HIP now.
 LEGACY_SYCL = 4
+#: QUIRK(DPC++'s runtime, sycl/source/detail/syclbin.cpp of 2026): SYCL is 5 around the SYCLBIN files that it writes.
+RUNTIME_SYCL, SYCLBIN = 5, 7
 
 
-def decode_offload(number: int, triple: str) -> tuple[str, str]:
+def decode_offload(number: int, triple: str, image_kind: int = 0) -> tuple[str, str]:
     """Return (offload model, remark) for a stored offload kind; the remark is "" for today's numbering."""
+    if number == RUNTIME_SYCL and image_kind == SYCLBIN:
+        return "sycl", "5 is SYCL in what the runtime of DPC++ writes"
     if number == LEGACY_HIP:
         return "hip", "3 is HIP in the numbering of LLVM 15 to 20"
-    if number == LEGACY_SYCL and triple.startswith(("spir", "native_cpu")) and "-amd-" not in triple:
+    if number == LEGACY_SYCL and (
+        image_kind == SYCLBIN or (triple.startswith(("spir", "native_cpu")) and "-amd-" not in triple)
+    ):
         return "sycl", "4 is SYCL in the old numbering of DPC++"
     return OFFLOAD_KINDS.get(number, f"kind {number} (unknown)"), ""
 

@@ -307,7 +307,7 @@ def _read_image(
     if len(attrs) != len(pairs):
         findings.append(finding("FP1204", body.span(place, tables.entry.size), f"{name} has a key twice"))
     triple, arch = attrs.pop("triple", ""), attrs.pop("arch", "")
-    offload, remark = decode_offload(offload_kind, triple)
+    offload, remark = decode_offload(offload_kind, triple, image_kind)
     if remark:
         findings.append(finding("FP1201", body.span(place, tables.entry.size), f"{name}: offload kind {remark}"))
     data = body.slice(image_at, size)

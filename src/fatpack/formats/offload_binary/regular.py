@@ -79,7 +79,7 @@ def _images(view: View, at: int, size: int, block: bytes, version: int, table: b
             return None
         keys = dict(pairs)
         triple, arch = _text(keys.get(b"triple", b"")), _text(keys.get(b"arch", b""))
-        offload, remark = decode_offload(offload_kind, triple)
+        offload, remark = decode_offload(offload_kind, triple, image_kind)
         if remark or len(keys) != len(pairs):
             return None
         form = FORMS.get(image_kind, "") if not flags & FLAG_METADATA_ONLY else ""

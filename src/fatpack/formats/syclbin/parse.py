@@ -1,0 +1,77 @@
+"""Bytes → model for SYCLBIN files of either version."""
+
+from __future__ import annotations
+
+from fatpack.formats.syclbin import tables
+from fatpack.formats.syclbin.contents import state_word
+from fatpack.formats.syclbin.layout import FORMAT, MAGIC
+from fatpack.model import Container
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import View
+
+
+def detect(view: View, at: int = 0) -> bool:
+    """Return whether a SYCLBIN file seems to start at ``at``.
+
+    It has the magic of version 1 and room for a version, or is an offload binary whose first entry has a role.
+    """
+    head = view.head(at, 8)
+    if head[:4] == MAGIC:
+        return len(head) == 8
+    from fatpack.formats.syclbin import entries
+
+    return entries.detect(view, at)
+
+
+def extent(view: View, at: int = 0) -> int | None:
+    """Return how many bytes the file at ``at`` takes, or None when its header cannot be right."""
+    if view.head(at, 4) == MAGIC:
+        return tables.extent(view, at)
+    from fatpack.formats.syclbin import entries
+
+    return entries.extent(view, at)
+
+
+def parse(view: View, at: int = 0) -> Container:
+    """Return the file that starts at ``at``. Its images are what stands behind their metadata: views, not copies.
+
+    Raises BadMagic, Unsupported (a version that is not known), Truncated, BadValue and LimitExceeded; offsets are
+    absolute.
+    """
+    head = view.head(at, 4)
+    if not head or MAGIC.startswith(head):
+        header, found, contents = tables.read(view, at)
+    else:
+        from fatpack.formats.syclbin import entries
+
+        header, found, contents = entries.read(view, at)
+    for module in header.modules:
+        contents.facts(module.metadata, f"metadata of abstract module {module.number}")
+    counts: dict[str, int] = {}
+    images = []
+    for entry in found:
+        number = counts[entry.role] = counts.get(entry.role, -1) + 1
+        images.append(contents.image(entry, f"{entry.role or 'image'}[{number}]"))
+    outer, attrs = header.outer, {"state": state_word(header)}
+    if outer is None:
+        gaps = tables.unknown(header, found)
+        for gap in gaps:
+            contents.faults.unexpected("FP1804", gap.span(), f"{len(gap)} bytes that belong to nothing")
+        version, span, unknown = 1, header.body.span(), tuple(gap.span() for gap in gaps)
+        findings = tuple(contents.faults.findings)
+    else:
+        version, span, unknown = 2, outer.span, outer.unknown
+        findings = (*outer.findings, *contents.faults.findings)
+        attrs["compression"] = outer.attrs.get("compression", "")
+    return Container(
+        format=FORMAT,
+        version=version,
+        images=tuple(images),
+        span=span,
+        attrs={key: text for key, text in attrs.items() if text},
+        unknown=unknown,
+        findings=findings,
+        record=header,
+    )

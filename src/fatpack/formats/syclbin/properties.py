@@ -1,0 +1,175 @@
+"""Property sets: the text in which SYCL's tools keep what they know of device code.
+
+::
+
+    [SYCLBIN/global metadata]
+    state=1|0
+    [SYCL/device requirements]
+    aspects=2|AAAAAAAAAAA
+
+A line is a name, the number of a type, and a value: 1 is a number below 2**32, 2 are bytes. In front of bytes, eight of
+them say how many bits they have.
+
+How we know: ``llvm/lib/Support/PropertySetIO.cpp`` and ``Base64.cpp`` of DPC++; the texts of its
+``PropertySetIOTest.cpp`` are read and written to the same bytes.
+
+QUIRK(DPC++'s Base64): the first six bits are the lowest of the first byte, and nothing pads the end. So it is no
+base64 of RFC 4648, with which it shares the alphabet.
+"""
+
+from __future__ import annotations
+
+import binascii
+
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+NUMBER, BYTES = 1, 2
+
+#: Numbers have 32 bits.
+_MOST, _DIGITS = (1 << 32) - 1, 10
+
+#: Bytes in front of an array that say how many bits it has.
+_SIZE = 8
+
+
+class Property(Record):
+    """A property: its set, its name, its value, and where its line stands in the text."""
+
+    set: str
+    name: str
+    value: int | bytes
+    at: int
+    size: int
+
+
+def read(text: bytes, wrong: Callable[[int, int, str], None] | None = None) -> Iterator[Property]:
+    """Yield the properties of a text in stored order; of equal ones DPC++ takes the last.
+
+    ``wrong`` is called with place and size of a line that is none, and with what is wrong with it; the others are read.
+    """
+    at, current = 0, None
+    for whole in text.split(b"\n"):
+        start, size = at, len(whole)
+        at += size + 1
+        line = whole.removesuffix(b"\r")
+        if not line:
+            continue
+        if line.startswith(b"["):
+            end = line.rfind(b"]")
+            if end >= 0:
+                current = _decoded(line[1:end])
+            elif wrong:
+                wrong(start, size, "the name of a property set does not end")
+            continue
+        value, problem = _value(line)
+        if current is None:
+            problem = problem or "a property before any property set"
+        if problem:
+            if wrong:
+                wrong(start, size, problem)
+            if value is None:
+                continue
+        if value is not None and current is not None:
+            yield Property(current, _decoded(line[: line.find(b"=")]), value, start, size)
+
+
+def _value(line: bytes) -> tuple[int | bytes | None, str]:
+    """Return the value of a property, None if it has none that can be read, and what is wrong with it."""
+    name, _, rest = line.partition(b"=")
+    kind, _, value = rest.partition(b"|")
+    if not name or not kind or not value:
+        return None, "not of the form name=type|value"
+    if kind == b"1":
+        return _number(value)
+    if kind == b"2":
+        return _bytes(value)
+    return None, f"type {_shown(kind)}, where 1 (a number) and 2 (bytes) are known"
+
+
+def _number(value: bytes) -> tuple[int | None, str]:
+    if not value.isdigit() or len(value) > _DIGITS or int(value) > _MOST:
+        return None, f"{_shown(value)} is no number of 32 bits"
+    return int(value), ""
+
+
+def _bytes(value: bytes) -> tuple[bytes | None, str]:
+    try:
+        stored = decoded(value)
+    except ValueError:
+        return None, f"{_shown(value)} is not what DPC++ encodes bytes as"
+    if len(stored) < _SIZE:
+        return None, f"{len(stored)} bytes, where {_SIZE} say how many there are"
+    bits, data = int.from_bytes(stored[:_SIZE], "little"), stored[_SIZE:]
+    if (bits + 7) // 8 != len(data):
+        return data, f"{bits} bits are said to be there, and {len(data)} bytes are"
+    return data, ""
+
+
+def decoded(text: bytes) -> bytes:
+    """Return the bytes that a value of type 2 encodes. Raises ValueError for what is none.
+
+    Reversed it is the base64 of the reversed bytes; the missing end stands for zeros, which come first then.
+    """
+    if len(text) % 4 == 1:
+        raise ValueError("no encoding has this length")
+    missing = -len(text) % 4
+    try:
+        data = binascii.a2b_base64(b"A" * missing + text[::-1], strict_mode=True)
+    except binascii.Error as error:
+        raise ValueError("a character of another alphabet") from error
+    return data[::-1][: len(text) * 3 // 4]
+
+
+def encoded(data: bytes) -> bytes:
+    """Return bytes as DPC++ encodes those of a value."""
+    text = binascii.b2a_base64(bytes(-len(data) % 3) + data[::-1], newline=False)[::-1]
+    return text[: (len(data) * 8 + 5) // 6]
+
+
+def written(set: str, properties: Iterable[tuple[str, int | str | bytes]]) -> bytes:
+    """Return a property set as text. Raises ValueError for a name that no line can hold."""
+    if "\n" in set:
+        raise ValueError(f"{set!r} cannot be the name of a property set")
+    lines = [b"[" + _encoded(set) + b"]\n"]
+    for name, value in properties:
+        stored = _encoded(name)
+        if not stored or stored.startswith(b"[") or any(mark in stored for mark in (b"=", b"\n", b"\r")):
+            raise ValueError(f"{name!r} cannot be the name of a property")
+        if isinstance(value, int):
+            lines.append(b"%b=1|%d\n" % (stored, value))
+        else:
+            data = _encoded(value) if isinstance(value, str) else value
+            lines.append(b"%b=2|%b\n" % (stored, encoded((8 * len(data)).to_bytes(_SIZE, "little") + data)))
+    return b"".join(lines)
+
+
+def text_of(value: int | bytes) -> str:
+    """Return the text that a value holds, "" if it is a number."""
+    return "" if isinstance(value, int) else _decoded(value)
+
+
+def plain(value: int | bytes) -> int | str | dict[str, str]:
+    """Return a value as plain data: numbers, text as such, and other bytes as ``{"hex": …}``."""
+    if isinstance(value, int):
+        return value
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return {"hex": value.hex()}
+    return text if text.isprintable() else {"hex": value.hex()}
+
+
+def _shown(text: bytes) -> str:
+    return repr(text.decode("utf-8", "backslashreplace"))
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode("utf-8", "surrogateescape")
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
