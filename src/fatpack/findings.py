@@ -275,6 +275,23 @@ CODES: dict[str, tuple[str, str]] = {
         "A CUDA fat binary that no record registers: the runtime does not load it, nor find its kernels.",
     ),
     "FP3033": ("warning", "A record by which CUDA code registers its fat binary does not lead to one."),
+    "FP3101": ("warning", "The folder in which a program looks for its kpack archives does not exist."),
+    "FP3102": ("warning", "No kpack archive has the name that a program looks for, whatever the device."),
+    "FP3103": ("warning", "A program finds kpack archives, and none for a device."),
+    "FP3104": ("warning", "The kpack archives that a program finds for a device do not hold all of its code objects."),
+    "FP3105": (
+        "warning",
+        "A program's code is in a kpack archive that loaders of ROCm before rocm-systems#9874 do not look into: the "
+        "first archive that lists the device decided for them.",
+    ),
+    "FP3106": ("warning", "A program looks for kpack archives outside of the folder that is checked."),
+    "FP3107": (
+        "warning",
+        "A code object is not for the processor, or not with the features, for which its kpack archive lists it.",
+    ),
+    "FP3108": ("warning", "A manifest (.kpm) does not describe the kpack archives beside it."),
+    "FP3109": ("error", "A file or folder that was to be checked cannot be read."),
+    "FP3110": ("warning", "There is nothing to check: no program in the folder looks for kpack archives."),
 }
 
 

@@ -29,7 +29,7 @@ LEVELS = [
     {"deep", "runtime", "packages"},
     {"scanner"},
     {"trees"},
-    {"ops"},
+    {"ops", "answers"},
     {"report"},
     {"api"},
     {"survey"},

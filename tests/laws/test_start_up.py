@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from tests.builders import kpack_site
 
 from fatpack.cli.commands import COMMANDS
 
@@ -52,7 +53,7 @@ HEAVY = {
     "fatpack.io.sources.url",
 }
 #: What a command is made of: a vocabulary that people read and write, processes.
-NEEDED = {"targets": {"tomllib"}, "survey": {"subprocess", "tempfile"}}
+NEEDED = {"targets": {"tomllib"}, "check": {"tomllib"}, "survey": {"subprocess", "tempfile"}}
 #: Not loaded either by what is called in loops.
 TOOL_HEAVY = {"click", "re", "typing", "inspect", "json", "argparse", "shutil", "random", "hashlib"}
 
@@ -82,6 +83,7 @@ PLAIN = {
     "remove": ["remove", FAT, "--container", "0", "-o", "-", "--dry-run"],
     "replace": ["replace", FAT, CONTAINER, "-f", "-o", "fat.o"],
     "targets": ["targets", "sm_90a", "--runs-on"],
+    "check": ["check", "--kpack", "installed", "--device", "gfx90a:xnack-", "-v"],
     "survey": ["survey", CONTAINER, "-o", "out", "--format=jsonl", "--workers=1", "-q"],
     "tool": ["tool", "llvm-offload-binary", CONTAINER, "--image=file=x"],
 }
@@ -93,6 +95,8 @@ def test_every_command_has_a_plain_use() -> None:
 
 @pytest.mark.parametrize("arguments", [*PLAIN.values(), *([name, "--help"] for name in PLAIN)], ids=" ".join)
 def test_commands_load_no_heavy_module(arguments: list[str], tmp_path: Path) -> None:
+    if arguments[0] == "check":
+        kpack_site.sound(tmp_path / "installed")
     heavy = _loaded(*arguments, cwd=tmp_path) & (HEAVY - NEEDED.get(arguments[0], set()))
     assert not heavy, _advice(arguments, heavy)
 

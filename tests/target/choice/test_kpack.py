@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fatpack.target.choice.kpack import KpackAnswer, asked, choose, expanded, subsets
+from fatpack.target.choice.kpack import KpackAnswer, asked, candidates, choose, expanded, subsets
 
 MI210 = "gfx90a:sramecc+:xnack-"
 
@@ -63,10 +63,12 @@ def test_what_the_loader_takes(archives: str, device: str, newer: str, older: st
     def holds(number: int, arch: str) -> bool:
         return arch in held[number].split(",")
 
-    assert told(choose(archs, holds, device)) == newer
-    assert told(choose(archs, holds, device, tries_all=False)) == older
+    assert told(choose(candidates(archs, device), holds)) == newer
+    assert told(choose(candidates(archs, device), holds, tries_all=False)) == older
 
 
-def test_the_archive_that_was_looked_into_first_is_told() -> None:
-    assert choose([["gfx906"], ["gfx90a"]], lambda *_: False, MI210).first == 1
-    assert choose([["gfx906"]], lambda *_: False, MI210).first is None
+def test_archives_are_looked_into_by_name_first_and_then_by_place() -> None:
+    archs = [["gfx1100"], ["gfx11-generic", "gfx1100"]]
+    assert candidates(archs, "gfx1100") == [[(0, "gfx1100"), (1, "gfx1100")], [(1, "gfx11-generic")]]
+    assert candidates([["gfx90a"], ["gfx90a:xnack-"]], MI210) == [[(1, "gfx90a:xnack-"), (0, "gfx90a")]]
+    assert candidates([["gfx906"]], MI210) == []

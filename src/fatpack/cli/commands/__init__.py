@@ -23,6 +23,7 @@ COMMANDS = {
     "remove": "Remove device code, or the selected images, from an object, archive or container.",
     "replace": "Replace the device code of an object.",
     "targets": "Explain a triple, architecture or device name, or list all names.",
+    "check": "Check that programs find their device code in the kpack archives that are installed.",
     "survey": "Collect the rows of many files, on all cores or on a cluster, into a folder of tables.",
     "tool": "Behave as another tool; without a name, list them.",
 }

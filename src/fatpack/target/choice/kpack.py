@@ -20,23 +20,22 @@ from fatpack.target.compatibility import HIP_SPIRV, hip_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
 #: What stands for the architecture in the place of an archive.
 PLACEHOLDER = "@GFXARCH@"
+
+#: what the program is told
+_ERROR = "hipErrorInvalidImage"
 
 #: LIMIT: features of a target ID whose subsets are looked at: processors have two.
 _MOST_FEATURES = 6
 
 
 class KpackAnswer(Answer):
-    """What the loader does: of what it took, ``image`` is the position of the archive and ``arch`` the name there.
-
-    ``first`` is the position of the archive that it looked into first, None if no archive lists the device.
-    """
+    """What the loader does: of what it took, ``image`` is the position of the archive and ``arch`` the name there."""
 
     arch: str = ""
-    first: int | None = None
 
 
 def asked(device: str) -> tuple[str, ...]:
@@ -70,35 +69,35 @@ def expanded(place: str, device: str) -> tuple[str, ...]:
     return tuple(place.replace(PLACEHOLDER, name, 1) for name in names)
 
 
-def choose(
-    archives: Sequence[Collection[str]], holds: Callable[[int, str], bool], device: str, *, tries_all: bool = True
-) -> KpackAnswer:
-    """Return where a code object for a device comes from.
+def candidates(archives: Sequence[Collection[str]], device: str) -> list[list[tuple[int, str]]]:
+    """Return which archives the loader looks into for a device, and for which architecture there (K4).
 
-    ``archives`` are the architectures that each archive lists, in the order of their places; ``holds`` says whether
-    one of them holds the code object for an architecture. Without ``tries_all`` it is the older loader (K6).
+    ``archives`` are the architectures that each lists, in the order of their places. There is a list for each name of
+    K1 that one of them lists, in the order in which they are looked into.
     """
-    first: int | None = None
+    found = []
     for name in asked(device):
-        for number, arch in _listing(archives, name):
-            if first is None:
-                first = number
+        rows = [(at, arch) for arch in subsets(name) for at, archs in enumerate(archives) if arch in archs]
+        if rows:
+            found.append(rows)
+    return found
+
+
+def choose(
+    candidates: Sequence[Sequence[tuple[int, str]]], holds: Callable[[int, str], bool], *, tries_all: bool = True
+) -> KpackAnswer:
+    """Return which of the :func:`candidates` a code object comes from.
+
+    ``holds`` says whether an archive holds it for an architecture. Without ``tries_all`` it is the older loader (K6).
+    """
+    if not candidates:
+        return KpackAnswer("fails", None, "K4", "no archive lists the device", _ERROR)
+    for rows in candidates:
+        for number, arch in rows:
             if holds(number, arch):
-                return KpackAnswer(
-                    "runs", number, "K5", f"the archive lists {arch} and holds it", "", True, arch, first
-                )
+                return KpackAnswer("runs", number, "K5", "the archive lists the device and holds it", "", True, arch)
             if not tries_all:
-                reason = f"the first archive that lists {arch} does not hold it"
-                return KpackAnswer("fails", number, "K6", reason, "hipErrorInvalidImage", True, arch, first)
-    if first is None:
-        return KpackAnswer("fails", None, "K4", f"no archive lists {device}", "hipErrorInvalidImage")
-    reason = "none of the archives that list the device holds it"
-    return KpackAnswer("fails", None, "K5", reason, "hipErrorInvalidImage", True, "", first)
-
-
-def _listing(archives: Sequence[Collection[str]], name: str) -> Iterator[tuple[int, str]]:
-    """Yield the archives that list a name or a subset of it, in the order in which they are looked into (K4)."""
-    for arch in subsets(name):
-        for number, archs in enumerate(archives):
-            if arch in archs:
-                yield number, arch
+                return KpackAnswer(
+                    "fails", number, "K6", "the first archive that lists the device does not hold it", _ERROR
+                )
+    return KpackAnswer("fails", None, "K5", "none of the archives that list the device holds it", _ERROR)

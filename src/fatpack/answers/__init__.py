@@ -1,0 +1,9 @@
+"""Answers: what users want to know of their files beside what is in them. Facts and rules in, plain records out.
+
+==========  ==================================================================================
+``kpack/``  whether the programs of a folder find their device code in the kpack archives there
+==========  ==================================================================================
+
+Facts come from formats, hosts and runtimes, rules from :mod:`fatpack.target`. What is wrong is a finding; a report
+renders the rest.
+"""

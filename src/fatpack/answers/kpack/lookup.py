@@ -1,0 +1,101 @@
+"""Which code objects a program gets on a device, and from where, by the loader's rules."""
+
+from __future__ import annotations
+
+from fatpack.record import Record
+from fatpack.target.choice.kpack import asked, candidates, choose
+from fatpack.target.compatibility import serves_hip
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fatpack.answers.kpack.facts import Archive, CodeObject, Name, Program
+    from fatpack.answers.kpack.places import Place
+    from fatpack.runtime.registration.kpack import Marker
+
+
+class Shelf(Record):
+    """The markers of a program that name the same places, and the archives that are found there for a device."""
+
+    places: tuple[Place, ...]
+    archives: tuple[Archive, ...]
+    markers: tuple[Marker, ...]
+
+
+class Wrong(Record):
+    """A code object that a device gets and cannot run: the marker, its archive, and the reason."""
+
+    marker: Marker
+    archive: Archive
+    code: CodeObject
+    reason: str
+
+
+class Outcome(Record):
+    """What a program gets on a device.
+
+    ``resolved`` is how many of its markers lead to a code object, ``missing`` are the others. ``older`` are those that
+    only the newer loader resolves, with the position on their shelf of the archive that decides for the older one.
+    ``used`` are the archives that code objects come from, ``wrong`` the code objects that the device cannot run.
+    """
+
+    program: Program
+    device: str
+    shelves: tuple[Shelf, ...]
+    resolved: int
+    missing: tuple[tuple[Shelf, Marker], ...]
+    older: tuple[tuple[Shelf, Marker, int], ...]
+    used: tuple[Archive, ...]
+    wrong: tuple[Wrong, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every marker leads to a code object that the device can run."""
+        return not self.missing and not self.wrong
+
+
+def outcome(program: Program, device: str, shelves: Sequence[Shelf]) -> Outcome:
+    """Return what a program gets on a device from the archives of its shelves."""
+    resolved = 0
+    missing: list[tuple[Shelf, Marker]] = []
+    older: list[tuple[Shelf, Marker, int]] = []
+    used: dict[str, Archive] = {}
+    wrong: list[Wrong] = []
+    verdicts: dict[str, str] = {}
+    for shelf in shelves:
+        order = candidates([archive.archs for archive in shelf.archives], device) if device else []
+        held = [archive.objects for archive in shelf.archives]
+        for marker in shelf.markers:
+            key = marker.key
+
+            def holds(number: int, arch: str, key: str = key, held: Sequence[Mapping[Name, object]] = held) -> bool:
+                return (key, arch) in held[number]
+
+            taken = choose(order, holds)
+            if taken.image is None:
+                missing.append((shelf, marker))
+                continue
+            resolved += 1
+            archive = shelf.archives[taken.image]
+            used[archive.path] = archive
+            code = archive.objects[key, taken.arch]
+            reason = verdicts.get(code.claims)
+            if reason is None:
+                reason = verdicts[code.claims] = _cannot_run(code.claims, device)
+            if reason:
+                wrong.append(Wrong(marker, archive, code, reason))
+            first = choose(order, holds, tries_all=False)
+            if first.outcome == "fails" and first.image is not None:
+                older.append((shelf, marker, first.image))
+    return Outcome(
+        program, device, tuple(shelves), resolved, tuple(missing), tuple(older), tuple(used.values()), tuple(wrong)
+    )
+
+
+def _cannot_run(claims: str, device: str) -> str:
+    """Return why a device cannot run code for a target ID, "" if it can, or if the code does not say what it is for."""
+    if not claims:
+        return ""
+    verdicts = [serves_hip(claims, name) for name in asked(device)]
+    return "" if any(verdict.answer for verdict in verdicts) else verdicts[0].reason

@@ -1,0 +1,149 @@
+"""``fatpack check``: what it prints, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from tests.builders.kpack_site import Site, sound
+
+from fatpack.cli import main
+from fatpack.report.schemas import text
+
+Printed = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    monkeypatch.chdir(tmp_path)
+    return sound(tmp_path / "site")
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Printed:
+    def _run(*arguments: str) -> tuple[int, str]:
+        code = main(["check", *arguments])
+        printed = capsys.readouterr()
+        return code, printed.out + printed.err
+
+    return _run
+
+
+def document(run: Printed, *arguments: str) -> dict[str, Any]:
+    code, printed = run("--kpack", "site", "--json", *arguments)
+    found: dict[str, Any] = json.loads(printed)
+    jsonschema.validate(found, json.loads(text("check")))
+    assert found["exit_code"] == code
+    return found
+
+
+def test_a_sound_folder(site: Site, run: Printed) -> None:
+    code, printed = run("--kpack", "site")
+    assert code == 0
+    assert printed.splitlines() == [
+        "site: 2 programs with 3 markers, 4 archives with 6 code objects",
+        "  gfx90a   3 of 3 code objects found",
+        "  gfx1100  3 of 3 code objects found",
+        "  6 files looked at",
+    ]
+
+
+def test_what_each_program_gets(site: Site, run: Printed) -> None:
+    site.manifest("core/.kpack/x.kpm")
+    site.write("core/readme.md", b"")
+    _, printed = run("--kpack", "site", "-v", "--device=gfx1100")
+    assert printed.splitlines() == [
+        "site: 2 programs with 3 markers, 4 archives with 6 code objects, 1 manifest",
+        "  gfx1100  3 of 3 code objects found",
+        "  site/core/lib/libx.so: 2 markers of core/lib/libx.so, looks for ../.kpack/x_@GFXARCH@.kpack",
+        "    gfx1100  2 of 2  from site/core/.kpack/x_gfx1100.kpack",
+        "  site/core/lib/liby.so: 1 marker of core/lib/liby.so, looks for ../.kpack/y_@GFXARCH@.kpack",
+        "    gfx1100  1 of 1  from site/core/.kpack/y_gfx1100.kpack",
+        "  7 files looked at, 1 passed by because of their names",
+    ]
+
+
+def test_something_missing_is_told_with_its_place(site: Site, run: Printed) -> None:
+    (site.root / "core/.kpack/y_gfx1100.kpack").unlink()
+    code, printed = run("--kpack", "site")
+    assert code == 1
+    assert "  gfx1100  2 of 3 code objects found  1 missing" in printed
+    assert (
+        "  warning FP3103: site/core/lib/liby.so at 0x1018: gfx1100: in site/core/.kpack is no y_@GFXARCH@" in printed
+    )
+
+
+def test_the_document_has_what_the_text_has(site: Site, run: Printed) -> None:
+    (site.root / "core/.kpack/y_gfx1100.kpack").unlink()
+    site.archive("core/.kpack/x_gfx90a:xnack-.kpack", [("core/lib/libx.so#0", "gfx90a:xnack-")])
+    found = document(run)
+    kpack = found["kpack"]
+    assert kpack["devices"] == ["gfx90a:xnack-", "gfx90a:xnack+", "gfx1100"]
+    libx, liby = kpack["programs"]
+    assert [(row["device"], row["resolved"], row["only_newer"]) for row in libx["devices"]] == [
+        ("gfx90a:xnack-", 2, 1),
+        ("gfx90a:xnack+", 2, 0),
+        ("gfx1100", 2, 0),
+    ]
+    assert liby["devices"][2] == {
+        "device": "gfx1100",
+        "resolved": 0,
+        "missing": ["core/lib/liby.so#0"],
+        "missing_count": 1,
+        "only_newer": 0,
+        "wrong": 0,
+        "archives": [],
+    }
+    assert {item["code"] for item in found["findings"]} == {"FP3103", "FP3105"}
+    assert found["exit_code"] == 1
+    assert document(run, "--newer-loader", "--device", "gfx90a")["exit_code"] == 0
+
+
+def test_damage_exits_with_3(site: Site, run: Printed) -> None:
+    path = site.root / "core/.kpack/y_gfx1100.kpack"
+    path.write_bytes(path.read_bytes()[:-1])
+    assert document(run)["exit_code"] == 3
+
+
+def test_variables_are_named_and_not_read(site: Site, run: Printed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROCM_KPACK_PATH", "/nowhere")
+    monkeypatch.setenv("ROCM_KPACK_DISABLE", "1")
+    monkeypatch.setenv("ROCM_KPACK_PATH_PREFIX", "")
+    code, printed = run("--kpack", "site")
+    assert code == 0
+    assert "  ROCM_KPACK_PATH is set: the runtime minds it, and this check does not" in printed
+    assert document(run)["kpack"]["environment"] == ["ROCM_KPACK_PATH", "ROCM_KPACK_DISABLE"]
+
+
+def test_archives_in_the_place_of_others(site: Site, run: Printed) -> None:
+    names = ["core/lib/libx.so#0", "core/lib/libx.so#1", "core/lib/liby.so#0"]
+    Site(site.root.parent).archive("all.kpack", [(name, "gfx906") for name in names])
+    assert run("--kpack", "site", "--device=gfx906")[0] == 1
+    assert run("--kpack", "site", "--device=gfx906", "--kpack-path=all.kpack")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "nothing says what to check"),
+        (["--kpack"], "0 folders given"),
+        (["--kpack", "site", "site"], "2 folders given"),
+        (["--kpack", "site", "--device", "gfx90b"], "unknown target 'gfx90b'"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(site: Site, run: Printed, arguments: list[str], words: str) -> None:
+    code, printed = run(*arguments)
+    assert (code, words in printed) == (2, True)
+
+
+def test_a_folder_that_is_none_is_refused(site: Site, run: Printed) -> None:
+    assert run("--kpack", "nowhere")[0] == 5
+    assert run("--kpack", "site/core/lib/libx.so")[0] == 5
+
+
+def test_the_schema_is_printed(run: Printed) -> None:
+    assert json.loads(run("--schema")[1])["title"] == "fatpack.check/1"
