@@ -15,19 +15,12 @@ from fatpack.formats.kpack.layout import FORMAT
 from fatpack.io.source import Span
 from fatpack.io.sources.opening import open_source
 from fatpack.model import Finding
+from fatpack.trees.walk import Walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from fatpack.answers.kpack.facts import Archive
     from fatpack.io.source import View
-
-#: Endings of files that are neither programs nor archives: a folder of packages has ten thousands of them.
-_PASSED_BY = frozenset(
-    "c cc cfg cpp css csv cu cuh cxx dat gz h hip hpp htm html hxx inc ini ipynb jpg js json md mo npy npz pem pkl png"
-    " po ps pth pxd py pyc pyi pyx rst sh svg toml ts ttf txt typed xml xz yaml yml zip zst".split()
-)
 
 
 class Reading:
@@ -50,8 +43,13 @@ class Reading:
         """Read all that is in the folder. Raises OSError if that is no folder that can be read."""
         with os.scandir(self._real):
             pass
-        for path in self._walk(self._real):
-            self._read(path)
+        walk = Walk([self._real], passes=True)
+        for place in walk:
+            if place.problem:
+                self._findings.append(self._finding(place.path, place.problem))
+            else:
+                self._read(place.path)
+        self._passed_by, self._links, self._special = walk.passed, walk.links, walk.special
         return self.folder()
 
     def folder(self) -> Folder:
@@ -69,37 +67,13 @@ class Reading:
             tuple(self._findings),
         )
 
-    def _walk(self, folder: str) -> Iterator[str]:
-        """Yield the files below a folder whose names do not say that they are something else, in order."""
-        waiting = [folder]
-        while waiting:
-            here = waiting.pop()
-            try:
-                with os.scandir(here) as found:
-                    entries = sorted(found, key=lambda entry: entry.name)
-            except OSError as error:
-                self._unreadable(here, error)
-                continue
-            for entry in entries:
-                if entry.is_symlink():
-                    self._links += 1
-                elif entry.is_dir(follow_symlinks=False):
-                    pass
-                elif not entry.is_file(follow_symlinks=False):
-                    self._special += 1
-                elif entry.name.rpartition(".")[2].lower() in _PASSED_BY:
-                    self._passed_by += 1
-                else:
-                    yield entry.path
-            waiting += [entry.path for entry in reversed(entries) if entry.is_dir(follow_symlinks=False)]
-
     def _read(self, path: str) -> None:
         if path in self._archives:
             return
         self._files += 1
         try:
             if not stat.S_ISREG(os.stat(path).st_mode):
-                self._findings.append(finding("FP3109", Span(0, 0, (self._shown(path),)), "this is no file"))
+                self._findings.append(self._finding(path, "this is no file"))
                 return
             with open_source(path, name=self._shown(path)) as source:
                 self._take(path, source.view())
@@ -140,4 +114,7 @@ class Reading:
 
     def _unreadable(self, path: str, error: OSError | FatpackError) -> None:
         words = error.problem if isinstance(error, FatpackError) else error.strerror or str(error)
-        self._findings.append(finding("FP3109", Span(0, 0, (self._shown(path),)), f"cannot be read: {words}"))
+        self._findings.append(self._finding(path, words))
+
+    def _finding(self, path: str, problem: str) -> Finding:
+        return finding("FP3109", Span(0, 0, (self._shown(path),)), f"cannot be read: {problem}")
