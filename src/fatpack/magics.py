@@ -66,4 +66,4 @@ SQUASHFS = b"hsqs"
 #: where a tar archive has its magic, and the magic
 TAR_AT, TAR = 257, b"ustar"
 #: how packages begin, but for tar archives: files that carry other files (an empty zip has its end alone)
-PACKAGES = (ZIP, b"PK\x05\x06", GZIP, XZ, BZIP2, ZSTD, RPM, ARCHIVE + b"debian-binary")
+PACKAGES = (ZIP, ZIP_END, GZIP, XZ, BZIP2, ZSTD, LZ4, RPM, ARCHIVE + DEB)

@@ -25,13 +25,19 @@ def host_of(view: View) -> str:
     return hosts.detected(view) or "raw"
 
 
+#: how some packages begin, and other files too: scripts with an archive behind them, and LZMA of before xz
+_SOME = (b"#!", b"]\0\0")
+
+
 def package_of(view: View) -> str:
     """Return the JSON name of the package that a file is, which carries other files; "" for any other file.
 
-    Of most files a few hundred bytes are read. A program with an archive behind it is a program.
+    Of most files a few hundred bytes are read. A program with an archive behind it is a program; a script with one
+    is a package.
     """
     head = view.head(0, magics.TAR_AT + len(magics.TAR))
-    if not head.startswith(magics.PACKAGES) and not head.startswith(magics.TAR, magics.TAR_AT):
+    is_one = head.startswith((*magics.PACKAGES, *_SOME)) or head.startswith(magics.TAR, magics.TAR_AT)
+    if not is_one and not head.startswith(magics.SKIPPABLE, 1):
         return ""
     from fatpack.packages import detected
 

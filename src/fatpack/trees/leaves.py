@@ -105,6 +105,7 @@ class Node(Record):
     """A file that was met in a folder or a package, which may be a package itself; :meth:`leaves` walks it.
 
     ``size`` is about what reading it costs, in bytes. One that is not lasting is walked before the next is asked for.
+    ``kind`` is the package around it, if there is one.
     """
 
     path: str
@@ -114,6 +115,7 @@ class Node(Record):
     is_lasting: bool = True
     depth: int = 0
     leaf: Leaf | None = None
+    kind: str = ""
 
     def leaves(self, rules: Rules, counts: Counts) -> Iterator[Leaf]:
         """Yield the leaves: the file, or those in it. Raises nothing for a file: what cannot be read is a leaf."""
@@ -128,6 +130,10 @@ class Node(Record):
             return
         with source:
             yield from _of(source.view(), self, rules, counts)
+            # How it is stored in its package is known when it was read.
+            findings = getattr(source, "findings", ())
+            if findings:
+                yield Leaf(self.path, self.parts, package=self.kind, size=source.size, findings=findings)
 
 
 def _of(view: View, node: Node, rules: Rules, counts: Counts) -> Iterator[Leaf]:
@@ -167,7 +173,7 @@ def in_package(view: View, kind: str, package: Node, rules: Rules, counts: Count
                 elif not rules.deep and is_passed(item.name):
                     counts.passed += 1
                 else:
-                    yield _node(item, view, package, parts)
+                    yield _node(item, view, package, parts).replace(kind=kind)
         except (FatpackError, OSError) as problem:
             error = problem
     end = Leaf(package.path, package.parts, package=kind, size=len(view), findings=tuple(findings), error=error)
