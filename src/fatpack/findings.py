@@ -2,8 +2,8 @@
 
 FP10xx scan and nesting, FP11xx images, FP12xx LLVM offload binary, FP13xx clang offload bundles, FP14xx CUDA fat
 binaries, FP15xx CIR containers, FP16xx kpack archives, FP17xx packages, FP18xx SYCLBIN, FP20xx ELF hosts, FP21xx
-archives, FP22xx COFF objects, FP23xx PE images, FP24xx bitcode, FP30xx what programs register at run time, FP31xx code
-that they look for in kpack archives. A code is never reused.
+archives, FP22xx COFF objects, FP23xx PE images, FP24xx bitcode, FP25xx Mach-O, FP26xx WebAssembly, FP30xx what programs
+register at run time, FP31xx code that they look for in kpack archives. A code is never reused.
 """
 
 from __future__ import annotations
@@ -241,6 +241,25 @@ CODES: dict[str, tuple[str, str]] = {
     "FP2303": ("error", "The section table of a PE image is cut short; the sections before the cut are listed."),
     "FP2401": ("error", "The bitstream is damaged from here on; device code before it is listed."),
     "FP2402": ("warning", "A global in a section of device code is not initialised with bytes, so there is no data."),
+    "FP2501": ("error", "A section that should hold device code lies outside the Mach-O file."),
+    "FP2502": (
+        "error",
+        "The load commands of a Mach-O file are damaged or cut short; the sections before the damage are listed.",
+    ),
+    "FP2503": (
+        "note",
+        "A section is named as device code and has no bytes in the file, as in debug symbols (dSYM).",
+    ),
+    "FP2511": ("error", "A slice of a universal Mach-O file ends behind it; what is there of the slice is listed."),
+    "FP2512": (
+        "error",
+        "The table of a universal Mach-O file is empty or cut short; the slices before the cut are listed.",
+    ),
+    "FP2513": ("error", "A slice of a universal Mach-O file overlaps its table or another slice, and is not read."),
+    "FP2601": (
+        "error",
+        "The sections of a WebAssembly module are damaged or cut short; the sections before the damage are listed.",
+    ),
     "FP3001": (
         "warning",
         "A record by which HIP code registers its bundle is wrong: its magic, its version, or it is cut short.",

@@ -42,6 +42,7 @@ TILE_IR = b"\x7fTileIR\0"
 
 # Archives
 ARCHIVE, THIN_ARCHIVE, BIG_ARCHIVE = b"!<arch>\n", b"!<thin>\n", b"<bigaf>\n"
+ARCHIVES = (ARCHIVE, THIN_ARCHIVE, BIG_ARCHIVE)
 
 # Compressed and packed files
 #: a frame; RFC 8878, 3.1.1

@@ -257,15 +257,36 @@ def test_a_device_image_is_no_host(fatpack: Fatpack) -> None:
     assert "this is a device image itself (cubin), no host" in ran.err
 
 
-@pytest.mark.parametrize("command", ["embed", "replace"])
-def test_what_is_not_edited_is_named(fatpack: Fatpack, folder: Path, command: str) -> None:
+#: hosts that are read and never edited: a fixture of each, and how the reason starts
+UNEDITED = {
+    "macho/clang-22-cuda-arm64.o": "Mach-O files are not edited: load commands",
+    "macho/lld-22-cuda-x86_64.dylib": "Mach-O files are not edited: load commands",
+    "universal/llvm-22-two.o": "universal Mach-O files are not edited: slices",
+    "universal/llvm-22-two.o(x86_64)": "Mach-O files are not edited: load commands",
+    "universal/llvm-22-fat64.a(arm64)": "an archive holds many objects",
+    "universal/llvm-22-fat64.a(arm64(plain.o))": "Mach-O files are not edited: load commands",
+    "wasm/clang-22-wasm32.o": "WebAssembly modules are not edited: symbols",
+}
+
+
+@pytest.mark.parametrize("command", ["embed", "replace", "remove"])
+@pytest.mark.parametrize("name", UNEDITED)
+def test_what_is_not_edited_is_refused_with_the_reason(fatpack: Fatpack, folder: Path, command: str, name: str) -> None:
     assert fatpack("pack", A, "-o", "one.bin", "-q").code == 0
-    (folder / "x.wasm").write_bytes(b"\0asm\1\0\0\0")
-    ran = fatpack(command, FIXTURES / "cuda_fatbin" / "hosts" / "mac.o", "one.bin", "-o", "x")
-    assert ran.code == 4
-    assert "this is a Mach-O file with device code in segment __NV_CUDA, which this version does not edit" in ran.err
-    ran = fatpack(command, "x.wasm", "one.bin", "-o", "x")
-    assert (ran.code, "this is a WebAssembly module, which this version does not edit" in ran.err) == (4, True)
+    content = [] if command == "remove" else ["one.bin"]
+    ran = fatpack(command, FIXTURES / name, *content, "-o", "x")
+    if command == "remove" and "archive" in UNEDITED[name]:
+        assert "Mach-O files are not edited: load commands" in ran.err
+    else:
+        assert UNEDITED[name] in ran.err
+    assert (ran.code, (folder / "x").exists()) == (4, False)
+
+
+def test_what_no_room_reads_is_named_when_it_should_be_edited(fatpack: Fatpack, folder: Path) -> None:
+    (folder / "x.rpm").write_bytes(b"070701" + b"0" * 104)
+    assert fatpack("pack", A, "-o", "one.bin", "-q").code == 0
+    ran = fatpack("embed", "x.rpm", "one.bin", "-o", "x")
+    assert (ran.code, "this is a cpio archive, which this version does not edit" in ran.err) == (4, True)
 
 
 def test_arguments_of_embed_in_the_wrong_order_are_noticed(fatpack: Fatpack) -> None:

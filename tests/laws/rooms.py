@@ -259,6 +259,9 @@ HOSTS: dict[str, Path] = {
     "pe": FIXTURES / "pe",
     "bitcode": FIXTURES / "bitcode",
     "coff": FIXTURES / "coff",
+    "macho": FIXTURES / "macho",
+    "universal": FIXTURES / "universal",
+    "wasm": FIXTURES / "wasm",
 }
 
 

@@ -11,14 +11,17 @@
 ``edit``    ``edit(view, {index: content or None}) -> Iterable[Piece]``: several of both at once
 ``verify``  ``verify(before, after)``: raises HostError unless ``after`` is a sound edit of ``before``
 ``grow``    ``grow(view, content, name=…) -> Iterable[Piece]``: as ``embed``, with nothing of the view cut; optional
+``rewrite`` ``rewrite(view, {number: content}) -> Sequence[Piece]``: other contents of members; for hosts that have any
 =========  ==========================================================================================
 
 A host knows no format: it says *where* bytes lie, ``fatpack.scanner`` finds out what they are. Editors return pieces
-(bytes and views of the input) and write nothing themselves; a room that cannot edit has no such functions.
+(bytes and views of the input) and write nothing themselves; a room that cannot edit has no such functions, but says
+why not, and what would work: ``REFUSAL``.
 """
 
 from __future__ import annotations
 
+from fatpack import magics
 from fatpack.errors import HostError
 from fatpack.findings import finding
 from fatpack.record import Record
@@ -64,6 +67,16 @@ if TYPE_CHECKING:
 
         def sections(self, view: View) -> list[tuple[int, int, str, int]]: ...  # noqa: D102
         def divided_sections(self, view: View, places: Any = None) -> Division: ...  # noqa: D102
+
+    class Refuser(Host, Protocol):
+        """What hosts offer that are not edited: why not, and what would work."""
+
+        REFUSAL: tuple[str, str]
+
+    class Rewriter(Host, Protocol):
+        """What hosts offer whose sites are members: other contents for some of them, or the reason why not."""
+
+        def rewrite(self, view: View, contents: Mapping[int, Sequence[Piece]]) -> Sequence[Piece]: ...  # noqa: D102
 
     class Objcopy(Protocol):
         """What hosts offer that fat objects are made of."""
@@ -156,17 +169,22 @@ def without_overlaps(places: Sequence[Site | Finding]) -> Iterator[Site | Findin
 class Door(Record):
     """What a host room offers: its ``module``, and which parts of the door it has beyond those that all have.
 
-    ``edits``: embed, replace, remove and edit, or the reasons why not. ``verifies``: verify. ``grows``: grow.
-    ``has_sections``: sections. ``divides_sections``: divided_sections, faster than dividing what sections gives.
-    ``objcopy`` is the module that adds and removes sections byte for byte as llvm-objcopy does it, "" if there is none.
+    ``starts`` is what its files start with; only rooms without that are asked about any other file, and imported.
+    ``edits``: embed, replace, remove and edit, or the reasons why not; a room without has ``REFUSAL``, if its files are
+    no archives. ``verifies``: verify. ``grows``: grow. ``has_sections``: sections. ``divides_sections``:
+    divided_sections, better or faster than dividing what sections gives. ``has_members``: its sites are files of their
+    own, which addresses name in parentheses; then it has rewrite. ``objcopy`` is the module that adds and removes
+    sections byte for byte as llvm-objcopy does it, "" if there is none.
     """
 
     module: str
+    starts: tuple[bytes, ...] = ()
     edits: bool = False
     verifies: bool = False
     grows: bool = False
     has_sections: bool = False
     divides_sections: bool = False
+    has_members: bool = False
     objcopy: str = ""
 
 
@@ -174,6 +192,7 @@ class Door(Record):
 ROOMS = {
     "elf": Door(
         "fatpack.hosts.elf",
+        (magics.ELF,),
         edits=True,
         verifies=True,
         grows=True,
@@ -181,19 +200,27 @@ ROOMS = {
         divides_sections=True,
         objcopy="fatpack.hosts.elf.objcopy",
     ),
-    "archive": Door("fatpack.hosts.archive", verifies=True),
+    "archive": Door("fatpack.hosts.archive", magics.ARCHIVES, verifies=True, has_members=True),
     "pe": Door(
         "fatpack.hosts.pe",
+        (magics.DOS,),
         edits=True,
         has_sections=True,
         divides_sections=True,
         objcopy="fatpack.hosts.coff.objcopy",
     ),
-    "bitcode": Door("fatpack.hosts.bitcode", edits=True),
+    "bitcode": Door("fatpack.hosts.bitcode", (magics.BITCODE, magics.WRAPPED_BITCODE), edits=True),
+    "macho": Door("fatpack.hosts.macho", magics.MACH_O, has_sections=True, divides_sections=True),
+    "universal": Door(
+        "fatpack.hosts.universal", (magics.UNIVERSAL_MACH_O, magics.UNIVERSAL_MACH_O_64), has_members=True
+    ),
+    "wasm": Door("fatpack.hosts.wasm", (magics.WASM,), has_sections=True, divides_sections=True),
     "coff": Door(
         "fatpack.hosts.coff", edits=True, verifies=True, has_sections=True, objcopy="fatpack.hosts.coff.objcopy"
     ),
 }
+
+_LONGEST_START = max(len(start) for door in ROOMS.values() for start in door.starts)
 
 
 def objcopy(name: str) -> Objcopy:
@@ -231,7 +258,11 @@ def divided_sections(name: str, view: View, places: Iterator[Site | Finding] | N
 
 def detected(view: View) -> str | None:
     """Return the JSON name of the host that the bytes are, None if they are none; asks the rooms in their order."""
-    return next((name for name in ROOMS if room(name).detect(view)), None)
+    head = view.head(0, _LONGEST_START)
+    for name, door in ROOMS.items():
+        if (not door.starts or head.startswith(door.starts)) and room(name).detect(view):
+            return name
+    return None
 
 
 def room(name: str) -> Host:
@@ -244,9 +275,23 @@ def editor(name: str) -> Editor | None:
     return _module(name) if ROOMS[name].edits else None
 
 
+def refusal(name: str) -> tuple[str, str]:
+    """Return why files of a host that no room edits stay as they are, and what would work; imports the room."""
+    return _refuser(name).REFUSAL
+
+
 def grower(name: str) -> Grower | None:
     """Return a host room that adds a container without cutting anything, None for others; imports it."""
     return _module(name) if ROOMS[name].grows else None
+
+
+def rewriter(name: str) -> Rewriter:
+    """Return a host room whose sites are members; imports it."""
+    return _module(name)
+
+
+def _refuser(name: str) -> Refuser:
+    return _module(name)
 
 
 def _sectioned(name: str) -> Sectioned:

@@ -70,11 +70,18 @@ def recognise(view: View, head: bytes) -> Recognised | None:
         bits, order = _MACHO[magic]
         machine = _MACHO_MACHINES.get(int.from_bytes(head[4:8], order), "")
         return Recognised("object", triple=machine, detail=f"Mach-O {bits}-bit{machine and ', ' + machine}")
-    if magic == magics.UNIVERSAL_MACH_O and 0 < int.from_bytes(head[4:8], "big") <= _MOST_SLICES:
+    if _is_universal(head):
         return Recognised("object", detail="universal Mach-O")
     if magic[:2] == magics.DOS:
         return _portable_executable(view, head)
     return _coff(view, head)
+
+
+def _is_universal(head: bytes) -> bool:
+    count = int.from_bytes(head[4:8], "big")
+    if head.startswith(magics.UNIVERSAL_MACH_O):
+        return 0 < count <= _MOST_SLICES
+    return head.startswith(magics.UNIVERSAL_MACH_O_64) and count > 0
 
 
 def _portable_executable(view: View, head: bytes) -> Recognised | None:

@@ -30,6 +30,9 @@ _HOSTS = {
     "pe": "PE image",
     "archive": "archive",
     "bitcode": "LLVM bitcode",
+    "macho": "Mach-O",
+    "universal": "universal Mach-O",
+    "wasm": "WebAssembly",
 }
 
 #: Sections named in the line that says which were not searched.

@@ -4,11 +4,7 @@ Python's wheels are zip archives, and Blender ships its kernels as ``.cubin.zst`
 What is not compressed is searched for containers all the same, but a search finds neither bare images nor what a
 member's name would tell.
 
-clang puts fat binaries for macOS into ``__NV_CUDA,__nv_fatbin`` and bundles into ``__HIP,__hip_fatbin``
-(clang/lib/CodeGen/CGCUDANV.cpp, LLVM 22.1); CUDA for macOS ended with 10.2. A header of Mach-O is followed by load
-commands, and the names of segments and sections are in there.
-
-How we know the others: the ``magic`` database of file(1) 5.45 for disk images and packages; tar's is POSIX (ustar).
+How we know: the ``magic`` database of file(1) 5.45 for disk images and packages; tar's is POSIX (ustar).
 """
 
 from __future__ import annotations
@@ -39,7 +35,7 @@ _COMPRESSED = {
 _OTHERS = (
     (magics.TAR_AT, magics.TAR, "a tar archive", "tar -xf unpacks it"),
     (0, magics.CPIO, "a cpio archive", "cpio -id unpacks it"),
-    (0, magics.WASM, "a WebAssembly module", ""),
+    (0, magics.WASM, "WebAssembly that is no module of version 1", ""),
     (0, magics.GOFF, "a GOFF object", ""),
     (0, magics.DXIL, "a DXContainer", ""),
     (0x8001, b"CD001", "an ISO 9660 disk image", "mount it, or bsdtar -xf unpacks it"),
@@ -57,21 +53,6 @@ _EXT_AT, _EXT = 0x438, (b"\x53\xef\x01\0", b"\x53\xef\x02\0")
 
 #: f_opthdr of XCOFF: the sizes of auxiliary headers that exist
 _XCOFF_OPTIONAL = (0, 28, 72, 110, 120)
-
-#: header of little-endian Mach-O → its bytes
-_HEADERS = {magics.MACH_O_32: 28, magics.MACH_O_64: 32}
-
-#: where the header has the size of the load commands
-_SIZE_AT = 20
-
-#: segments of device code, padded as section headers have them
-_SEGMENTS = (b"__NV_CUDA\0", b"__HIP\0")
-
-#: LIMIT: bytes of load commands that are looked at. Large programs have some 10 kB.
-_COMMANDS = 1 << 20
-
-#: Java's classes start as universal Mach-O does; their version, at the count's place, is above 44.
-_MOST_SLICES = 44
 
 _HEAD_SIZE = 512
 
@@ -113,16 +94,7 @@ def _kind(view: View) -> tuple[str, str]:
     for at, magic, kind, remedy in _OTHERS:
         if head.startswith(magic, at) if at < len(head) else view.head(at, len(magic)) == magic:
             return kind, remedy
-    return _apple(view, head) or _disk(view) or (_xcoff(head), "")
-
-
-def _apple(view: View, head: bytes) -> tuple[str, str] | None:
-    if head.startswith(magics.MACH_O):
-        return _mach_o(view, head), ""
-    is_universal = head.startswith((magics.UNIVERSAL_MACH_O, magics.UNIVERSAL_MACH_O_64))
-    if is_universal and int.from_bytes(head[4:8], "big") <= _MOST_SLICES:
-        return "a universal Mach-O file", "lipo -thin takes it apart"
-    return None
+    return _disk(view) or (_xcoff(head), "")
 
 
 def _disk(view: View) -> tuple[str, str] | None:
@@ -136,13 +108,3 @@ def _disk(view: View) -> tuple[str, str] | None:
 def _xcoff(head: bytes) -> str:
     is_xcoff = head.startswith((magics.XCOFF_32, magics.XCOFF_64)) and len(head) >= 20
     return "an XCOFF file of AIX" if is_xcoff and int.from_bytes(head[16:18], "big") in _XCOFF_OPTIONAL else ""
-
-
-def _mach_o(view: View, head: bytes) -> str:
-    """Return what a Mach-O file is, with the segments of device code that its load commands name."""
-    size = _HEADERS.get(head[:4])
-    if size is None or len(head) < size:
-        return "a Mach-O file"
-    commands = view.head(size, min(int.from_bytes(head[_SIZE_AT : _SIZE_AT + 4], "little"), _COMMANDS))
-    names = [name.rstrip(b"\0").decode() for name in _SEGMENTS if name in commands]
-    return f"a Mach-O file with device code in segment {' and '.join(names)}" if names else "a Mach-O file"

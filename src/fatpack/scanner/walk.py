@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fatpack.runtime.registration.module_id import ModuleIds
 
 #: Hosts with sections, some of which say something about the others.
-_WITH_SECTIONS = ("elf", "coff", "pe")
+_WITH_SECTIONS = ("elf", "coff", "pe", "macho", "wasm")
 
 #: Sections that take others to be read.
 _DEFERRED = (IMAGE, IMAGES, TABLE, RECORDS)
@@ -221,7 +221,7 @@ def _of_section(section: str | None, findings: Iterable[Finding]) -> Iterator[Fi
 
 def _module_ids(tables: Sequence[Site]) -> ModuleIds | None:
     """Return what the tables of a host call the units of CUDA code, None if they do not."""
-    if not any((site.section or "").startswith("__nv_mod") for site in tables):
+    if not any((site.section or "").rpartition(",")[2].startswith("__nv_mod") for site in tables):
         return None
     from fatpack.runtime.registration import module_id
 

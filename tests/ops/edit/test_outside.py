@@ -16,7 +16,7 @@ from fatpack.scanner import Found, scan
 FATBIN = (FIXTURES / "cuda_fatbin" / "recorded" / "v130_none.fatbin").read_bytes()
 OFFLOAD = (FIXTURES / "offload_binary" / "llvm-22-four.bin").read_bytes()
 TAR = bytes(257) + b"ustar\x0000" + bytes(256) + FATBIN
-MACH_O = b"\xcf\xfa\xed\xfe" + bytes(60)
+CPIO = b"070701" + b"0" * 104
 
 
 def an_elf(**sections: bytes) -> bytes:
@@ -47,7 +47,7 @@ def test_images_of_an_archive_are_counted_as_a_scan_counts_them() -> None:
         remove(alone, Selector())
 
 
-@pytest.mark.parametrize(("data", "kind"), [(TAR, "a tar archive"), (MACH_O, "a Mach-O file")])
+@pytest.mark.parametrize(("data", "kind"), [(TAR, "a tar archive"), (CPIO, "a cpio archive")])
 def test_files_that_no_room_reads_are_named_when_they_should_be_edited(data: bytes, kind: str) -> None:
     view = BytesSource(data, "x").view()
     with pytest.raises(HostError, match=f"this is {kind}"):

@@ -63,7 +63,7 @@ class Address(Record):
 class Place(Record):
     """Where an address leads: the bytes, what they are called, and the archives around them, outermost first.
 
-    Each archive comes with the number of the member that leads on.
+    Universal files are archives here. Each archive comes with the number of the member that leads on.
     """
 
     view: View
@@ -72,11 +72,8 @@ class Place(Record):
 
     def around(self, pieces: Iterable[Piece]) -> Iterable[Piece]:
         """Return the whole file with these pieces in the place of the bytes. Raises HostError, FormatError."""
-        if self.archives:
-            from fatpack.hosts import archive
-
-            for outer, number in reversed(self.archives):
-                pieces = archive.rewrite(outer, {number: list(pieces)})
+        for outer, number in reversed(self.archives):
+            pieces = hosts.rewriter(host_of(outer)).rewrite(outer, {number: list(pieces)})
         return pieces
 
 
@@ -285,11 +282,12 @@ def named_bytes(view: View, address: Address) -> View:
 def _enter(view: View, text: str) -> tuple[Site, str]:
     """Return the member that an address names first, and what is left of the address."""
     title = view.chain[-1] if view.chain else "the input"
-    if host_of(view) != "archive":
+    host = host_of(view)
+    if host == "raw" or not hosts.ROOMS[host].has_members:
         raise UsageError(f"{title} is no archive: it has no member {text}")
     sites: list[Site] = []
     findings: list[Finding] = []
-    for item in hosts.room("archive").locate(view):
+    for item in hosts.room(host).locate(view):
         if isinstance(item, Finding):
             findings.append(item)
         else:

@@ -38,11 +38,8 @@ def editor(view: View) -> Editor:
         )
     room = hosts.editor(name)
     if room is None:
-        raise HostError(
-            f"{hosts.room(name).DOC.title} cannot be edited",
-            hint="edit the objects before they are linked",
-            chain=view.chain,
-        )
+        problem, hint = hosts.refusal(name)
+        raise HostError(problem, hint=hint, chain=view.chain)
     form = images.recognise(view).form
     if form in ("cubin", "code-object"):
         raise HostError(

@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 #: What the sections are called, by compilers and cut by the linkers of PE images: names, relocatable and linked code.
+#: In Mach-O a segment and a comma come first.
 NAMES = ("__nv_module_id", "__nv_mod")
 _RELOCATABLE = ("__nv_relfatbin", "__nv_rel")
-_LINKED = (".nv_fatbin", ".nv_fatb")
+_LINKED = (".nv_fatbin", ".nv_fatb", "__nv_fatbin")
 
 _WHOLE = b"__NV_MODULE_ID"
 _DEFINED = b"def "
@@ -52,22 +53,26 @@ class ModuleIds(Record):
 
         ``module_id`` is the unit that one is made from, ``linked_module_ids`` are those it was linked from.
         """
-        if site.section in _RELOCATABLE and self.units and _count(site.data, len(self.units)) == len(self.units):
+        if _name(site) in _RELOCATABLE and self.units and _count(site.data, len(self.units)) == len(self.units):
             return [("module_id", name) for name in self.units]
-        if site.section in _LINKED and self.linked and not self.is_whole and _count(site.data, 1) == 1:
+        if _name(site) in _LINKED and self.linked and not self.is_whole and _count(site.data, 1) == 1:
             return [("linked_module_ids", " ".join(self.linked))]
         return []
 
 
 def read(tables: Sequence[Site]) -> ModuleIds | None:
     """Return the names that sections of a host hold, None if there are none or too many to read."""
-    data = b"\0".join(site.data.head(0, _SIZE + 1) for site in tables if site.section in NAMES)
+    data = b"\0".join(site.data.head(0, _SIZE + 1) for site in tables if _name(site) in NAMES)
     names = [name for name in data.split(b"\0") if name]
     if not names or len(data) > _SIZE:
         return None
     units = [name for name in names if name != _WHOLE and not name.startswith(_DEFINED)]
     linked = [name[len(_DEFINED) :] for name in names if name.startswith(_DEFINED)]
     return ModuleIds(tuple(map(_text, units)), tuple(map(_text, linked)), _WHOLE in names)
+
+
+def _name(site: Site) -> str:
+    return (site.section or "").rpartition(",")[2]
 
 
 def _text(name: bytes) -> str:

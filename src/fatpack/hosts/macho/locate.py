@@ -1,0 +1,99 @@
+"""Where device code may lie in a Mach-O file: by the names of sections."""
+
+from __future__ import annotations
+
+from fatpack.errors import FormatError
+from fatpack.findings import finding, unread
+from fatpack.hosts import Site, without_overlaps
+from fatpack.hosts.macho.names import expected, is_open, is_usual
+from fatpack.hosts.macho.read import MachOFile, Section
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.hosts.usual import Division
+    from fatpack.io.source import View
+    from fatpack.model import Finding
+
+
+def locate(view: View) -> Iterator[Site | Finding]:
+    """Yield the sections that hold containers, in the order of the load commands; ``index`` counts them from 1.
+
+    The sites do not overlap: of sections that claim the same bytes the first is listed, the others are findings.
+    A section outside the file, and load commands that are damaged or cut, are findings too.
+    """
+    yield from without_overlaps(list(_places(view)))
+
+
+def _places(view: View) -> Iterator[Site | Finding]:
+    try:
+        file = MachOFile(view)
+    except FormatError as error:
+        yield _damage(view, error)
+        return
+    for section in file.sections():
+        if isinstance(section, FormatError):
+            yield _damage(view, section)
+            continue
+        expects = expected(section.segment, section.name)
+        if expects is None or not section.size:
+            continue
+        title = f"section {section.number} ({section.title})"
+        if not section.has_bytes:
+            yield finding("FP2503", view.span(section.at, 0), f"{title} has a size but no bytes in the file")
+        elif section.end > len(view):
+            text = f"{title} ends at {section.end:#x}, the file at {len(view):#x}"
+            yield finding("FP2501", view.span(min(section.offset, len(view))), text, "the file looks cut short")
+        else:
+            data = view.slice(section.offset, section.size, section.title)
+            yield Site(data, section.title, section.number, expects=expects)
+
+
+def _damage(view: View, error: FormatError) -> Finding:
+    at = 0 if error.offset is None else min(error.offset - view.start, len(view))
+    return finding(unread("FP2502", error), view.span(at), error.describe(), error.hint, field=error.field)
+
+
+def _whole_sections(view: View) -> Iterator[Section]:
+    """Yield the sections that have bytes in the file, as far as the tables can be read."""
+    try:
+        file = MachOFile(view)
+    except FormatError:
+        return
+    for section in file.sections():
+        if isinstance(section, FormatError):
+            continue
+        if section.has_bytes and section.size and section.end <= len(view):
+            yield section
+
+
+def sections(view: View) -> list[tuple[int, int, str, int]]:
+    """Return (start, end, name, number) of every section that has bytes, as far as the tables can be read."""
+    return [(section.offset, section.end, section.title, section.number) for section in _whole_sections(view)]
+
+
+def divided_sections(view: View, _places: object = None) -> Division:
+    """Return the sections that have bytes, divided into those that hosts have anyway and the others.
+
+    Bytes behind all that load commands lead to count as one of the others: installers have their contents there.
+    """
+    from fatpack.hosts.macho.parts import parts
+    from fatpack.hosts.usual import Division
+
+    unusual: list[tuple[int, int]] = []
+    opened: dict[str, tuple[int, int]] = {}
+    for section in _whole_sections(view):
+        if not is_usual(section.name):
+            unusual.append((section.offset, section.end))
+        elif is_open(section.name):
+            count, size = opened.get(section.title, (0, 0))
+            opened[section.title] = count + 1, size + section.size
+    try:
+        file = MachOFile(view)
+    except FormatError:
+        return Division(unusual, opened)
+    reached = max((part.at + part.size for part in parts(file)), default=file.commands_end)
+    if max(reached, file.commands_end) < len(view):
+        unusual.append((max(reached, file.commands_end), len(view)))
+    return Division(unusual, opened)
