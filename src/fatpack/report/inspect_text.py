@@ -195,6 +195,7 @@ def _place_lines(places: Places, indent: str, path: str, verbose: int) -> Iterat
         if verbose:
             yield from _symbol_lines(place.records, indent + "  ")
             yield from _unit_lines(place, indent + "  ", places.prefix)
+            yield from _property_lines(place.records, indent + "  ")
         yield from _image_lines(place, indent + "  ", path, verbose)
         if place.format == "cir-offload-container":
             from fatpack.report.launches import launch_table
@@ -238,6 +239,20 @@ def _unit_lines(place: Place, indent: str, prefix: str) -> Iterator[str]:
         for key in ("module_id", "linked_module_ids"):
             if key in container["attrs"]:
                 yield printable(f"{indent}{prefix}{number} {key} = {container['attrs'][key]}")
+
+
+def _property_lines(containers: Sequence[dict[str, Any]], indent: str) -> Iterator[str]:
+    """Yield the property sets of SYCLBIN files and of their abstract modules, a line for each property."""
+    for container in containers:
+        if container["format"] != "syclbin":
+            continue
+        stored = container["stored"]
+        modules = ((f"module {module['am_index']} ", module["properties"]) for module in stored["modules"])
+        for where, sets in (("", stored["properties"]), *modules):
+            for name, properties in sets.items():
+                for key, value in properties.items():
+                    shown = f"0x{value['hex']}" if isinstance(value, dict) else value
+                    yield printable(f"{indent}{where}[{name}] {key} = {shown}")
 
 
 def _image_lines(place: Place, indent: str, path: str, verbose: int) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from tests.builders.spirv import KERNEL, module
@@ -11,6 +12,7 @@ from tests.builders.syclbin import GEN, SPIR64, Image, Module, entries, of_runti
 from tests.laws.rooms import FIXTURES, view_of
 
 from fatpack import formats
+from fatpack.cli import main
 from fatpack.errors import BadMagic, BadValue, FormatError, LimitExceeded, Truncated, Unsupported
 from fatpack.formats import syclbin
 from fatpack.formats.syclbin.layout import ABSTRACT, HEADER, IR_MODULE
@@ -105,6 +107,18 @@ def test_an_offload_binary_without_roles_is_one() -> None:
     assert formats.starting(view_of(v2(entries(MODULES), kind=1))) == "llvm-offload-binary"
     assert formats.starting(view_of(v2(entries(MODULES)))) == "syclbin"
     assert formats.starting(view_of(v1(MODULES))) == "syclbin"
+    assert formats.starting(view_of(v2(entries(MODULES), kind=6))) == "syclbin"
+    module = [({"role": "ir", "am_index": "0"}, SPIRV)]
+    assert formats.starting(view_of(v2(module, kind=6))) == "llvm-offload-binary", "SPIR-V with strings of its own"
+
+
+def test_property_sets_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.syclbin").write_bytes(v2(entries(MODULES[:1])))
+    assert main(["inspect", "-v", str(tmp_path / "x.syclbin")]) == 0
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert "[SYCLBIN/global metadata] state = 2" in lines
+    assert "module 0 [SYCL/kernel names] scale = 1" in lines
+    assert "module 0 [SYCL/device requirements] aspects = 0x01000000" in lines
 
 
 # ---- version 1

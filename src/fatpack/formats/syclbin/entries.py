@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 #: Strings of an entry among which its role is looked for: DPC++ writes five.
 _MOST_STRINGS = 64
-#: Bytes of a key that is compared, with its NUL, and of a role.
-_LONGEST = 16
+#: Bytes of a key that is compared, with its NUL, and of its value.
+_LONGEST = 24
 
 _LAYOUTS = layouts("little")
 
@@ -57,10 +57,12 @@ def detect(view: View, at: int) -> bool:
         return False
     layout = _LAYOUTS.strings[version]
     table = view.head(at + strings_at, min(strings, _MOST_STRINGS) * layout.size)
+    keys: dict[bytes, bytes] = {}
     for key_at, value_at, size in layout.struct.iter_unpack(table[: len(table) // layout.size * layout.size]):
-        if view.head(at + key_at, 5) == b"role\0" and size <= _LONGEST:
-            return view.head(at + value_at, size) in _STORED_ROLES
-    return False
+        key = view.head(at + key_at, _LONGEST).partition(b"\0")[0]
+        keys[key] = view.head(at + value_at, min(size, _LONGEST))
+    # An image of SPIR-V may have any strings: of that kind a file states its version too.
+    return keys.get(b"role") in _STORED_ROLES and (kind == IMAGE_KINDS[0] or b"sycl_format_version" in keys)
 
 
 _STORED_ROLES = tuple(role.encode() for role in ROLES)
