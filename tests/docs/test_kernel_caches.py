@@ -28,9 +28,10 @@ def test_the_commands_print_what_the_page_shows(
         Section(".rodata", (CACHE / "sm_90" / "sum_kernel.cubin").read_bytes()),
     ]
     (tmp_path / "model.o").write_bytes(program.build())
+    shutil.copy(FIXTURES / "tile_ir" / "add.v13.4.tileirbc", tmp_path / "add.tileirbc")
     monkeypatch.chdir(tmp_path)
     shown = re.findall(r"```console\n\$ fatpack (.*)\n((?:.*\n)*?)```", PAGE)
-    assert len(shown) == 3
-    for (command, output), code in zip(shown, (0, 1, 0), strict=True):
+    assert len(shown) == 4
+    for (command, output), code in zip(shown, (0, 1, 0, 0), strict=True):
         assert main(command.split()) == code
         assert capsys.readouterr().out == output

@@ -18,7 +18,11 @@ from tools.fuzz import seeds
 from tools.fuzz.mutate import Field
 
 from fatpack import formats, hosts, images, rows
+from fatpack.deep import bare
 from fatpack.errors import FatpackError, FormatError, Unsupported
+from fatpack.images import Recognised, sidecar
+from fatpack.images.kernel import Kernel
+from fatpack.images.nvidia import tile_ir
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding, Label
@@ -114,6 +118,58 @@ def read_image(data: bytes) -> str:
         except (FormatError, Unsupported) as error:
             words.append(_words(error))
     return " ".join(words)
+
+
+def read_tile_ir(data: bytes) -> str:
+    """Read a file as Tile IR: where it ends, its kernels; an error has a place, and what is cut has no end."""
+    view = _view(data)
+    size = tile_ir.extent(view)
+    if size is not None and tile_ir.extent(view.slice(0, size)) != size:
+        raise Failure(f"the module ends at {size}, and not any more when it is cut there")
+    try:
+        found = images.facts(view, "tileir")
+    except (FormatError, Unsupported) as error:
+        if isinstance(error, FormatError) and error.offset is None:
+            raise Failure(f"an error without a place: {error!r}") from error
+        return f"{size is None} {_words(error)}"
+    return f"{size is None} {len(found.kernels)} {len(found.made_by)}"
+
+
+def read_sidecar(data: bytes) -> str:
+    """Read a file as the metadata beside an image, and compare it with images of several kinds."""
+    try:
+        claimed = sidecar.claims(data)
+    except FormatError as error:
+        return _words(error)
+    if claimed is None:
+        return "nothing"
+    words = [claimed.producer, str(bool(claimed.arch)), str(bool(claimed.threads))]
+    for recognised in (
+        Recognised("cubin", "sm_90a", "nvptx64-nvidia-cuda"),
+        Recognised("code-object", "gfx942", "amdgcn"),
+    ):
+        found = [*sidecar.target_problems(claimed, recognised)]
+        found += sidecar.kernel_problems(claimed, recognised, (Kernel("sum_kernel", shared=8, max_threads=64),))
+        words += [code for code, _ in found]
+    return " ".join(words)
+
+
+def search_all(data: bytes) -> str:
+    """Search a file for images in no container: each lies inside, is whole, and is not found in itself."""
+    view, reached, forms = _view(data), 0, []
+    for item in bare.search(view, [(0, len(view))]):
+        if isinstance(item, Finding):
+            forms.append(item.code)
+            continue
+        _, stored = item
+        if not reached <= stored.start < stored.end <= len(view):
+            raise Failure(f"an image at {stored.start} to {stored.end}, behind {reached}")
+        reached = stored.end
+        alone = _view(stored.tobytes())
+        if any(True for _ in bare.search(alone, [(0, len(alone))])):
+            raise Failure(f"the image at {stored.start} is found in itself")
+        forms.append(images.recognise(alone).form)
+    return " ".join(forms[:6])
 
 
 def format_room(name: str) -> Callable[[bytes], str]:

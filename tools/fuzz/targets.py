@@ -79,6 +79,12 @@ def _targets() -> Iterator[Target]:
     yield Target("rows", checks.rows_of_file, _files(*everything), fields)
     images = _files("cuda/cubin", "cuda/ptx", "kernels", "bitcode", "elf")
     yield Target("image", checks.read_image, images, fields)
+    yield Target("tile-ir", checks.read_tile_ir, _files("tile_ir", ends=(".tileirbc",)), _no_fields)
+    yield Target("sidecar", checks.read_sidecar, _files("triton", ends=(".json",)), _no_fields)
+    alone = _files(
+        "cuda/cubin", "kernels", "triton", "tile_ir", "elf", ends=(".cubin", ".hsaco", ".spv", ".tileirbc", ".o")
+    )
+    yield Target("deep", checks.search_all, alone, fields)
     for name in formats.ROOMS:
         if name == _CIR:
             text, bytecode = _files("cir", ends=_TEXT), _files("cir", ends=(".mlirbc",))

@@ -4,9 +4,9 @@ XLA, Triton's ahead-of-time compiler, ggml and many a script write an image into
 address to ``cuModuleLoadData``, ``hipModuleLoadData`` or ``clCreateProgramWithIL``. No record leads there, and no name
 of a section tells: only the image itself does. So this is looked for only where everything is to be searched.
 
-Where an image ends, it says itself: an ELF file with its section table and the sections in it, a SPIR-V module with its
-last function (:func:`fatpack.images.spirv.extent`). What does not end before the bytes do is no image here and no
-damage either: compilers have headers of device images as templates in their data.
+Where an image ends, it says itself: an ELF file with its section table and the sections in it, Tile IR with its last
+section, a SPIR-V module with its last function (:func:`fatpack.images.spirv.extent`). What does not end before the
+bytes do is no image here and no damage either: compilers have headers of device images as templates in their data.
 
 An image that is found is listed as a container of the format ``bare-image``, which holds it alone, so that it is
 selected, extracted and counted as all others are. That format exists in listings only.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 FORMAT = "bare-image"
 
-_MAGICS = (magics.ELF, magics.SPIRV, magics.BIG_SPIRV)
+_MAGICS = (magics.ELF, magics.SPIRV, magics.BIG_SPIRV, magics.TILE_IR)
 
 #: LIMIT: places that start as an image does and are none, per file. Debuggers and compilers have some hundreds.
 _FALSE_HITS = 10_000
@@ -43,8 +43,8 @@ _FALSE_BYTES = 1 << 20
 #: sh_type of a table of names
 _STRTAB = 3
 
-#: The fewest bytes that hold an image: an ELF32 header, or a SPIR-V module with one function.
-_LEAST = 52
+#: The fewest bytes that hold an image with anything in it.
+_LEAST = 20
 
 
 def search(view: View, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[Container, View] | Finding]:
@@ -90,6 +90,9 @@ def _image_at(view: View) -> tuple[Recognised | None, int]:
     head = view.head(0, 64)
     if head.startswith(magics.ELF):
         return _elf_at(view, head)
+    if head.startswith(magics.TILE_IR):
+        recognised = images.recognise(view)
+        return (recognised, recognised.size) if recognised.size else (None, len(head))
     from fatpack.images import spirv
 
     size, read = spirv.extent(view)

@@ -12,10 +12,12 @@ kernel. One module per family:
 ``text``, ``ptx``  PTX, CIR and bundles that are text
 ``bitcode``       LLVM bitcode, raw or in a wrapper
 ``spirv``         SPIR-V modules in either byte order
+``tile_ir``       bytecode of CUDA Tile IR
 ``fpga``          packages for Intel's FPGAs
 ``kernel``        what a kernel needs of a device, for all vendors; read by ``cubin_kernel``,
                   ``amdgpu_kernel`` and ``ptx_kernel``, which nothing loads but :func:`facts`
 ``agreement``     whether an image's own claims contradict what a container stored about it
+``sidecar``       what a compiler wrote beside an image, and whether the image contradicts it
 ================  ===================================================================================
 
 Images know no formats: an image that is a container itself is named by its magic, and its format has the last word.
@@ -28,6 +30,7 @@ from fatpack.images.recognised import EMPTY, EXTENSIONS, NOT_INFLATED, UNKNOWN, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any, Literal, Protocol
 
     from fatpack.images.kernel import Facts, Kernel
@@ -79,11 +82,19 @@ _MAGICS = (
         Recognised("fatbin", triple="nvptx64-nvidia-cuda", detail="CUDA fat binary", container="cuda-fatbin"),
     ),
     (magics.LTO_IR, Recognised("ltoir", triple="nvptx64-nvidia-cuda", detail="NVIDIA LTO-IR")),
-    (magics.TILE_IR, Recognised("tileir", triple="nvptx64-nvidia-cuda", detail="CUDA Tile IR bytecode")),
     (magics.ARCHIVE, Recognised("archive", detail="archive")),
     (magics.THIN_ARCHIVE, Recognised("archive", detail="thin archive")),
     (magics.ZSTD, Recognised("", detail="a zstd frame")),
 )
+#: first four bytes → module that recognises what starts so
+_RECOGNISERS = {
+    magics.BITCODE: "fatpack.images.bitcode",
+    magics.WRAPPED_BITCODE: "fatpack.images.bitcode",
+    magics.SPIRV: "fatpack.images.spirv",
+    magics.BIG_SPIRV: "fatpack.images.spirv",
+    magics.TILE_IR[:4]: "fatpack.images.nvidia.tile_ir",
+}
+
 #: the first four bytes, which all of them have → those that start so
 _BY_START: dict[bytes, list[tuple[bytes, Recognised]]] = {}
 for _row in _MAGICS:
@@ -102,14 +113,9 @@ def recognise(view: View) -> Recognised:
         return _recognise_elf(view, head)
     if not head:
         return EMPTY
-    if magic in (magics.BITCODE, magics.WRAPPED_BITCODE):
-        from fatpack.images import bitcode
-
-        return bitcode.recognise(view, head)
-    if magic in (magics.SPIRV, magics.BIG_SPIRV):
-        from fatpack.images import spirv
-
-        return spirv.recognise(view, head)
+    if magic in _RECOGNISERS:
+        recognised: Recognised = _module(_RECOGNISERS, magic).recognise(view, head)
+        return recognised
     for start, recognised in _BY_START.get(magic, ()):
         if head.startswith(start):
             return recognised
@@ -165,6 +171,7 @@ _KERNELS = {
     "ptx": "fatpack.images.nvidia.ptx",
     "code-object": "fatpack.images.amd.amdgpu",
     "spirv": "fatpack.images.spirv",
+    "tileir": "fatpack.images.nvidia.tile_ir",
 }
 
 #: form → module that reads what the kernels need, and what made the image
@@ -172,6 +179,7 @@ _FACTS = {
     "cubin": "fatpack.images.nvidia.cubin_kernel",
     "ptx": "fatpack.images.nvidia.ptx_kernel",
     "code-object": "fatpack.images.amd.amdgpu_kernel",
+    "tileir": "fatpack.images.nvidia.tile_ir",
 }
 
 #: forms beside cubins that say how large the code of a kernel is
@@ -224,9 +232,9 @@ def kernel_facts(view: View, form: str) -> tuple[Kernel, ...]:
     return facts(view, form).kernels
 
 
-def _module(table: dict[str, str], form: str) -> Any:
-    """Return the module that a table names for a form, imported; None for a form it does not have."""
-    name = table.get(form)
+def _module(table: Mapping[Any, str], key: str | bytes) -> Any:
+    """Return the module that a table names for a form or magic, imported; None for one it does not have."""
+    name = table.get(key)
     if name is None:
         return None
     if name not in _MODULES:

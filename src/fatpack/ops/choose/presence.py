@@ -31,7 +31,7 @@ _KEYS = {
 
 
 #: forms that hold kernels, whose names are not read
-_NAMELESS = frozenset(("bitcode", "ltoir", "tileir", "llvm-ir", "assembly"))
+_NAMELESS = frozenset(("bitcode", "ltoir", "llvm-ir", "assembly"))
 
 #: findings that say that something was not looked at, so that there may be more images
 _UNSEEN = ("FP1006", "FP1008", "FP2104", "FP2105", "FP2106")
