@@ -23,6 +23,7 @@ MAGICS = {
     b"\x10\xff\x10\xad\x01\0\0\0": ("offload-binary", "llvm-offload-binary"),
     b"__CLANG_OFFLOAD_BUNDLE__\0\0": ("bundle", "clang-offload-bundle"),
     b"CCOB\x02\0\x01\0": ("bundle", "clang-offload-bundle"),
+    b"IBYS\1\0\0\0": ("syclbin", "syclbin"),
     b"\n# __CLANG_OFFLOAD_BUNDLE____START__ host-x\n": ("bundle", "clang-offload-bundle"),
     b"\n// __CLANG_OFFLOAD_BUNDLE____START__ host-x\n": ("bundle", "clang-offload-bundle"),
     b"\n; __CLANG_OFFLOAD_BUNDLE____START__ host-x\n": ("bundle", "clang-offload-bundle"),
