@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -104,6 +105,70 @@ def tarred(files: Files, format: int = tarfile.GNU_FORMAT) -> bytes:
             info.size = len(data)
             archive.addfile(info, io.BytesIO(data))
     return into.getvalue()
+
+
+def debian(files: Files) -> bytes:
+    """Return a Debian package of these members, behind its version."""
+    out = b"!<arch>\n"
+    for name, data in ({"debian-binary": b"2.0\n"} | dict(files)).items():
+        out += b"%-16s%-12d%-6d%-6d%-8s%-10d`\n" % (name.encode(), 0, 0, 0, b"100644", len(data)) + data
+        out += b"\n" * (len(data) % 2)
+    return out
+
+
+def cpio(files: Files, *, mode: int = 0o100644) -> bytes:
+    """Return an archive of the "new ASCII" kind."""
+    out = b""
+    for number, (name, data) in enumerate({**files, "TRAILER!!!": b""}.items()):
+        raw = name.encode() + b"\0"
+        values = (number + 1, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(raw), 0)
+        out += b"070701" + b"".join(b"%08x" % value for value in values) + raw
+        out += bytes(-len(out) % 4) + data
+        out += bytes(-len(out) % 4)
+    return out
+
+
+def stripped_cpio(files: Files) -> bytes:
+    """Return an archive whose names and sizes stand in the header of the package."""
+    out = b""
+    for number, data in enumerate(files.values()):
+        out += b"07070X%08x\0\0" % number + data
+        out += bytes(-len(out) % 4)
+    trailer = b"TRAILER!!!\0"
+    return out + b"070701" + b"%08x" * 13 % (0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, len(trailer), 0) + trailer + bytes(3)
+
+
+def _header(tags: Mapping[int, tuple[int, bytes, int]]) -> bytes:
+    index, store = b"", b""
+    for tag, (kind, value, count) in sorted(tags.items()):
+        store += bytes(-len(store) % 8)
+        index += struct.pack(">4I", tag, kind, len(store), count)
+        store += value
+    return b"\x8e\xad\xe8\1" + bytes(4) + struct.pack(">2I", len(tags), len(store)) + index + store
+
+
+def rpm(files: Files, compress: Callable[[bytes], bytes] = bytes, *, stripped: bool = False) -> bytes:
+    """Return an RPM package; ``stripped`` leaves names and sizes to its header."""
+    folders = sorted({name.rpartition("/")[0] for name in files})
+    texts = {
+        1117: [name.rpartition("/")[2] for name in files],
+        1118: ["/" + folder + "/" * bool(folder) for folder in folders],
+        1036: [""] * len(files),
+    }
+    tags = {tag: (8, b"".join(word.encode() + b"\0" for word in words), len(words)) for tag, words in texts.items()}
+    numbers = {
+        1116: ("I", [folders.index(name.rpartition("/")[0]) for name in files]),
+        5008: ("Q", [len(data) for data in files.values()]),
+        1030: ("H", [0o100644] * len(files)),
+        1096: ("I", range(1, len(files) + 1)),
+        1095: ("I", [1] * len(files)),
+    }
+    for tag, (code, values) in numbers.items():
+        tags[tag] = ("HIQ".index(code) + 3, struct.pack(f">{len(values)}{code}", *values), len(values))
+    lead = b"\xed\xab\xee\xdb\3\0" + bytes(4) + b"demo".ljust(66, b"\0") + b"\0\1\0\5" + bytes(16)
+    signature = _header({1000: (4, bytes(4), 1)})
+    payload = stripped_cpio(files) if stripped else cpio({f"./{name}": data for name, data in files.items()})
+    return lead + signature + bytes(-len(signature) % 8) + _header(tags) + compress(payload)
 
 
 def listed(kind: str, data: bytes | View) -> list[Member | Finding]:

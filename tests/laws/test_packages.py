@@ -31,6 +31,10 @@ FILES = {
     "l" * 120 + "/" + "m" * 90 + ".hsaco": b"long name",
 }
 
+#: what the names of archives have room for
+SHORT = {name.rpartition("/")[2][:14]: data for name, data in FILES.items() if name.isascii()}
+DEBIAN = {"debian-binary": b"2.0\n", **SHORT}
+
 #: kind and way of packing → package of files
 WAYS: dict[str, tuple[str, Callable[[build.Files], bytes]]] = {
     "zip stored": ("zip", lambda files: build.zipped(files, zipfile.ZIP_STORED)),
@@ -41,13 +45,18 @@ WAYS: dict[str, tuple[str, Callable[[build.Files], bytes]]] = {
     "zip xz": ("zip", lambda files: build.zstd_zip(files, 95, build.COMPRESSORS["xz"])),
     "zip streamed": ("zip", build.streamed_zip),
     "zip64": ("zip", build.wide_zip),
-    "zip behind a script": ("zip", lambda files: b"#!/bin/sh\n" * 1000 + build.zipped(files)),
+    "zip behind a script": ("zip", lambda files: b"#!/bin/sh\n" * 100 + build.zipped(files)),
     "tar gnu": ("tar", build.tarred),
     "tar pax": ("tar", lambda files: build.tarred(files, tarfile.PAX_FORMAT)),
     **{
         f"tar {name}": ("tar", lambda files, pack=pack: pack(build.tarred(files)))  # type: ignore[misc]
         for name, pack in (build.COMPRESSORS | build.LZMA).items()
     },
+    **{
+        f"rpm {name}": ("rpm", lambda files, pack=pack: build.rpm(files, pack))  # type: ignore[misc]
+        for name, pack in ({"plain": bytes} | build.COMPRESSORS | build.LZMA).items()
+    },
+    "deb": ("deb", build.debian),
 }
 each_way = pytest.mark.parametrize("way", WAYS)
 
@@ -59,12 +68,13 @@ def members(kind: str, data: bytes | build.View) -> list[Member]:
 @each_way
 def test_the_files_are_those_that_were_packed(way: str) -> None:
     kind, pack = WAYS[way]
-    data = pack(FILES)
+    files = DEBIAN if kind == "deb" else FILES
+    data = pack(files)
     assert packages.detected(build.view_of(data)) == kind
-    assert build.contents(kind, data) == FILES
+    assert build.contents(kind, data) == files
     found = members(kind, data)
     assert [(item.number, item.name, item.size) for item in found] == [
-        (number, name, len(content)) for number, (name, content) in enumerate(FILES.items())
+        (number, name, len(content)) for number, (name, content) in enumerate(files.items())
     ]
     assert build.codes(kind, data) == []
 
@@ -80,15 +90,16 @@ def test_an_empty_package_has_no_files(way: str) -> None:
 @each_way
 def test_what_lasts_is_read_in_any_order_and_twice_and_in_a_fork(way: str) -> None:
     kind, pack = WAYS[way]
-    found = members(kind, pack(FILES))
+    files = DEBIAN if kind == "deb" else FILES
+    found = members(kind, pack(files))
     if not found[0].is_lasting:
         return
     for item in [*reversed(found), *found]:
         with item.open() as source:
-            assert source.read(0, source.size) == FILES[item.name]
+            assert source.read(0, source.size) == files[item.name]
     child = os.fork()
     if not child:
-        is_right = all(item.open().view().tobytes() == FILES[item.name] for item in found)
+        is_right = all(item.open().view().tobytes() == files[item.name] for item in found)
         os._exit(0 if is_right else 1)
     assert os.waitpid(child, 0)[1] == 0
 
@@ -96,14 +107,15 @@ def test_what_lasts_is_read_in_any_order_and_twice_and_in_a_fork(way: str) -> No
 @each_way
 def test_what_is_opened_while_it_goes_by_is_read_later(way: str) -> None:
     kind, pack = WAYS[way]
+    files = DEBIAN if kind == "deb" else FILES
     opened = []
-    for item in packages.room(kind).members(build.view_of(pack(FILES))):
+    for item in packages.room(kind).members(build.view_of(pack(files))):
         assert isinstance(item, Member)
         opened.append((item, item.open()))
         if item.number % 2:
             opened[-1][1].read(0, min(1, opened[-1][1].size))
     for item, source in reversed(opened):
-        assert source.view().tobytes() == FILES[item.name]
+        assert source.view().tobytes() == files[item.name]
 
 
 @each_way
@@ -114,9 +126,9 @@ def test_any_part_of_a_file_is_the_same_as_of_the_unpacked_one(
     monkeypatch.setattr(growing_module, "MEMORY", most)
     kind, pack = WAYS[way]
     content = FILES["pkg/lib/libx.so"]
-    for item in packages.room(kind).members(build.view_of(pack(FILES))):
+    for item in packages.room(kind).members(build.view_of(pack(DEBIAN if kind == "deb" else FILES))):
         assert isinstance(item, Member)
-        if item.name != "pkg/lib/libx.so":
+        if not item.name.endswith("libx.so"):
             continue
         with item.open() as source:
             assert source.beginning(16) == content[:16]
@@ -130,7 +142,7 @@ def test_any_part_of_a_file_is_the_same_as_of_the_unpacked_one(
 
 
 def test_the_first_bytes_of_a_file_inflate_no_more_than_them() -> None:
-    content = {"large": bytes(64 << 20)}
+    content = {"large": bytes(12 << 20)}
     for way in ("zip deflate", "zip bzip2", "zip lzma", "zip zstd", "tar zstd", "tar xz"):
         kind, pack = WAYS[way]
         view = build.view_of(pack(content))
@@ -138,15 +150,15 @@ def test_the_first_bytes_of_a_file_inflate_no_more_than_them() -> None:
         item = next(packages.room(kind).members(view))
         assert isinstance(item, Member)
         assert item.open().beginning(4096) == bytes(4096)
-        assert budget.drawn <= 2 << 20, way
+        assert budget.drawn <= 1 << 20, way
 
 
 def test_bombs_stop_at_the_budget() -> None:
-    content = {"large": bytes(64 << 20)}
+    content = {"large": bytes(12 << 20)}
     for way in ("zip deflate", "zip bzip2", "zip lzma", "zip zstd", "tar zstd", "tar xz"):
         kind, pack = WAYS[way]
         view = build.view_of(pack(content))
-        view.source.budget = Budget(inflated=8 << 20)
+        view.source.budget = Budget(inflated=2 << 20)
         for item in packages.room(kind).members(view):
             if isinstance(item, Finding):
                 assert item.code == "FP1005"
@@ -182,7 +194,7 @@ def tried(data: bytes) -> tuple[int, int]:
 @each_way
 def test_a_package_that_is_cut_says_so(way: str) -> None:
     kind, pack = WAYS[way]
-    data = pack(SMALL)
+    data = pack(SMALL if kind != "deb" else {"control.tar": SMALL["a/x.co"], "data.tar": SMALL["b.so"]})
     end = len(data)
     if kind == "tar" and data[257:262] == b"ustar":
         end = data.rstrip(b"\0").rfind(b"ustar") - 257 + 512  # what follows are zeros
@@ -193,28 +205,32 @@ def test_a_package_that_is_cut_says_so(way: str) -> None:
 
 @each_way
 def test_any_flipped_byte_gives_a_result_or_an_error_of_ours(way: str) -> None:
-    flip(way, 16 if way.endswith("script") else 5, [0xFF])
+    flip(way, 5, [0xFF])
 
 
 @pytest.mark.slow
 @each_way
 def test_every_flipped_byte_gives_a_result_or_an_error_of_ours(way: str) -> None:
-    flip(way, 1, [0xFF, 1, 0x80])
+    flip(way, 1, [0xFF, 1])
 
 
 def flip(way: str, step: int, masks: list[int]) -> None:
-    _, pack = WAYS[way]
-    data = pack(SMALL)
-    for at in range(0, len(data), step):
+    kind, pack = WAYS[way]
+    data = pack(SMALL if kind != "deb" else {"control.tar": SMALL["a/x.co"], "data.tar": SMALL["b.so"]})
+    for at in (at for at in range(0, len(data), step) if data[at] or not at % 40):
         for mask in masks:
             tried(data[:at] + bytes([data[at] ^ mask]) + data[at + 1 :])
+
+
+WITHOUT_CHECKSUM = ("deb", "rpm plain", "tar gnu", "tar pax", "zip stored", "zip64")
+WITHOUT_CHECKSUM += tuple(f"{kind} {method}" for kind in ("rpm", "tar") for method in ("lz4", "lzma"))
 
 
 @each_way
 def test_flipped_content_is_never_passed_on_in_silence(way: str) -> None:
     """Of a plain archive nobody can tell, and lz4 has no checksum unless asked for; all others have one."""
     kind, pack = WAYS[way]
-    if way in ("tar gnu", "tar pax", "tar lz4", "tar lzma", "zip stored", "zip64"):
+    if way in WITHOUT_CHECKSUM:
         return
     content = {"x": _RANDOM.randbytes(3000)}
     data = pack(content)

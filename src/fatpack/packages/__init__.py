@@ -64,6 +64,8 @@ class Member(Record):
 #: JSON name of the package → module, in the order of detection
 ROOMS: dict[str, str] = {
     "zip": "fatpack.packages.zip",
+    "deb": "fatpack.packages.deb",
+    "rpm": "fatpack.packages.rpm",
     "tar": "fatpack.packages.tar",
     "compressed": "fatpack.packages.compressed",
 }

@@ -41,7 +41,7 @@ class Forward:
         """Return the next ``size`` bytes, fewer at the end."""
         parts, left = [], size
         while left and (piece := self.take(left)):
-            parts.append(piece)
+            parts.append(bytes(piece))  # the memory may be used again for the next
             left -= len(piece)
         return b"".join(parts)
 

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 #: LIMIT: bytes of one member that stay in memory; more than that goes to a file.
 MEMORY = 8 << 20
 
+#: Bytes of a member that is known to be larger which stay in memory until more is asked for.
+_BEGINNING = 256 << 10
+
 
 class Growing(Content):
     """What ``stream`` yields in pieces when it is called, taken as far as somebody reads, and kept.
@@ -179,7 +182,8 @@ class Growing(Content):
 
     def _keep(self, piece: bytes | memoryview) -> None:
         size = len(piece)
-        if self._fd < 0 and self._have + size > MEMORY:
+        most = MEMORY if self._size is None or self._size <= MEMORY else min(_BEGINNING, MEMORY)
+        if self._fd < 0 and self._have + size > most:
             self._fd = _temporary()
             self._write(self._kept, 0)
             self._kept = bytearray()

@@ -1,0 +1,94 @@
+"""Debian packages (``.deb``, ``.udeb``): an ``ar`` archive of a version, what is said about the files, and the files.
+
+::
+
+    debian-binary     "2.0\\n"
+    control.tar[.…]   what the package is called, needs and runs when it is installed
+    data.tar[.…]      the files, as they are installed; gzip, xz, zstd, bzip2 or LZMA
+
+Its members are packages in turn (:mod:`fatpack.packages.tar`), so a library in it is ``x.deb!data.tar.xz!usr/lib/…``.
+
+How we know: deb(5) of dpkg 1.21; headers are read as those of archives of objects are (:mod:`fatpack.hosts.archive`).
+"""
+
+from __future__ import annotations
+
+from fatpack import magics
+from fatpack.doc import Doc
+from fatpack.errors import FormatError
+from fatpack.findings import finding, unread
+from fatpack.hosts.archive.layout import HEADER, MAGIC_SIZE
+from fatpack.packages import Member
+from fatpack.packages.names import Names
+from fatpack.packages.within import Within
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.io.source import View
+    from fatpack.model import Finding
+
+__all__ = ["DOC", "LAYOUTS", "detect", "members"]
+
+FORMAT = "deb"
+
+DOC = Doc(
+    name=FORMAT,
+    title="Debian package",
+    description=(
+        "What dpkg installs, on Debian, Ubuntu and their relatives: an archive of two tar archives, one about the "
+        "package, one with its files."
+    ),
+    references=("deb(5) and deb-split(5) of dpkg 1.21", "ar(5)"),
+    reads="packages of version 2.x with members of any compression that tar archives may have",
+    writes="none",
+    limitations=(
+        "What dpkg checks when it installs (checksums in `control.tar`, signatures) is not checked.",
+        "Parts of split packages (`debian-split`) are not put together.",
+        "The old format of before 1995 is not read.",
+    ),
+)
+
+LAYOUTS = (HEADER,)
+
+
+def detect(view: View) -> bool:
+    """Say whether the bytes are an archive that starts with the version of Debian's packages."""
+    head = view.head(0, MAGIC_SIZE + 16)
+    return head.startswith(magics.ARCHIVE) and head[MAGIC_SIZE:].rstrip(b" ").rstrip(b"/") == magics.DEB
+
+
+def members(view: View) -> Iterator[Member | Finding]:
+    """Yield every member in stored order, and damage to their headers; those behind it are found if they can be."""
+    from fatpack.hosts.archive.members import Damage, intact_members
+
+    outer = view.chain[-1] if view.chain else view.source.name
+    names = Names()
+    try:
+        for member in intact_members(view):
+            if isinstance(member, Damage):
+                error, span = member.error, view.span(member.at, member.end - member.at)
+                yield finding(unread("FP1701", error), span, error.describe(), error.hint, field=error.field)
+            elif member.number is not None:
+                name = member.name.decode("utf-8", "surrogateescape")
+                findings = (*names.check(name, view.span(member.header_at, HEADER.size)), *member.findings)
+                data = view.slice(member.data_at, member.size)
+                opening = _Opening(data, f"{outer}!{name}")
+                yield Member(name, member.number, member.size, opening, findings=findings)
+    except FormatError as error:
+        yield finding(unread("FP1701", error), view.span(), error.describe(), error.hint, field=error.field)
+
+
+class _Opening:
+    """Opens a member; what ``Member.open`` is."""
+
+    __slots__ = ("_data", "_name")
+
+    def __init__(self, data: View, name: str) -> None:
+        self._data = data
+        self._name = name
+
+    def __call__(self) -> Within:
+        """Return a source of the member: a range of the package."""
+        return Within(self._data, self._name)

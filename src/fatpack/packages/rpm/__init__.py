@@ -1,0 +1,67 @@
+"""RPM packages: what Fedora, SUSE and their relatives install. Two headers, and a compressed cpio archive of the files.
+
+::
+
+    lead         96 bytes of old
+    signature    a header, padded to 8
+    header       tags and values: what the package is, needs and runs, and tables of its files
+    payload      a cpio archive, compressed as a whole with gzip, xz, zstd, bzip2 or LZMA; or as it is
+
+The payload is inflated once, forwards, as compressed tar archives are. Its first bytes tell with what.
+
+How we know: RPM's manual, ``format_v4.md`` and ``format_v6.md``, and ``lib/rpmfi.c`` and ``lib/cpio.c`` of RPM 4.20 for
+packages whose cpio archive leaves names and sizes out. What rpmbuild 4.18 writes is compared with what rpm lists.
+
+QUIRK(hard links): several names of one file come one after the other; only the last has the bytes, and is listed.
+"""
+
+from __future__ import annotations
+
+from fatpack import magics
+from fatpack.doc import Doc
+from fatpack.packages.rpm.layout import FORMAT, LAYOUTS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.io.source import View
+    from fatpack.model import Finding
+    from fatpack.packages import Member
+
+__all__ = ["DOC", "LAYOUTS", "detect", "members"]
+
+DOC = Doc(
+    name=FORMAT,
+    title="RPM package",
+    description=(
+        "What rpm, dnf and zypper install, on Fedora, RHEL, SUSE and their relatives; source packages too. The files "
+        "are a cpio archive behind two headers, compressed as a whole."
+    ),
+    references=(
+        "rpm.org manual: RPM V4 Package format, RPM V6 Package format",
+        "RPM 4.20, lib/rpmfi.c and lib/cpio.c",
+        "cpio(5) of FreeBSD 14, New ASCII Format",
+    ),
+    reads="packages of version 3, 4 and 6 with payloads of gzip, xz, zstd, bzip2, LZMA or none",
+    writes="none",
+    limitations=(
+        "Everything is inflated up to the last file that is read, and files are read in order.",
+        "Signatures and digests are not checked.",
+        "Of a file with several names (hard links) the last is listed; if it is empty, none.",
+        "Delta packages (`.drpm`) are not read.",
+        "Names are taken for UTF-8.",
+    ),
+)
+
+
+def detect(view: View) -> bool:
+    """Say whether the bytes start as an RPM package does."""
+    return view.head(0, 4) == magics.RPM
+
+
+def members(view: View) -> Iterator[Member | Finding]:
+    """Yield every file in stored order, each to be opened before the next is asked for, and damage."""
+    from fatpack.packages.rpm.files import members
+
+    return members(view)

@@ -1,0 +1,156 @@
+"""The headers of an RPM package: where the payload starts, and what its files are called and how large they are.
+
+A header is tags with values (RPM's ``docs/manual/format_header.md``, 4.20 and 6.0). Only arrays of files are read, and
+only of packages whose cpio archive leaves names and sizes out, as it does for files of 4 GiB and in packages of version
+6.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from fatpack import magics
+from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated
+from fatpack.packages.rpm.layout import FORMAT, HEADER, LEAD, TAG
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import View
+
+#: LIMIT: bytes of one header. RPM itself refuses more than 256 MB; a package of 100,000 files has 20.
+_LARGEST = 64 << 20
+
+_SIZES, _WIDE_SIZES, _MODES, _INODES, _DEVICES = 1028, 5008, 1030, 1096, 1095
+_FOLDERS, _FOLDER_OF, _NAMES, _LINKS = 1118, 1116, 1117, 1036
+
+#: type of a value → struct code of its numbers
+_NUMBERS = {3: "H", 4: "I", 5: "Q"}
+_TEXTS = 8
+
+
+class File(Record):
+    """What the header says about a file; ``is_linked`` that its bytes are behind another name of it."""
+
+    name: str
+    mode: int
+    size: int
+    target: str
+    is_linked: bool
+
+
+class Header:
+    """The tags of one header at ``at``; ``end`` is the position behind it. Raises FormatError."""
+
+    def __init__(self, view: View, at: int) -> None:
+        magic, _, _, count, size = HEADER.read(view, at)
+        if magic != magics.RPM_HEADER:
+            raise BadMagic(
+                "there is no header of a package",
+                format=FORMAT,
+                offset=view.offset(at),
+                field="header: magic",
+                expected=magics.RPM_HEADER.hex(" "),
+                found=magic.hex(" "),
+                chain=view.chain,
+            )
+        self._view = view
+        self._tags_at = at + HEADER.size
+        self._count = count
+        self._values_at = self._tags_at + TAG.size * count
+        self._size = size
+        self.end = self._values_at + size
+        if self.end > len(view):
+            raise Truncated(
+                needed=self.end - self._tags_at,
+                left=len(view) - self._tags_at,
+                format=FORMAT,
+                offset=view.offset(self._tags_at),
+                field="header",
+                chain=view.chain,
+            )
+        if self.end - at > _LARGEST:
+            raise LimitExceeded(
+                f"a header of {self.end - at} bytes",
+                format=FORMAT,
+                offset=view.offset(at),
+                field="header: size",
+                expected=f"at most {_LARGEST}",
+                hint="rpm2archive writes the files as a tar archive",
+                chain=view.chain,
+            )
+
+    def _tag(self, wanted: int) -> tuple[int, int, int] | None:
+        """Return type, position and count of a value."""
+        data = self._view.read(self._tags_at, TAG.size * self._count)
+        for tag, kind, offset, count in TAG.struct.iter_unpack(data):
+            if tag == wanted:
+                return kind, offset, count
+        return None
+
+    def numbers(self, tag: int) -> tuple[int, ...]:
+        """Return an array of numbers, empty if there is none. Raises BadValue if it lies outside."""
+        found = self._tag(tag)
+        if found is None or found[0] not in _NUMBERS:
+            return ()
+        kind, offset, count = found
+        size = count * struct.calcsize(f">{_NUMBERS[kind]}")
+        if offset + size > self._size:
+            raise self._outside(tag, offset + size)
+        return struct.unpack(f">{count}{_NUMBERS[kind]}", self._view.read(self._values_at + offset, size))
+
+    def texts(self, tag: int) -> list[str]:
+        """Return an array of texts, empty if there is none. Raises BadValue if it lies outside."""
+        found = self._tag(tag)
+        if found is None or found[0] != _TEXTS:
+            return []
+        _, offset, count = found
+        if offset > self._size:
+            raise self._outside(tag, offset)
+        data = self._view.read(self._values_at + offset, self._size - offset)
+        parts = data.split(b"\0", count)[:count]
+        if len(parts) < count:
+            raise self._outside(tag, self._size + 1)
+        return [part.decode("utf-8", "surrogateescape") for part in parts]
+
+    def _outside(self, tag: int, end: int) -> BadValue:
+        return BadValue(
+            "the value lies outside of the header",
+            format=FORMAT,
+            offset=self._view.offset(self._values_at),
+            field=f"header: tag {tag}",
+            expected=f"at most {self._size}",
+            found=str(end),
+            hint="get the file again",
+            chain=self._view.chain,
+        )
+
+    def files(self) -> list[File]:
+        """Return what is said about the files, by the number that each has. Raises BadValue."""
+        names, folders, folder_of = self.texts(_NAMES), self.texts(_FOLDERS), self.numbers(_FOLDER_OF)
+        sizes = self.numbers(_WIDE_SIZES) or self.numbers(_SIZES)
+        modes, targets = self.numbers(_MODES), self.texts(_LINKS)
+        inodes, devices = self.numbers(_INODES), self.numbers(_DEVICES)
+        targets = targets or [""] * len(names)
+        if not len(names) == len(folder_of) == len(sizes) == len(modes) == len(targets):
+            raise self._outside(_NAMES, len(names))
+        last: dict[tuple[int, int], int] = {}
+        if len(inodes) == len(devices) == len(names):
+            last = {key: number for number, key in enumerate(zip(devices, inodes, strict=True))}
+        found = []
+        for number, (name, folder, size, mode, target) in enumerate(
+            zip(names, folder_of, sizes, modes, targets, strict=True)
+        ):
+            if folder >= len(folders):
+                raise self._outside(_FOLDER_OF, folder)
+            is_linked = bool(last) and last[devices[number], inodes[number]] != number
+            found.append(File(folders[folder] + name, mode, size, target, is_linked))
+        return found
+
+
+def payload(view: View) -> tuple[Header, int]:
+    """Return the header about the files, and where the payload starts. Raises FormatError."""
+    LEAD.read(view, 0)
+    signature = Header(view, LEAD.size)
+    header = Header(view, -(-signature.end // 8) * 8)  # the signature is padded to 8
+    return header, header.end
