@@ -153,7 +153,8 @@ class Growing(Content):
         if self._left is None:
             self._left = self._stream()
         try:
-            while end is None or self._have < end or self._have == self._size:
+            # What checks the stream, a checksum or a size, comes behind the last byte.
+            while end is None or self._have < end or self._have == self._size == end:
                 piece = next((piece for piece in self._left if piece), None)
                 if piece is None:
                     self._finish()

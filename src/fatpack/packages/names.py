@@ -56,7 +56,7 @@ class Names:
     """
 
     def __init__(self) -> None:
-        self._table = array("Q", bytes(8 << 10))
+        self._table = array("Q", [0]) * 1024
         self._count = 0
         self._links: dict[str, str] = {}
 
@@ -98,7 +98,7 @@ class Names:
 
     def _is_new(self, key: int) -> bool:
         if 2 * self._count >= len(self._table):
-            old, self._table, self._count = self._table, array("Q", bytes(16 * len(self._table))), 0
+            old, self._table, self._count = self._table, array("Q", [0]) * (2 * len(self._table)), 0
             for other in old:
                 if other:
                     self._put(other)
