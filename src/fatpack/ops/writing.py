@@ -9,11 +9,14 @@ from fatpack.parallel import Tasks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from fatpack.io.source import Piece
     from fatpack.model import Container, Image
     from fatpack.scanner import Found
+
+    #: ``id()`` of an image, as it was found → the images in its place: none, another, or several
+    Changes = Mapping[int, Sequence[Image]]
 
 
 def write_all(containers: Sequence[Container]) -> list[list[Piece]]:
@@ -62,22 +65,34 @@ def emptied(found: Found) -> list[Piece]:
     return pieces
 
 
-def without(found: Sequence[Found], meant: Collection[int]) -> list[Sequence[Piece] | None]:
-    """Return the bytes of every container without the images that are meant; None for one that has no others.
+def changed(found: Sequence[Found], changes: Changes) -> list[Sequence[Piece] | None]:
+    """Return the bytes of every container with its images changed; None for one that is left without any.
 
-    ``meant`` are the ``id()`` of images as they were found. What does not change comes out as it is stored.
+    What does not change comes out as it is stored. Offload binaries of version 1 hold one image each: where there are
+    several now, several come out.
     """
-    lefts = [tuple(image.as_stored for image in item.images if id(image) not in meant) for item in found]
-    changed = [
-        item.container.replace(images=left)
-        for item, left in zip(found, lefts, strict=True)
-        if left and len(left) < len(item.images)
-    ]
-    written = iter(write_all(changed))
+    rewritten: list[Container] = []
+    counts: list[int | None] = []
+    for item in found:
+        if not any(id(image) in changes for image in item.images):
+            counts.append(None)
+            continue
+        left = tuple(new for image in item.images for new in changes.get(id(image), (image.as_stored,)))
+        containers = _divided(item.container.replace(images=left)) if left else []
+        counts.append(len(containers))
+        rewritten += containers
+    written = iter(write_all(rewritten))
     kept: list[Sequence[Piece] | None] = []
-    for item, left in zip(found, lefts, strict=True):
-        if len(left) == len(item.images):
+    for item, count in zip(found, counts, strict=True):
+        if count is None:
             kept.append([item.view])
         else:
-            kept.append(next(written) if left else None)
+            kept.append([piece for _ in range(count) for piece in next(written)] or None)
     return kept
+
+
+def _divided(container: Container) -> list[Container]:
+    """Return a container, or several where its format has no place for more than one image."""
+    if container.format != "llvm-offload-binary" or container.version != 1:
+        return [container]
+    return [container.replace(images=(image,)) for image in container.images]

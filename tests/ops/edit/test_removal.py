@@ -184,7 +184,7 @@ def test_images_of_a_fat_object_are_looked_at_once_each(
             Counted.count += 1
             return isinstance(item, SectionEntry)
 
-    monkeypatch.setattr("fatpack.ops.edit.object_removal.SectionEntry", Counted("SectionEntry", (), {}))
+    monkeypatch.setattr("fatpack.ops.edit.objects.SectionEntry", Counted("SectionEntry", (), {}))
     additions: list[tuple[str, list[View]]] = [
         (f"__CLANG_OFFLOAD_BUNDLE__hip-amdgcn-amd-amdhsa--gfx{number}", [view(b"x")]) for number in range(100)
     ]

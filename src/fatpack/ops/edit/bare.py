@@ -1,4 +1,4 @@
-"""Containers that are files of their own: what is left of such a file without some images, and the check of it."""
+"""Containers that are files of their own: such a file with other bytes for its containers, and the check of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _END_ALIGN = 8
 _WHOLE = in_both("--containers", "the view of one of File.containers")
 
 
-def without(view: View, inside: Sequence[Found], kept: Sequence[Sequence[Piece] | None]) -> list[Piece]:
+def changed(view: View, inside: Sequence[Found], kept: Sequence[Sequence[Piece] | None]) -> list[Piece]:
     """Return the file with other bytes for its containers, of which those without any are left out.
 
     Zeros in front of a container go with it, and where sizes change they are as many as its alignment needs again;

@@ -15,11 +15,14 @@ from fatpack.scanner.foreign import kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from fatpack.hosts import Editor
     from fatpack.io.source import Piece, View
     from fatpack.io.writing import Progress
+
+    #: raises HostError where the second is no sound edit of the first
+    Check = Callable[[View, View], None]
 
 
 def editor(view: View) -> Editor:
@@ -58,11 +61,13 @@ def write_edited(
     force: bool = False,
     inputs: Sequence[View] = (),
     progress: Progress | None = None,
+    check: Check | None = None,
 ) -> int:
     """Write an edited host and return its size; mode bits are kept, and the result is verified before it is named.
 
-    The host may be an archive. It is refused as output whatever else is allowed (``ops.edit.in_place`` writes over it),
-    and so are the files of ``inputs``, what goes into the host.
+    ``check`` is what verifies it, with the host and the result; :func:`verify` by default. The host may be an archive.
+    It is refused as output whatever else is allowed (``ops.edit.in_place`` writes over it), and so are the files of
+    ``inputs``, what goes into the host.
     """
     return write_file(
         output,
@@ -70,20 +75,21 @@ def write_edited(
         force=force,
         mode=file_mode(host),
         inputs=[host, *inputs],
-        verify=lambda after: verify(host, after),
+        verify=lambda after: (check or verify)(host, after),
         progress=progress,
     )
 
 
-def verify(before: View, after: View) -> None:
+def verify(before: View, after: View, *, in_containers: bool = True) -> None:
     """Raise HostError unless ``after`` is a sound edit of ``before``: by the host's own rules.
 
-    Of a bare container, every image afterwards must be one from before. Of an archive, every member must be as it was,
-    to the byte, or a sound edit of itself.
+    Of a bare container, every image afterwards must be one from before; without ``in_containers`` that is for the
+    caller to check. Of an archive, every member must be as it was, to the byte, or a sound edit of itself.
     """
     name = host_of(before)
     if name == "raw":
-        bare.verify(before, after)
+        if in_containers:
+            bare.verify(before, after)
         return
     if name != "archive":
         editor(before).verify(before, after)
@@ -93,4 +99,4 @@ def verify(before: View, after: View) -> None:
         if isinstance(old, Finding) or isinstance(new, Finding):
             raise HostError("the members of the rewritten archive cannot be read", chain=after.chain)
         if not bare.is_same(old.data, new.data):
-            verify(old.data, new.data)
+            verify(old.data, new.data, in_containers=in_containers)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Piece, View
     from fatpack.io.writing import Progress
+    from fatpack.ops.edit.editor import Check
 
 #: Hosts of this size grow; of smaller ones a copy costs nothing, and leaves no old tables behind as dead bytes.
 GROWS_FROM = 16 << 20
@@ -44,9 +45,11 @@ def write_in_place(
     *,
     break_links: bool = False,
     progress: Progress | None = None,
+    check: Check | None = None,
 ) -> InPlace:
     """Make the file that ``host`` was opened from the edited one, after verification; a failure leaves the old one.
 
+    ``check`` is what verifies it, as in :func:`fatpack.ops.edit.editor.write_edited`.
     Owner, group, permissions, access list, security label and other attributes stay. Raises UsageError for a file with
     several names unless ``break_links``, PermissionError for what cannot be kept, and what verification raises.
     """
@@ -61,6 +64,10 @@ def write_in_place(
             hint=f"{in_both('--break-links', 'break_links=True')} does that; -o FILE writes a copy",
         )
     like = identity_of(path)
+
+    def verified(after: View) -> None:
+        (check or verify)(host, after)
+
     pieces = list(pieces)
     # Writing to a file takes its capabilities away, and not everybody who may write can give them back.
     if can_grow(host) and status.st_nlink == 1 and "security.capability" not in like.attributes:
@@ -68,8 +75,8 @@ def write_in_place(
 
         change = growth(host, pieces)
         if change is not None:
-            grown = grow(path, host, change, like=like, verify=lambda after: verify(host, after), progress=progress)
+            grown = grow(path, host, change, like=like, verify=verified, progress=progress)
             if grown is not None:
                 return InPlace(grown, grown - len(host))
-    size = write_file(path, pieces, force=True, like=like, verify=lambda after: verify(host, after), progress=progress)
+    size = write_file(path, pieces, force=True, like=like, verify=verified, progress=progress)
     return InPlace(size, None)

@@ -1,4 +1,4 @@
-"""Images taken out of an object: what becomes of its sections, and of those that say something about the images."""
+"""Images changed in an object: what becomes of its sections, and of those that say something about the images."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from fatpack import magics
 from fatpack.elf.header import header
 from fatpack.errors import HostError, in_both
 from fatpack.formats.clang_bundle import target_symbols
+from fatpack.formats.clang_bundle.layout import MAGIC
 from fatpack.formats.clang_bundle.stored import SectionEntry
+from fatpack.io.sources.pieces import PiecesSource
 from fatpack.model import Finding
 from fatpack.ops import writing
 from fatpack.ops.edit.editor import editor
@@ -15,12 +17,15 @@ from fatpack.scanner import Found, host_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from typing import Literal
 
     from fatpack.hosts import Site
     from fatpack.io.source import Piece, View
     from fatpack.model import Image
+    from fatpack.ops.writing import Changes
 
-    Changes = dict[int, Sequence[Piece] | None]
+    #: number of a section → what it holds now; None for one that goes
+    Contents = dict[int, Sequence[Piece] | None]
 
 #: sections in which DPC++ notes the sizes of a target's images, and the symbols of all targets
 _SIZES, _SYMBOLS = "__CLANG_OFFLOAD_BUNDLE_SIZE__", ".tgtsym"
@@ -29,45 +34,48 @@ _SIZES, _SYMBOLS = "__CLANG_OFFLOAD_BUNDLE_SIZE__", ".tgtsym"
 _REGISTERED = ("clang-offload-bundle", "cuda-fatbin")
 
 
-def without(
-    view: View, found: Sequence[Found], meant: Collection[int], *, allow_empty: bool = False
-) -> Iterable[Piece]:
-    """Return an object without some of its images; ``meant`` are the ``id()`` of those, as they were found.
+def changed(view: View, found: Sequence[Found], changes: Changes, *, allow_empty: bool = False) -> Iterable[Piece]:
+    """Return an object with other images in the place of some of its own, as :func:`fatpack.ops.writing.changed` does.
 
-    Of a fat object the sizes and symbols that are noted about images go with them. With ``allow_empty``
-    containers that code refers to stay when they lose all images, as empty ones. Raises HostError, with advice.
+    Of a fat object the sizes and symbols that are noted about images go with those that go, and an image for a new ID
+    gets a section of its own. With ``allow_empty`` containers that code refers to stay when they lose all images, as
+    empty ones. Raises HostError, with advice.
     """
     room = editor(view)
     sites = [site for site in room.locate(view) if not isinstance(site, Finding) and site.index is not None]
     by_section: dict[int | None, list[Found]] = {}
     for item in found:
         by_section.setdefault(item.index, []).append(item)
-    changes: Changes = {}
-    _refuse_others(view, found, {site.index for site in sites}, meant)
+    contents: Contents = {}
+    _refuse_others(view, found, {site.index for site in sites}, changes)
     for site in sites:
         inside = by_section.get(site.index, [])
-        if any(id(image) in meant for item in inside for image in item.images):
-            changes[site.number] = _section(site, inside, meant, allow_empty=allow_empty)
+        if any(id(image) in changes for item in inside for image in item.images):
+            contents[site.number] = _section(site, inside, changes, allow_empty=allow_empty)
+    new: list[Image] = []
     for item in by_section.get(None, []):
         if item.container.is_fat_object:
-            changes |= _fat_object(view, item, sites, meant)
+            contents |= _fat_object(view, item, sites, changes)
+            new += _for_new_sections(item, changes)
     try:
-        return room.edit(view, changes)
+        pieces: Iterable[Piece] = room.edit(view, contents) if contents or not new else [view]
     except HostError as error:
-        advice = _advice(view, by_section, changes)
+        advice = _advice(view, by_section, contents)
         if not advice:
             raise
         raise HostError(error.problem, hint=advice, chain=error.chain) from error
+    for image in new:
+        whole = PiecesSource(list(pieces), view.chain[-1] if view.chain else "").view()
+        pieces = room.embed(whole, [image.data], name=MAGIC.decode() + image.attrs["id"])
+    return pieces
 
 
-def _refuse_others(
-    view: View, found: Sequence[Found], editable: Collection[int | None], meant: Collection[int]
-) -> None:
+def _refuse_others(view: View, found: Sequence[Found], editable: Collection[int | None], changes: Changes) -> None:
     """Raise HostError if an image lies among a program's own data, where only a record that registers it leads."""
     for item in found:
         if item.container.is_fat_object or item.index in editable:
             continue
-        if any(id(image) in meant for image in item.images):
+        if any(id(image) in changes for image in item.images):
             place = f"{item.container.format} at {item.container.span.start:#x} in {item.section or 'no section'}"
             raise HostError(
                 f"the {place} lies among the object's own data, which is not edited",
@@ -76,12 +84,12 @@ def _refuse_others(
             )
 
 
-def _section(site: Site, inside: Sequence[Found], meant: Collection[int], *, allow_empty: bool) -> list[Piece] | None:
+def _section(site: Site, inside: Sequence[Found], changes: Changes, *, allow_empty: bool) -> list[Piece] | None:
     """Return what stays of a section as pieces, None if nothing but padding does."""
     data, at = site.data, 0
     pieces: list[Piece] = []
     has_content = False
-    for found, left in zip(inside, writing.without(inside, meant), strict=True):
+    for found, left in zip(inside, writing.changed(inside, changes), strict=True):
         stays_empty = left is None and allow_empty and found.container.format in _REGISTERED
         content = writing.emptied(found) if stays_empty else left
         start, end = found.view.start - data.start, found.view.end - data.start
@@ -93,36 +101,48 @@ def _section(site: Site, inside: Sequence[Found], meant: Collection[int], *, all
     return [*pieces, tail] if has_content or not tail.is_zero() else None
 
 
-def _fat_object(view: View, found: Found, sites: Sequence[Site], meant: Collection[int]) -> Changes:
+def _fat_object(view: View, found: Found, sites: Sequence[Site], changes: Changes) -> Contents:
     """Return the changes to the sections of a fat object, each of which holds one image, or several after ``ld -r``."""
-    images: dict[int, list[tuple[Image, bool]]] = {}
+    images: dict[int, list[tuple[Image, Sequence[Image]]]] = {}
     for item in found.images:
-        if isinstance(item.as_stored.record, SectionEntry):
-            images.setdefault(item.as_stored.record.section, []).append((item.as_stored, id(item) not in meant))
-    changes: Changes = {}
-    #: bundle ID → which of its images stay, where some do not
-    kept: dict[str, list[bool]] = {}
+        stored = item.as_stored
+        if isinstance(stored.record, SectionEntry):
+            here = [new for new in changes.get(id(item), (stored,)) if _id(new) == _id(stored)]
+            images.setdefault(stored.record.section, []).append((stored, here))
+    contents: Contents = {}
+    #: bundle ID → the sizes of what is in the place of each of its images, where some are changed
+    sizes: dict[str, list[Sequence[int]]] = {}
     for number, inside in images.items():
-        stays = [is_kept for _, is_kept in inside]
-        if not all(stays):
-            changes[number] = [image.data for image, is_kept in inside if is_kept] or None
-            kept.setdefault(inside[0][0].attrs["id"], []).extend(stays)
-    return changes | dict(_notes(view, sites, kept))
+        if any(list(here) != [stored] for stored, here in inside):
+            contents[number] = [image.data for _, here in inside for image in here] or None
+            sizes.setdefault(_id(inside[0][0]), []).extend([image.size for image in here] for _, here in inside)
+    return contents | dict(_notes(view, sites, sizes))
+
+
+def _for_new_sections(found: Found, changes: Changes) -> Iterator[Image]:
+    """Yield the images of a fat object that are for another ID than the one in whose place they come."""
+    for item in found.images:
+        yield from (new for new in changes.get(id(item), ()) if _id(new) != _id(item.as_stored))
+
+
+def _id(image: Image) -> str:
+    return image.attrs["id"]
 
 
 def _notes(
-    view: View, sites: Iterable[Site], kept: Mapping[str, Sequence[bool]]
+    view: View, sites: Iterable[Site], sizes: Mapping[str, Sequence[Sequence[int]]]
 ) -> Iterator[tuple[int, Sequence[Piece] | None]]:
     """Yield the changes to sections that note sizes and symbols of the images."""
-    gone = frozenset(id for id, stays in kept.items() if not any(stays))
+    gone = frozenset(id for id, rows in sizes.items() if not any(rows))
+    order: Literal["big", "little"] = "big" if view.head(0, 6)[5:] == b"\2" else "little"
     for site in sites:
         name, data = site.section or "", site.data
-        if name.startswith(_SIZES) and (stays := kept.get(name.removeprefix(_SIZES))):
+        if name.startswith(_SIZES) and (rows := sizes.get(name.removeprefix(_SIZES))):
             # One size for each image, or sizes of which none can be trusted: those stay as long as an image does.
-            if not any(stays):
+            if not any(rows):
                 yield site.number, None
-            elif len(data) == 8 * len(stays):
-                yield site.number, [data.slice(8 * at, 8) for at, is_kept in enumerate(stays) if is_kept]
+            elif len(data) == 8 * len(rows):
+                yield site.number, [size.to_bytes(8, order) for row in rows for size in row]
         elif name == _SYMBOLS and gone:
             left = target_symbols.without(data, gone)
             if left is not None:
@@ -131,12 +151,12 @@ def _notes(
                 yield site.number, [left] if left.strip(b"\0") else empty
 
 
-def _advice(view: View, by_section: Mapping[int | None, Sequence[Found]], changes: Changes) -> str:
+def _advice(view: View, by_section: Mapping[int | None, Sequence[Found]], contents: Contents) -> str:
     """Return what to do instead of an edit that the host refused; "" where the host's own words say all."""
     elf = header(view, view.head(0, 64))
     if (elf is not None and elf.type != 1) or host_of(view) == "pe":
         return ""  # a linked file is not edited, whatever stays in it
-    for number, content in changes.items():
+    for number, content in contents.items():
         inside = [item for item in by_section.get(number, ()) if item.container.format in _REGISTERED]
         if len(inside) > 1:
             return (
