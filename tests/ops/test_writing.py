@@ -62,7 +62,7 @@ def two_at_once(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         return bytes(real(*arguments, **options))
 
     def begin() -> None:
-        monkeypatch.setattr(parallel, "thread_count", lambda: 2)
+        monkeypatch.setattr(parallel, "thread_count", lambda *_: 2)
         monkeypatch.setattr(codec, "compress", compress)
 
     return begin
