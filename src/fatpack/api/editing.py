@@ -5,6 +5,7 @@ from __future__ import annotations
 from fatpack import formats
 from fatpack.api.arguments import budget_of, check_selector, open_input
 from fatpack.api.output import write_edited
+from fatpack.errors import UsageError
 from fatpack.ops.choose.address import Address, find
 from fatpack.ops.edit import embed as embedding
 
@@ -12,8 +13,13 @@ __all__ = ["embed", "remove", "replace"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from fatpack.api.output import Output
+    from fatpack.io.source import View
     from fatpack.io.sources.opening import Input
+    from fatpack.model import Finding
+    from fatpack.ops.choose.address import Place
     from fatpack.ops.choose.select import Selector
 
 
@@ -51,22 +57,55 @@ def replace(
     *,
     member: str = "",
     section: str | None = None,
+    selector: Selector | None = None,
+    every: bool = False,
     force: bool = False,
     max_inflated: int | None = None,
     max_output: int | None = None,
 ) -> int:
-    """Write a copy of an object with the content of its section of device code exchanged; return the size in bytes.
+    """Write a copy of a host with its device code exchanged, or one image of it; return the size in bytes.
 
-    ``member`` is the object in an archive, and a damaged container is refused, as in :func:`embed`; the limits are too.
+    Without a selector, ``container`` is a container that takes the place of the content of the object's section of
+    device code; ``section`` names it where there are several. With one, ``container`` is a device image that takes the
+    place of the image that is selected (``every``: of all that are), in an object, an archive or a container; the
+    target, ID and keys that are stored of that image stay, and so do all others.
+
+    ``member`` is the object in an archive, as in :func:`embed`; the limits are too. A damaged container is refused, and
+    an image that contradicts the target of the one in whose place it comes; ``force`` takes them, and writes over an
+    output that exists. Raises UsageError for a selector that means no image, or several.
     """
+    if section is not None and selector is not None:
+        raise UsageError("section and selector exclude each other", hint="a section has one container, or several")
+    if every and selector is None:
+        raise UsageError("every=True goes with a selector", hint="give selector=Selector() for all images")
     budget = budget_of(max_inflated, max_output, force=force)
     opened = open_input("host", host, budget=budget)
     with opened as into, open_input("container", container, budget=budget) as content:
         place = find(into.view(), Address(into.name, member))
+        if selector is not None:
+            return _replace_images(into.view(), place, content.view(), output, check_selector(selector), every, force)
         if not force:
             embedding.refuse_damage(content.view())
         pieces = embedding.replace(place.view, content.view(), section=section)
         return write_edited(into.view(), place.around(pieces), output, force=force, inputs=[content.view()])
+
+
+def _replace_images(
+    whole: View, place: Place, content: View, output: Output, selector: Selector, every: bool, force: bool
+) -> int:
+    from fatpack.ops.edit.substitution import replace
+
+    plan = replace(place.view, content, selector, every=every, force=force)
+    _warn_of(plan.damaged)
+    pieces = list(place.around(plan.pieces))
+    return write_edited(whole, pieces, output, force=force, inputs=[content], check=plan.check_in(place))
+
+
+def _warn_of(damaged: Iterable[Finding]) -> None:
+    from warnings import warn
+
+    for item in damaged:
+        warn(item.text, stacklevel=3)
 
 
 def remove(
@@ -89,8 +128,5 @@ def remove(
 
     with open_input("host", host, budget=budget_of(max_inflated, max_output, force=force)) as source:
         removal = remove(source.view(), check_selector(selector), allow_empty=allow_empty)
-        for item in removal.damaged:
-            from warnings import warn
-
-            warn(item.text, stacklevel=2)
+        _warn_of(removal.damaged)
         return write_edited(source.view(), removal.pieces, output, force=force)

@@ -34,12 +34,18 @@ def write_packed(output: Output, packed: Packed, *, force: bool, inputs: Sequenc
 
 
 def write_edited(
-    host: View, pieces: Iterable[Piece], output: Output, *, force: bool, inputs: Sequence[View] = ()
+    host: View,
+    pieces: Iterable[Piece],
+    output: Output,
+    *,
+    force: bool,
+    inputs: Sequence[View] = (),
+    check: editor.Check | None = None,
 ) -> int:
     """Write an edited copy of a host and return the size in bytes; under a path's name it is verified before."""
     if not isinstance(output, (str, os.PathLike)):
         return _write_open(output, pieces, host.source.budget)
-    return editor.write_edited(host, pieces, output, force=force, inputs=inputs)
+    return editor.write_edited(host, pieces, output, force=force, inputs=inputs, check=check)
 
 
 def _write_open(output: BinaryIO, pieces: Iterable[Piece], budget: Budget) -> int:

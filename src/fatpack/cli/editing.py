@@ -7,11 +7,12 @@ from contextlib import contextmanager
 
 from fatpack.cli.grammar.declared import option
 from fatpack.cli.grammar.kinds import FILE
-from fatpack.cli.messages import Meter, say, tell_abandoned
+from fatpack.cli.messages import Meter, say, tell_abandoned, warn
 from fatpack.cli.options import allow_any_output, check_name, force_option
 from fatpack.cli.reporting import report
-from fatpack.errors import UsageError
+from fatpack.errors import UsageError, counted
 from fatpack.io.sources.opening import open_source
+from fatpack.io.sources.pieces import PiecesSource
 from fatpack.io.writing import write_pieces
 from fatpack.ops.choose.address import find, parse_address, refuse_package
 from fatpack.ops.choose.presence import refuse_empty
@@ -19,7 +20,7 @@ from fatpack.ops.edit.editor import write_edited
 from fatpack.ops.edit.embed import container_damage
 from fatpack.ops.edit.in_place import write_in_place
 from fatpack.record import Record
-from fatpack.report.problems import FINE, code_of
+from fatpack.report.problems import FINE, MALFORMED, code_of
 from fatpack.report.text import size_words
 
 TYPE_CHECKING = False
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Piece, View
     from fatpack.ops.choose.address import Place
+    from fatpack.ops.edit.editor import Check
+    from fatpack.ops.edit.substitution import Substitution
 
 
 class Destination(Record):
@@ -82,12 +85,13 @@ def refused(path: str, content: View, *, force: bool) -> int:
 
 
 @contextmanager
-def opened(host: str, container: str, to: Destination) -> Iterator[Opened]:
+def opened(host: str, container: str, to: Destination, *, writes: bool = True) -> Iterator[Opened]:
     """Open the host that an address names and the container that goes into it, once the options are checked.
 
     Raises UsageError for options that exclude each other, and for what is empty or not there.
     """
-    check_output(host, to)
+    if writes:
+        check_output(host, to)
     address = parse_address(host)
     with open_source(address.path) as into, open_source(container) as content:
         for source in (into, content):
@@ -120,11 +124,12 @@ def write_result(
     quiet: bool,
     inputs: Sequence[View] = (),
     done: Sequence[str] = (),
+    check: Check | None = None,
 ) -> int:
     """Write a host, opened from ``path`` and edited, where the options say; return the exit code.
 
-    The files of ``inputs``, what goes into the host, are never written over. The lines of ``done`` tell what was done,
-    and so only when it is.
+    ``check`` verifies the result, as in :func:`fatpack.ops.edit.editor.write_edited`. The files of ``inputs``, what
+    goes into the host, are never written over. The lines of ``done`` tell what was done, and so only when it is.
     """
     if to.output == "-":
         write_pieces(1, pieces)
@@ -137,14 +142,38 @@ def write_result(
     how = ""
     try:
         if to.in_place:
-            edit = write_in_place(host, pieces, path, break_links=to.break_links, progress=meter)
+            edit = write_in_place(host, pieces, path, break_links=to.break_links, progress=meter, check=check)
             size = edit.size
             how = ", the whole file anew" if edit.added is None else f", of which {size_words(edit.added)} were added"
         else:
-            size = write_edited(host, pieces, target, force=to.force, inputs=inputs, progress=meter)
+            size = write_edited(host, pieces, target, force=to.force, inputs=inputs, progress=meter, check=check)
     finally:
         meter.finish()
     for line in done:
         say(line, quiet=quiet)
     say(f"wrote {target}: {size_words(size)}{how}", quiet=quiet)
     return FINE
+
+
+def write_substitution(plan: Substitution, file: Opened, *, done: Sequence[str], dry_run: bool, quiet: bool) -> int:
+    """Write a host with other images where the options say, or with ``dry_run`` only verify it; return the exit code.
+
+    The lines of ``done`` tell what was done.
+    """
+    report(file.path, plan.damaged)
+    warn(plan.unseen, quiet=quiet)
+    for text in plan.unmatched:
+        say(f"fatpack: warning: {text}", quiet=quiet)
+    pieces, check = list(file.place.around(plan.pieces)), plan.check_in(file.place)
+    if dry_run:
+        after = PiecesSource(pieces, file.path).view()
+        check(file.host, after)
+        sizes = f"{size_words(len(file.host))} → {size_words(len(after))}"
+        for line in (*done, f"{counted(len(plan.changed), 'image')}; {file.path}: {sizes}"):
+            say(line, quiet=quiet)
+        code = FINE
+    else:
+        code = write_result(
+            file.host, file.path, pieces, file.to, quiet=quiet, inputs=[file.content], done=done, check=check
+        )
+    return MALFORMED if plan.damaged and code == FINE else code

@@ -1,40 +1,88 @@
-"""``fatpack replace``: the device code of an object, exchanged."""
+"""``fatpack replace``: the device code of an object exchanged, or one image of an object, archive or container."""
 
 from __future__ import annotations
 
-from fatpack.cli.editing import Destination, opened, output_options, refused
+from fatpack.cli.editing import Destination, opened, output_options, refused, write_substitution
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import INPUT
-from fatpack.cli.options import limit_option, max_inflated_option, max_output_option, quiet_option
+from fatpack.cli.messages import say
+from fatpack.cli.options import (
+    limit_option,
+    max_inflated_option,
+    max_output_option,
+    quiet_option,
+    selector,
+    selector_options,
+)
+from fatpack.errors import UsageError
+from fatpack.ops.choose.presence import NothingSelected
 from fatpack.ops.edit.embed import replace
+from fatpack.report.problems import FINDINGS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fatpack.cli.editing import Opened
+    from fatpack.ops.choose.select import Selector
 
 
 @takes(
     argument("host", INPUT),
-    argument("container", INPUT),
+    argument("new", INPUT),
+    *selector_options,
+    option("--all", is_flag=True, name="every", help="Replace all images that match, by the same one."),
     option("--section", metavar="NAME", help="The section to replace, by name or number, if HOST has several."),
     *output_options,
     max_inflated_option,
     max_output_option,
+    option("--dry-run", is_flag=True, help="Only print what would be replaced, and the size of the result."),
     limit_option,
     quiet_option,
 )
 def command(
     host: str,
-    container: str,
+    new: str,
+    every: bool,
     section: str | None,
     output: str | None,
     in_place: bool,
     break_links: bool,
     force: bool,
+    dry_run: bool,
     quiet: bool,
+    **selectors: Any,
 ) -> int:
-    """Replace the device code in a copy of HOST by CONTAINER, which must have the format of what is there.
+    """Replace one image in a copy of HOST by the image NEW: replace libx.a new.hsaco --arch gfx90a -o new.a.
 
-    HOST is an object, or a member of an archive (libx.a(m.o)). Of an archive, all is written, with the new member.
+    HOST is an object, an archive (all its members), a member of one (libx.a(m.o)), or a container that is a file of its
+    own. Exactly one image must match, unless --all is given. What HOST stores of it stays: target, ID, keys, place and
+    compression. So NEW must be what that says, unless --force is given.
+
+    Without selectors NEW is a container, which takes the place of all device code of an object, or of a member of an
+    archive; it must have the format of what is there.
     """
-    to = Destination(output, in_place, break_links, force)
-    with opened(host, container, to) as file:
-        if code := refused(container, file.content, force=force):
+    to, meant = Destination(output, in_place, break_links, force), selector(selectors)
+    by_image = every or not meant.is_empty()
+    if by_image and section is not None:
+        raise UsageError("--section and selectors exclude each other", hint="--container N means one of several")
+    if dry_run and not by_image:
+        raise UsageError("--dry-run goes with selectors", hint="--all means all images")
+    with opened(host, new, to, writes=not dry_run) as file:
+        if by_image:
+            return _replace_image(file, meant, every=every, dry_run=dry_run, force=force, quiet=quiet)
+        if code := refused(new, file.content, force=force):
             return code
         return file.write(replace(file.place.view, file.content, section=section, force=force), quiet=quiet)
+
+
+def _replace_image(file: Opened, meant: Selector, *, every: bool, dry_run: bool, force: bool, quiet: bool) -> int:
+    from fatpack.ops.edit.substitution import replace
+
+    try:
+        plan = replace(file.place.view, file.content, meant, every=every, force=force)
+    except NothingSelected as error:
+        say(f"fatpack: {error}", quiet=quiet)
+        return FINDINGS
+    done = [f"{'would replace' if dry_run else 'replaced'} {what}" for what in plan.changed]
+    return write_substitution(plan, file, done=done, dry_run=dry_run, quiet=quiet)

@@ -30,7 +30,8 @@ class Header(Record):
 class Entry(Record):
     """One code object as the table has it: which blob it is, the bytes as they are stored, its further pairs.
 
-    ``at`` and ``end`` are where its key and value stand in the archive, from the magic.
+    ``ordinal`` is below zero for an image that comes from elsewhere. ``at`` and ``end`` are where its key and value
+    stand in the archive, from the magic.
     """
 
     ordinal: int

@@ -63,7 +63,8 @@ def write(container: Container, options: KpackOptions | None = None) -> Iterator
 
 def _check(container: Container, stored: Header | None) -> None:
     if stored is not None and container.images:
-        entries = {image.record.ordinal: image.record for image in container.images if isinstance(image.record, Entry)}
+        read = [image.record for image in container.images if isinstance(image.record, Entry)]
+        entries = {entry.ordinal: entry for entry in read if entry.ordinal >= 0}
         if sum(len(entry.stored) for entry in entries.values()) > stored.size:
             raise Unsupported(
                 "code objects of this archive share their bytes; one by one they would take more than all of it",
@@ -89,8 +90,8 @@ def _blobs(images: Sequence[Image], method: str | None, level: int | None) -> tu
     shared: dict[tuple[int, int, int], int] = {}
     for image in images:
         key = None
-        if isinstance(image.record, Entry) and level is None and image.compression == method:
-            entry = image.record
+        entry = image.record
+        if isinstance(entry, Entry) and entry.ordinal >= 0 and level is None and image.compression == method:
             key = id(entry.stored.source), entry.stored.start, entry.ordinal
             if key in shared:
                 ordinals.append(shared[key])

@@ -32,7 +32,10 @@ class Header(Record):
 
 
 class Entry(Record):
-    """One entry as stored: numbers as numbers, strings in stored order, even twice or no text."""
+    """One entry as stored: numbers as numbers, strings in stored order, even twice or no text.
+
+    ``image_offset`` is below zero for an image that comes from elsewhere.
+    """
 
     image_kind: int
     offload_kind: int

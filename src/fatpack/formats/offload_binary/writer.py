@@ -94,7 +94,7 @@ def _lay_out(container: Container, stored: Header | None) -> tuple[list[Piece], 
             f"an offload binary of version 1 holds one image, not {len(images)}",
             hint="write one binary per image, or use container version 2",
         )
-    if stored is not None and sum(len(image.data) for image in images) > len(stored.body):
+    if stored is not None and sum(len(image.data) for image in images if not _is_new(image)) > len(stored.body):
         raise Unsupported(
             "images of this binary share their bytes; written separately they would take more than the whole binary",
             hint="extract the image you need and pack it again",
@@ -140,6 +140,10 @@ def _lay_out(container: Container, stored: Header | None) -> tuple[list[Piece], 
     head = header.pack(MAGIC, version, size, entries_at, last, *([0] if version == 3 else []))
     front = [head, *extension, bytes(records), bytes(string_entries), table, bytes(images_at - table_at - len(table))]
     return [*front, *(image.data for image in images), *tail, _padding(end)], size
+
+
+def _is_new(image: Image) -> bool:
+    return isinstance(image.record, Entry) and image.record.image_offset < 0
 
 
 def _compressed(

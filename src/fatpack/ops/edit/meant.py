@@ -72,11 +72,8 @@ def choose(host: View, selector: Selector, verb: str) -> Meant:
     name = host_of(host)
     if name not in ("archive", "raw"):
         editor(host)
-    whole = _part(host, "", limits.NESTING, is_member=name == "archive")
+    whole = look(host)
     items = everything(whole)
-    if name == "archive" and not any(isinstance(item, Found) for item in items):
-        whole = _part(host, "", limits.NESTING, is_member=False)
-        items = everything(whole)
     parts = list(_parts(whole))
     chosen = list(select(items, selector))
     images = tuple(row for row in chosen if "/" not in row[0])
@@ -132,6 +129,15 @@ def _damaged(parts: Sequence[Part], meant: Collection[int], host: View, verb: st
         if wrong and (not stays or any(id(image) in meant for item in found for image in item.images)):
             raise _refusal(wrong[0], host, verb)
         yield from wrong
+
+
+def look(host: View) -> Part:
+    """Return a file with everything in it."""
+    if host_of(host) != "archive":
+        return _part(host, "", limits.NESTING, is_member=False)
+    whole = _part(host, "", limits.NESTING, is_member=True)
+    is_found = any(isinstance(item, Found) for item in everything(whole))
+    return whole if is_found else _part(host, "", limits.NESTING, is_member=False)
 
 
 def _part(view: View, title: str, depth: int, *, is_member: bool) -> Part:

@@ -13,6 +13,7 @@ from fatpack.formats.cuda_fatbin.layout import (
     FLAG_ACCELERATED,
     FLAG_DEBUG,
     FLAG_FAMILY,
+    FLAG_FINALIZABLE,
     FLAG_OBFUSCATED,
     GROUP,
     HOST_MASK,
@@ -55,7 +56,8 @@ class Draft(Record):
 
     ``copied`` are all bytes of an entry that is taken over, ``packed`` the compressed ones of an image that gets a new
     header, with the sizes and the key of the old; else ``data`` is the image. ``was_grouped`` says that it was a member
-    of a group, where it was compressed, so that files do not grow when other members are taken out.
+    of a group, where it was compressed, so that files do not grow when other members are taken out. ``like`` is how the
+    image was compressed in whose place this one comes: None if it was not, and "" for an image that has no such place.
     """
 
     kind: int = 0
@@ -69,6 +71,7 @@ class Draft(Record):
     key: int = 0
     copied: View | None = None
     was_grouped: bool = False
+    like: str | None = ""
 
     @property
     def is_new(self) -> bool:
@@ -82,6 +85,8 @@ class Draft(Record):
 
     def is_compressed(self, style: Style) -> bool:
         """Return whether a new image is compressed in a style."""
+        if self.like != "":
+            return self.like is not None
         return style.method is not None and (self.was_grouped or style.compresses(self.kind, self.is_debug))
 
     @property
@@ -115,6 +120,10 @@ def draft_of(image: Image, style: Style) -> Draft:
             return Draft(kind, flags, version, sm, area, packed=old.packed, sizes=sizes, key=head.key)
     else:
         flags, version, area = label, (0, 0), Area(identifier, options)
+    like: str | None = ""
+    if old is None and isinstance(image.record, Entry):  # other bytes in the place of an entry
+        flags |= image.record.head.flags & ~(_LABEL | COMPRESSED | FLAG_FINALIZABLE)
+        like = image.compression if not style.recompresses else ""
     if flags & FLAG_OBFUSCATED or image.attrs.get("obfuscated"):
         raise UsageError("nothing but NVIDIA's tools can obfuscate an image", hint="leave out the attr obfuscated")
     contents = contents_of(image, kind, sm, is_64_bit=bool(flags & FLAG_64_BIT), minifies=style.minifies)
@@ -124,7 +133,7 @@ def draft_of(image: Image, style: Style) -> Draft:
     area = area.replace(compat=contents.compat)
     was_grouped = old is not None and old.group is not None and not style.recompresses
     version, flags = contents.code_version or version, flags | contents.flags
-    return Draft(kind, flags, version, sm, area, contents.data, was_grouped=was_grouped)
+    return Draft(kind, flags, version, sm, area, contents.data, was_grouped=was_grouped, like=like)
 
 
 def _kind(image: Image) -> int:
@@ -191,6 +200,7 @@ def finished(draft: Draft, style: Style) -> Sequence[Piece]:
         return _laid_out(draft, draft.flags, [draft.packed], draft.sizes)
     if not draft.is_compressed(style):
         return _laid_out(draft, draft.flags, draft.data, (0, 0))
+    style = style.like(draft.like) if draft.like else style
     stream = compressed(draft.data, style)
     flags = draft.flags | METHOD_BITS[style.method or ""]
     return _laid_out(draft, flags, [stream], (len(stream), draft.size))

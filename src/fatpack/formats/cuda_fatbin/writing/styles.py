@@ -42,6 +42,15 @@ class Style(Record):
     minifies: bool
     recompresses: bool
 
+    def like(self, method: str) -> Style:
+        """Return the style that compresses by another method, at the level that a producer takes for that one."""
+        if method == self.method:
+            return self
+        level = next((level for modes in _MODES.values() for name, level in modes.values() if name == method), None)
+        if level is None:
+            raise UsageError(f"{method} in a fat binary, which is read and not written", hint="pack it anew")
+        return self.replace(method=method, level=level)
+
     def compresses(self, kind: int, is_debug: bool) -> bool:
         """Return whether an image of that kind is compressed: text and the like always, cubins on request."""
         return self.method is not None and (self.compresses_all or is_debug or kind in WITH_OPTIONS)

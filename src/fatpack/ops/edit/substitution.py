@@ -1,0 +1,216 @@
+"""Other bytes in the place of images: one of them exchanged, or others put beside them, and the check of the result."""
+
+from __future__ import annotations
+
+from fatpack import images
+from fatpack.errors import FormatError, HostError, Unsupported, UsageError, counted, in_both
+from fatpack.formats.clang_bundle.sections.fat_object import stands_for_host
+from fatpack.hosts import archive
+from fatpack.images.agreement import described, disagreements
+from fatpack.io.sources.pieces import PiecesSource
+from fatpack.model import Finding
+from fatpack.ops.choose.presence import unmatched, unseen
+from fatpack.ops.choose.select import describe
+from fatpack.ops.edit.bare import is_same
+from fatpack.ops.edit.editor import verify
+from fatpack.ops.edit.meant import choose, everything, look, written
+from fatpack.ops.edit.successor import successor
+from fatpack.ops.extract import pieces_of
+from fatpack.record import Record
+from fatpack.scanner import Found
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.io.source import Piece, View
+    from fatpack.model import Container, Image
+    from fatpack.ops.choose.address import Place
+    from fatpack.ops.choose.select import Selector
+    from fatpack.ops.edit.editor import Check
+    from fatpack.ops.edit.meant import Meant
+    from fatpack.ops.writing import Changes
+    from fatpack.scanner import FoundImage
+
+#: images that are listed where several match
+_SHOWN = 12
+
+
+#: zeros that a fat binary may put behind an image, and more
+_PADDING = 16
+
+
+class Substitution(Record):
+    """A plan to put other bytes into a host: its pieces, and in words what changes and what to know about the rest.
+
+    ``unseen``, ``unmatched`` and ``damaged`` are as in a :class:`fatpack.ops.edit.removal.Removal`.
+    """
+
+    meant: Meant
+    changes: Changes
+    pieces: tuple[Piece, ...]
+    changed: tuple[str, ...]
+    unseen: tuple[Finding, ...] = ()
+    unmatched: tuple[str, ...] = ()
+    damaged: tuple[Finding, ...] = ()
+
+    def check_in(self, place: Place) -> Check:
+        """Return what raises HostError unless a file is what it was, but for the images that were to change.
+
+        ``place`` is where the host lies in that file.
+        """
+
+        def check(before: View, after: View) -> None:
+            verify(before, after, in_containers=False)
+            for _, number in place.archives:
+                sites = (site for site in archive.locate(after) if not isinstance(site, Finding))
+                after = next(site.data for site in sites if site.number == number)
+            _compare(self.meant, self.changes, after)
+
+        return check
+
+
+def replace(host: View, content: View, selector: Selector, *, every: bool = False, force: bool = False) -> Substitution:
+    """Return the host with other bytes for the one image that is selected; with ``every`` for all that are.
+
+    Whatever the container stores of the image stays: target, ID, keys, its place and how it is compressed. So the new
+    bytes have to be what that says, unless ``force``. Raises NothingSelected, UsageError for several images and for
+    bytes that contradict the target, HostError for a host or an image that is not edited.
+    """
+    meant = choose(host, selector, "replace")
+    if len(meant.images) > 1 and not every:
+        rows = [meant.titles[id(found)] + describe(where, image) for where, found, image in meant.images]
+        more = [f"… {len(rows) - _SHOWN} more"] if len(rows) > _SHOWN else []
+        raise UsageError(
+            f"{counted(len(rows), 'image')} match, and one is replaced: {', '.join([*rows[:_SHOWN], *more])}",
+            hint=f"select one, with --container and --index, or {in_both('--all', 'every=True')} for all of them",
+            chain=host.chain,
+        )
+    changes, changed = {}, []
+    for where, found, image in meant.images:
+        words = meant.titles[id(found)] + describe(where, image)
+        refuse_marker(words, image, host)
+        new = successor(image.as_stored, found.format, content)
+        if not force:
+            check(words, image, new)
+        is_other = not is_same(content, as_file(found, image))
+        if is_other:
+            changes[id(image)] = (new,)
+        changed.append(
+            f"{words}: {counted(image.size, 'byte')} → {counted(len(content), 'byte') if is_other else 'the same'}"
+        )
+    return substitution(meant, changes, changed, selector)
+
+
+def substitution(meant: Meant, changes: Changes, changed: Sequence[str], selector: Selector) -> Substitution:
+    """Return the plan for changes to images that are meant. Raises what writing them raises."""
+    return Substitution(
+        meant,
+        changes,
+        tuple(written(meant, changes) or [meant.whole.view]),
+        tuple(changed),
+        tuple(unseen(meant.items)),
+        tuple(unmatched(meant.items, selector)),
+        meant.damaged,
+    )
+
+
+def as_file(found: Found, image: FoundImage) -> View:
+    """Return an image as a file of its own: what ``extract`` writes."""
+    pieces = list(pieces_of(found, image))
+    return image.data if len(pieces) == 1 and pieces[0] is image.data else PiecesSource(pieces, "image").view()
+
+
+def refuse_marker(words: str, image: FoundImage, host: View) -> None:
+    """Raise HostError for the host's image of a fat object: that is the object."""
+    if stands_for_host(image.as_stored):
+        raise HostError(
+            f"{words} stands for the object itself",
+            hint="extract the device images, and pack them with another object: pack --format=bundle --type=o --host",
+            chain=host.chain,
+        )
+
+
+def check(words: str, old: FoundImage, new: Image) -> None:
+    """Raise UsageError for an image that is not what its container says of it, FormatError for a damaged one.
+
+    Bytes that nobody knows take the place of bytes that nobody knows.
+    """
+    advice = f"nothing was written; {in_both('--force', 'force=True')} puts it there all the same"
+    recognised = images.recognise(new.data)
+    for item in disagreements(new, recognised):
+        problem = "the new image is cut short: " if item.code == "FP1104" else "the new image is not for that: "
+        raise UsageError(f"{words}: {problem}{item.message}", hint=advice, chain=new.data.chain)
+    was = old.form
+    if was and was not in ("empty", "object") and recognised.form != was:
+        now = described(recognised) if recognised.form else "bytes of no known form"
+        raise UsageError(f"{words}: the image there is {was}, the new one is {now}", hint=advice, chain=new.data.chain)
+    try:
+        images.kernels(new.data, recognised.form)
+    except FormatError as error:
+        hint = "; ".join(filter(None, (error.hint, advice)))
+        raise FormatError(
+            error.problem, offset=error.offset, field=error.field, hint=hint, chain=error.chain or new.data.chain
+        ) from error
+
+
+def _compare(meant: Meant, changes: Changes, after: View) -> None:
+    """Raise HostError unless a file holds the images that it is meant to, in their order."""
+    containers = [item for item in everything(look(after)) if isinstance(item, Found)]
+    there = [
+        image for found in containers for image in _in_order(found.format, found.container, found.container.images)
+    ]
+    wanted = list(_wanted(meant, changes))
+    if len(there) != len(wanted):
+        problem = f"{counted(len(there), 'image')} where {len(wanted)} were written"
+        raise HostError(f"the result is not what was meant: {problem}", chain=after.chain)
+    for image, (expected, format) in zip(there, wanted, strict=True):
+        what = expected.target.spelling or expected.target.canonical or "without a target"
+        if _labels(image) != _labels(expected):
+            raise HostError(f"the result is not what was meant: the target of image {what}", chain=after.chain)
+        if format and not _has_same_bytes(image, expected, format):
+            raise HostError(f"the result is not what was meant: the bytes of image {what}", chain=after.chain)
+
+
+def _labels(image: Image) -> tuple[str, str, str]:
+    return image.target.triple, image.target.arch, image.target.offload
+
+
+def _has_same_bytes(image: Image, expected: Image, format: str) -> bool:
+    if format == "cir-offload-container":
+        return True  # its modules are put together anew
+    here, there = image.data, expected.data
+    try:
+        if format == "cuda-fatbin":  # texts end in a NUL there, and what is not compressed in zeros up to 8 bytes
+            here, there = _trimmed(here), _trimmed(there)
+            if image.compression is None and image.form == "cubin":  # it ends there where its headers say
+                there = there.slice(0, min(len(here), len(there)))
+        return is_same(here, there)
+    except Unsupported:  # nobody can inflate it
+        return image.stored_size == expected.stored_size
+
+
+def _trimmed(view: View) -> View:
+    """Return bytes without the zeros at their end, of which a few are looked at."""
+    tail = view.head(max(0, len(view) - _PADDING), _PADDING)
+    return view.slice(0, len(view) - len(tail) + len(tail.rstrip(b"\0")))
+
+
+def _wanted(meant: Meant, changes: Changes) -> Iterator[tuple[Image, str]]:
+    """Yield the images that a file is meant to hold then, and of those in containers that are written their format."""
+    for found in meant.items:
+        if isinstance(found, Finding):
+            continue
+        is_written = any(id(image) in changes for image in found.images)
+        rows = [new for image in found.images for new in changes.get(id(image), (image.as_stored,))]
+        for image in _in_order(found.format, found.container, rows):
+            yield image, found.format if is_written else ""
+
+
+def _in_order(format: str, container: Container, rows: Sequence[Image]) -> Sequence[Image]:
+    """Return images in an order that does not change when their container is written: some sort what they hold."""
+    if format == "rocm-kpack":
+        return sorted(rows, key=lambda image: (image.attrs.get("binary", ""), image.target.arch))
+    if format == "cir-offload-container":
+        return sorted(rows, key=lambda image: image.target.offload != "host")
+    return sorted(rows, key=lambda image: image.attrs["id"]) if container.is_fat_object else rows

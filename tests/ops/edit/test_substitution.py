@@ -1,0 +1,200 @@
+"""One image exchanged: what its container stores of it stays, all other images do, and the result is checked."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.laws.rooms import FIXTURES, joined
+
+from fatpack.errors import FatpackError, FormatError, HostError, UsageError
+from fatpack.hosts import archive
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
+from fatpack.ops.choose.address import Place
+from fatpack.ops.choose.presence import NothingSelected
+from fatpack.ops.choose.select import Selector, positions
+from fatpack.ops.edit.meant import everything, look
+from fatpack.ops.edit.substitution import Substitution, as_file, replace
+from fatpack.scanner import Found, FoundImage
+
+CUBIN = (FIXTURES / "cuda" / "cubin" / "tiny.cuda11.8.sm_80.cubin").read_bytes()
+
+#: Files whose containers are written, of every format and in every host that is edited.
+HOSTS = [
+    "cuda_fatbin/v130_size.fatbin",
+    "cuda_fatbin/recorded/v130_none.fatbin",
+    "cuda_fatbin/v135_concat_tiny.fatbin",
+    "cuda_fatbin/hosts/single.o",
+    "clang_bundle/llvm-22-hip.bundle",
+    "clang_bundle/llvm-22-v3-zstd.bundle",
+    "clang_bundle/fatpack-v1-zlib.bundle",
+    "clang_bundle/llvm-22-text-zstd.bundle",
+    "clang_bundle/text/llvm-22.s",
+    "offload_binary/llvm-22-four.bin",
+    "offload_binary/fatpack-v2.bin",
+    "offload_binary/fatpack-v3-zlib.bin",
+    "kpack/needs.plain.kpack",
+    "kpack/needs.zstd.kpack",
+    "elf/clang-22-hip.o",
+    "elf/clang-22-openmp-gfx90a.o",
+    "elf/clang-22-hip-rdc-bundler.o",
+    "coff/clang-22-x86_64.obj",
+    "cir/samples/container_attr_2026.cir",
+]
+
+
+def view(data: bytes, name: str = "input") -> View:
+    return BytesSource(data, name).view()
+
+
+def fixture(path: str) -> View:
+    return view((FIXTURES / path).read_bytes(), Path(path).name)
+
+
+def library(*names: str) -> View:
+    members = [(f"m{number}.o".encode(), fixture(name)) for number, name in enumerate(names)]
+    return view(joined(archive.build(members)), "libx.a")
+
+
+def images(whole: View) -> list[tuple[str, Found, FoundImage]]:
+    return [row for row in positions(everything(look(whole))) if "/" not in row[0]]
+
+
+def digests(whole: View) -> list[tuple[str, str, dict[str, str], str]]:
+    """Return target, form, keys and digest of every image."""
+    return [
+        (
+            image.target.canonical,
+            image.as_stored.form,
+            dict(image.attrs),
+            digest(as_file(found, image).tobytes(), found.format),
+        )
+        for _, found, image in images(whole)
+    ]
+
+
+def digest(data: bytes, format: str) -> str:
+    """Return the digest of an image; of one in a fat binary without the zeros behind it, which fill its entry."""
+    return hashlib.sha256(data.rstrip(b"\0") if format == "cuda-fatbin" else data).hexdigest()
+
+
+def place_of(position: str) -> Selector:
+    container, index = position.split(".")
+    return Selector(container=int(container), index=int(index))
+
+
+def is_host(image: FoundImage) -> bool:
+    return image.target.offload == "host"
+
+
+def edited(whole: View, content: bytes, selector: Selector, *, force: bool = False) -> tuple[View, Substitution]:
+    plan = replace(whole, view(content, "new"), selector, force=force)
+    after = view(joined(plan.pieces), "after")
+    plan.check_in(Place(whole, ""))(whole, after)
+    return after, plan
+
+
+def everywhere() -> Iterator[View]:
+    yield from map(fixture, HOSTS)
+    yield library("elf/clang-22-hip.o", "demo/host.o", "cuda_fatbin/hosts/single.o", "cuda_fatbin/v130_size.fatbin")
+
+
+@pytest.mark.parametrize("whole", list(everywhere()), ids=lambda whole: whole.chain[0])
+def test_an_image_that_is_replaced_by_itself_leaves_every_byte(whole: View) -> None:
+    before = whole.tobytes()
+    for position, found, image in images(whole):
+        if found.container.is_fat_object and is_host(image):
+            continue
+        after, plan = edited(whole, as_file(found, image).tobytes(), place_of(position), force=True)
+        assert after.tobytes() == before
+        assert plan.changed[0].endswith("→ the same")
+
+
+# The modules of a CIR container are put together anew: a test below replaces one.
+@pytest.mark.parametrize(
+    "whole", [whole for whole in everywhere() if ".cir" not in whole.chain[0]], ids=lambda whole: whole.chain[0]
+)
+def test_other_bytes_change_no_other_image_and_the_old_ones_bring_the_file_back(whole: View) -> None:
+    before = digests(whole)
+    for number, (position, found, image) in enumerate(images(whole)):
+        old = as_file(found, image).tobytes()
+        if is_host(image) or not old:
+            continue
+        new = _other(old, image)
+        after, _ = edited(whole, new, place_of(position), force=True)
+        now = digests(after)
+        assert now[:number] + now[number + 1 :] == before[:number] + before[number + 1 :]
+        assert now[number][:3] == before[number][:3]
+        assert now[number][3] == digest(new, found.format) != before[number][3]
+        (_, stored, new_image) = images(after)[number]
+        assert new_image.compression == image.compression
+        assert stored.container.attrs == found.container.attrs
+        again, _ = edited(after, old, place_of(position), force=True)
+        assert digests(again) == before
+
+
+def _other(old: bytes, image: FoundImage) -> bytes:
+    """Return other bytes for an image, of another size where its container takes any: a cubin has one of its own."""
+    if image.form == "ptx":
+        return old.rstrip(b"\0") + b"// more\n"
+    if image.form == "cubin":
+        return old[:15] + b"\1" + old[16:]  # EI_PAD, which nobody reads
+    return old + bytes(8) + b"\1" * 8
+
+
+def test_what_an_image_does_not_say_of_its_target_is_refused_with_both_targets() -> None:
+    whole = fixture("cuda_fatbin/hosts/single.o")
+    with pytest.raises(UsageError, match=r"0\.\d cuda .*sm_90 cubin: the new image is not for that: stored for sm_90"):
+        replace(whole, view(CUBIN, "x.cubin"), Selector(arch="sm_90", form="cubin"))
+
+
+def test_several_matches_are_listed_and_one_is_asked_for() -> None:
+    whole = library("elf/clang-22-hip.o", "elf/clang-22-hip.o")
+    new = as_file(*images(whole)[2][1:])
+    with pytest.raises(UsageError, match=r"2 images match.*m0\.o: 0\.2 hip.*m1\.o: 1\.2 hip.*--all"):
+        replace(whole, new, Selector(arch="gfx90a"))
+    assert len(replace(whole, new, Selector(arch="gfx90a"), every=True).changed) == 2
+
+
+def test_nothing_that_matches_says_what_is_there() -> None:
+    with pytest.raises(NothingSelected, match="no image to replace that matches --arch=gfx1; architectures present"):
+        replace(fixture("elf/clang-22-hip.o"), view(CUBIN), Selector(arch="gfx1"))
+
+
+def test_the_hosts_image_of_a_fat_object_is_the_object() -> None:
+    with pytest.raises(HostError, match=r"stands for the object itself; extract the device images"):
+        replace(fixture("elf/clang-22-hip-rdc-bundler.o"), view(CUBIN), Selector(offload="host"))
+
+
+@pytest.mark.parametrize("cut", [70, 1000])
+def test_an_image_that_is_cut_short_is_refused(cut: int) -> None:
+    whole = fixture("elf/clang-22-hip.o")
+    data = as_file(*images(whole)[2][1:]).tobytes()
+    with pytest.raises(FatpackError, match=r"cut short|gfx90a code-object") as caught:
+        replace(whole, view(data[:cut], "x.hsaco"), Selector(arch="gfx90a"))
+    assert "--force" in caught.value.hint
+
+
+def test_another_form_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"the image there is code-object, the new one is bytes of no known form"):
+        replace(fixture("elf/clang-22-hip.o"), view(b"text", "x"), Selector(arch="gfx90a"))
+
+
+def test_damage_in_the_file_refuses_the_edit() -> None:
+    data = bytearray((FIXTURES / "cuda_fatbin" / "recorded" / "v130_none.fatbin").read_bytes())
+    with pytest.raises(FormatError, match="nothing was replaced"):
+        replace(view(bytes(data[:-100]), "x.fatbin"), view(CUBIN), Selector(arch="sm_80", form="cubin"))
+
+
+def test_a_module_of_a_cir_container_is_replaced_and_the_others_stay() -> None:
+    whole = fixture("cir/samples/container_attr_2026.cir")
+    rows = images(whole)
+    position, found, image = next(row for row in rows if not is_host(row[2]))
+    new = as_file(found, image).tobytes().replace(b"module", b"module ", 1)
+    after, _ = edited(whole, new, place_of(position))
+    now = images(after)
+    assert [row[2].target for row in now] == [row[2].target for row in rows]
+    assert [row[2].kernel_names for row in now] == [row[2].kernel_names for row in rows]
