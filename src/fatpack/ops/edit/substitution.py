@@ -40,6 +40,10 @@ _SHOWN = 12
 _PADDING = 16
 
 
+_ONE = in_both("--container and --index", "Selector(container=…, index=…)")
+_PACK = in_both("fatpack pack --format=bundle --type=o --host", 'pack(…, host=…, options=BundleOptions(type="o"))')
+
+
 class Substitution(Record):
     """A plan to put other bytes into a host: its pieces, and in words what changes and what to know about the rest.
 
@@ -83,7 +87,7 @@ def replace(host: View, content: View, selector: Selector, *, every: bool = Fals
         more = [f"… {len(rows) - _SHOWN} more"] if len(rows) > _SHOWN else []
         raise UsageError(
             f"{counted(len(rows), 'image')} match, and one is replaced: {', '.join([*rows[:_SHOWN], *more])}",
-            hint=f"select one, with --container and --index, or {in_both('--all', 'every=True')} for all of them",
+            hint=f"select one with {_ONE}, or all with {in_both('--all', 'every=True')}",
             chain=host.chain,
         )
     changes, changed = {}, []
@@ -126,7 +130,7 @@ def refuse_marker(words: str, image: FoundImage, host: View) -> None:
     if stands_for_host(image.as_stored):
         raise HostError(
             f"{words} stands for the object itself",
-            hint="extract the device images, and pack them with another object: pack --format=bundle --type=o --host",
+            hint=f"extract the device images, and pack them with another object: {_PACK}",
             chain=host.chain,
         )
 
