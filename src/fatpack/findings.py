@@ -3,7 +3,7 @@
 FP10xx scan and nesting, FP11xx images, FP12xx LLVM offload binary, FP13xx clang offload bundles, FP14xx CUDA fat
 binaries, FP15xx CIR containers, FP16xx kpack archives, FP17xx packages, FP18xx SYCLBIN, FP20xx ELF hosts, FP21xx
 archives, FP22xx COFF objects, FP23xx PE images, FP24xx bitcode, FP25xx Mach-O, FP26xx WebAssembly, FP30xx what programs
-register at run time, FP31xx code that they look for in kpack archives. A code is never reused.
+register and launch, FP31xx code that they look for in kpack archives. A code is never reused.
 """
 
 from __future__ import annotations
@@ -294,6 +294,31 @@ CODES: dict[str, tuple[str, str]] = {
         "A CUDA fat binary that no record registers: the runtime does not load it, nor find its kernels.",
     ),
     "FP3033": ("warning", "A record by which CUDA code registers its fat binary does not lead to one."),
+    "FP3041": (
+        "warning",
+        "A host file launches kernels of CUDA or HIP, and nothing in it registers them. In an object that may be "
+        "meant: a source compiled for the host alone looks the same.",
+    ),
+    "FP3042": (
+        "warning",
+        "A constructor registers device code, but no kernel of it: every launch fails.",
+    ),
+    "FP3043": ("warning", "Device code would be registered by a function that no constructor leads to."),
+    "FP3044": (
+        "warning",
+        "Some kernels would be registered by a function that no constructor leads to, though others are registered.",
+    ),
+    "FP3045": ("warning", "A kernel is launched and not registered, though others of the file are."),
+    "FP3046": ("warning", "A kernel is registered under a name that no image has, so that launching it fails."),
+    "FP3048": ("warning", "Two kernels are registered with one address: the linker folded their stubs."),
+    "FP3049": (
+        "warning",
+        "A program has offload entries and nothing that registers them: it was linked without clang-linker-wrapper.",
+    ),
+    "FP3050": ("warning", "Regions of OpenMP are launched, and there is no offload entry for any."),
+    "FP3051": ("warning", "A program refers to a HIP bundle that no file of the link had."),
+    "FP3053": ("warning", "Records lead to device code, and no register function is called with them."),
+    "FP3056": ("warning", "The table of offload entries of a host file is damaged."),
     "FP3101": ("warning", "The folder in which a program looks for its kpack archives does not exist."),
     "FP3102": ("warning", "No kpack archive has the name that a program looks for, whatever the device."),
     "FP3103": ("warning", "A program finds kpack archives, and none for a device."),

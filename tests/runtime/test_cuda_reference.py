@@ -25,14 +25,17 @@ struct dim3 { unsigned x, y, z; };
 extern "C" int cudaLaunchKernel(const void *, dim3, dim3, void **, __SIZE_TYPE__, void *);
 extern "C" int __cudaPushCallConfiguration(dim3, dim3, __SIZE_TYPE__, void *);
 extern "C" int __cudaPopCallConfiguration(dim3 *, dim3 *, __SIZE_TYPE__ *, void *);
-__global__ void NAME(int *data) { *data = 1; }
+extern "C" __global__ void NAME(int *data) { *data = 1; }
 """
+
+#: source → its kernel, one of those in the fat binary
+NAMES = {"one": "add_one", "two": "_Z5scaleIfEvPT_S0_i"}
 
 
 def objects(folder: Path, target: str, *options: str) -> list[str]:
     """Make two objects of clang's for a target, each with the fat binary and its record; return their names."""
-    for name in ("one", "two"):
-        (folder / f"{name}.cu").write_text(SOURCE.replace("NAME", name))
+    for name, kernel in NAMES.items():
+        (folder / f"{name}.cu").write_text(SOURCE.replace("NAME", kernel))
         device = ["-nocudainc", "-nocudalib", "--cuda-host-only"]
         embed = ["-Xclang", "-fcuda-include-gpubinary", "-Xclang", str(FATBIN)]
         host = [f"--target={target}", *options, "-c", f"{name}.cu", "-o", f"{name}.o"]

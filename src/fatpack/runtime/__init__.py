@@ -19,6 +19,8 @@ will be found. This room follows their pointers, through relocations where a lin
 ``sycl/image_table``         the (address, size) pairs of ``.tgtimg``, which say where SYCL's images are
 ``sycl/image_record``        the records that register SYCL's images, which say what they are for
 ``sycl/containers``          the containers of a SYCL program, made of its sections and what these say
+``evidence/``                what host files launch and register by calls, whether a constructor leads there, and
+                             what is missing
 ===========================  =========================================================================================
 
 Hosts say where bytes lie, formats what they are; here are the rules of programs that need both. The scanner asks.

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 #: Hosts with sections, some of which say something about the others.
 _WITH_SECTIONS = ("elf", "coff", "pe", "macho", "wasm")
 
+#: e_machine of ELF files whose code is read for what it registers: x86-64 and AArch64
+_HOST_CODE = (b"\x3e\0", b"\xb7\0")
+
 #: Sections that take others to be read.
 _DEFERRED = (IMAGE, IMAGES, TABLE, RECORDS)
 
@@ -94,10 +97,23 @@ class _Host:
         self._searched_ranges: list[tuple[int, int]] = []
         self._module_ids: ModuleIds | None = None
         self._are_tables_read = False
+        #: of objects: what the names that they register are compared with
+        self._found: list[Found] = []
         self._is_damaged = False
 
     def items(self) -> Iterator[Found | Finding]:
         """Yield what is in the host, each place for itself. Raises what reading the file raises."""
+        has_code = _has_host_code(self._visit)
+        is_object = has_code and not _is_linked(self._visit)
+        for item in self._held():
+            if is_object and isinstance(item, Found):
+                self._found.append(item)
+            yield item
+        if has_code:
+            yield from _isolated(self._registration(), self._visit.view.span())
+
+    def _held(self) -> Iterator[Found | Finding]:
+        """Yield the containers of the host, and what is wrong with each place."""
         for place in self._places():
             if isinstance(place, Finding):
                 yield from _isolated(self._wrong(place), place.span)
@@ -174,6 +190,13 @@ class _Host:
             attribute = next(attributes, None)
             yield item if attribute is None else item.replace(host_attrs=(attribute,))
 
+    def _registration(self) -> Iterator[Finding]:
+        """Yield what is wrong with what the host registers and launches."""
+        from fatpack.runtime.evidence import judging
+        from fatpack.scanner.known import kernels_of
+
+        yield from judging.judged(self._visit.view, self._visit.host, lambda: kernels_of(self._found))
+
     def _together(self) -> Iterator[Found | Finding]:
         """Yield what several sections make together; what turns out to stand alone is walked as all others."""
         from fatpack.runtime import sections
@@ -226,6 +249,16 @@ def _module_ids(tables: Sequence[Site]) -> ModuleIds | None:
     from fatpack.runtime.registration import module_id
 
     return module_id.read(tables)
+
+
+def _has_host_code(visit: Visit) -> bool:
+    """Return whether the code of a host can be read for what it registers."""
+    return visit.host == "coff" or (visit.host == "elf" and visit.view.head(18, 2) in _HOST_CODE)
+
+
+def _is_linked(visit: Visit) -> bool:
+    """Return whether an ELF file is a program or a library: e_type is 2 or 3."""
+    return visit.host == "elf" and visit.view.head(16, 2) != b"\1\0"
 
 
 def _is_device_image(visit: Visit) -> bool:

@@ -68,7 +68,9 @@ MADE = sorted(path.name for path in HOSTS.iterdir() if path.suffix != ".json")
 @pytest.mark.parametrize("name", MADE)
 def test_real_files_register_all_that_they_have(name: str) -> None:
     data = (HOSTS / name).read_bytes()
-    assert [code for code, _ in findings_of(data)] == (["FP1006"] if name == "librel.bare.so" else [])
+    # The object for Windows was given the fat binary of another source.
+    expected = {"librel.bare.so": ["FP1006"], "clang_win.obj": ["FP3046"]}.get(name, [])
+    assert [code for code, _ in findings_of(data)] == expected
     assert len(places(data)) == data.count(FATBIN[:8])
 
 

@@ -1,0 +1,89 @@
+"""The functions of the runtimes that matter: what a call of each says, and which argument is what.
+
+CUDA: ``crt/host_runtime.h`` and ``cuda_runtime_api.h`` of 13.0; HIP: clang/lib/CodeGen/CGCUDANV.cpp; OpenMP: LLVM's
+``openmp/libompdevice`` interface as OMPIRBuilder.cpp calls it (LLVM 22.1). Arguments are counted from 0.
+"""
+
+from __future__ import annotations
+
+MODELS = ("cuda", "hip")
+
+#: model → what the names of its functions start with
+_PREFIXES = {"cuda": ("__cuda", "cuda"), "hip": ("__hip", "hip")}
+
+#: takes a wrapper: argument 0
+REGISTER_BINARY = {"__cudaRegisterFatBinary": "cuda", "__hipRegisterFatBinary": "hip"}
+#: takes a handle, argument 1, and the device's name for it, argument 3
+REGISTER_FUNCTION = {"__cudaRegisterFunction": "cuda", "__hipRegisterFunction": "hip"}
+#: the same for what is no kernel
+REGISTER_VARIABLE = {
+    f"__{model}Register{what}": model
+    for model in MODELS
+    for what in ("Var", "ManagedVar", "Surface", "Texture", "HostVar")
+}
+#: takes a wrapper and a callback that registers kernels, and is defined by nvcc's device link
+LINKED_BINARY = "__cudaRegisterLinkedBinary_"
+
+#: what launches a kernel → the argument that is its handle
+LAUNCH = {
+    "cudaLaunch": 0,
+    "cudaLaunchKernel": 0,
+    "cudaLaunchKernel_ptsz": 0,
+    "cudaLaunchCooperativeKernel": 0,
+    "cudaLaunchCooperativeKernel_ptsz": 0,
+    "cudaLaunchKernelExC": 1,
+    "cudaLaunchKernelExC_ptsz": 1,
+    "__cudaGetKernel": 1,
+    "hipLaunchKernel": 0,
+    "hipLaunchKernel_spt": 0,
+    "hipLaunchCooperativeKernel": 0,
+    "__tgt_target_kernel": 4,
+}
+#: is called by the stubs of kernels alone: a file that calls it defines kernels
+POP = {"__cudaPopCallConfiguration": "cuda", "__hipPopCallConfiguration": "hip"}
+PUSH = {"__cudaPushCallConfiguration": "cuda", "__hipPushCallConfiguration": "hip"}
+
+TARGET_KERNEL = "__tgt_target_kernel"
+REGISTER_OPENMP = "__tgt_register_lib"
+REGISTER_SYCL = "__sycl_register_lib"
+
+#: defined by compilers: a function that launches one kernel, and a bundle that the link makes
+STUB = "__device_stub__"
+HIP_IMAGE = "__hip_fatbin_"
+
+NAMES = frozenset(
+    {
+        *REGISTER_BINARY,
+        *REGISTER_FUNCTION,
+        *REGISTER_VARIABLE,
+        *LAUNCH,
+        *POP,
+        *PUSH,
+        TARGET_KERNEL,
+        REGISTER_OPENMP,
+        REGISTER_SYCL,
+    }
+)
+"""Every function whose whole name is known."""
+
+#: what one of the names in a table of strings has in it, if any of them is there: what is asked first
+WORDS = (
+    b"CallConfiguration",
+    b"RegisterFatBinary",
+    b"LaunchKernel",
+    b"__cudaGetKernel",
+    b"__tgt_",
+    b"__sycl_register",
+    b"__device_stub__",
+    b"__hip_fatbin_",
+)
+
+
+def model_of(name: str) -> str:
+    """Return the model whose function has a name, "" if that is none of CUDA's and HIP's."""
+    return next((model for model, prefixes in _PREFIXES.items() if name.startswith(prefixes)), "")
+
+
+def is_of_runtime(name: str) -> bool:
+    """Return whether a function of this name says something about launching or registering."""
+    return name in NAMES or name.startswith(LINKED_BINARY)

@@ -1,0 +1,77 @@
+"""The door for those who scan: what is wrong with what a host file registers and launches."""
+
+from __future__ import annotations
+
+from fatpack.elf import constants
+from fatpack.elf.file import ElfFile
+from fatpack.errors import FormatError
+from fatpack.runtime.evidence import functions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+
+    from fatpack.io.source import View
+    from fatpack.model import Finding
+
+#: e_machine of the processors whose code is read
+_ELF = (62, 183)
+
+#: LIMIT: bytes of an object's symbols' names that are searched
+_STRINGS = 1 << 28
+
+
+def judged(view: View, host: str, kernels: Callable[[], Collection[str] | None]) -> Iterator[Finding]:
+    """Yield what is wrong; ``kernels`` returns the names in all images, None if not all of them can be read.
+
+    Files that name none of the runtimes' functions cost a search of their names. What is damaged has been reported.
+    """
+    try:
+        if host == "elf":
+            elf = ElfFile(view)
+            if elf.header.machine not in _ELF or elf.layouts.order != "little":
+                return
+            if elf.is_linked:
+                yield from _linked(elf)
+                return
+        if not may_launch(view, host):
+            return
+        from fatpack.runtime.evidence import verdicts
+        from fatpack.runtime.evidence.objects import reading
+
+        evidence = reading.evidence(reading.read(view, host))
+        names = kernels() if evidence.kernels else None
+    except FormatError:
+        return
+    yield from verdicts.verdicts(evidence, names)
+
+
+def _linked(elf: ElfFile) -> Iterator[Finding]:
+    (types,) = elf.columns("type")
+    if not any(_has_word(elf, index) for index, type in enumerate(types) if type == constants.DYNSYM):
+        return
+    from fatpack.runtime.evidence.programs import elf as programs
+    from fatpack.runtime.evidence.programs import verdicts as program_verdicts
+
+    yield from program_verdicts.verdicts(programs.LinkedElf(elf))
+
+
+def may_launch(view: View, host: str) -> bool:
+    """Return whether an object names functions that launch or register. Raises FormatError."""
+    if host == "elf":
+        elf = ElfFile(view)
+        (types,) = elf.columns("type")
+        return any(_has_word(elf, index) for index, type in enumerate(types) if type == constants.SYMTAB)
+    from fatpack.hosts.coff.read import CoffObject
+
+    strings = CoffObject(view).strings()
+    return strings is not None and _is_any_in(strings.head(0, _STRINGS))
+
+
+def _has_word(elf: ElfFile, index: int) -> bool:
+    link = elf.section(index).link
+    return 0 < link < elf.section_count and _is_any_in(elf.contents(elf.section(link)).head(0, _STRINGS))
+
+
+def _is_any_in(strings: bytes) -> bool:
+    return any(word in strings for word in functions.WORDS)

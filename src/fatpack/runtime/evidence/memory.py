@@ -1,0 +1,179 @@
+"""A host file as it lies in memory: its sections and functions by address, whatever file it is."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fatpack.io.source import View
+
+#: LIMIT: bytes of one string that are read. Names of C++ kernels have some hundred, seldom some thousand.
+LONGEST = 8192
+
+_X86_64, _AARCH64 = "x86-64", "aarch64"
+
+#: machine and whether it is for Windows → registers of arguments, as instructions number them
+_ARGUMENTS = {
+    (_X86_64, False): (7, 6, 2, 1, 8, 9),
+    (_X86_64, True): (1, 2, 8, 9),
+    (_AARCH64, False): tuple(range(8)),
+    (_AARCH64, True): tuple(range(8)),
+}
+
+
+class Section(Record):
+    """A section that is loaded: ``number`` in the file's own table, where it is loaded, its bytes in the file."""
+
+    number: int
+    name: str
+    address: int
+    size: int
+    data: View
+    is_code: bool
+
+    @property
+    def end(self) -> int:
+        """The address behind it."""
+        return self.address + self.size
+
+
+class Symbol(Record):
+    """A symbol by name; one that is not ``is_defined`` has an address of its own outside of all sections."""
+
+    name: str
+    address: int
+    size: int
+    is_function: bool
+    is_defined: bool
+    is_local: bool
+
+
+class Function(Record):
+    """A function: the half-open range of addresses of its code."""
+
+    start: int
+    end: int
+    name: str
+
+
+class Constructor(Record):
+    """A function that runs before main: the address of the pointer to it, where it is kept, and its own address.
+
+    ``priority`` is the number in the section's name, None without one.
+    """
+
+    place: int
+    section: str
+    priority: int | None
+    function: int
+
+
+class Memory:
+    """What every host file offers: bytes, strings and pointers at addresses, and the functions by address.
+
+    ``machine`` is ``x86-64``, ``aarch64`` or another name. ``undefined`` are the names of what other files define, by
+    the address that stands for it here.
+    """
+
+    def __init__(
+        self,
+        view: View,
+        machine: str,
+        word: int,
+        sections: Sequence[Section],
+        symbols: Sequence[Symbol],
+        *,
+        is_windows: bool,
+    ) -> None:
+        self.view, self.machine, self.word = view, machine, word
+        self.sections = sorted(sections, key=lambda section: section.address)
+        self._starts = [section.address for section in self.sections]
+        self.symbols = symbols
+        self.undefined = {symbol.address: symbol.name for symbol in symbols if not symbol.is_defined}
+        self.functions = _functions(symbols, self)
+        self._function_starts = [function.start for function in self.functions]
+        self.arguments: Sequence[int] = _ARGUMENTS.get((machine, is_windows), ())
+        self._bytes: dict[int, bytes] = {}
+
+    def section_at(self, address: int) -> Section | None:
+        """Return the section that an address lies in."""
+        index = bisect_right(self._starts, address) - 1
+        if index < 0:
+            return None
+        section = self.sections[index]
+        return section if address < section.end else None
+
+    def function_at(self, address: int) -> Function | None:
+        """Return the function that an address lies in."""
+        index = bisect_right(self._function_starts, address) - 1
+        if index < 0:
+            return None
+        function = self.functions[index]
+        return function if address < function.end else None
+
+    def is_start(self, address: int) -> bool:
+        """Return whether a function starts at an address."""
+        index = bisect_right(self._function_starts, address) - 1
+        return index >= 0 and self._function_starts[index] == address
+
+    def content(self, section: Section) -> bytes:
+        """Return the bytes of a section, which are read once."""
+        if section.address not in self._bytes:
+            self._bytes[section.address] = section.data.tobytes()
+        return self._bytes[section.address]
+
+    def string_at(self, address: int) -> str:
+        """Return the string at an address of data, "" if there is none that could be a name."""
+        section = self.section_at(address)
+        if section is None or section.is_code or self.pointers(section).get(address) is not None:
+            return ""
+        at = address - section.address
+        text = section.data.head(at, min(LONGEST, max(len(section.data) - at, 0)))
+        end = text.find(b"\0")
+        if end <= 0 or not text[:end].isascii() or not text[:end].decode().isprintable():
+            return ""
+        return text[:end].decode()
+
+    def pointers(self, section: Section) -> Mapping[int, int]:
+        """Return address → value of the pointers in a section that take more than its bytes to be known."""
+        raise NotImplementedError
+
+    def pointer_at(self, address: int) -> int | None:
+        """Return the pointer at an address, None where the file has no bytes."""
+        section = self.section_at(address)
+        if section is None:
+            return None
+        found = self.pointers(section).get(address)
+        if found is not None:
+            return found
+        at = address - section.address
+        stored = section.data.head(at, self.word) if at < len(section.data) else b""
+        return int.from_bytes(stored, "little") if len(stored) == self.word else None
+
+    def place(self, address: int) -> int:
+        """Return where the byte at an address lies in the view, 0 if the file does not have it."""
+        section = self.section_at(address)
+        if section is None or address - section.address >= len(section.data):
+            return 0
+        return section.data.start - self.view.start + address - section.address
+
+
+def _functions(symbols: Sequence[Symbol], memory: Memory) -> list[Function]:
+    """Return the functions in order, none over another; one without a size reaches up to the next."""
+    found = sorted({(each.address, -each.size, each.name) for each in symbols if each.is_function and each.is_defined})
+    functions: list[Function] = []
+    for index, (start, size, name) in enumerate(found):
+        if functions and functions[-1].start == start:
+            continue
+        section = memory.section_at(start)
+        if section is None or not section.is_code:
+            continue
+        following = next((at for at, _, _ in found[index + 1 : index + 9] if at > start), section.end)
+        end = min(start - size if size else section.end, section.end, max(following, start + 1))
+        functions.append(Function(start, end, name))
+    return functions

@@ -1,0 +1,1 @@
+"""The evidence of objects: by their symbols and relocations alone, with few instructions decoded."""

@@ -1,0 +1,128 @@
+"""COFF objects as they would lie in memory, for x86-64 and AArch64: what the ELF room does, for Windows."""
+
+from __future__ import annotations
+
+from fatpack.errors import FormatError
+from fatpack.hosts.coff.layout import RELOCATION
+from fatpack.hosts.coff.read import CoffObject
+from fatpack.hosts.coff_records import UNINITIALIZED
+from fatpack.runtime.evidence.memory import Constructor, Section, Symbol
+from fatpack.runtime.evidence.objects.host_object import HostObject
+from fatpack.runtime.evidence.objects.relocations import CALL, PAGE_OFFSET, POINTER, RELATIVE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.hosts.coff_records import Section as Row
+    from fatpack.io.source import View
+    from fatpack.runtime.evidence.objects.relocations import Relocation
+
+#: Machine → type of a relocation → what it makes (PE Format, "COFF Relocations": IMAGE_REL_AMD64_…, IMAGE_REL_ARM64_…)
+_WAYS = {
+    0x8664: {1: POINTER, 2: POINTER, **dict.fromkeys(range(4, 10), RELATIVE)},
+    0xAA64: {3: CALL, 5: RELATIVE, 6: PAGE_OFFSET, 14: POINTER},
+}
+_MACHINES = {0x8664: ("x86-64", 8), 0xAA64: ("aarch64", 8), 0x14C: ("i386", 4)}
+
+_GAP, _STEP = 64, 16
+_CODE, _FUNCTION, _STATIC, _IMPORT = 0x20, 0x20, 3, "__imp_"
+
+#: what sections of pointers to constructors start with: those of Microsoft's runtime, and those of MinGW
+_CONSTRUCTORS = (".CRT$XC", ".CRT$XI", ".ctors")
+
+
+class CoffHostObject(HostObject):
+    """A COFF object. Raises FormatError for damaged tables."""
+
+    def __init__(self, view: View) -> None:
+        coff = CoffObject(view)
+        self._coff, self._ways = coff, _WAYS.get(coff.machine, {})
+        self._headers: dict[int, Row] = {}
+        self._addresses: list[int | None] = []
+        sections, slots = self._laid_out(), set[int]()
+        symbols = self._symbols(sections, slots)
+        machine, word = _MACHINES.get(coff.machine, ("", 8))
+        super().__init__(view, machine, word, sections, symbols, is_windows=True, slots=frozenset(slots))
+
+    def _laid_out(self) -> list[Section]:
+        coff, found, at, left = self._coff, list[Section](), 1 << 16, 2 * len(self._coff.view)
+        strings = coff.strings()
+        for row in coff.sections():
+            size = 0 if row.flags & UNINITIALIZED else row.raw_size
+            is_there = size <= left and row.raw_offset + size <= len(coff.view)
+            stored = size if is_there else 0
+            left -= stored
+            at += -at % _GAP
+            try:
+                name = coff.name(row.stored_name, strings).decode("utf-8", "backslashreplace")
+            except FormatError:
+                name = ""  # the host has reported it
+            data = coff.view.slice(row.raw_offset if stored else 0, stored)
+            found.append(Section(row.number, name, at, row.raw_size, data, bool(row.flags & _CODE)))
+            self._headers[row.number] = row
+            at += row.raw_size + _GAP
+        return found
+
+    def _symbols(self, sections: list[Section], slots: set[int]) -> list[Symbol]:
+        coff, symbols = self._coff, list[Symbol]()
+        layout, strings = coff.symbol_layout, coff.strings()
+        text = strings.tobytes() if strings is not None else b""
+        above = max((section.end for section in sections), default=0)
+        above += -above % (1 << 20) + (1 << 20)
+        starts = {section.number: section.address for section in sections}
+        names = {section.name for section in sections}
+        data = coff.view.head(coff.symbol_offset, coff.symbol_count * layout.size) if coff.symbol_offset else b""
+        skipped, budget = 0, 4 * len(text) + (1 << 20)
+        for number, row in enumerate(layout.struct.iter_unpack(data[: len(data) - len(data) % layout.size])):
+            stored, value, section, type, storage, aux = row
+            address = above + number * _STEP if not section else None
+            if section > 0 and section in starts:
+                address = starts[section] + value
+            self._addresses.append(address)
+            if skipped:
+                skipped -= 1
+                self._addresses[-1] = None
+                continue
+            skipped = aux
+            if address is None:
+                continue
+            name = stored.rstrip(b"\0")
+            if stored[:4] == b"\0\0\0\0":
+                at = int.from_bytes(stored[4:], "little")
+                end = text.find(b"\0", at, at + 8192)
+                name = text[at:end] if end > at and budget > 0 else b""
+                budget -= len(name)
+            title = name.decode("utf-8", "backslashreplace")
+            if not title or (storage == _STATIC and title in names):
+                continue
+            if not section and title.startswith(_IMPORT):
+                title = title.removeprefix(_IMPORT)
+                slots.add(address)
+            is_function = type == _FUNCTION and section > 0
+            symbols.append(Symbol(title, address, 0, is_function, section > 0, storage == _STATIC))
+        return symbols
+
+    def _rows(self, section: Section) -> Iterator[Relocation]:
+        row, coff, addresses = self._headers[section.number], self._coff, self._addresses
+        if not row.relocation_offset:
+            return
+        try:
+            count = coff.relocation_count(row)
+        except FormatError:
+            return  # the host has reported it
+        data = coff.view.head(row.relocation_offset, count * RELOCATION.size)
+        for place, symbol, type in RELOCATION.struct.iter_unpack(data[: len(data) - len(data) % RELOCATION.size]):
+            way, at = self._ways.get(type), place - row.virtual_address
+            address = addresses[symbol] if symbol < len(addresses) else None
+            if way is not None and address is not None and 0 <= at < section.size:
+                yield at, way, address, None
+
+    def constructors(self) -> list[Constructor]:
+        """Return the functions that run before main, in the order of the sections that name them."""
+        found = []
+        for section in self.sections:
+            if section.name.startswith(_CONSTRUCTORS):
+                for place, value in sorted(self.pointers(section).items()):
+                    found.append(Constructor(place, section.name, None, value))
+        return found

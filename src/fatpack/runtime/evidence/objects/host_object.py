@@ -1,0 +1,61 @@
+"""What objects offer beyond their memory: relocations, and the functions that run before main."""
+
+from __future__ import annotations
+
+from fatpack.runtime.evidence.memory import Memory
+from fatpack.runtime.evidence.objects.relocations import POINTER, Relocations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from fatpack.io.source import View
+    from fatpack.runtime.evidence.memory import Constructor, Section, Symbol
+    from fatpack.runtime.evidence.objects.relocations import Relocation
+
+
+class HostObject(Memory):
+    """An object laid out at invented addresses. ``slots`` are the addresses of pointers that the linker makes."""
+
+    def __init__(
+        self,
+        view: View,
+        machine: str,
+        word: int,
+        sections: Sequence[Section],
+        symbols: Sequence[Symbol],
+        *,
+        is_windows: bool,
+        slots: frozenset[int] = frozenset(),
+    ) -> None:
+        self.slots = slots
+        self._tables: dict[int, Relocations] = {}
+        self._pointers: dict[int, dict[int, int]] = {}
+        super().__init__(view, machine, word, sections, symbols, is_windows=is_windows)
+
+    def relocations(self, section: Section) -> Relocations:
+        """Return what relocations make of the bytes of a section, in the order of their places."""
+        if section.number not in self._tables:
+            self._tables[section.number] = Relocations(list(self._rows(section)))
+        return self._tables[section.number]
+
+    def _rows(self, section: Section) -> Iterable[Relocation]:
+        raise NotImplementedError
+
+    def pointers(self, section: Section) -> Mapping[int, int]:
+        """Return address → value of the pointers in a section."""
+        if section.number not in self._pointers:
+            found = {}
+            for at, way, target, addend in self.relocations(section).rows:
+                if way == POINTER:
+                    stored = addend if addend is not None else self._stored(section, at)
+                    found[section.address + at] = target + stored
+            self._pointers[section.number] = found
+        return self._pointers[section.number]
+
+    def _stored(self, section: Section, at: int) -> int:
+        return int.from_bytes(section.data.head(at, self.word), "little") if at < len(section.data) else 0
+
+    def constructors(self) -> list[Constructor]:
+        """Return the functions that run before main, in the order of the sections that name them."""
+        raise NotImplementedError

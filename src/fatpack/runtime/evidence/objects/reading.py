@@ -1,0 +1,84 @@
+"""The evidence of an object: by its symbols and relocations alone."""
+
+from __future__ import annotations
+
+from fatpack.runtime.evidence import entries, functions, wrappers
+from fatpack.runtime.evidence.facts import Binary, Evidence, Launch, Registered
+from fatpack.runtime.evidence.objects.calls import Calls, handle_and_name, launched
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import View
+    from fatpack.runtime.evidence.objects.calls import Call
+    from fatpack.runtime.evidence.objects.host_object import HostObject
+
+
+def read(view: View, host: str) -> HostObject:
+    """Return an object laid out. Raises FormatError."""
+    if host == "elf":
+        from fatpack.runtime.evidence.objects.elf import ElfObject
+
+        return ElfObject(view)
+    from fatpack.runtime.evidence.objects.coff import CoffHostObject
+
+    return CoffHostObject(view)
+
+
+def evidence(file: HostObject) -> Evidence:
+    """Return what an object shows."""
+    calls = Calls(file)
+    stubs = {each.address: each.name for each in file.symbols if each.is_function and functions.STUB in each.name}
+    links = sorted({each.name for each in file.symbols if each.name.startswith(functions.LINKED_BINARY)})
+    named = {name: each.address for name in links for each in file.symbols if each.name == name and each.is_defined}
+    binaries: list[Binary] = []
+    registered: list[Registered] = []
+    launches: list[Launch] = []
+    called: dict[str, int] = {}
+    unread = 0
+    found = wrappers.wrappers(file)
+    for call in calls.all():
+        name = call.name
+        called[name] = called.get(name, 0) + 1
+        model = functions.model_of(name)
+        if name in functions.REGISTER_BINARY:
+            binaries.append(Binary(model, call.at, call.caller, _wrapper(file, call, {each.at for each in found})))
+        elif name in functions.REGISTER_FUNCTION or name in functions.REGISTER_VARIABLE:
+            is_kernel = name in functions.REGISTER_FUNCTION
+            handle, title = handle_and_name(file, call)
+            unread += is_kernel and (handle is None or not title)
+            registered.append(Registered(model, call.at, call.caller, title, handle, is_kernel))
+        elif name in functions.LAUNCH:
+            handle = launched(file, call, is_stub=call.caller in stubs)
+            if handle is not None:
+                launches.append(Launch(model or "openmp", call.at, call.caller, handle))
+    for name in functions.NAMES:  # referred to, but called in ways that are not read
+        if name not in called and any(each.name == name and not each.is_defined for each in file.symbols):
+            called[name] = 0
+    constructors = tuple(file.constructors())
+    reached = calls.reached([*(each.function for each in constructors), *named.values()])
+    return Evidence(
+        file,
+        False,
+        stubs,
+        called,
+        tuple(binaries),
+        tuple(registered),
+        tuple(launches),
+        found,
+        tuple(entries.tables(file)),
+        constructors,
+        frozenset(reached) if file.arguments else None,
+        tuple(links),
+        unread,
+    )
+
+
+def _wrapper(file: HostObject, call: Call, known: set[int]) -> int | None:
+    """Return the wrapper that a call registers: by register, or the only address that could be one."""
+    register = file.arguments[0] if file.arguments else None
+    found = next((each.target for each in reversed(call.group) if each.register == register), None)
+    if found is not None and file.section_at(found) is not None:
+        return found
+    inside = {each.target for each in call.group if file.section_at(each.target) is not None}
+    wanted = inside & known or inside
+    return wanted.pop() if len(wanted) == 1 else None

@@ -1,0 +1,1 @@
+"""The evidence of linked programs and libraries: what they import, define and hold."""

@@ -1,0 +1,107 @@
+"""The evidence of ELF programs and libraries that needs no code: what they import and define by name, and entries.
+
+What a file imports survives ``strip``. A program with the runtime in it and without symbols shows no names at all, so
+that nothing can be said of it here.
+"""
+
+from __future__ import annotations
+
+from fatpack.elf import constants
+from fatpack.runtime.evidence import entries, functions
+from fatpack.runtime.evidence.memory import Memory, Section, Symbol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fatpack.elf.file import ElfFile
+
+_MACHINES = {62: "x86-64", 183: "aarch64", 3: "i386"}
+
+#: LIMIT: bytes of a table of strings that are searched. The largest library known to us has 70 MB of them.
+_STRINGS = 1 << 28
+
+#: LIMIT: symbols with one of the words in their names that are read. Libraries of CUDA have some ten thousand stubs.
+_MOST = 1 << 17
+
+_EXECUTABLE, _FUNCTION, _LOCAL = 4, 2, 0
+
+
+class LinkedElf(Memory):
+    """An ELF program with the symbols that matter, and its sections. Raises FormatError for damaged tables."""
+
+    def __init__(self, elf: ElfFile) -> None:
+        self._elf = elf
+        sections = []
+        for section in elf.sections():
+            if section.flags & constants.ALLOC and section.size and not section.flags & 0x400:
+                stored = section.stored_size if section.end <= len(elf.view) else 0
+                data = elf.view.slice(section.offset if stored else 0, stored)
+                is_code = bool(section.flags & _EXECUTABLE)
+                name = elf.name(section)
+                sections.append(Section(section.index, name, section.address, section.size, data, is_code))
+        machine = _MACHINES.get(elf.header.machine, "")
+        symbols = list(_symbols(elf))
+        super().__init__(elf.view, machine, elf.layouts.word, sections, symbols, is_windows=False)
+
+    def pointers(self, section: Section) -> Mapping[int, int]:
+        """Return none: what is in place is enough for counting entries."""
+        return {}
+
+
+def _symbols(elf: ElfFile) -> Iterator[Symbol]:
+    """Yield the symbols of a runtime's functions, of stubs, and of bundles that the link should bring."""
+    (types,) = elf.columns("type")
+    layout, left = elf.layouts.symbol, _MOST
+    name, value, size, info, index = map(layout.position, ("name_offset", "value", "size", "info", "section_index"))
+    for number, type in enumerate(types):
+        if type not in (constants.SYMTAB, constants.DYNSYM):
+            continue
+        table = elf.section(number)
+        if not 0 < table.link < elf.section_count:
+            continue
+        strings = elf.contents(elf.section(table.link)).head(0, _STRINGS)
+        places = _names(strings)
+        if not places:
+            continue
+        data = elf.contents(table)
+        for row in layout.struct.iter_unpack(data.head(0, len(data) - len(data) % layout.size)):
+            text = places.get(row[name])
+            if text and left:
+                left -= 1
+                defined = row[index] != 0
+                kind = row[info] & 15
+                yield Symbol(text, row[value], row[size], kind == _FUNCTION, defined, row[info] >> 4 == _LOCAL)
+
+
+#: what is looked for in tables of strings, besides the functions' whole names
+_PARTS = (functions.STUB.encode(), functions.HIP_IMAGE.encode(), functions.LINKED_BINARY.encode())
+
+
+def _names(strings: bytes) -> dict[int, str]:
+    """Return place → name of the strings that matter."""
+    found: dict[int, str] = {}
+    for whole in sorted(functions.NAMES):
+        word = whole.encode() + b"\0"
+        at = strings.find(word)
+        while at >= 0:
+            found[at] = whole  # the end of a longer name stands for a name of its own
+            at = strings.find(word, at + len(word))
+    for part in _PARTS:
+        at = strings.find(part)
+        while at >= 0 and len(found) < _MOST:
+            start, end = strings.rfind(b"\0", 0, at) + 1, strings.find(b"\0", at)
+            end = end if end >= 0 else len(strings)
+            if end - start < 8192:
+                found[start] = strings[start:end].decode("utf-8", "backslashreplace")
+            at = strings.find(part, end)
+    return found
+
+
+def entry_kinds(file: Memory) -> dict[str, int]:
+    """Return how many offload entries a program has of each kind."""
+    found: dict[str, int] = {}
+    for table in entries.tables(file):
+        for entry in table.entries:
+            found[entry.kind] = found.get(entry.kind, 0) + 1
+    return found

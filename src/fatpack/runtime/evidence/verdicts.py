@@ -1,0 +1,205 @@
+"""From evidence to verdicts: what is missing, how sure that is, which step has probably lost it, and what to do.
+
+Three kinds of files lack something and are right: relocatable device code, which the link completes; libraries that
+launch what others register; and sources compiled for the host alone. So a file is judged by handles, the addresses that
+launches pass: one that is registered nowhere is wrong wherever the rest is.
+"""
+
+from __future__ import annotations
+
+from fatpack.errors import counted
+from fatpack.findings import finding
+from fatpack.runtime.evidence import functions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from fatpack.model import Finding
+    from fatpack.runtime.evidence.facts import Evidence
+
+CERTAIN, LIKELY = "certain", "likely"
+
+#: names that one finding shows
+_SHOWN = 4
+
+#: offload kind → what people call it
+TITLES = {"cuda": "CUDA", "hip": "HIP", "openmp": "OpenMP", "sycl": "SYCL"}
+
+_HOST_STEP = "likely step: the compilation of the host code, or what was done to its module between"
+
+
+def verdicts(evidence: Evidence, kernels: Collection[str] | None) -> Iterator[Finding]:
+    """Yield what is wrong; ``kernels`` are those of all images, None if not all of them could be read."""
+    yield from _damaged_tables(evidence)
+    for model in evidence.models():
+        yield from _of_model(evidence, model)
+    yield from _openmp(evidence)
+    yield from _handles(evidence)
+    if kernels is not None:
+        yield from _names(evidence, kernels)
+
+
+def _finding(evidence: Evidence, code: str, at: int, text: str, sure: str, hint: str) -> Finding:
+    """Return a finding at the place of an address, or of the whole file."""
+    view = evidence.memory.view
+    position = evidence.memory.place(at) if at else 0
+    span = view.slice(position, min(1, len(view) - position)).span() if position else view.span()
+    return finding(code, span, f"{text} ({sure})", hint)
+
+
+def named(names: Iterable[str]) -> str:
+    """Return some names as findings show them: the first ones, and how many more there are."""
+    found = sorted(names)
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return f"{', '.join(found[:_SHOWN])}{more}"
+
+
+def _damaged_tables(evidence: Evidence) -> Iterator[Finding]:
+    for table in evidence.tables:
+        section = table.section
+        if table.rest:
+            span = section.data.slice(len(section.data) - table.rest, table.rest).span()
+            text = f"{counted(table.rest, 'byte')} at the end of {section.name} are no whole offload entry"
+            yield finding("FP3056", span, text, "the section was cut or put together wrongly; compile again")
+        if table.more:
+            text = f"more than {counted(len(table.entries), 'offload entry')}; the others are not read"
+            yield finding("FP1005", section.data.span(), text)
+
+
+def _of_model(evidence: Evidence, model: str) -> Iterator[Finding]:
+    title, called = TITLES[model], evidence.called
+    pop = next((name for name, its in functions.POP.items() if its == model and name in called), "")
+    stubs = _stubs(evidence, model)
+    launches = [each for each in evidence.launches if each.model == model]
+    wrappers = [each for each in evidence.wrappers if each.model == model]
+    entries = [entry for entry in evidence.entries if entry.kind == model]
+    registers = [name for name, its in functions.REGISTER_BINARY.items() if its == model and name in called]
+    links = evidence.links if model == "cuda" else ()
+    if not (wrappers or registers or entries or links):
+        if (pop and evidence.is_linked) or stubs or launches:
+            sure = CERTAIN if evidence.is_linked else LIKELY
+            what = f"{counted(len(stubs), 'kernel')} ({named(stubs.values())})" if stubs else "kernels"
+            text = f"{title} host code launches {what}, and nothing here registers them"
+            text += ": no wrapper, no call of a register function, no offload entry"
+            hint = f"{_HOST_STEP}, where the device code was not handed to it"
+            if not evidence.is_linked:
+                hint += "; a source compiled for the host alone looks the same"
+            at = next(iter(stubs), launches[0].at if launches else 0)
+            yield _finding(evidence, "FP3041", at, text, sure, hint)
+        return
+    is_known = evidence.reached is not None and bool(pop or stubs or launches)
+    if wrappers and not registers and not links and is_known:
+        text = f"{counted(len(wrappers), 'record')} lead to {title} device code, and nothing registers them"
+        text += f": {_function(functions.REGISTER_BINARY, model)} is not called"
+        hint = f"{_HOST_STEP}: its constructor is gone; compile it again"
+        yield _finding(evidence, "FP3053", wrappers[0].at, text, CERTAIN, hint)
+    yield from _constructors(evidence, model, has_launches=bool(stubs or launches), has_entries=bool(entries))
+
+
+def _stubs(evidence: Evidence, model: str) -> dict[int, str]:
+    """Return the stubs of a model by address: where a file has both, those that launch with its function."""
+    others = [other for other in evidence.models() if other != model]
+    if not others:
+        return dict(evidence.stubs)
+    mine = {each.caller for each in evidence.launches if each.model == model}
+    return {start: name for start, name in evidence.stubs.items() if start in mine}
+
+
+def _function(names: dict[str, str], model: str) -> str:
+    return next(name for name, its in names.items() if its == model)
+
+
+def _constructors(evidence: Evidence, model: str, *, has_launches: bool, has_entries: bool) -> Iterator[Finding]:
+    """Yield what is wrong with the functions that register: that no constructor leads to them, or half of them."""
+    reached, file = evidence.reached, evidence.memory
+    if reached is None:
+        return
+    title = TITLES[model]
+    # A file that hands on what others register takes no wrapper of its own.
+    mine = [each for each in evidence.binaries if each.model == model and _is_inside(evidence, each.wrapper)]
+    idle = [each for each in mine if each.caller not in reached]
+    for each in idle:
+        name = _title(evidence, each.caller)
+        text = f"{name} registers {title} device code, and no constructor runs it"
+        where = ".CRT$XCU" if file.arguments and len(file.arguments) == 4 else ".init_array"
+        hint = f"likely step: whatever took {name} out of {where} (llvm.global_ctors); compile the host code again"
+        yield _finding(evidence, "FP3043", each.at, text, CERTAIN, hint)
+    kernels = [each for each in evidence.registered if each.model == model and each.is_kernel]
+    if idle:
+        return
+    lost = [each for each in kernels if each.caller not in reached]
+    if lost and mine:
+        callers = {_title(evidence, each.caller) for each in lost}
+        text = f"{counted(len(lost), 'kernel')} would be registered by {named(callers)}, which no constructor leads to"
+        hint = f"{_HOST_STEP}: the call of {named(callers)} is gone; compile it again"
+        yield _finding(evidence, "FP3044", lost[0].at, text, LIKELY, hint)
+    register = _function(functions.REGISTER_FUNCTION, model)
+    is_complete = bool(kernels or has_entries or evidence.links) or register in evidence.called
+    if mine and has_launches and not is_complete:
+        text = f"the constructor registers {title} device code, but none of its kernels: {register} is not called"
+        hint = f"{_HOST_STEP}: the calls of {register} were lost; compile it again"
+        yield _finding(evidence, "FP3042", mine[0].at, text, CERTAIN, hint)
+
+
+def _is_inside(evidence: Evidence, wrapper: int | None) -> bool:
+    return wrapper is not None and evidence.memory.section_at(wrapper) is not None
+
+
+def _title(evidence: Evidence, address: int) -> str:
+    function = evidence.memory.function_at(address)
+    return function.name if function is not None and function.name else f"the function at {address:#x}"
+
+
+def _openmp(evidence: Evidence) -> Iterator[Finding]:
+    has_entries = any(entry.kind == "openmp" for entry in evidence.entries)
+    if evidence.called.get(functions.TARGET_KERNEL) and not has_entries:
+        text = "OpenMP regions are launched, and there is no offload entry for any"
+        hint = f"{_HOST_STEP}: the section of entries was lost; compile it again"
+        yield _finding(evidence, "FP3050", 0, text, CERTAIN, hint)
+
+
+def _handles(evidence: Evidence) -> Iterator[Finding]:
+    """Yield what is wrong with single kernels: launched but not registered, or two that are one."""
+    known = {each.handle for each in evidence.registered if each.is_kernel}
+    entries = {entry.address for entry in evidence.entries}
+    kinds = {entry.kind for entry in evidence.entries}
+    calling = {each.model for each in evidence.registered if each.is_kernel}
+    missing: dict[int, str] = {}
+    for each in evidence.launches:
+        judged = each.model in kinds or (each.model in calling and not evidence.unread)
+        if judged and each.handle not in known and each.handle not in entries:
+            missing.setdefault(each.handle, _launched_name(evidence, each.handle, each.caller))
+    if missing:
+        text = f"{counted(len(missing), 'kernel')} launched here, but not registered: {named(missing.values())}"
+        hint = f"{_HOST_STEP}: others of this file are registered; compile it again"
+        yield _finding(evidence, "FP3045", next(iter(missing)), text, CERTAIN, hint)
+    by_handle: dict[int, set[str]] = {}
+    for call in evidence.registered:
+        if call.is_kernel and call.handle is not None and call.name:
+            by_handle.setdefault(call.handle, set()).add(call.name)
+    for entry in evidence.entries:
+        if entry.is_kernel and entry.kind in functions.MODELS:
+            by_handle.setdefault(entry.address, set()).add(entry.name)
+    for handle, names in by_handle.items():
+        if len(names) > 1:
+            text = f"{named(names)} are registered with one handle: a launch of one runs another"
+            hint = "likely step: a linker that folds equal functions; link with --icf=safe or without --icf"
+            yield _finding(evidence, "FP3048", handle, text, CERTAIN, hint)
+
+
+def _launched_name(evidence: Evidence, handle: int, caller: int) -> str:
+    names = {each.address: each.name for each in evidence.memory.symbols if each.is_defined}
+    return names.get(handle) or evidence.stubs.get(caller) or f"the one at {handle:#x}"
+
+
+def _names(evidence: Evidence, kernels: Collection[str]) -> Iterator[Finding]:
+    """Yield which names are registered that no image has; ``kernels`` are those of all images."""
+    if any(each.symbol for each in evidence.wrappers):
+        return  # the link brings an image
+    absent = [name for name, model in evidence.kernels.items() if model in functions.MODELS and name not in kernels]
+    if absent:
+        text = f"{counted(len(absent), 'kernel')} registered here, but in no image: {named(absent)}"
+        hint = "likely step: the device code is of another source or other options; compile both sides again"
+        at = next((each.at for each in evidence.registered if each.name in absent), 0)
+        yield _finding(evidence, "FP3046", at, text, CERTAIN, hint)

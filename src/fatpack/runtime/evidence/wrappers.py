@@ -1,0 +1,46 @@
+"""The records that lead to containers, by address: what calls that register containers take.
+
+Whether they are right, :mod:`fatpack.runtime.registration` checks; here they are only found.
+"""
+
+from __future__ import annotations
+
+from fatpack.runtime.evidence.facts import Wrapper
+from fatpack.runtime.registration import cuda, hip
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.runtime.evidence.memory import Memory
+
+#: names of sections, as compilers write them and cut by the linkers of PE images → model
+_SECTIONS = {
+    ".nvFatBinSegment": "cuda",
+    ".nvFatBinSegmentAlt": "cuda",
+    ".nvFatBi": "cuda",
+    ".hipFatBinSegment": "hip",
+    ".hipFatB": "hip",
+}
+_MAGICS = {cuda.MAGIC: "cuda", hip.MAGIC: "hip"}
+
+#: LIMIT: records that are read, as in :mod:`fatpack.runtime.registration.records`
+_MOST = 1 << 16
+
+
+def wrappers(file: Memory) -> tuple[Wrapper, ...]:
+    """Return the records of all sections that hold them, those with a magic."""
+    found: list[Wrapper] = []
+    step = 8 + 2 * file.word
+    for section in file.sections:
+        if section.name.partition("$")[0] not in _SECTIONS:
+            continue
+        content, pointers = file.content(section), file.pointers(section)
+        for at in range(0, min(len(content) - step + 1, _MOST * step), step):
+            model = _MAGICS.get(int.from_bytes(content[at : at + 4], "little"))
+            if model is not None:
+                place = section.address + at + 8
+                stored = int.from_bytes(content[at + 8 : at + 8 + file.word], "little")
+                target = pointers.get(place, stored)
+                version = int.from_bytes(content[at + 4 : at + 8], "little")
+                position = section.data.start - file.view.start + at
+                found.append(Wrapper(model, place - 8, position, version, target, file.undefined.get(target, "")))
+    return tuple(found)

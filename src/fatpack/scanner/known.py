@@ -1,0 +1,48 @@
+"""The kernels of containers that were found, as far as they can be known without reading much."""
+
+from __future__ import annotations
+
+from fatpack import images
+from fatpack.errors import FormatError, Unsupported
+from fatpack.io import limits
+from fatpack.scanner.found import Found, LateImages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fatpack.scanner.found import FoundImage
+
+#: forms that name their kernels, of those of which a runtime takes kernels
+_NAMING = ("cubin", "ptx", "code-object")
+
+
+def kernels_of(containers: Iterable[Found]) -> set[str] | None:
+    """Return the names of the kernels in all images, None if there is no image, or one that does not tell."""
+    names: set[str] = set()
+    left = limits.INFLATED_AT_ONCE
+    is_any = False
+    for found in containers:
+        if isinstance(found.images, LateImages) and sum(image.size for image in found.container.images) > left:
+            return None
+        for image in found.images:
+            if image.target.offload == "host" or not image.size:
+                continue
+            left -= image.size if image.compression or image.recognised is images.NOT_INFLATED else 0
+            own = _names(image) if left >= 0 else None
+            if own is None:
+                return None
+            is_any = True
+            names |= own
+    return names if is_any else None
+
+
+def _names(image: FoundImage) -> set[str] | None:
+    inside = [item for item in image.inside if isinstance(item, Found)]
+    if inside:
+        return kernels_of(inside)
+    try:
+        form = image.form if image.recognised is not images.NOT_INFLATED else images.recognise(image.data).form
+        return set(images.kernels(image.data, form)) if form in _NAMING else None
+    except (FormatError, Unsupported):
+        return None
