@@ -42,3 +42,10 @@ def archive(code: Sequence[Code], *, scheme: str = "none", archs: Sequence[str] 
     table |= changes
     head = struct.pack("<4sIQ", b"KPAK", 1, 64 + len(stored))
     return head.ljust(64, b"\0") + stored + msgpack.packb(table)
+
+
+def manifest(files: Mapping[str, Mapping[str, object]], **changes: object) -> bytes:
+    """Return a manifest of archives by architecture."""
+    row = {"format_version": 1, "component_name": "x", "prefix": "lib", "kpack_files": files} | changes
+    packed: bytes = msgpack.packb(row)
+    return packed

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import msgpack
 from tests.builders import kpack, kpack_host
 from tests.builders.device_elf import device_elf
 
@@ -60,9 +59,8 @@ class Site:
         rows = [(item[0], item[1], item[2] if len(item) == 3 else code(item[1])) for item in objects]
         return self.write(path, kpack.archive(rows, archs=archs, scheme=scheme))
 
-    def manifest(self, path: str, **files: dict[str, object]) -> Path:
-        row = {"format_version": 1, "component_name": "x", "prefix": "lib", "kpack_files": files}
-        return self.write(path, msgpack.packb(row))
+    def manifest(self, path: str, **files: Mapping[str, object]) -> Path:
+        return self.write(path, kpack.manifest(files))
 
 
 def sound(root: Path) -> Site:

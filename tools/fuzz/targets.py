@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tools.fuzz import checks, quick, reference, seeds
+from tools.fuzz import checks, kpack, quick, reference, seeds
 from tools.fuzz.mutate import Field
 
 from fatpack import formats, hosts
@@ -38,6 +38,7 @@ _FORMATS = {
     "clang-offload-bundle": "clang_bundle",
     "cuda-fatbin": "cuda_fatbin",
     "rocm-kpack": "kpack",
+    "syclbin": "syclbin",
     _CIR: "cir",
 }
 #: hosts with fixtures in more than the folder of their name
@@ -96,6 +97,8 @@ def _targets() -> Iterator[Target]:
         yield Target(f"quick-{name}", quick.both_ways(name), _files(_FORMATS[name]), checks.format_fields(name))
     for name in hosts.ROOMS:
         yield Target(name, checks.host_room(name), _files(*_HOSTS.get(name, (name,))), fields)
+    yield Target("kpack-marker", kpack.read_marker, kpack.markers, _no_fields, kpack.WORDS)
+    yield Target("kpack-manifest", kpack.read_manifest, kpack.manifests, _no_fields, kpack.WORDS)
     objects = ("elf", "coff", "archive", "demo")
     yield Target("embed", checks.edit_file(checks.with_another), _files(*objects), fields)
     yield Target("replace", checks.edit_file(checks.with_other), _files(*objects), fields)

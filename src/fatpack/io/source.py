@@ -73,6 +73,8 @@ class Source:
     is_concurrent = False
     #: what is another one when the bytes are, as far as a server tells; "" if nothing does
     identity = ""
+    #: by what path a file was opened, None for all that has no folder of its own around it
+    path: str | None = None
     #: what reads a file beside this one where that is no folder: who takes a package apart sets it
     neighbours: Neighbours | None = None
     #: what was inflated from here and is still in memory, oldest first, and how many bytes that are

@@ -53,6 +53,8 @@ def render(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
     kind = _HOSTS.get(record["host"], record["host"]) or record.get("kind", "")
     if not containers and record["format"]:
         kind = f"{record['format']}, {_why_empty(record['findings'])}"
+    elif record.get("manifest"):
+        kind = printable(f"manifest of kpack archives, {record['manifest']['component'] or 'without a component'}")
     facts = [kind] if kind else []
     if image:
         facts = [" ".join(word for word in (image["form"], image["arch"]) if word)]
@@ -67,9 +69,18 @@ def render(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
     if containers:
         places = containers if isinstance(containers, Places) else _places(containers, verbose)
         yield from _place_lines(places, "  ", record["path"], verbose)
+    if record.get("kpack"):
+        from fatpack.report.answers import moved
+
+        yield from moved.lines(record["kpack"], "  ")
+    if record.get("manifest"):
+        from fatpack.report.answers import manifest
+
+        yield from manifest.lines(record["manifest"], "  ")
     members = record.get("member_images", [])
     yield from _member_lines(members, record["path"], verbose)
     is_known = containers or members or image or record["format"] or record.get("package")
+    is_known = is_known or record.get("kpack") or record.get("manifest")
     if not is_known and not _may_hide(record["findings"]):
         yield "  no device code found"
     if verbose or record.get("found_outside"):

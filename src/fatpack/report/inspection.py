@@ -120,6 +120,8 @@ class _Inspection:
         host = host_of(view)
         format = formats.starting(view)
         kind = _foreign_kind(view) if host == "raw" and not format and not image else ""
+        kpack = self._moved(host)
+        manifest = self._manifest() if host == "raw" and not format and not image else None
         members = self._member_images(holders) if host == "archive" and found.has_plain_members else []
         unlisted = unlisted_records(self._scanned, self.findings)
         return {
@@ -131,10 +133,30 @@ class _Inspection:
             "image": image,
             "containers": containers,
             **({"member_images": members} if members else {}),
+            **({"kpack": kpack} if kpack else {}),
+            **({"manifest": manifest} if manifest else {}),
             "findings": [finding_record(item) for item in (*self._scanned.kept, *self.findings.kept)],
             **({"unlisted_findings": unlisted} if unlisted else {}),
             **(_not_searched(found) if containers else {}),
         }
+
+    def _moved(self, host: str) -> dict[str, Any] | None:
+        """Return where a program looks for device code that was moved to kpack archives, and what is there."""
+        if not any(item.code == "FP3004" and len(item.span.source) <= 2 for item in self._scanned.kept):
+            return None
+        from fatpack.report.answers.moved import moved
+
+        return moved(self.view, host)
+
+    def _manifest(self) -> dict[str, Any] | None:
+        """Return what a file says of the kpack archives beside it, if it is a manifest."""
+        if not self.view.head(0, 1) >= b"\x80":
+            return None
+        from fatpack.report.answers.manifest import manifest
+
+        record, found = manifest(self.view)
+        self.findings.extend(found)
+        return record
 
     def _read(
         self, items: Iterable[Found | Finding], containers: list[dict[str, Any]] | Places

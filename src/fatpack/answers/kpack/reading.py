@@ -34,10 +34,11 @@ _MOST_MARKERS = 1 << 16
 TRIPLE = "amdgcn-amd-amdhsa"
 
 
-def archive(view: View, path: str) -> tuple[Archive | None, list[Finding]]:
+def archive(view: View, path: str, *, reads_code: bool = True) -> tuple[Archive | None, list[Finding]]:
     """Return the archive that the bytes are, None if it cannot be read, and what is wrong with it.
 
-    Of each code object the first bytes are read, and inflated where it is compressed.
+    Of each code object the first bytes are read, and inflated where it is compressed; without ``reads_code`` no more is
+    read than the table of contents.
     """
     try:
         container = formats.room(FORMAT).parse(view, 0)
@@ -48,6 +49,9 @@ def archive(view: View, path: str) -> tuple[Archive | None, list[Finding]]:
     objects: dict[Name, CodeObject] = {}
     for image in container.images:
         name = image.attrs["binary"], image.target.arch
+        if not reads_code:
+            objects.setdefault(name, CodeObject("", image.span))
+            continue
         try:
             recognised = _recognised(image)
         except (FormatError, Unsupported) as error:

@@ -14,7 +14,7 @@ from fatpack.report.problems import FINE, code_of
 from fatpack.report.text import write_lines
 
 #: Variables that ROCm's loader reads, and this command does not.
-_VARIABLES = ("ROCM_KPACK_PATH", "ROCM_KPACK_PATH_PREFIX", "ROCM_KPACK_DISABLE")
+VARIABLES = ("ROCM_KPACK_PATH", "ROCM_KPACK_PATH_PREFIX", "ROCM_KPACK_DISABLE")
 
 
 @takes(
@@ -81,7 +81,7 @@ def command(
     from fatpack.report.answers.kpack import record, render
 
     checked = check(folders[0], Settings(device, newer_loader, kpack_path))
-    document = record(checked, [name for name in _VARIABLES if os.environ.get(name)])
+    document = record(checked, [name for name in VARIABLES if os.environ.get(name)])
     code = code_of((item.severity, item.code) for item in checked.findings)
     if as_json:
         from fatpack.report.json_text import json_pieces

@@ -112,7 +112,8 @@ def image_count(record: dict[str, Any]) -> int | None:
     """Return how many images the record of a file has, without those inside images; None without device code."""
     containers, members = record["containers"], record.get("member_images", ())
     if not containers and not members and not record["image"]:
-        return None
+        # A program whose code lies in kpack archives is listed, and a manifest of such archives too.
+        return 0 if record.get("kpack") or record.get("manifest") else None
     if isinstance(containers, Places):
         inside = sum(len(place.rows) for place in containers.places)
     else:

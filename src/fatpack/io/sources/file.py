@@ -50,6 +50,11 @@ class FileSource(Source):
         self._zeros: dict[int, int] = {}
 
     @property
+    def path(self) -> str | None:  # type: ignore[override]  # it cannot be changed here
+        """The path that the file was opened by; None for a descriptor, and for what came out of a package."""
+        return self._path if self._owned and self.neighbours is None else None
+
+    @property
     def is_concurrent(self) -> bool:  # type: ignore[override]  # resting closes the file for all
         """Whether several threads may read at once: not a file that is closed between uses."""
         return not self._rests

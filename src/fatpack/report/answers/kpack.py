@@ -6,6 +6,7 @@ The record is ``kpack`` in a document of ``fatpack.check/1``; ``schemas/check.sc
 from __future__ import annotations
 
 from fatpack.errors import counted
+from fatpack.report.answers.outcomes import device_records, names_of
 from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
 from fatpack.report.text import columns, printable
 
@@ -20,10 +21,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "fatpack.check/1"
 
-#: Names that the record has of what is missing; the number is that of all.
-_NAMED = 100
-
-#: Devices that the text names in its first lines; ``-v`` shows what each program gets.
+#: archives that a line names
 _ARCHIVES_SHOWN = 4
 
 
@@ -72,26 +70,11 @@ def record(checked: Checked, environment: Sequence[str]) -> dict[str, Any]:
 
 
 def _program(program: Program, outcomes: Sequence[Outcome], folder: Folder) -> dict[str, Any]:
-    names = dict.fromkeys(marker.reference.kernel_name for marker in program.markers)
-    paths = dict.fromkeys(path for marker in program.markers for path in marker.reference.search_paths)
     return {
         "path": folder.shown(program.path),
-        "names": list(names),
-        "search_paths": list(paths),
+        **names_of(program.markers),
         "markers": len(program.markers),
-        "devices": [
-            {
-                "device": each.device,
-                "resolved": each.resolved,
-                "missing": [marker.key for _, marker in each.missing[:_NAMED]],
-                "missing_count": len(each.missing),
-                "only_newer": len(each.older),
-                "wrong": len(each.wrong),
-                "archives": [folder.shown(archive.path) for archive in each.used],
-            }
-            for each in outcomes
-            if each.device
-        ],
+        "devices": device_records(outcomes, folder.shown),
     }
 
 

@@ -1,0 +1,120 @@
+"""What one program finds in the folders beside it: nothing is read but the tables of archives with fitting names."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from fatpack.answers.kpack import devices, places, reading
+from fatpack.answers.kpack.facts import Program
+from fatpack.answers.kpack.lookup import Shelf, outcome
+from fatpack.errors import FatpackError
+from fatpack.io.sources.opening import open_source
+from fatpack.record import Record
+from fatpack.target.choice.kpack import PLACEHOLDER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.answers.kpack.facts import Archive
+    from fatpack.answers.kpack.lookup import Outcome
+    from fatpack.answers.kpack.places import Place
+    from fatpack.runtime.registration.kpack import Marker
+
+#: LIMIT: archives that are read beside one program. There are some forty processors.
+_MOST_ARCHIVES = 256
+
+_SUFFIX = ".kpack"
+
+
+class Neighbours(Record):
+    """What is beside a program.
+
+    ``archives`` are those at its places, ``outcomes`` what it gets on each device for which they are. ``problems`` say
+    of a place why nothing, or not all, is known: they go with its search path as it is stored.
+    """
+
+    archives: tuple[Archive, ...]
+    outcomes: tuple[Outcome, ...]
+    problems: tuple[tuple[str, str], ...]
+
+
+def neighbours(path: str, markers: Sequence[Marker]) -> Neighbours:
+    """Return what a program finds beside it; never raises for what is there.
+
+    Only search paths that are relative are followed, and only to files named ``.kpack``.
+    """
+    program = Program(os.path.realpath(path), tuple(markers))
+    groups: dict[tuple[str, ...], list[Marker]] = {}
+    for marker in markers:
+        groups.setdefault(marker.reference.search_paths, []).append(marker)
+    archives: dict[str, Archive] = {}
+    problems: dict[str, str] = {}
+    where: dict[tuple[str, ...], tuple[Place, ...]] = {}
+    for given in groups:
+        found = []
+        for text in given[: places.MOST]:
+            place = places.resolved(program.path, text)
+            if place is None or os.path.isabs(text):
+                problems[text] = "it is not relative to the program, and was not followed"
+                continue
+            found.append(place)
+            problem = _read(place, archives)
+            if problem:
+                problems[text] = problem
+        if len(given) > places.MOST:
+            problems[given[places.MOST]] = f"this path and those behind it: only {places.MOST} are followed"
+        where[given] = tuple(found)
+    outcomes = []
+    for device in devices.present(tuple(archives.values())):
+        shelves = [
+            Shelf(where[given], tuple(places.found(where[given], archives, device)), tuple(those))
+            for given, those in groups.items()
+        ]
+        outcomes.append(outcome(program, device, shelves))
+    return Neighbours(tuple(archives.values()), tuple(outcomes), tuple(problems.items()))
+
+
+def _read(place: Place, archives: dict[str, Archive]) -> str:
+    """Take up the archives at a place; return why there are none, or not all of them."""
+    problem, count = "", 0
+    try:
+        for path in _candidates(place):
+            if len(archives) >= _MOST_ARCHIVES:
+                return f"only {_MOST_ARCHIVES} archives are read"
+            if not stat.S_ISREG(os.stat(path).st_mode):
+                continue
+            count += 1
+            real = os.path.realpath(path)
+            if real in archives:
+                continue
+            with open_source(path) as source:
+                archive, found = reading.archive(source.view(), real, reads_code=False)
+            if archive is not None:
+                archives[real] = archive
+            else:
+                problem = f"{os.path.basename(path)} cannot be read: {found[0].message}"
+    except OSError as error:
+        if isinstance(error, (FileNotFoundError, NotADirectoryError)):
+            return f"{error.filename or place.folder} does not exist"
+        return f"{error.filename or place.folder} cannot be read: {error.strerror or error}"
+    except FatpackError as error:
+        return error.problem
+    return problem or ("" if count else f"no such archive is in {place.folder}")
+
+
+def _candidates(place: Place) -> Iterator[str]:
+    """Yield the paths of files that a place may mean. Raises OSError if its folder cannot be read."""
+    if PLACEHOLDER not in place.path:
+        if place.path.endswith(_SUFFIX):
+            yield place.path
+        return
+    with os.scandir(place.folder) as entries:
+        names = sorted(entry.name for entry in entries if entry.name.endswith(_SUFFIX))
+    if PLACEHOLDER in os.path.dirname(place.path):
+        return
+    for name in names:
+        path = os.path.join(place.folder, name)
+        if place.arch_of(path) is not None:
+            yield path
