@@ -12,6 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from tests.laws.rooms import FIXTURES
 
+from fatpack.errors import BadValue, Unsupported
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.io.sources.opening import open_source
@@ -93,18 +94,32 @@ def test_it_is_read_for_files_that_are_named_by_their_path_alone(cubin: Path) ->
         assert codes_of(inspection(source.view())) == []
 
 
+class Neighbours:
+    """Files beside one, by their names."""
+
+    def __init__(self, **files: bytes) -> None:
+        self._files = {name.replace("__", "."): data for name, data in files.items()}
+
+    def read(self, name: str, most: int) -> bytes | None:
+        return self._files[name][:most] if name in self._files else None
+
+    def names(self, suffix: str) -> list[str]:
+        return [name for name in self._files if name.endswith(suffix)]
+
+
 def test_who_takes_a_package_apart_says_what_is_beside_a_member() -> None:
-    asked: list[tuple[str, int]] = []
+    source = BytesSource((CACHE / "sm_90" / "sum_kernel.cubin").read_bytes(), "x.zip/sum_kernel.cubin")
+    source.neighbours = Neighbours(sum_kernel__json=b'{"num_warps": 8, "name": "other"}')
+    assert codes_of(inspection(source.view())) == ["FP1112"]
 
-    def neighbours(name: str, most: int) -> bytes | None:
-        asked.append((name, most))
-        return b'{"num_warps": 8, "name": "other"}'
 
-    source = BytesSource((CACHE / "sm_90" / "sum_kernel.cubin").read_bytes(), "x.pt2!data/sum_kernel.cubin")
-    source.neighbours = neighbours
-    record = inspection(source.view())
-    assert codes_of(record) == ["FP1112"]
-    assert [name for name, _ in asked] == ["sum_kernel.json"]
+def test_in_the_folder_of_a_model_the_metadata_of_the_package_is_taken() -> None:
+    data = (CACHE / "sm_90" / "sum_kernel.cubin").read_bytes()
+    metadata = b'{"AOTI_DEVICE_KEY": "cuda", "AOTI_COMPUTE_CAPABILITY": "80"}'
+    for folder, codes in (("data/aotinductor/model", ["FP1111"]), ("data/other/model", [])):
+        source = BytesSource(data, f"{folder}/c1.cubin")
+        source.neighbours = Neighbours(c0__wrapper_metadata__json=metadata)
+        assert codes_of(inspection(source.view())) == codes
 
 
 def test_a_part_of_a_file_has_nothing_beside_it(cubin: Path) -> None:
@@ -130,15 +145,24 @@ def test_a_folder_is_no_metadata(cubin: Path) -> None:
     assert "metadata" not in record_of(cubin)["image"]
 
 
-def test_metadata_that_may_not_be_read_is_a_finding() -> None:
-    def neighbours(name: str, most: int) -> bytes | None:
-        raise PermissionError(13, "Permission denied", name)
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (PermissionError(13, "Permission denied"), "Permission denied"),
+        (BadValue("the checksum is wrong", format="zip", field="crc"), "crc: the checksum is wrong"),
+        (Unsupported("it is encrypted"), "it is encrypted"),
+    ],
+)
+def test_metadata_that_may_not_be_read_is_a_finding(error: Exception, text: str) -> None:
+    class Failing(Neighbours):
+        def read(self, name: str, most: int) -> bytes | None:
+            raise error
 
     source = BytesSource((CACHE / "sm_90" / "sum_kernel.cubin").read_bytes(), "sum_kernel.cubin")
-    source.neighbours = neighbours
+    source.neighbours = Failing()
     record = inspection(source.view())
     assert codes_of(record) == ["FP1114"]
-    assert record["findings"][0]["message"] == "sum_kernel.json: Permission denied"
+    assert record["findings"][0]["message"] == f"the metadata beside it: {text}"
 
 
 def test_a_name_that_is_too_long_for_a_neighbour(tmp_path: Path) -> None:

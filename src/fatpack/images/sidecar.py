@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 #: LIMIT: bytes of a metadata file that are read. Triton's have one to four thousand.
 MOST = 256 << 10
 
-#: Names of metadata files in the folder of a package: AOTInductor's are called after its host code, not after an image.
-OF_PACKAGES = ("_metadata.json",)
+#: AOTInductor keeps the images of a model in a folder of this one, beside metadata that is called after its host code.
+PACKAGE, OF_PACKAGE = "aotinductor", "_metadata.json"
 
 #: what a compiler calls its backend → the triple of what it makes
 _TRIPLES = {"cuda": "nvptx64-nvidia-cuda", "hip": "amdgcn-amd-amdhsa", "xpu": "spir64-unknown-unknown"}

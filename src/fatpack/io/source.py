@@ -17,17 +17,21 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
     from types import TracebackType
-    from typing import Self, TypeAlias
+    from typing import Protocol, Self, TypeAlias
 
     from fatpack.io.budget import Budget
 
     Piece: TypeAlias = "bytes | bytearray | memoryview | View"
     """What a writer yields: bytes, or a view whose bytes are copied from where they lie."""
 
-    Neighbours: TypeAlias = Callable[[str, int], bytes | None]
-    """What returns the first bytes of the file of a name, None if there is none."""
+    class Neighbours(Protocol):
+        """What knows the files beside one."""
+
+        def read(self, name: str, most: int) -> bytes | None: ...  # noqa: D102
+        def names(self, suffix: str) -> list[str]: ...  # noqa: D102
+
 
 #: Small reads fetch a page of this size, so that header, entry and strings of one container cost one system call.
 READ_AHEAD = 16384
@@ -133,9 +137,13 @@ class Source:
         """Return the first ``most`` bytes of the file of a name beside this one, in its folder or package.
 
         None where there is none, and for bytes that lie in neither. ``name`` never comes from a file's content. Raises
-        ``OSError`` when it cannot be read, FormatError when it is damaged in its package.
+        ``OSError`` when it cannot be read, FormatError and Unsupported for what its package holds.
         """
-        return None if self.neighbours is None else self.neighbours(name, most)
+        return None if self.neighbours is None else self.neighbours.read(name, most)
+
+    def names_beside(self, suffix: str) -> list[str]:
+        """Return the names of the files beside this one that end so, in order. Raises ``OSError``."""
+        return [] if self.neighbours is None else self.neighbours.names(suffix)
 
     def fileno(self) -> int | None:
         """Return a descriptor whose offsets are this source's, for kernel-side copies; None if there is none."""

@@ -5,10 +5,8 @@ Archives that compilers make for one target hold such members, and so do those t
 
 from __future__ import annotations
 
-import os
-
 from fatpack import images
-from fatpack.errors import FormatError, counted
+from fatpack.errors import FormatError, Unsupported, counted
 from fatpack.findings import finding, unread
 from fatpack.io import limits
 from fatpack.record import Record
@@ -51,20 +49,38 @@ def beside(view: View, recognised: Recognised) -> tuple[dict[str, Any], list[Fin
     """
     from fatpack.images import sidecar
 
-    name = sidecar.name_for(os.path.basename(view.chain[0])) if len(view.chain) == 1 else ""
-    span = view.span()
+    name, span = "", view.span()
     try:
-        data = view.source.beside(name, sidecar.MOST + 1) if name else None
+        name, data = _read_beside(view)
         claimed = None if data is None else sidecar.claims(data)
-    except (OSError, FormatError) as error:
-        text = error.describe() if isinstance(error, FormatError) else error.strerror or str(error)
-        return {}, [finding(unread("FP1114", error), span, f"{name}: {text}")]
+    except (OSError, FormatError, Unsupported) as error:
+        text = error.strerror or str(error) if isinstance(error, OSError) else _described(error)
+        return {}, [finding(unread("FP1114", error), span, f"{name or 'the metadata beside it'}: {text}")]
     if claimed is None:
         return {}, []
     # The launch of an image for another target is another one.
     problems = list(sidecar.target_problems(claimed, recognised)) or list(_of_kernels(view, recognised, claimed))
     stated = {field: value for field in _CLAIMED if (value := getattr(claimed, field)) not in ("", None)}
     return {"metadata": {"file": name, **stated}}, [finding(code, span, f"{name} {text}") for code, text in problems]
+
+
+def _read_beside(view: View) -> tuple[str, bytes | None]:
+    """Return the name and the bytes of the metadata beside an image that is a file of its own; None for none."""
+    from fatpack.images import sidecar
+
+    if len(view.chain) != 1:
+        return "", None
+    *folders, file = getattr(view.chain[0], "names", view.chain)[-1].split("/")
+    name = sidecar.name_for(file)
+    data = view.source.beside(name, sidecar.MOST + 1) if name else None
+    if data is None and name and folders[-2:-1] == [sidecar.PACKAGE]:
+        name = next(iter(view.source.names_beside(sidecar.OF_PACKAGE)), "")
+        data = view.source.beside(name, sidecar.MOST + 1) if name else None
+    return name, data
+
+
+def _described(error: FormatError | Unsupported) -> str:
+    return error.describe() if isinstance(error, FormatError) else error.problem
 
 
 def _of_kernels(view: View, recognised: Recognised, claimed: Claims) -> Iterator[tuple[str, str]]:

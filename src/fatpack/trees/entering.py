@@ -11,6 +11,7 @@ from fatpack.io.budget import UNCOUNTED
 from fatpack.model import Finding
 from fatpack.record import Record
 from fatpack.scanner.visit import package_of
+from fatpack.trees.beside import Beside, Together
 from fatpack.trees.leaves import SEPARATOR, LeafPath
 
 TYPE_CHECKING = False
@@ -133,10 +134,16 @@ class _Search:
         if failure is not None:
             raise failure
         member, rest = best[0]
-        source = member.open() if opened is None else opened
+        source = self._completed(member, member.open() if opened is None else opened)
+        return _Found(member.name, source, rest)
+
+    def _completed(self, member: Member, source: Source) -> Source:
+        """Return the source of a file with what it shares with others of its package."""
         if source.budget is UNCOUNTED:
             source.budget = self._view.source.budget
-        return _Found(member.name, source, rest)
+        if member.is_lasting:
+            source.neighbours = Beside(Together(self._view, self._kind), member.name.rpartition("/")[0])
+        return source
 
     def _rest(self, member: Member) -> str | None:
         """Return what the text goes on with behind a file's name, or behind its number (``#3``), if it begins so."""

@@ -20,6 +20,7 @@ from fatpack.io.sources.opening import is_pattern, open_source
 from fatpack.model import Finding
 from fatpack.record import Record
 from fatpack.scanner.visit import package_of
+from fatpack.trees.beside import Beside, Together
 from fatpack.trees.passed import Excluded, is_passed
 from fatpack.trees.walk import Walk
 
@@ -160,7 +161,7 @@ def in_package(view: View, kind: str, package: Node, rules: Rules, counts: Count
         text = "packages nested deeper than the limit"
         findings.append(finding("FP1004", view.span(), text, limits.advice("NESTING")))
     else:
-        excluded = Excluded(rules.exclude)
+        excluded, together = Excluded(rules.exclude), Together(view, kind)
         try:
             for item in room(kind).members(view):
                 if isinstance(item, Finding):
@@ -173,14 +174,14 @@ def in_package(view: View, kind: str, package: Node, rules: Rules, counts: Count
                 elif not rules.deep and is_passed(item.name):
                     counts.passed += 1
                 else:
-                    yield _node(item, view, package, parts).replace(kind=kind)
+                    yield _node(item, view, package, parts, together).replace(kind=kind)
         except (FatpackError, OSError) as problem:
             error = problem
     end = Leaf(package.path, package.parts, package=kind, size=len(view), findings=tuple(findings), error=error)
     yield Node(package.path, package.parts, None, leaf=end)
 
 
-def _node(member: Member, view: View, package: Node, parts: tuple[str, ...]) -> Node:
+def _node(member: Member, view: View, package: Node, parts: tuple[str, ...], together: Together) -> Node:
     names = package.path.names if isinstance(package.path, LeafPath) else (package.path,)
     path = LeafPath(*names, member.name)
 
@@ -189,6 +190,8 @@ def _node(member: Member, view: View, package: Node, parts: tuple[str, ...]) -> 
         source.name = path
         if source.budget is UNCOUNTED:
             source.budget = view.source.budget
+        if member.is_lasting:
+            source.neighbours = Beside(together, member.name.rpartition("/")[0])
         return source
 
     size = len(view) if member.size is None else member.size

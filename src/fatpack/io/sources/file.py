@@ -155,6 +155,12 @@ class FileSource(Source):
         with os.fdopen(fd, "rb") as file:
             return file.read(most) if stat.S_ISREG(os.fstat(fd).st_mode) else None
 
+    def names_beside(self, suffix: str) -> list[str]:
+        """Return the names in the same folder that end so, in order, of a file that was opened by its path."""
+        if self._path is None or not self._owned or self.neighbours is not None:
+            return super().names_beside(suffix)
+        return sorted(name for name in os.listdir(os.path.dirname(self._path) or os.curdir) if name.endswith(suffix))
+
     def fileno(self) -> int:
         """Return the descriptor, opening the file again if it rests."""
         if self._fd < 0:
