@@ -21,6 +21,7 @@ from fatpack.model import Finding
 from fatpack.packages import Member, room
 
 Files = Mapping[str, bytes]
+Compressor = Callable[[bytes], bytes]
 
 #: whole-file compression by its name here
 COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {

@@ -17,12 +17,13 @@ from pathlib import Path
 from tools.fuzz import seeds
 from tools.fuzz.mutate import Field
 
-from fatpack import formats, hosts, images, rows
+from fatpack import formats, hosts, images, packages, rows
 from fatpack.deep import bare
 from fatpack.errors import FatpackError, FormatError, Unsupported
 from fatpack.images import Recognised, sidecar
 from fatpack.images.kernel import Kernel
 from fatpack.images.nvidia import tile_ir
+from fatpack.io.budget import Budget
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding, Label
@@ -254,6 +255,53 @@ def host_room(name: str) -> Callable[[bytes], str]:
         return f"{sorted(set(words))} {kinds}"
 
     return run
+
+
+#: LIMIT: bytes that one file may make the target of packages inflate.
+_INFLATED = 4 << 20
+
+
+def read_package(data: bytes) -> str:
+    """Ask every package what is in a file, and read the files: sizes hold, and what one opens twice is the same."""
+    words = []
+    for name in packages.ROOMS:
+        view = _view(data)
+        view.source.budget = Budget(inflated=_INFLATED)
+        room = packages.room(name)
+        if room.detect(view):
+            words.append(f"is {name}")
+        numbers = []
+        for item in room.members(view):
+            if isinstance(item, Finding):
+                words.append(f"{name} {item.code}")
+                continue
+            numbers.append(item.number)
+            words += [f"{name} {found.code}" for found in item.findings]
+            try:
+                words.append(f"{name} {_content(item)}")
+            except FatpackError as error:
+                words.append(f"{name} {_words(error)}")
+        if numbers != list(range(len(numbers))):
+            raise Failure(f"members of {name} are numbered {numbers[:9]}")
+    return " ".join(sorted(set(words)))
+
+
+def _content(member: packages.Member) -> str:
+    with member.open() as source:
+        first = source.beginning(64)
+        size = source.size
+        if member.size not in (None, size):
+            raise Failure(f"{member} has {size} bytes")
+        if size > _INFLATED:
+            return "sparse"
+        whole = source.read(0, size)
+        if len(whole) != size or whole[:64] != first or source.read(size // 2, size // 4) != _quarter(whole):
+            raise Failure(f"{member} is not the same when it is read twice")
+        return " ".join(["read", *(item.code for item in source.findings)])
+
+
+def _quarter(data: bytes) -> bytes:
+    return data[len(data) // 2 : len(data) // 2 + len(data) // 4]
 
 
 _CONTAINER = (seeds.FIXTURES / "offload_binary" / "llvm-22-one.bin").read_bytes()

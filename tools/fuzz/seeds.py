@@ -32,6 +32,26 @@ def files(*folders: str, ends: tuple[str, ...] = ("",)) -> list[bytes]:
     return sorted({data for data in found if 0 < len(data) <= LARGEST}, key=lambda data: (len(data), data))
 
 
+def packages() -> list[bytes]:
+    """Return small packages of every kind: no fixture, the tests make them too."""
+    from tests.builders import packages as build
+
+    files = {"pkg/k.co": b"device code " * 9, "b": b"", "../c": b"1"}
+    made = [build.zipped(files, method) for method in (0, 8, 12, 14)]
+    made += [
+        build.zstd_zip(files),
+        build.wide_zip(files),
+        build.streamed_zip(files),
+        b"#!/bin/sh\n" + build.zipped(files),
+    ]
+    archives = [build.tarred(files, format).rstrip(b"\0") + bytes(1024) for format in (0, 1, 2)]
+    made += archives
+    for pack in (build.COMPRESSORS | build.LZMA).values():
+        made += [pack(archives[0]), pack(b"device code " * 9) * 2, build.rpm(files, pack)]
+    made += [build.rpm(files), build.rpm(files, stripped=True), build.debian({"data.tar": archives[0]})]
+    return sorted({data for data in made if len(data) <= LARGEST}, key=lambda data: (len(data), data))
+
+
 #: All magics, and what containers and sections are called: bytes that a reader looks for.
 WORDS = [
     *sorted({value for name, value in vars(magics).items() if name.isupper() and isinstance(value, bytes)}),

@@ -34,9 +34,9 @@ class Taken:
     def __call__(self) -> Growing:
         """Return a source of the file. Raises UsageError if the stream has gone on."""
         opened = self._opened() if self._opened is not None else None
-        if opened is not None:
+        if opened is not None and not opened.is_closed:
             return opened
-        if self._is_left or self._opened is not None or self._forward.at > self._start:
+        if self._is_left or self._forward.at > self._start:
             raise UsageError(
                 f"{self._name} was passed in a package that is read forwards only",
                 hint="open each file before the next is asked for",

@@ -60,6 +60,7 @@ DOC = Doc(
         "Archives on several disks are not read.",
         "Without its directory, which is at the end, nothing of an archive is read: `zip -FF` saves what is left.",
         "A compressed file is checked by its CRC-32 when its last byte is read; one that is stored as it is is not.",
+        "An archive behind anything else than a program or a script is not recognised.",
         "Signatures, comments, times and modes are passed over.",
         "Of a name that is not marked as UTF-8 and no UTF-8 either, the code page is taken for 437.",
         "`fatpack[fast]` inflates in a fraction of the time of zlib.",
@@ -68,18 +69,25 @@ DOC = Doc(
 
 
 def detect(view: View) -> bool:
-    """Say whether the bytes are a zip archive: they start as one, or end as one without a comment does."""
+    """Say whether the bytes are a zip archive: they start as one, or as a program, and end as one without a comment.
+
+    The end of a file in a package is there when all of it is inflated: only for programs, whose tables are there too.
+    """
     head = view.head(0, 4)
     if head in (magics.ZIP, magics.ZIP_END):
         return True
     at = len(view) - END.size
-    if at < 0:
+    if at < 0 or not head.startswith(_PROGRAMS):
         return False
     tail = view.head(at, END.size)
     if tail[:4] != magics.ZIP_END or tail[-2:] != b"\0\0":
         return False
     size = int.from_bytes(tail[12:16], "little")  # the directory is right before its end
     return not size or view.head(at - size, 4) == magics.ZIP_ENTRY or view.head(at - 20, 4) == magics.ZIP64_LOCATOR
+
+
+#: how files begin that may unpack themselves
+_PROGRAMS = (magics.ELF, magics.DOS, *magics.MACH_O, magics.UNIVERSAL_MACH_O, b"#!")
 
 
 def members(view: View) -> Iterator[Member | Finding]:

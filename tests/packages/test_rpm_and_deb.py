@@ -1,0 +1,122 @@
+"""Packages of distributions: what rpmbuild and dpkg-deb write is what rpm and dpkg-deb list."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.builders import packages as build
+from tests.reference import run, tool
+
+from fatpack.errors import FormatError
+from fatpack.io.sources.opening import open_source
+from fatpack.model import Finding
+from fatpack.packages import Member, detected, room
+from fatpack.packages.rpm.layout import HEADER, LEAD
+
+FILES = {"usr/lib/x.so": b"device code " * 5000, "usr/lib/empty": b"", "usr/share/k.co": b"\1" * 513}
+
+
+def test_names_and_sizes_come_from_the_header_where_the_payload_has_none() -> None:
+    for pack in (bytes, build.COMPRESSORS["zstd"]):
+        data = build.rpm(FILES, pack, stripped=True)
+        assert build.contents("rpm", data) == {f"/{name}": content for name, content in FILES.items()}
+
+
+def test_a_payload_that_is_cut_keeps_the_files_before() -> None:
+    data = build.rpm(FILES)
+    *files, finding = build.listed("rpm", data[:-400])
+    assert [item.name for item in files if isinstance(item, Member)] == [*FILES]
+    assert isinstance(finding, Finding)
+    assert finding.code == "FP1701"
+    assert "3 files come before" in finding.message
+
+
+@pytest.mark.parametrize("field", ["magic", "count", "size"])
+def test_a_header_that_is_damaged_is_told(field: str) -> None:
+    data = build.rpm(FILES)
+    at = LEAD.size + HEADER.field_offset(field)
+    (finding,) = build.listed("rpm", data[:at] + b"\x7f\xff" + data[at + 2 :])
+    assert isinstance(finding, Finding)
+    assert finding.code == "FP1701"
+
+
+SPEC = """
+Name: demo
+Version: 1
+Release: 1
+Summary: x
+License: x
+BuildArch: noarch
+%description
+x
+%install
+mkdir -p %{buildroot}/usr/lib
+cp FOLDER/* %{buildroot}/usr/lib
+ln -s x.so %{buildroot}/usr/lib/x.so.1
+ln %{buildroot}/usr/lib/k.co %{buildroot}/usr/lib/other.co
+%files
+/usr/lib/*
+"""
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("payload", ["w6.gzdio", "w6.bzdio", "w2.xzdio", "w2.lzdio", "w3.zstdio", "w.ufdio"])
+def test_what_rpmbuild_writes_is_what_rpm_lists(tmp_path: Path, payload: str) -> None:
+    rpmbuild, rpm = tool("rpmbuild"), tool("rpm")
+    (tmp_path / "in").mkdir()
+    for name, content in FILES.items():
+        (tmp_path / "in" / name.rpartition("/")[2]).write_bytes(content)
+    (tmp_path / "t.spec").write_text(SPEC.replace("FOLDER", str(tmp_path / "in")))
+    defines = [f"_topdir {tmp_path}", f"_binary_payload {payload}", "_build_id_links none"]
+    run(rpmbuild, "-bb", *(word for define in defines for word in ("--define", define)), "t.spec", cwd=tmp_path)
+    (path,) = (tmp_path / "RPMS").rglob("*.rpm")
+    with open_source(path) as source:
+        assert detected(source.view()) == "rpm"
+        contents = build.contents("rpm", source.view())
+        assert build.codes("rpm", source.view()) == []
+    assert {name.rpartition("/")[2]: data for name, data in contents.items()} == {
+        "x.so": FILES["usr/lib/x.so"],
+        "empty": b"",
+        "other.co": FILES["usr/share/k.co"],  # the last of two names of one file
+    }
+    listed = run(rpm, "-qlp", str(path)).stdout.decode().split()
+    assert {f"/{name}" for name in contents} == {*listed} - {"/usr/lib/x.so.1", "/usr/lib/k.co"}
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("method", ["gzip", "xz", "zstd", "none"])
+def test_what_dpkg_deb_writes_is_what_it_lists(tmp_path: Path, method: str) -> None:
+    dpkg_deb = tool("dpkg-deb")
+    for name, content in FILES.items():
+        (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "in" / name).write_bytes(content)
+    (tmp_path / "in/usr/lib/x.so.1").symlink_to("x.so")
+    (tmp_path / "in/DEBIAN").mkdir()
+    control = "Package: demo\nVersion: 1\nArchitecture: all\nMaintainer: x\nDescription: x\n"
+    (tmp_path / "in/DEBIAN/control").write_text(control)
+    made = run(dpkg_deb, f"-Z{method}", "--build", "in", "x.deb", cwd=tmp_path, check=False)
+    if made.returncode:
+        pytest.skip(f"this dpkg-deb does not write {method}")
+    with open_source(tmp_path / "x.deb") as source:
+        assert detected(source.view()) == "deb"
+        members = {item.name.partition(".")[0]: item for item in build.listed("deb", source.view())}  # type: ignore[union-attr]
+        assert [*members] == ["debian-binary", "control", "data"]
+        inner = members["data"].open().view()  # type: ignore[union-attr]
+        assert detected(inner) == "tar"
+        contents = build.contents("tar", inner)
+        assert build.codes("tar", inner) == []
+        assert build.contents("tar", members["control"].open().view())["control"] == control.encode()  # type: ignore[union-attr]
+    assert contents == FILES
+    lines = run(dpkg_deb, "-c", "x.deb", cwd=tmp_path).stdout.decode().splitlines()
+    listed = {line.split()[5].removeprefix("./") for line in lines if line.startswith("-")}
+    assert listed == {*contents}
+
+
+def test_a_debian_package_is_one_archive_among_others() -> None:
+    assert not room("deb").detect(build.view_of(b"!<arch>\nx.o/            "))
+    with pytest.raises(FormatError):
+        data = build.debian({"data.tar": b"12345678"})
+        (_, member) = build.listed("deb", data)
+        assert isinstance(member, Member)
+        member.open().view().read(0, 9)
