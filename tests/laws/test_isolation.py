@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import zstandard
-from tests.builders import archive, bitcode, cir, coff, elf, fatbin, pe
+from tests.builders import archive, bitcode, cir, coff, elf, fatbin, macho, pe
 from tests.laws.rooms import FIXTURES
 
 import fatpack as library
@@ -122,12 +122,29 @@ def _archive_of_objects(units: Sequence[bytes]) -> bytes:
     return _archive([_elf([unit]) for unit in units])
 
 
+def _macho(units: Sequence[bytes]) -> bytes:
+    names = ((b"__HIP", b"__hip_fatbin"), (b"__NV_CUDA", b"__nv_fatbin"), (b"__LLVM", b".llvm.offloading"))
+    return macho.build([macho.Section(*name, unit) for name, unit in zip(names, units, strict=False)])
+
+
+def _universal(units: Sequence[bytes]) -> bytes:
+    machines = (macho.X86_64, macho.ARM64, macho.I386)
+    return macho.universal([(machine, 0, _macho([unit])) for machine, unit in zip(machines, units, strict=False)])
+
+
+def _wasm(units: Sequence[bytes]) -> bytes:
+    return macho.wasm([macho.custom(b".llvm.offloading", unit) for unit in units])
+
+
 HOSTS: dict[str, Callable[[Sequence[bytes]], bytes]] = {
     "raw": b"".join,
     "elf": _elf,
     "coff": _coff,
     "pe": _pe,
     "bitcode": _bitcode,
+    "macho": _macho,
+    "universal": _universal,
+    "wasm": _wasm,
     "archive": _archive,
     "archive of objects": _archive_of_objects,
 }
@@ -235,7 +252,7 @@ def test_extract_writes_the_others(
     def images(folder: Path) -> Iterator[object]:
         for path in (folder / "images").iterdir():
             stem, _, rest = path.name.partition(".")
-            yield stem.replace("second", "third"), rest.partition(".")[2], path.read_bytes()
+            yield stem.replace("second", "third").replace("arm64", "i386"), rest.partition(".")[2], path.read_bytes()
 
     def containers(folder: Path) -> Iterator[object]:
         return (path.read_bytes() for path in (folder / "containers").iterdir())

@@ -17,7 +17,7 @@ from __future__ import annotations
 from fatpack import magics
 from fatpack.doc import Doc
 from fatpack.errors import FormatError
-from fatpack.findings import finding
+from fatpack.findings import finding, unread
 from fatpack.hosts import CONTAINER, Site
 from fatpack.hosts.wasm.read import CODE, CUSTOM, DATA, FORMAT, HEADER, Section, sections_of
 
@@ -86,7 +86,7 @@ def locate(view: View) -> Iterator[Site | Finding]:
     for item in sections_of(view):
         if isinstance(item, FormatError):
             at = 0 if item.offset is None else min(item.offset - view.start, len(view))
-            yield finding("FP2601", view.span(at), item.describe(), item.hint, field=item.field)
+            yield finding(unread("FP2601", item), view.span(at), item.describe(), item.hint, field=item.field)
         elif item.kind == CUSTOM and item.name.startswith(_OFFLOADING) and item.size:
             yield Site(view.slice(item.offset, item.size, item.name), item.name, item.number, expects=CONTAINER)
 
