@@ -28,6 +28,7 @@ PARTS = {
     "grows": ("grow",),
     "has_sections": ("sections",),
     "divides_sections": ("divided_sections",),
+    "has_members": ("rewrite",),
 }
 each_room = pytest.mark.parametrize("name", ROOMS)
 each_fixture = pytest.mark.parametrize(
@@ -61,6 +62,22 @@ def test_the_door_is_complete(name: str) -> None:
                 f"hosts.ROOMS says {stated}={getattr(door, stated)} of {name}, and {room.__name__} "
                 f"{'has' if hasattr(room, part) else 'lacks'} {part}; see hosts/__init__.py"
             )
+
+
+@each_room
+def test_a_room_that_edits_nothing_says_why_and_what_would_work(name: str) -> None:
+    """But for archives, of which a member is edited."""
+    if hosts.ROOMS[name].edits or name == "archive":
+        return
+    problem, hint = hosts.refusal(name)
+    assert "not edited: " in problem, f"REFUSAL of {name} must give the reason: {problem!r}"
+    assert hint, f"REFUSAL of {name} must say what would work instead"
+
+
+@each_fixture
+def test_files_start_as_the_door_says(name: str, path: Path) -> None:
+    starts = hosts.ROOMS[name].starts
+    assert not starts or path.read_bytes().startswith(starts), f"{path.name} does not start as hosts.ROOMS says"
 
 
 @each_room

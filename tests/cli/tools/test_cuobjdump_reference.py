@@ -301,6 +301,15 @@ def test_what_is_no_host_is_refused_alike(both: Both, data: bytes) -> None:
         both.agree(*options, "../x")
 
 
+@pytest.mark.parametrize(
+    "name", ["macho/clang-22-cuda-arm64.o", "macho/lld-22-cuda-x86_64.dylib", "universal/llvm-22-two.o"]
+)
+def test_nothing_is_found_in_mach_o(both: Both, name: str) -> None:
+    (both.folder / "x").write_bytes((FIXTURES / name).read_bytes())
+    for options in ALL:
+        both.agree(*options, "../x")
+
+
 def test_a_file_that_cannot_be_written_ends_both(both: Both) -> None:
     long = fatbin.entry(PTX[0].read_bytes() + b"\0", fatbin.PTX, identifier=b"x" * 300, options=b"")
     cubin = fatbin.entry(CUBINS["k1.cuda13.0.sm_80.cubin"].read_bytes(), identifier=b"y" * 300)

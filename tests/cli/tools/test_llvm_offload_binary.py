@@ -277,6 +277,23 @@ def test_the_whole_behaviour_is_that_of_llvm(
 
 
 @pytest.mark.reference
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "name",
+    ["macho/llvm-22-offload-i386.o", "universal/llvm-22-two.o", "wasm/clang-22-wasm32.o", "wasm/lld-22-wasm32.wasm"],
+)
+def test_llvm_finds_nothing_in_mach_o_and_wasm(
+    version: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    real, arguments = llvm_tool(NAME, version), [str(FIXTURES / name), "--image=file=x"]
+    done = subprocess.run([real, *arguments], cwd=tmp_path, capture_output=True, text=True)
+    monkeypatch.chdir(tmp_path)
+    code = main(["tool", f"--as={version}", real, *arguments])
+    assert (code, capfd.readouterr().err) == (done.returncode, done.stderr)
+    assert _files(tmp_path) == {}
+
+
+@pytest.mark.reference
 def test_the_old_name_warns_and_works(
     inputs: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -56,7 +56,7 @@ DOC = Doc(
         "--add-section=.llvm.offloading=FILE adds a custom section.",
         "HIP's and CUDA's containers lie in the data section, and are found by what they start with.",
         "Components, which hold modules, are named and searched, not read.",
-        "No runtime registers device code of WebAssembly programs.",
+        "No runtime registers device code of WebAssembly programs, and LLVM's own tools find none in them.",
     ),
 )
 

@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
     Item: TypeAlias = "Member | Cubin | Entry | Group | Damage | Place"
 
-#: What the two sections are called in objects and programs of Linux, Windows and macOS.
-_EXECUTABLE = (".nv_fatbin", ".nv_fatb", "__nv_fatbin")
+#: What the two sections are called in objects and programs of Linux and Windows.
+_EXECUTABLE = (".nv_fatbin", ".nv_fatb")
 _RELOCATABLE = ("__nv_relfatbin", "__nv_rel")
 
 _ARCHIVES = (magics.ARCHIVE, magics.THIN_ARCHIVE)
 
-#: Hosts with sections.
-_OBJECTS = ("elf", "coff", "pe", "macho")
+#: Hosts with sections. QUIRK(cuobjdump 13): it finds nothing in Mach-O, in whatever section.
+_OBJECTS = ("elf", "coff", "pe")
 
 #: What is smaller than a header is damage as a file, and behind the last fat binary nothing to speak of.
 _LEAST = 16
@@ -130,7 +130,7 @@ def _file(view: View, wants_all: bool, *, is_member: bool) -> Iterator[Item]:
         else:
             yield Cubin(view, is_member)
         return
-    host = next((name for name in _OBJECTS if name in hosts.ROOMS and hosts.room(name).detect(view)), None)
+    host = next((name for name in _OBJECTS if hosts.room(name).detect(view)), None)
     if host is not None:
         yield from _object(view, host, wants_all)
 
@@ -154,7 +154,7 @@ def _object(view: View, host: str, wants_all: bool) -> Iterator[Item]:
 
 
 def _is_named(site: Site, names: tuple[str, ...]) -> bool:
-    return (site.section or "").rpartition(",")[2] in names
+    return site.section in names
 
 
 def _fatbins(view: View, *, is_file: bool = False) -> Iterator[Item]:

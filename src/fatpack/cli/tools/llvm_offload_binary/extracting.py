@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from fatpack.model import Image
 
 
+#: Hosts in which LLVM 22 and 23 find nothing, in whatever section.
+_NOT_READ = ("macho", "universal", "wasm")
+
+
 class _Stored(Record):
     """An image, its entry, and the name of the file it lies in: the innermost member of archives, or the input."""
 
@@ -149,7 +153,7 @@ def llvm_images(view: View, name: str, llvm: str) -> Iterator[tuple[Image, str]]
     from fatpack.model import Finding
 
     host = hosts.detected(view)
-    if host is None:
+    if host is None or host in _NOT_READ:
         return
     for site in hosts.room(host).locate(view):
         if isinstance(site, Finding) or site.expects == hosts.RECORDS:
