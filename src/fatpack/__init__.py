@@ -7,7 +7,8 @@ The public names, imported when first used::
     embed, replace, remove                                 what one does with hosts
     Image, Container, Target, Span, Finding, ImageFile     the model
     Selector                                               which images are meant
-    OffloadBinaryOptions, BundleOptions, FatbinOptions, CirOptions, KpackOptions     how containers are made
+    OffloadBinaryOptions, BundleOptions, FatbinOptions, CirOptions, KpackOptions,
+    SyclbinOptions                                                                  how containers are made
     Format, Form, Compression, …                           the words that arguments take, as types
     FatpackError and its subclasses                        what goes wrong
 
@@ -45,10 +46,19 @@ if TYPE_CHECKING:
         Format,
         Offload,
         Producer,
+        SyclbinState,
     )
     from fatpack.model import Container, Finding, Image, Span, Target
     from fatpack.ops.choose.select import Selector
-    from fatpack.options import BundleOptions, CirOptions, FatbinOptions, KpackOptions, OffloadBinaryOptions, Options
+    from fatpack.options import (
+        BundleOptions,
+        CirOptions,
+        FatbinOptions,
+        KpackOptions,
+        OffloadBinaryOptions,
+        Options,
+        SyclbinOptions,
+    )
     from fatpack.report.rows.columns import ImageRow, KernelRow
     from fatpack.scanner import Found, FoundImage, NotSearched
 
@@ -74,10 +84,30 @@ _HOMES = {
     ),
     **dict.fromkeys(("Container", "Finding", "Image", "Span", "Target"), "model"),
     **dict.fromkeys(
-        ("BundleType", "CirForm", "CompressMode", "Compression", "Form", "Format", "Offload", "Producer"), "literals"
+        (
+            "BundleType",
+            "CirForm",
+            "CompressMode",
+            "Compression",
+            "Form",
+            "Format",
+            "Offload",
+            "Producer",
+            "SyclbinState",
+        ),
+        "literals",
     ),
     **dict.fromkeys(
-        ("BundleOptions", "CirOptions", "FatbinOptions", "KpackOptions", "OffloadBinaryOptions", "Options"), "options"
+        (
+            "BundleOptions",
+            "CirOptions",
+            "FatbinOptions",
+            "KpackOptions",
+            "OffloadBinaryOptions",
+            "Options",
+            "SyclbinOptions",
+        ),
+        "options",
     ),
     "rows": "api.rows",
     **dict.fromkeys(("ImageRow", "KernelRow"), "report.rows.columns"),
@@ -119,6 +149,8 @@ __all__ = [
     "Producer",
     "Selector",
     "Span",
+    "SyclbinOptions",
+    "SyclbinState",
     "Target",
     "TargetError",
     "Truncated",

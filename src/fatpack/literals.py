@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-Format: TypeAlias = Literal["offload-binary", "bundle", "cir", "fatbin", "kpack"]
+Format: TypeAlias = Literal["offload-binary", "bundle", "cir", "fatbin", "kpack", "syclbin"]
 """What ``pack`` and ``convert`` make: the word after ``--format=``."""
 
 Form: TypeAlias = Literal[

@@ -11,6 +11,7 @@ from fatpack.formats.cir.words import FORMS as CIR_FORMS
 from fatpack.formats.clang_bundle.layout import METHODS, TYPES
 from fatpack.formats.cuda_fatbin.writing.styles import MODES, PRODUCERS
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS
+from fatpack.formats.syclbin.layout import STATES
 from fatpack.images import EXTENSIONS
 from fatpack.ops.pack.formats import FORMATS
 
@@ -23,6 +24,7 @@ TABLES = {
     "Format": FORMATS,
     "Offload": ["none", *OFFLOAD_WORDS, "host"],
     "Producer": PRODUCERS,
+    "SyclbinState": STATES.values(),
 }
 
 

@@ -42,6 +42,7 @@ OPTION_FIELDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
     "include_ptx": _TEXT,
     "group": _TEXT,
     "family": _TEXT,
+    "state": _TEXT,
 }
 
 

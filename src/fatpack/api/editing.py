@@ -46,7 +46,7 @@ def embed(
         place = find(into.view(), Address(into.name, member))
         if not force:
             embedding.refuse_damage(content.view())
-        pieces = embedding.embed(place.view, [content.view()], format=formats.sniff(content.view().head(0, 24)))
+        pieces = embedding.embed(place.view, [content.view()], format=formats.starting(content.view()))
         return write_edited(into.view(), place.around(pieces), output, force=force, inputs=[content.view()])
 
 

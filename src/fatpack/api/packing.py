@@ -69,6 +69,7 @@ def pack(
     * ``bundle``, :class:`BundleOptions`: a clang offload bundle.
     * ``fatbin``, :class:`FatbinOptions`: a CUDA fat binary; of its images nothing but the file has to be given.
     * ``kpack``, :class:`KpackOptions`: a kpack archive; ``attrs["binary"]`` of its images is the library of each.
+    * ``syclbin``, :class:`SyclbinOptions`: a SYCLBIN file; ``attrs["properties"]`` names a file of property sets.
     * ``cir``, :class:`CirOptions`: a CIR container of a host module and device modules, all of them MLIR text.
 
     With ``host`` the container goes into a copy of that relocatable object, which is verified before it gets its name;
@@ -90,7 +91,7 @@ def pack(
             raise UsageError("no image to pack")
         _warn(slips(given if name == "offload-binary" else [], stored))
         if host is not None and isinstance(options, BundleOptions) and options.type == "o":
-            from fatpack.ops.pack.fat_object import host_entry
+            from fatpack.ops.pack.bundles.fat_object import host_entry
 
             opened.append(open_input("host", host, budget=budget))
             stored.append(host_entry(stored, opened[-1].view()))

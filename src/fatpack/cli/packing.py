@@ -11,6 +11,7 @@ from fatpack.errors import UsageError
 from fatpack.formats.cir.words import FORMS as CIR_FORMS
 from fatpack.formats.clang_bundle.layout import TYPES
 from fatpack.formats.cuda_fatbin.writing.styles import DEFAULT_PRODUCER, MODES, PRODUCERS
+from fatpack.formats.syclbin.layout import STATES
 from fatpack.ops.pack.formats import FORMATS
 from fatpack.record import Record
 
@@ -29,6 +30,8 @@ _FIELDS = {
     "cir_ids": ("cir", "ids"),
     "kpack_group": ("kpack", "group"),
     "kpack_family": ("kpack", "family"),
+    "syclbin_version": ("syclbin", "version"),
+    "syclbin_state": ("syclbin", "state"),
 }
 
 #: option → how it is written, where that is not its name
@@ -146,6 +149,16 @@ packing_options = (
         metavar="NAME",
         help="Family of the architectures in a kpack archive, such as gfx94X.",
     ),
+    option(
+        "--syclbin-version",
+        type=Number(1, 2),
+        help="Version of a SYCLBIN file. Default: 2; DPC++ of before 2026 reads 1.",
+    ),
+    option(
+        "--syclbin-state",
+        type=Choice(list(STATES.values())),
+        help="State of the kernel bundle in a SYCLBIN file. Default: executable.",
+    ),
 )
 
 
@@ -155,6 +168,8 @@ def chosen_packing(packing: Mapping[str, Any]) -> Packing:
     if compress and "compression" not in _KEYS[name]:
         if name == "cir":
             raise UsageError("CIR containers are text, and are not compressed", hint="leave out --compress")
+        if name == "syclbin":
+            raise UsageError("SYCLBIN files are not compressed", hint="leave out --compress")
         raise UsageError(f"--compress is not for {name}", hint="use --compress-mode, --compress-all")
     fields = _KEYS[name]
     values = {key: packing[key] for keys in _KEYS.values() for key in keys}

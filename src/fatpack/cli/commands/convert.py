@@ -63,7 +63,7 @@ _SHOWN = 20
         "-o",
         "--output",
         type=FILE,
-        help='Where to write; "-" is stdout. Default: STEM.offload, .bundle, .cir, .fatbin or .kpack.',
+        help='Where to write; "-" is stdout. Default: STEM.offload, .bundle, .cir, .fatbin, .kpack or .syclbin.',
     ),
     option("--lossy", is_flag=True, help="Convert even if information is lost; the losses are listed."),
     max_inflated_option,

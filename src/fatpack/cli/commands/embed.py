@@ -38,7 +38,7 @@ def command(
     """
     to = Destination(output, in_place, break_links, force)
     with opened(host, container, to) as file:
-        found = formats.sniff(file.content.head(0, 24))
+        found = formats.starting(file.content)
         if found is None and not force:
             is_swapped = formats.sniff(file.place.view.head(0, 24)) is not None
             hint = "the host comes first" if is_swapped else "pack it first, or --force to embed it all the same"

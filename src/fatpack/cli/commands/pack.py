@@ -27,7 +27,7 @@ from fatpack.io.writing import write_pieces
 from fatpack.ops.choose.address import find, parse_address, refuse_package
 from fatpack.ops.edit.editor import write_edited
 from fatpack.ops.edit.embed import embed, embedding_note
-from fatpack.ops.pack.fat_object import host_entry
+from fatpack.ops.pack.bundles.fat_object import host_entry
 from fatpack.ops.pack.formats import open_images, pack_as
 from fatpack.ops.pack.slips import slips
 from fatpack.options import BundleOptions
@@ -97,9 +97,9 @@ def command(
     For the same arguments the bytes are those of llvm-offload-binary 22 (23 with --container-version=2),
     clang-offload-bundler 22 (--format=bundle) and fatbinary 13 (--format=fatbin).
 
-    Without -o the output goes into the current directory: STEM.offload, STEM.bundle, STEM.fatbin, STEM.cir or
-    STEM.kpack, where STEM is the name of the first image; with --host STEM.offload.o (.a for an archive), where STEM is
-    the name of the host.
+    Without -o the output goes into the current directory: STEM.offload, STEM.bundle, STEM.fatbin, STEM.cir, STEM.kpack
+    or STEM.syclbin, where STEM is the name of the first image; with --host STEM.offload.o (.a for an archive), where
+    STEM is the name of the host.
     """
     allow_any_output(force)
     if not images:

@@ -26,13 +26,14 @@ from fatpack.ops.choose.by_id import bundle_id
 from fatpack.ops.choose.presence import NothingSelected, instead
 from fatpack.ops.choose.select import describe, select
 from fatpack.ops.convert.fatbins import fatbins, keys_of
+from fatpack.ops.convert.syclbins import for_syclbin, left_behind, plain
 from fatpack.ops.extract import pieces_of
 from fatpack.ops.pack.formats import pack_as
 from fatpack.ops.pack.packed import Packed
 from fatpack.ops.unreadable import ONE_ALONE, Unreadable, why_unreadable
 from fatpack.ops.verify import CONTENT_CODES
 from fatpack.ops.writing import separated
-from fatpack.options import BundleOptions, CirOptions, FatbinOptions, KpackOptions
+from fatpack.options import BundleOptions, CirOptions, FatbinOptions, KpackOptions, SyclbinOptions
 from fatpack.parallel import Tasks
 from fatpack.record import Record
 from fatpack.scanner import Found
@@ -87,6 +88,9 @@ def convert(
         _refuse_damage(items)
     copies = isinstance(options, FatbinOptions)
     chosen, losses = _chosen(items, selector, unreadable, distrusted, read=read, copies=copies)
+    if not isinstance(options, SyclbinOptions):
+        losses += left_behind(_rows(chosen))
+        chosen = [item.replace(found=plain(item.found)) for item in chosen]
     if isinstance(options, CirOptions):
         modules = [_made(item, _for_cir) for item in chosen]
         return Conversion(pack_as(modules, options), len(modules), tuple(losses))
@@ -97,6 +101,9 @@ def convert(
     if isinstance(options, KpackOptions):
         code = [_made(item, _for_kpack) for item in _without_host(chosen, losses)]
         return Conversion(_packed(code, options), len(code), tuple(losses))
+    if isinstance(options, SyclbinOptions):
+        made = _made(chosen[0], lambda _: for_syclbin(_rows(chosen), losses))
+        return Conversion(_packed(made, options), len(made), tuple(losses))
     images = [_made(item, lambda item: _for_offload_binary(item, losses)) for item in chosen]
     return Conversion(_packed(images, options), len(images), tuple(losses))
 
@@ -119,9 +126,12 @@ def _as_bundles(chosen: Sequence[_Chosen], losses: list[str], options: BundleOpt
     return Conversion(Packed(pieces, findings), len(chosen), tuple(losses))
 
 
+def _rows(chosen: Sequence[_Chosen]) -> list[tuple[str, Found, FoundImage, View]]:
+    return [(item.position, item.container, item.found, item.data) for item in chosen]
+
+
 def _fatbins(chosen: Sequence[_Chosen], losses: list[str], options: FatbinOptions) -> Conversion:
-    rows = [(item.position, item.container, item.found, item.data) for item in chosen]
-    groups = _made(chosen[0], lambda _: fatbins(rows, losses))
+    groups = _made(chosen[0], lambda _: fatbins(_rows(chosen), losses))
     parts = [pack_as(group, options) for group in groups]
     pieces = tuple(piece for part in parts for piece in part.pieces)
     findings = tuple(item for part in parts for item in part.findings)

@@ -32,7 +32,10 @@ _RUNTIMES = {"clang-offload-bundle": "HIP", "cuda-fatbin": "CUDA"}
 
 #: formats that no compiler puts into a section, and what helps
 _CONVERT = in_both("convert --format=bundle", 'fatpack.convert(…, format="bundle")')
-_FILES = {"rocm-kpack": f"the HIP runtime reads it beside the library; {_CONVERT} makes what sections hold"}
+_FILES = {
+    "rocm-kpack": f"the HIP runtime reads it beside the library; {_CONVERT} makes what sections hold",
+    "syclbin": "a SYCL program loads it while it runs, from wherever it says",
+}
 
 _ONE_IMAGE = "one image, of the form "
 
@@ -118,6 +121,6 @@ def replace(host: View, content: View, *, section: str | None = None, force: boo
 
 def _content(view: View) -> str:
     """Return what bytes are, in words: a container by its format, an image by its form."""
-    name = formats.sniff(view.head(0, 24))
+    name = formats.starting(view)
     form = "" if name else images.recognise(view).form
     return name or (_ONE_IMAGE + form if form else "of an unknown format")

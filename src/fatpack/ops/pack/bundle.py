@@ -14,7 +14,7 @@ from fatpack.formats.clang_bundle.ids.bundle_id import id_for, parse_id, stored_
 from fatpack.formats.clang_bundle.layout import FORMAT, TYPES
 from fatpack.images.agreement import disagreements
 from fatpack.model import Container, Span
-from fatpack.ops.pack.fat_object import check_ids, fat_object, host_object
+from fatpack.ops.pack.bundles.fat_object import check_ids, fat_object, host_object
 from fatpack.ops.pack.image_keys import id_from, image_with_id
 from fatpack.ops.pack.packed import Packed
 
@@ -64,7 +64,7 @@ def pack(stored: Sequence[Image], options: BundleOptions) -> Packed:
             f"level {options.level} of a compressor, without compression", hint="compress too, or leave out the level"
         )
     if type == "a":
-        from fatpack.ops.pack.archive_bundle import pack_archive
+        from fatpack.ops.pack.bundles.archive_bundle import pack_archive
 
         if align > 1 or compression:
             raise UsageError("members of archives are neither aligned nor compressed", hint="leave out the option")

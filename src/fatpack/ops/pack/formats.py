@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.errors import UsageError
 from fatpack.io.sources.opening import open_source
-from fatpack.options import BundleOptions, CirOptions, FatbinOptions, KpackOptions, OffloadBinaryOptions
+from fatpack.options import BundleOptions, CirOptions, FatbinOptions, KpackOptions, OffloadBinaryOptions, SyclbinOptions
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -54,6 +54,7 @@ FORMATS = {
     "cir": PackedFormat("cir-offload-container", CirOptions, "cir", "cir", has_host=True),
     "fatbin": PackedFormat("cuda-fatbin", FatbinOptions, "fatbin", "fatbin"),
     "kpack": PackedFormat("rocm-kpack", KpackOptions, "kpack", "kpack"),
+    "syclbin": PackedFormat("syclbin", SyclbinOptions, "syclbin", "syclbin"),
 }
 
 

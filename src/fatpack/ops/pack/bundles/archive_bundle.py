@@ -15,7 +15,7 @@ from fatpack.formats.clang_bundle.layout import FORMAT
 from fatpack.hosts import archive
 from fatpack.io.sources.pieces import PiecesSource
 from fatpack.model import Container, Finding, Image, Span
-from fatpack.ops.pack.fat_object import check_ids, fat_object, host_object
+from fatpack.ops.pack.bundles.fat_object import check_ids, fat_object, host_object
 from fatpack.ops.pack.packed import Packed
 from fatpack.scanner import host_of
 
