@@ -195,6 +195,10 @@ CODES: dict[str, tuple[str, str]] = {
     "FP1708": ("warning", "The name of a file in a package goes through a link that leads out of it."),
     "FP1709": ("warning", "Something in a package is neither a file nor a folder nor a link, and is not read."),
     "FP1710": ("error", "A file in a package cannot be read: it is damaged there. All others are listed."),
+    "FP1711": (
+        "note",
+        "A layer of a container image removes files of the layers below it; where these have them, they are listed.",
+    ),
     "FP1712": ("note", "A tar archive ends without its end mark: it may have been cut short between two files."),
     "FP1801": (
         "error",

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
+import sys
 import tarfile
 import zipfile
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from tests.builders import packages as build
@@ -14,6 +17,7 @@ from tests.builders import packages as build
 from fatpack import packages
 from fatpack.errors import FatpackError, FormatError
 from fatpack.io.budget import Budget
+from fatpack.io.sources.opening import open_source
 from fatpack.model import Finding
 from fatpack.packages import Member
 from fatpack.packages import growing as growing_module
@@ -119,6 +123,30 @@ def test_what_is_opened_while_it_goes_by_is_read_later(way: str) -> None:
 
 
 @each_way
+def test_where_the_package_lies_changes_nothing(way: str, tmp_path: Path) -> None:
+    kind, pack = WAYS[way]
+    files = DEBIAN if kind == "deb" else FILES
+    data = pack(files)
+    (tmp_path / "x").write_bytes(data)
+
+    class Given:
+        name, size = "given", len(data)
+
+        def read_at(self, offset: int, size: int) -> bytes:
+            return data[offset : offset + size]
+
+    stored = build.zipped({"inside": data}, zipfile.ZIP_DEFLATED)
+    with (
+        open_source(tmp_path / "x") as file,
+        open_source(Given()) as ranged,
+        members("zip", stored)[0].open() as inside,
+    ):
+        for source in (file, ranged, inside):
+            assert build.contents(kind, source.view()) == files
+            assert build.codes(kind, source.view()) == []
+
+
+@each_way
 @pytest.mark.parametrize("most", [0, 1000, growing_module.MEMORY])
 def test_any_part_of_a_file_is_the_same_as_of_the_unpacked_one(
     way: str, most: int, monkeypatch: pytest.MonkeyPatch
@@ -165,6 +193,25 @@ def test_bombs_stop_at_the_budget() -> None:
                 continue
             with item.open() as source, pytest.raises(FormatError, match="inflate to more than is left"):
                 source.read(0, source.size)
+
+
+@pytest.mark.parametrize("way", ["zip deflate", "zip zstd", "tar gzip", "rpm zstd"])
+def test_memory_is_bounded_whatever_the_size(way: str, tmp_path: Path) -> None:
+    kind, pack = WAYS[way]
+    (tmp_path / "x").write_bytes(pack({"a": bytes(40 << 20), "b": bytes(40 << 20)}))
+    program = (
+        "import sys\n"
+        "from fatpack.io.sources.opening import open_source\nfrom fatpack.packages import room\n"
+        "size = 0\n"
+        "for item in room(sys.argv[2]).members(open_source(sys.argv[1]).view()):\n"
+        "    with item.open() as source: size += sum(map(len, source.view().pieces()))\n"
+        "words = open('/proc/self/status').read().split()\n"
+        "print(size, words[words.index('VmHWM:') + 1])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, tmp_path / "x", kind], capture_output=True, check=True)
+    size, memory = map(int, done.stdout.split())
+    assert size == 80 << 20
+    assert memory < 64 << 10
 
 
 SMALL = {"a/x.co": b"device code " * 9, "b.so": _RANDOM.randbytes(70), "c": b""}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tests.reference import run, tool
 from fatpack.errors import FormatError, UsageError
 from fatpack.io.budget import Budget
 from fatpack.model import Finding
-from fatpack.packages import Member, room
+from fatpack.packages import Member, detected, room
 
 CONTENT = b"device code " * 50
 ONE = build.tarred({"lib/x.so": CONTENT})
@@ -89,6 +90,34 @@ def test_links_that_lead_out_are_told(kind: bytes, target: str) -> None:
 def test_a_file_that_goes_through_a_link_which_leads_out_is_told() -> None:
     data = archive(link("lib/l", "/etc"), (tarfile.TarInfo("lib/l/passwd"), b"x"), (tarfile.TarInfo("lib/m"), b"y"))
     assert build.codes("tar", data) == ["FP1708"]
+
+
+@compressed
+def test_what_a_layer_removes_is_told(pack: build.Compressor) -> None:
+    names = ["usr/lib/.wh.x.so", "opt/.wh..wh..opq", "usr/y.so"]
+    *members, finding = build.listed("tar", pack(build.tarred(dict.fromkeys(names, b""))))
+    assert [item.name for item in members] == ["usr/y.so"]  # type: ignore[union-attr]
+    assert isinstance(finding, Finding)
+    assert finding.code == "FP1711"
+    assert "removes 'usr/lib/x.so', all of 'opt' from those below" in finding.message
+    (*_, finding) = build.listed("tar", pack(build.tarred({f"a/.wh.{number}": b"" for number in range(9)})))
+    assert isinstance(finding, Finding)
+    assert "'a/4' and 4 more" in finding.message
+
+
+def test_the_layers_of_a_saved_image_are_read() -> None:
+    pack = build.COMPRESSORS["gzip"]
+    layers = [pack(build.tarred({"usr/lib/x.so": CONTENT})), build.tarred({"usr/lib/.wh.x.so": b"", "y": CONTENT})]
+    blobs = {f"blobs/sha256/{sha256(data).hexdigest()}": data for data in layers}
+    saved = build.tarred({**blobs, "manifest.json": b"[]", "oci-layout": b"{}"})
+    found = {}
+    for item in build.listed("tar", saved):
+        assert isinstance(item, Member)
+        if item.name in blobs:
+            inner = item.open().view()
+            assert detected(inner) == "tar"
+            found |= build.contents("tar", inner)
+    assert found == {"usr/lib/x.so": CONTENT, "y": CONTENT}
 
 
 def test_a_kind_that_only_its_writer_knows_is_listed_and_told() -> None:

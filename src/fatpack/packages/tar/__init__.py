@@ -41,6 +41,7 @@ DOC = Doc(
     references=(
         "POSIX.1-2017, pax: ustar and pax Interchange Format",
         "GNU tar 1.34, src/tar.h and doc/tar.texi (sparse formats, long names)",
+        "OCI Image Format Specification 1.1, layer.md and image-layout.md",
         "Python 3.11, Lib/tarfile.py",
     ),
     reads=(
@@ -54,6 +55,8 @@ DOC = Doc(
         "Files that are parts of archives on several volumes are not put together.",
         "Of an archive that is damaged, files behind the damage are not searched.",
         "Several archives in one file are read up to the end of the first; what follows is said.",
+        "Layers of a container image are listed one by one, under their digests, as they were saved: what one removes "
+        "is said, and listed where it is; what a later one replaces is listed twice.",
         "Names are taken for UTF-8.",
     ),
 )

@@ -39,8 +39,14 @@ def members(view: View) -> Iterator[Member | Finding]:
     yield from _listed(archive)
 
 
+#: how the name of an empty file starts that removes another from the layers below (OCI image-spec 1.1, layer.md)
+_WHITEOUT = ".wh."
+
+
 def _listed(archive: _Plain | _Streamed) -> Iterator[Member | Finding]:
     names, number = Names(), 0
+    removed: list[str] = []
+    count = 0
     headers = Headers(archive.file, archive.where)
     try:
         for header in headers:
@@ -49,6 +55,9 @@ def _listed(archive: _Plain | _Streamed) -> Iterator[Member | Finding]:
             name = plain(header.name)
             if header.issym() or header.islnk():
                 yield from names.link(name, header.linkname, span, is_hard=header.islnk())
+            elif header.isreg() and not header.size and name.rpartition("/")[2].startswith(_WHITEOUT):
+                count += 1
+                removed += [name] if len(removed) < _SHOWN else []
             elif header.isfile() or header.type not in tarfile.SUPPORTED_TYPES:
                 findings = names.check(name, span)
                 if header.type not in tarfile.SUPPORTED_TYPES:
@@ -63,8 +72,23 @@ def _listed(archive: _Plain | _Streamed) -> Iterator[Member | Finding]:
         return
     try:
         yield from _end(archive, headers, number)
+        if removed:
+            more = f" and {count - len(removed)} more" if count > len(removed) else ""
+            text = f"this layer removes {', '.join(map(_shown, removed))}{more} from those below, which are listed too"
+            yield finding("FP1711", archive.span(0), text)
     except FormatError as error:
         yield _damage(archive, error, headers.next_at, number)
+
+
+#: names of removed files that are shown
+_SHOWN = 5
+
+
+def _shown(whiteout: str) -> str:
+    """Return what a whiteout removes: a file, or all that layers below have in a folder (``.wh..wh..opq``)."""
+    folder, slash, name = whiteout.rpartition("/")
+    name = name.removeprefix(_WHITEOUT)
+    return f"all of {folder or '.'!r}" if name.startswith(_WHITEOUT) else repr(f"{folder}{slash}{name}")
 
 
 def _damage(archive: _Plain | _Streamed, error: FormatError, offset: int, count: int) -> Finding:
