@@ -4,6 +4,7 @@ The public names, imported when first used::
 
     open, scan, pack, convert, extract                     what one does with files
     rows                                                   files as flat records
+    files                                                  many files: folders, patterns, packages
     embed, replace, remove                                 what one does with hosts
     Image, Container, Target, Span, Finding, ImageFile     the model
     Selector                                               which images are meant
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from fatpack.api.packing import ImageFile, convert, pack
     from fatpack.api.reading import File, Images, extract, open, scan
     from fatpack.api.rows import rows
+    from fatpack.api.trees import Files, files
     from fatpack.errors import (
         BadMagic,
         BadValue,
@@ -110,6 +112,7 @@ _HOMES = {
         "options",
     ),
     "rows": "api.rows",
+    **dict.fromkeys(("Files", "files"), "api.trees"),
     **dict.fromkeys(("ImageRow", "KernelRow"), "report.rows.columns"),
     "Selector": "ops.choose.select",
     **dict.fromkeys(("Found", "FoundImage", "NotSearched"), "scanner"),
@@ -128,6 +131,7 @@ __all__ = [
     "FatbinOptions",
     "FatpackError",
     "File",
+    "Files",
     "Finding",
     "Form",
     "Format",
@@ -159,6 +163,7 @@ __all__ = [
     "convert",
     "embed",
     "extract",
+    "files",
     "open",
     "pack",
     "remove",

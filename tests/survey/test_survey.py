@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 from tests import reference
+from tests.builders import packages as build
 from tests.survey.conftest import SAMPLES, Read, expected
 
+import fatpack
 from fatpack.cli import main
 
 
@@ -91,6 +93,7 @@ def stopped(self, tasks):
             os.kill(os.getpid(), signal.SIGINT)
         yield result
 Local.results = stopped
+import fatpack
 from fatpack.cli import main
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
@@ -263,3 +266,21 @@ def test_names_and_patterns_leave_files_in_folders_out(
     assert "excluded in folders: 1" in told
     assert _survey(libs, "-o", tmp_path / "all", "--thorough") == 0
     assert "surveyed 3 files" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("format", ["parquet", "jsonl"])
+def test_a_package_has_the_rows_of_its_files_once(format: str, tmp_path: Path, read: Read) -> None:
+    libs, out = tmp_path / "libs", tmp_path / "out"
+    libs.mkdir()
+    files = {"a.bin": SAMPLES[0].read_bytes(), "b/c.bin": SAMPLES[1].read_bytes(), "d.py": b""}
+    for path in (libs / "x.whl", libs / "y.whl"):
+        path.write_bytes(build.zipped(files))
+    for changed in (False, True):
+        if changed:
+            (libs / "x.whl").write_bytes(build.zipped({**files, "e.bin": files["a.bin"]}))
+        assert _survey(libs, "-o", out, f"--format={format}", "--workers=1") == 0
+        rows = read(out)
+        expected = [row.to_dict() for name in ("x.whl", "y.whl") for row in fatpack.rows(libs / name)]
+        assert sorted(row["path"] for row in rows) == sorted(row["path"] for row in expected)
+        stored = [row["stored_size"] for row in rows if row["row"] == "image"]
+        assert sorted(stored) == sorted(row["stored_size"] for row in expected if row["row"] == "image")

@@ -6,7 +6,7 @@ from fatpack import formats
 from fatpack.api.arguments import budget_of, check_selector, open_input
 from fatpack.api.output import write_edited
 from fatpack.errors import UsageError
-from fatpack.ops.choose.address import Address, find
+from fatpack.ops.choose.address import Address, find, refuse_package
 from fatpack.ops.edit import embed as embedding
 
 __all__ = ["embed", "remove", "replace"]
@@ -43,6 +43,7 @@ def embed(
     budget = budget_of(max_inflated, max_output, force=force)
     opened = open_input("host", host, budget=budget)
     with opened as into, open_input("container", container, budget=budget) as content:
+        refuse_package(into.view())
         place = find(into.view(), Address(into.name, member))
         if not force:
             embedding.refuse_damage(content.view())
@@ -81,6 +82,7 @@ def replace(
     budget = budget_of(max_inflated, max_output, force=force)
     opened = open_input("host", host, budget=budget)
     with opened as into, open_input("container", container, budget=budget) as content:
+        refuse_package(into.view())
         place = find(into.view(), Address(into.name, member))
         if selector is not None:
             return _replace_images(into.view(), place, content.view(), output, check_selector(selector), every, force)
@@ -127,6 +129,7 @@ def remove(
     from fatpack.ops.edit.removal import remove
 
     with open_input("host", host, budget=budget_of(max_inflated, max_output, force=force)) as source:
+        refuse_package(source.view())
         removal = remove(source.view(), check_selector(selector), allow_empty=allow_empty)
         _warn_of(removal.damaged)
         return write_edited(source.view(), removal.pieces, output, force=force)

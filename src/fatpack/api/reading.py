@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 
 from fatpack.api.arguments import budget_of, check_selector, open_input
-from fatpack.errors import UsageError
+from fatpack.api.leaves import leaves, refuse_tree, tree_of
+from fatpack.errors import FatpackError, UsageError
 from fatpack.model import Finding
 from fatpack.scanner import Found, host_of
 from fatpack.scanner import scan as scan_view
+from fatpack.scanner.visit import package_of
+from fatpack.trees.leaves import Counts, Rules, batches_in
 
 __all__ = ["File", "Images", "extract", "open", "scan"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from types import TracebackType
     from typing import Self
 
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from fatpack.ops.choose.select import Selector
     from fatpack.ops.unreadable import Unreadable
     from fatpack.scanner import FoundImage, NotSearched
+    from fatpack.trees.entering import Entered
+    from fatpack.trees.leaves import Leaf
 
 
 class File:
@@ -32,8 +37,11 @@ class File:
     (``raw``: the file is a container itself, or nothing we know).
     """
 
-    def __init__(self, source: Source, *, deep: bool = False, view: View | None = None) -> None:
+    def __init__(
+        self, source: Source | Entered, *, deep: bool = False, view: View | None = None, is_quick: bool = False
+    ) -> None:
         self._source = source
+        self._is_quick = is_quick
         self._view = source.view() if view is None else view
         self._deep = deep
         self._items: tuple[Found | Finding, ...] | None = None
@@ -46,7 +54,7 @@ class File:
     def items(self) -> tuple[Found | Finding, ...]:
         """The containers and the findings together, in the order they were met; scanned when first asked for."""
         if self._items is None:
-            found = scan_view(self._view, deep=self._deep)
+            found = scan_view(self._view, deep=self._deep, is_quick=self._is_quick)
             self._items = tuple(found)
             self._not_searched = found.not_searched
         return self._items
@@ -164,14 +172,37 @@ class Images:
 def scan(data: Input, *, deep: bool = False, max_inflated: int | None = None) -> Iterator[Found | Finding]:
     """Open a path, bytes or a binary file; return an iterator over its containers and findings as they are met.
 
-    The file stays open while you iterate, and image data can be read as long. ``max_inflated`` is as for :func:`open`.
+    The file stays open while you iterate, and image data can be read as long. Of a folder, a pattern or a package that
+    is what all files in it hold, as :func:`fatpack.files` gives them: ``found.view.chain[0]`` is the path of the file,
+    which stays open until something of the next one comes; what is wrong with a package is a finding too.
+    ``max_inflated`` is as for :func:`open`. Of several files, those that cannot be read raise when all others are done.
     """
-    return _scanned(open_input("data", data, budget=budget_of(max_inflated)), deep=deep)
+    budget, rules, counts = budget_of(max_inflated), Rules(deep=deep), Counts()
+    if tree_of(data):
+        unmatched: list[str] = []
+        return _scanned_leaves(leaves([data], rules, counts, unmatched, budget), unmatched, deep=deep)
+    source = open_input("data", data, budget=budget)
+    return _scanned(source, rules, counts)
 
 
-def _scanned(source: Source, *, deep: bool) -> Iterator[Found | Finding]:
+def _scanned(source: Source, rules: Rules, counts: Counts) -> Iterator[Found | Finding]:
     with source:
-        yield from scan_view(source.view(), deep=deep)
+        batches = batches_in(source.view(), source.name, rules, counts)
+        found = (leaf for batch in batches for node in batch for leaf in node.leaves(rules, counts))
+        yield from _scanned_leaves(found, (), deep=rules.deep)
+
+
+def _scanned_leaves(found: Iterable[Leaf], unmatched: Sequence[str], *, deep: bool) -> Iterator[Found | Finding]:
+    failure: FatpackError | OSError | None = None
+    for leaf in found:
+        yield from leaf.findings
+        if leaf.view is not None:
+            yield from scan_view(leaf.view, deep=deep, is_quick=not leaf.is_named)
+        failure = failure or leaf.error
+    if failure is not None:
+        raise failure
+    if unmatched:
+        raise UsageError(f"no file matches {unmatched[0]}")
 
 
 def open(data: Input, *, deep: bool = False, member: str = "", max_inflated: int | None = None) -> File:
@@ -179,7 +210,8 @@ def open(data: Input, *, deep: bool = False, member: str = "", max_inflated: int
 
     ``data`` may also be a URL (``https://``, ``s3://``) or an object with ``read_at`` and ``size`` (docs/library.md).
     Nothing but headers is read, unless ``deep`` asks for containers outside the places known for them. ``member`` is
-    ``a.o``, ``a.o:2`` (the second of that name), ``#3`` (the member of that number, from 0) or ``inner.a(a.o)``.
+    ``a.o``, ``a.o:2`` (the second of that name), ``#3`` (the member of that number, from 0) or ``inner.a(a.o)``; of
+    a package it is the name of a file in it: ``torch/lib/libx.so``, ``data.tar.xz!usr/lib/libx.a(a.o)``.
     ``max_inflated`` is the most bytes that are inflated of it in all, by default 64 GiB; what is inflated again counts
     once. Raises ``OSError`` for a file that cannot be read, UsageError for a member that is not there; damage is
     reported in :attr:`File.findings`.
@@ -190,6 +222,11 @@ def open(data: Input, *, deep: bool = False, member: str = "", max_inflated: int
     from fatpack.ops.choose.address import Address, find
 
     try:
+        if package_of(source.view()):
+            from fatpack.trees.entering import entered
+
+            file = entered(source, member)
+            return File(file, deep=deep, view=find(file.view(), Address(file.name, file.rest[1:-1])).view)
         return File(source, deep=deep, view=find(source.view(), Address(source.name, member)).view)
     except BaseException:
         source.close()
@@ -216,13 +253,16 @@ def extract(
     written, by default 64 GiB, and 1 GiB or 100 times the input; with ``force`` any number is written, and else what is
     more is refused before anything is. Raises UsageError, FormatError, HostError, Unsupported, ``OSError``.
     """
+    from fatpack.ops.choose.address import refuse_package
     from fatpack.ops.choose.by_id import missing
     from fatpack.ops.choose.presence import why_missing
     from fatpack.ops.choose.select import choices, present_ids
     from fatpack.ops.extract import plan_images, write_plan
 
     selector = check_selector(selector)
+    refuse_tree(data)
     with File(open_input("data", data, budget=budget_of(max_inflated, max_output, force=force))) as file:
+        refuse_package(file.view, "extract from each of fatpack.files, or name a file in it with fatpack.open")
         items = file.items
         lacking = missing(choices(items, selector), selector.ids) if selector.ids else []
         if lacking:

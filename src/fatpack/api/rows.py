@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from fatpack.api.arguments import budget_of, check, open_input
+from fatpack.api.leaves import leaves, tree_of
 from fatpack.errors import FatpackError, UsageError
 from fatpack.io.sources.opening import located
 from fatpack.report.rows.columns import TABLES
-from fatpack.report.rows.reading import RowOptions, failed, rows_of
+from fatpack.report.rows.packages import rows_in, rows_of_leaf
+from fatpack.report.rows.reading import RowOptions, failed
+from fatpack.trees.leaves import Counts, Rules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +60,8 @@ def rows(  # noqa: F811
 
     The last row is that of the file itself (``row`` is ``file``): it says what was found and searched, and in
     ``error`` why a file could not be read, or not to its end; nothing is raised for that. ``docs/rows.md`` says what
-    the columns mean, and ``to_dict()`` makes plain data of a row.
+    the columns mean, and ``to_dict()`` makes plain data of a row. Of a folder, a pattern or a package these are the
+    rows of each file in it (:func:`fatpack.files`), and behind them one of the package.
 
     ``digests`` fills ``sha256``, ``kernels`` fills ``kernel_count`` and ``registers_max``: both read every image whole,
     as rows of kernels do. ``inflate`` looks into compressed images too. Else only what containers state is read.
@@ -69,14 +73,22 @@ def rows(  # noqa: F811
 
 
 def _rows(data: Input, options: RowOptions, max_inflated: int | None) -> Iterator[AnyRow]:
+    budget = budget_of(max_inflated)
+    if tree_of(data):
+        unmatched: list[str] = []
+        for leaf in leaves([data], Rules(deep=options.deep), Counts(), unmatched, budget):
+            yield from rows_of_leaf(leaf, options.replace(thorough=False))
+        if unmatched:
+            raise UsageError(f"no file matches {unmatched[0]}")
+        return
     if isinstance(data, str):
         data = located(data)  # rows name a URL without what is secret
     try:
-        source = open_input("data", data, budget=budget_of(max_inflated))
+        source = open_input("data", data, budget=budget)
     except UsageError:
         raise
     except (FatpackError, OSError) as error:
         yield failed(str(data), error, options.of)
         return
     with source:
-        yield from rows_of(source.view(), options)
+        yield from rows_in(source.view(), source.name, options)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from fatpack import magics
 from fatpack.errors import in_both
 from fatpack.findings import finding
+from fatpack.scanner.visit import package_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,6 +71,9 @@ def refusal(view: View, is_searched: bool) -> Finding | None:
     kind, remedy = _kind(view)
     if not kind:
         return None
+    if package_of(view):
+        text = f"{kind}: the files in it are not listed where it is read as one file"
+        return finding("FP1006", view.span(), text, in_both("name it alone, or a folder around it", "fatpack.files"))
     if is_compressed(view):
         return finding("FP1006", view.span(), f"{kind}: this version does not look inside", remedy)
     if is_searched:

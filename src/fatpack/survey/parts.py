@@ -78,7 +78,7 @@ def _lines_without(path: str, paths: Collection[str]) -> Iterator[bytes]:
     import json
 
     from fatpack.errors import FormatError
-    from fatpack.report.rows.texts import clean
+    from fatpack.report.rows.texts import clean, is_of
 
     dropped = set(map(clean, paths))
     with open(path, "rb") as lines:
@@ -88,5 +88,5 @@ def _lines_without(path: str, paths: Collection[str]) -> Iterator[bytes]:
             except (ValueError, KeyError, TypeError) as error:
                 problem = "this is no part of a survey that can be read"
                 raise FormatError(problem, format="jsonl", chain=(path,)) from error
-            if name not in dropped:
+            if not is_of(name, dropped):
                 yield line

@@ -7,8 +7,9 @@ from fatpack.io import limits
 from fatpack.io.budget import Budget
 from fatpack.io.sources.opening import located, open_source
 from fatpack.record import Record
-from fatpack.report.problems import INPUT_OUTPUT
-from fatpack.report.rows.reading import RowOptions, failed, rows_of, unread
+from fatpack.report.problems import INPUT_OUTPUT, worst
+from fatpack.report.rows.packages import rows_in
+from fatpack.report.rows.reading import RowOptions, failed, unread
 from fatpack.survey.parts import encoded
 
 TYPE_CHECKING = False
@@ -63,7 +64,10 @@ def limits_now() -> tuple[tuple[str, int], ...]:
 
 
 def run(task: Task, options: TaskOptions) -> Result:
-    """Return the rows of one file. Raises nothing for the file: what cannot be read has a row that says so."""
+    """Return the rows of one file, of a package those of all files in it.
+
+    Raises nothing for the file: what cannot be read has a row that says so.
+    """
     try:
         source = open_source(located(task.given) if task.given else task.path, budget=Budget(options.inflated))
     except (FatpackError, OSError) as error:
@@ -73,7 +77,7 @@ def run(task: Task, options: TaskOptions) -> Result:
             task = task.replace(identity=source.identity)
             if task.known and task.known == task.identity:
                 return Result(task.number, task.path, task.identity, b"", 0, 0, has_error=False)
-        return _result(task, options, rows_of(source.view(), options.rows))
+        return _result(task, options, rows_in(source.view(), task.path, options.rows))
 
 
 def work(task: Task, options: TaskOptions) -> Result:
@@ -90,14 +94,17 @@ def lost(task: Task, options: TaskOptions, problem: str) -> Result:
 
 
 def _result(task: Task, options: TaskOptions, rows: Iterable[AnyRow]) -> Result:
-    last: list[AnyRow] = []
+    files: list[tuple[int, int, bool]] = []
 
     def watched() -> Iterator[AnyRow]:
         for row in rows:
-            last[:] = [row]
+            if row.row == "file":
+                files.append((row.count or 0, row.exit_code or 0, row.error is not None))
             yield row
 
     payload = encoded(watched(), options.format)
-    (row,) = last
-    exit_code = row.exit_code or 0
-    return Result(task.number, task.path, task.identity, payload, row.count or 0, exit_code, row.error is not None)
+    count = sum(number for number, _, _ in files)
+    exit_code = worst((0, *(code for _, code, _ in files)))
+    return Result(
+        task.number, task.path, task.identity, payload, count, exit_code, any(has_error for _, _, has_error in files)
+    )

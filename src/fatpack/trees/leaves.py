@@ -90,7 +90,8 @@ class Leaf(Record):
     """A file in which device code may be, open until the next is asked for; or why there is none to be read.
 
     ``parts`` lead to it from what was named. With ``package`` it stands for a package of that kind, behind the files in
-    it, and ``findings`` are what is wrong with that; there is no view then.
+    it, and ``findings`` are what is wrong with that; there is no view then. A file that was named itself, and is no
+    package, ``is_named``.
     """
 
     path: str
@@ -100,6 +101,7 @@ class Leaf(Record):
     package: str = ""
     size: int | None = None
     findings: tuple[Finding, ...] = ()
+    is_named: bool = False
 
 
 class Node(Record):
@@ -234,7 +236,7 @@ def batches_in(view: View, path: str, rules: Rules, counts: Counts) -> Iterator[
         yield [Node(path, (), None, leaf=Leaf(path, (), error=error))]
         return
     if not kind:
-        yield [Node(path, (), None, leaf=Leaf(path, parts_of(path)[-1:], view, size=len(view)))]
+        yield [Node(path, (), None, leaf=Leaf(path, parts_of(path)[-1:], view, size=len(view), is_named=True))]
         return
     package = Node(path, (), None)
     yield from batched(in_package(view, kind, package, rules, counts))

@@ -250,10 +250,9 @@ def open_place(text: str, *, ranges: bool = False) -> tuple[Source | Entered, Pl
         raise
 
 
-def refuse_package(view: View) -> None:
-    """Raise UsageError for a package: files in it cannot be edited where they are."""
+def refuse_package(view: View, hint: str = "unpack it, edit the files in it, and pack it again") -> None:
+    """Raise UsageError for a package: files in it cannot be edited where they are. ``hint`` is what to do."""
     if package_of(view):
-        hint = "unpack it, edit the files in it, and pack it again"
         raise UsageError("this is a package, and packages are only read", hint=hint, chain=view.chain)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fatpack.report.problems import code_of, exit_code, message, worst
 from fatpack.report.rows.columns import TABLES
 from fatpack.report.rows.reading import failed, rows_of
-from fatpack.trees.leaves import Counts, Rules, batches_of
+from fatpack.trees.leaves import Counts, Rules, batches_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,10 +38,11 @@ def rows_of_leaf(leaf: Leaf, options: RowOptions) -> Iterator[AnyRow]:
         yield from rows_of(leaf.view, options)
 
 
-def rows_in_package(view: View, path: str, options: RowOptions) -> Iterator[AnyRow]:
-    """Yield the rows of all files in a package that is open, and behind them one of the package."""
+def rows_in(view: View, path: str, options: RowOptions) -> Iterator[AnyRow]:
+    """Yield the rows of an open file; of a package those of all files in it, and behind them one of the package."""
     rules, counts = Rules(deep=options.deep), Counts()
-    for batch in batches_of(path, view, rules, counts, []):
+    inside = options.replace(thorough=False)
+    for batch in batches_in(view, path, rules, counts):
         for node in batch:
             for leaf in node.leaves(rules, counts):
-                yield from rows_of_leaf(leaf, options)
+                yield from rows_of_leaf(leaf, options if leaf.is_named else inside)

@@ -6,7 +6,7 @@ from itertools import islice
 
 from fatpack.errors import FormatError, Unsupported
 from fatpack.report.rows.columns import SCHEMA, columns
-from fatpack.report.rows.texts import clean
+from fatpack.report.rows.texts import clean, is_of
 
 try:
     import pyarrow as pa
@@ -51,16 +51,18 @@ def joined(values: Iterable[tuple[object, ...]], kind: type[Row]) -> Iterator[by
 
 
 def without(path: str, names: Collection[str], kind: type[Row]) -> Iterator[bytes]:
-    """Yield the bytes of a Parquet file that lacks the rows of some files, by their paths.
+    """Yield the bytes of a Parquet file that lacks the rows of some files, by their paths, and of what is in them.
 
     Raises FormatError if it cannot be read.
     """
-    dropped = pa.array([clean(name) for name in names], pa.string())
+    cleaned = frozenset(map(clean, names))
 
     def left() -> Iterator[Any]:
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches():
-                yield batch.filter(pc.invert(pc.is_in(batch.column("path"), dropped)))
+                paths = batch.column("path")
+                dropped = [name for name in pc.unique(paths).to_pylist() if is_of(name, cleaned)]
+                yield batch.filter(pc.invert(pc.is_in(paths, pa.array(dropped, pa.string()))))
 
     try:
         yield from _file(left(), kind)

@@ -6,7 +6,7 @@ from json.encoder import encode_basestring_ascii as quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
     from typing import Any
 
     from fatpack.report.rows.columns import AnyRow, Row
@@ -73,3 +73,13 @@ def _cell(name: str, value: Any) -> object:
         return text
     text = clean(text)
     return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def is_of(path: str, files: Collection[str]) -> bool:
+    """Return whether a row with a path is one of these files, or of a file in one of them that is a package."""
+    at = len(path)
+    while at >= 0:
+        if path[:at] in files:
+            return True
+        at = path.rfind("!", 0, at)
+    return False

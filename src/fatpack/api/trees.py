@@ -1,0 +1,91 @@
+"""Many files: those in folders, patterns and packages, open one at a time (``files``)."""
+
+from __future__ import annotations
+
+from fatpack.api.arguments import budget_of, check
+from fatpack.api.leaves import leaves
+from fatpack.api.reading import File
+from fatpack.trees.leaves import Counts, Rules
+
+__all__ = ["Files", "files"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from fatpack.errors import FatpackError
+    from fatpack.io.budget import Budget
+    from fatpack.io.sources.opening import Input
+    from fatpack.model import Finding
+
+
+class Files:
+    """The files that some inputs mean: an iterator over open :class:`fatpack.File`, each closed when the next comes.
+
+    Afterwards it knows what it did not give: ``unread`` are the errors of files that cannot be read, ``findings`` what
+    is wrong with packages. ``passed`` counts files that say by their names that no device code is in them, ``excluded``
+    files and folders that were left out, ``links`` and ``special`` links, pipes, sockets and devices in folders;
+    ``unmatched`` are patterns that no file has.
+    """
+
+    def __init__(self, inputs: Iterable[Input], rules: Rules, budget: Budget) -> None:
+        self._rules, self._counts, self._budget = rules, Counts(), budget
+        self.unread: list[FatpackError | OSError] = []
+        self.findings: list[Finding] = []
+        self.unmatched: list[str] = []
+        self._leaves = self._all(inputs)
+
+    def __iter__(self) -> Iterator[File]:
+        return self
+
+    def __next__(self) -> File:
+        return next(self._leaves)
+
+    @property
+    def passed(self) -> int:
+        """Files that were not looked into because of their names."""
+        return self._counts.passed
+
+    @property
+    def excluded(self) -> int:
+        """Files and folders that were left out."""
+        return self._counts.excluded
+
+    @property
+    def links(self) -> int:
+        """Links in folders, which are not followed."""
+        return self._counts.links
+
+    @property
+    def special(self) -> int:
+        """Pipes, sockets and devices in folders, which are not read."""
+        return self._counts.special
+
+    def __repr__(self) -> str:
+        return f"<fatpack.Files, {len(self.unread)} unread, {self.passed} passed by name>"
+
+    def _all(self, inputs: Iterable[Input]) -> Iterator[File]:
+        for leaf in leaves(inputs, self._rules, self._counts, self.unmatched, self._budget):
+            self.findings += leaf.findings
+            if leaf.error is not None:
+                self.unread.append(leaf.error)
+            elif leaf.view is not None:
+                yield File(leaf.view.source, deep=self._rules.deep, view=leaf.view, is_quick=not leaf.is_named)
+
+
+def files(*inputs: Input, exclude: Iterable[str] = (), deep: bool = False, max_inflated: int | None = None) -> Files:
+    """Return an iterator over the files in folders, patterns (``"lib/**/*.so"``) and packages, open one at a time.
+
+    An input is what :func:`fatpack.open` takes, or a folder or a pattern. Of a package (a wheel, a tar archive, …) the
+    files in it come, also those in packages inside it, as if they were unpacked: ``path`` is ``x.whl!torch/libx.so``.
+    Any other input comes as it is. What is in folders and packages is searched where device code is kept, unless
+    ``deep`` asks for more, and passed over if its name says that it is source code, text or a picture. ``exclude`` are
+    patterns of names, or with ``/`` of paths. Nothing is raised for a file in a folder or a package: see
+    :attr:`Files.unread`. ``max_inflated`` is as for :func:`fatpack.open`, for all of them together.
+
+    Raises ``OSError`` and UsageError for an input that cannot be opened, when it is its turn.
+    """
+    if isinstance(exclude, str):
+        raise TypeError("exclude are several patterns in a list, not str")
+    patterns = tuple(check("a pattern in exclude", item, str, "a text") for item in exclude)
+    return Files(inputs, Rules(patterns, deep), budget_of(max_inflated))
