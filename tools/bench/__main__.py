@@ -34,6 +34,7 @@ SUBJECTS = {
     "bundle": "tools.bench.bundling",
     "cuda": "tools.bench.cuda",
     "kernels": "tools.bench.kernels",
+    "packages": "tools.bench.packages",
     "cir": "tools.bench.cir",
     "linearity": "tools.bench.linearity",
 }

@@ -81,7 +81,7 @@ def files(*inputs: Input, exclude: Iterable[str] = (), deep: bool = False, max_i
     Any other input comes as it is. What is in folders and packages is searched where device code is kept, unless
     ``deep`` asks for more, and passed over if its name says that it is source code, text or a picture. ``exclude`` are
     patterns of names, or with ``/`` of paths. Nothing is raised for a file in a folder or a package: see
-    :attr:`Files.unread`. ``max_inflated`` is as for :func:`fatpack.open`, for all of them together.
+    :class:`Files`. ``max_inflated`` is as for :func:`fatpack.open`, for all of them together.
 
     Raises ``OSError`` and UsageError for an input that cannot be opened, when it is its turn.
     """
