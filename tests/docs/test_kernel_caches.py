@@ -21,6 +21,7 @@ def test_the_commands_print_what_the_page_shows(
 ) -> None:
     shutil.copytree(CACHE / "sm_90", tmp_path / "4CQ")
     shutil.copytree(CACHE / "sm_90", tmp_path / "mixed")
+    shutil.copytree(CACHE, tmp_path / "cache")
     shutil.copy(CACHE / "gfx942" / "sum_kernel.json", tmp_path / "mixed")
     program = Elf()
     program.sections += [
@@ -31,7 +32,7 @@ def test_the_commands_print_what_the_page_shows(
     shutil.copy(FIXTURES / "tile_ir" / "add.v13.4.tileirbc", tmp_path / "add.tileirbc")
     monkeypatch.chdir(tmp_path)
     shown = re.findall(r"```console\n\$ fatpack (.*)\n((?:.*\n)*?)```", PAGE)
-    assert len(shown) == 4
-    for (command, output), code in zip(shown, (0, 1, 0, 0), strict=True):
+    assert len(shown) == 5
+    for (command, output), code in zip(shown, (0, 1, 0, 0, 0), strict=True):
         assert main(command.split()) == code
         assert capsys.readouterr().out == output

@@ -52,6 +52,11 @@ _DMG, _DMG_SIZE = b"koly", 512
 #: ext2 to ext4: where the superblock has its magic, behind which is the state (clean, or with errors)
 _EXT_AT, _EXT = 0x438, (b"\x53\xef\x01\0", b"\x53\xef\x02\0")
 
+#: What rocBLAS and hipBLASLt choose kernels by, beside the code objects: a MessagePack map of two or three, "solutions"
+#: and "library" first (``MasterSolutionLibrary.state`` in Tensile/SolutionLibrary.py). No device code is in it.
+_TENSILE = "a table of Tensile, which names kernels of code objects beside it"
+_TENSILE_STARTS = tuple(bytes((0x80 + count,)) + key for count in (2, 3) for key in (b"\xa9solutions", b"\xa7library"))
+
 #: f_opthdr of XCOFF: the sizes of auxiliary headers that exist
 _XCOFF_OPTIONAL = (0, 28, 72, 110, 120)
 
@@ -59,8 +64,11 @@ _HEAD_SIZE = 512
 
 
 def kind_of(view: View) -> str:
-    """Return what a file is that no room reads (``a tar archive``); "" for any other."""
-    return _kind(view)[0]
+    """Return what a file is that no room reads (``a tar archive``); "" for any other.
+
+    Among those is what belongs to device code and holds none.
+    """
+    return _kind(view)[0] or (_TENSILE if view.head(0, _HEAD_SIZE).startswith(_TENSILE_STARTS) else "")
 
 
 def refusal(view: View, is_searched: bool) -> Finding | None:
