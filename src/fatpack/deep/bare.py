@@ -33,7 +33,8 @@ FORMAT = "bare-image"
 
 _MAGICS = (magics.ELF, magics.SPIRV, magics.BIG_SPIRV, magics.TILE_IR)
 
-#: LIMIT: places that start as an image does and are none, per file. Debuggers and compilers have some hundreds.
+#: LIMIT: places that start as an image does and are none, per file; compilers have some dozens. ELF files for other
+#: machines are not counted: a look at the header is all that they cost.
 _FALSE_HITS = 10_000
 
 #: LIMIT: bytes of tables and instructions that are read for these: so many times the file, and as many more.
@@ -75,7 +76,7 @@ def search(view: View, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[Cont
                     yield _alone(data, recognised), data
                 at = following.after(at + size)
                 continue
-            hits_left -= 1
+            hits_left -= size > 0
             bytes_left -= size
             if hits_left < 0 or bytes_left < 0:
                 many = f"more than {_FALSE_HITS}" if hits_left < 0 else "many large"
@@ -86,7 +87,10 @@ def search(view: View, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[Cont
 
 
 def _image_at(view: View) -> tuple[Recognised | None, int]:
-    """Return what image starts with a view, and its bytes; None, and how many bytes were read, if there is none."""
+    """Return what image starts with a view, and its bytes; None if there is none, and how many were read to tell.
+
+    They are 0 for what is certainly something else.
+    """
     head = view.head(0, 64)
     if head.startswith(magics.ELF):
         return _elf_at(view, head)
@@ -103,7 +107,9 @@ def _elf_at(view: View, head: bytes) -> tuple[Recognised | None, int]:
     from fatpack.elf.header import AMDGPU, CUDA, TYPES, header
 
     elf = header(view, head)
-    if elf is None or elf.machine not in (CUDA, AMDGPU) or elf.type not in TYPES or not (elf.shnum or elf.phnum):
+    if elf is None or elf.machine not in (CUDA, AMDGPU):
+        return None, 0
+    if elf.type not in TYPES or not (elf.shnum or elf.phnum):
         return None, len(head)
     recognised = images.recognise(view)
     size = recognised.size or 0
