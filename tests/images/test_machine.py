@@ -78,6 +78,7 @@ def test_a_portable_executable_is_found_through_its_dos_header():
         (b"\xce\xfa\xed\xfe\x07\0\0\0", "Mach-O 32-bit, i386"),
         (b"\xcf\xfa\xed\xfe\x63\0\0\0", "Mach-O 64-bit"),
         (b"\xca\xfe\xba\xbe\0\0\0\x02", "universal Mach-O"),
+        (b"\xca\xfe\xba\xbf\0\0\0\x02", "universal Mach-O"),
     ],
 )
 def test_mach_o_is_known_by_its_magic(start, detail):
