@@ -9,6 +9,7 @@ from fatpack.images.agreement import disagreements
 from fatpack.model import Container, Image, Span, Target
 from fatpack.ops.pack.image_keys import refuse_keys
 from fatpack.ops.pack.packed import Packed
+from fatpack.target import is_amdgpu
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def image_from(option: ImageOption, name: str, data: View) -> Image:
     refuse_keys(option, given, "a kpack archive", "the binary and the architecture of each image")
     if not binary:
         raise UsageError(f"{option.text} does not say which library it belongs to", hint="add binary=lib/libx.so#0")
-    if kind != "hip" or not triple.startswith(("amdgcn-", "amdgpu")):
+    if kind != "hip" or not is_amdgpu(triple):
         raise UsageError(f"{option.text}: kind={kind},triple={triple}", hint="a kpack archive holds code for HIP alone")
     recognised = images.recognise(data)
     arch = arch or recognised.arch
