@@ -6,6 +6,7 @@ import struct
 from typing import Any
 
 import pytest
+from tests.builders.device_elf import device_elf
 from tests.builders.kpack import archive
 from tests.laws.rooms import FIXTURES, view_of
 
@@ -14,8 +15,10 @@ from fatpack.formats import kpack
 from fatpack.formats.kpack import toc
 from fatpack.formats.kpack.layout import HEADER
 from fatpack.io import limits
+from fatpack.io.budget import Budget
 from fatpack.model import Container, Finding, Target
-from fatpack.scanner import Found, scan
+from fatpack.report.inspection import InspectOptions, inspection
+from fatpack.scanner import Found, inflated, scan
 
 CODE = [("lib/a.so#0", "gfx900", b"one"), ("lib/a.so#0", "gfx906", b"three"), ("bin/b#0", "gfx900", b"seven" * 9)]
 
@@ -47,8 +50,29 @@ def test_the_facts_of_an_archive(scheme: str) -> None:
 def test_images_of_a_real_archive_are_recognised() -> None:
     (found,) = scan(view_of((FIXTURES / "kpack" / "needs.zstd.kpack").read_bytes()))
     assert isinstance(found, Found)
-    assert [image.recognised.arch for image in found.images] == ["gfx90a", "gfx1100"]
     assert [image.form for image in found.images] == ["code-object"] * 2
+    images = [inflated(image, found.container.images) for image in found.images]
+    assert [image.recognised.arch for image in images] == ["gfx90a", "gfx1100"]
+    assert [image.inside for image in images] == [(), ()]
+
+
+def test_listing_an_archive_inflates_nothing() -> None:
+    """The table says what its blobs are: a frame of a few kilobytes may inflate to gigabytes."""
+    code = [(f"lib/x.so#{number}", "gfx90a", device_elf(224, 0x3F, osabi=64) + bytes(1 << 20)) for number in range(8)]
+    view = view_of(archive(code, scheme="zstd-per-kernel"))
+    view.source.budget = Budget()
+    record = inspection(view, InspectOptions(inflate=False))
+    assert [image["form"] for image in record["containers"][0]["images"]] == ["code-object"] * 8
+    assert view.source.budget.drawn == 0
+    inspection(view, InspectOptions(inflate=True))
+    assert view.source.budget.drawn > 8 << 20
+
+
+def test_what_is_no_code_object_is_not_called_one() -> None:
+    (found,) = scan(view_of(archive([("lib/x.so#0", "gfx90a", b"BC\xc0\xde" + bytes(60))])))
+    assert isinstance(found, Found)
+    assert [image.form for image in found.images] == ["bitcode"]
+    assert [item.code for item in found.images[0].inside if isinstance(item, Finding)] == ["FP1101"]
 
 
 def test_another_beginning_is_no_archive() -> None:

@@ -36,3 +36,6 @@ SCHEMES = {b"none": None, b"zstd-per-kernel": "zstd"}
 
 #: What the entry of a code object has as its ``type``.
 TYPE = "hsaco"
+
+#: that type → the form of the image. What its archive names so is listed without inflating it.
+FORMS = {TYPE: "code-object"}

@@ -11,7 +11,7 @@ import sys
 from fatpack.errors import BadValue, FormatError, LimitExceeded, Unsupported, counted, hexadecimal
 from fatpack.formats.faults import Faults
 from fatpack.formats.kpack.faults import errors
-from fatpack.formats.kpack.layout import COUNT, FORMAT, FRAME, HEADER, MAGIC, SCHEMES, TRIPLE, VERSION
+from fatpack.formats.kpack.layout import COUNT, FORMAT, FORMS, FRAME, HEADER, MAGIC, SCHEMES, TRIPLE, VERSION
 from fatpack.formats.kpack.stored import Entry, Header
 from fatpack.formats.kpack.toc import Toc, too_many
 from fatpack.io import limits
@@ -181,7 +181,8 @@ def _image(body: View, toc: Toc, kernel: Kernel, stored: View, compression: str 
         data = _inflated(stored, compression, kernel.size)
     attrs = {"binary": kernel.binary, "type": kernel.type}
     target = Target(TRIPLE, kernel.arch, "hip")
-    return Image(target, "", data, len(data), len(stored), stored.span(), compression, attrs, entry)
+    form = FORMS.get(kernel.type, "")
+    return Image(target, form, data, len(data), len(stored), stored.span(), compression, attrs, entry)
 
 
 def _inflated(stored: View, method: str, size: int | None) -> View:
