@@ -20,7 +20,7 @@ from tests.laws.rooms import FIXTURES
 import fatpack as library
 from fatpack.cli import main
 
-FORMATS = ("llvm-offload-binary", "clang-offload-bundle", "cuda-fatbin", "cir-offload-container")
+FORMATS = ("llvm-offload-binary", "clang-offload-bundle", "cuda-fatbin", "cir-offload-container", "syclbin")
 ID = "hip-amdgcn-amd-amdhsa--gfx90a"
 DAMAGED, UNSUPPORTED = 3, 4
 
@@ -55,6 +55,10 @@ BAD: dict[tuple[str, str], Bad] = {
     ("cuda-fatbin", "cut"): Bad(_cut, DAMAGED),
     ("cuda-fatbin", "size"): Bad(lambda data: _set(data, 14, 0x7F), DAMAGED),
     ("cuda-fatbin", "unsupported"): Bad(lambda data: b"\x01\x5a\xe5\x1e" + data[4:], UNSUPPORTED),
+    ("syclbin", "cut"): Bad(_cut, DAMAGED),
+    ("syclbin", "size"): Bad(lambda data: _set(data, 14, 0x7F), DAMAGED),
+    # The value of sycl_format_version among the strings.
+    ("syclbin", "unsupported"): Bad(lambda data: data.replace(b"\x002\x00", b"\x003\x00"), UNSUPPORTED),
     ("cir-offload-container", "cut"): Bad(_cut, DAMAGED),
     ("cir-offload-container", "unsupported"): Bad(
         lambda _: _set((FIXTURES / "cir" / "mlir-22-v6.mlirbc").read_bytes(), 4, 0xF9, 0x4D),
@@ -73,6 +77,9 @@ def good(format: str, mark: int) -> bytes:
         host = f'module {{\n  "cir.func"() <{{sym_name = "h{mark}"}}> ({{\n  }}) : () -> ()\n}}\n'
         return cir.combined((host, "host-x86_64-unknown-linux-gnu-"), (host.replace("h", "k"), ID))
     sink = _Sink()
+    if format == "syclbin":
+        library.pack([library.ImageFile(content, triple="spir64_gen", arch="pvc", offload="sycl")], sink, format=format)
+        return bytes(sink.data)
     image = library.ImageFile(content, triple="amdgcn-amd-amdhsa", arch="gfx90a", offload="hip", name="image")
     library.pack([image], sink, format="offload-binary" if format == "llvm-offload-binary" else "bundle")  # type: ignore[arg-type]
     return bytes(sink.data)

@@ -103,7 +103,7 @@ def _targets() -> Iterator[Target]:
     objects = ("elf", "coff", "archive", "demo")
     yield Target("embed", checks.edit_file(checks.with_another), _files(*objects), fields)
     yield Target("replace", checks.edit_file(checks.with_other), _files(*objects), fields)
-    containers = ("offload_binary", "clang_bundle", "cuda_fatbin", "kpack")
+    containers = ("offload_binary", "clang_bundle", "cuda_fatbin", "kpack", "syclbin")
     yield Target("remove", checks.edit_file(checks.without_images), _files(*objects, *containers), fields)
     for name, (folders, command_lines) in _TOOLS.items():
         is_text = name == "cir-offload-merge"
