@@ -22,6 +22,7 @@ def test_features_without_end_are_bounded() -> None:
 def test_the_generic_processor_comes_behind_the_device() -> None:
     assert asked("gfx1100") == ("gfx1100", "gfx11-generic")
     assert asked("gfx942:xnack-") == ("gfx942:xnack-", "gfx9-4-generic:xnack-")
+    assert asked("gfx1250") == ("gfx1250", "gfx12-5-generic")
     assert asked(MI210) == (MI210,)
 
 
