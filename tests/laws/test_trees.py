@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import jsonschema
 import pytest
 from tests.builders import packages as build
 from tests.builders.archive import member as archive_member
@@ -16,6 +19,7 @@ from tests.cli.conftest import Ran, fatpack, folder
 from tests.laws.rooms import FIXTURES
 
 from fatpack import magics, packages, processes
+from fatpack.report.schemas import text as schema_text
 
 __all__ = ["fatpack", "folder"]  # fixtures
 
@@ -284,3 +288,49 @@ def test_packages_nest_to_a_limit(folder: Path, fatpack: Fatpack) -> None:
     assert ran.code == 3
     assert "FP1004" in ran.out
     assert fatpack("inspect", "nested.zip", "--limit=nesting=20").out.count("x.o: ELF") == 1
+
+
+@pytest.mark.parametrize("least", [0, processes.LEAST])
+def test_what_is_wrong_with_a_package_is_said_of_the_package(
+    folder: Path, fatpack: Fatpack, monkeypatch: pytest.MonkeyPatch, least: int
+) -> None:
+    monkeypatch.setattr(processes, "LEAST", least)
+    monkeypatch.setattr(processes, "core_count", lambda: 3)
+    Path("h.whl").write_bytes(build.zipped({"../up.o": SINGLE, "a.o": SINGLE}))
+    Path("s.o.zst").write_bytes(build.COMPRESSORS["zstd"](SINGLE) + b"garbage behind")
+    Path("folder").mkdir()
+    Path("folder/s.o.zst").write_bytes(Path("s.o.zst").read_bytes())
+    Path("folder/h.whl").write_bytes(Path("h.whl").read_bytes())
+    assert fatpack("inspect", "folder").out.count("FP17") == 2
+    for name, code in (("h.whl", "FP1702"), ("s.o.zst", "FP1706")):
+        ran = fatpack("inspect", name)
+        assert ran.code == 1
+        assert re.search(
+            rf"^{name}: (Zip archive|Compressed file), [1-9].*\n  warning {code} at 0x", ran.out, re.MULTILINE
+        )
+        document = json.loads(fatpack("inspect", "--json", name).out)
+        jsonschema.validate(document, json.loads(schema_text("inspect")))
+        assert document["files"][-1]["path"] == name
+        assert code in document["files"][-1]["findings"][0]["code"]
+        assert code in fatpack("inspect", "--by=arch", name).err
+        rows = [json.loads(line) for line in fatpack("inspect", "--rows=jsonl", name).out.splitlines()]
+        assert [row["findings"] for row in rows if row["path"] == name] == [[code]]
+        ran = fatpack("extract", name, "-d", f"out-{name}")
+        assert (ran.code, code in ran.err) == (0, True)
+
+
+def test_a_folder_with_the_layout_of_an_image_is_looked_into(tree: Path, fatpack: Fatpack) -> None:
+    layer = Path("oci/blobs/sha256/abc")
+    layer.parent.mkdir(parents=True)
+    layer.write_bytes(build.COMPRESSORS["gzip"](build.tarred(FILES)))
+    Path("oci/oci-layout").write_text("{}")
+    ran, expected = fatpack("inspect", "oci"), fatpack("inspect", "tree")
+    assert plain(ran.out, "oci/blobs/sha256/abc!") == plain(expected.out, "tree/")
+
+
+def test_plain_files_load_nothing_for_packages(folder: Path) -> None:
+    program = "import sys; from fatpack.cli import main; main(['inspect', 'pkg.bin', 'host.o']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = done.stdout.splitlines()[-1].split()
+    assert "fatpack.scanner" in loaded
+    assert not [name for name in loaded if name.startswith(("fatpack.trees", "fatpack.packages", "fatpack.cli.many"))]

@@ -108,7 +108,7 @@ class Node(Record):
     """A file that was met in a folder or a package, which may be a package itself; :meth:`leaves` walks it.
 
     ``size`` is about what reading it costs, in bytes. One that is not lasting is walked before the next is asked for.
-    ``kind`` is the package around it, if there is one.
+    ``said`` takes up what is wrong with how it is stored in the package around it, which comes behind all nodes of it.
     """
 
     path: str
@@ -118,13 +118,13 @@ class Node(Record):
     is_lasting: bool = True
     depth: int = 0
     leaf: Leaf | None = None
-    kind: str = ""
+    said: list[Finding] | None = None
 
     def leaves(self, rules: Rules, counts: Counts) -> Iterator[Leaf]:
         """Yield the leaves: the file, or those in it. Raises nothing for a file: what cannot be read is a leaf."""
         if self.open is None:
             if self.leaf is not None:
-                yield self.leaf
+                yield self.leaf if self.said is None else self.leaf.replace(findings=tuple(self.said))
             return
         try:
             source = self.open()
@@ -134,9 +134,8 @@ class Node(Record):
         with source:
             yield from _of(source.view(), self, rules, counts)
             # How it is stored in its package is known when it was read.
-            findings = getattr(source, "findings", ())
-            if findings:
-                yield Leaf(self.path, self.parts, package=self.kind, size=source.size, findings=findings)
+            if self.said is not None:
+                self.said.extend(getattr(source, "findings", ()))
 
 
 def _of(view: View, node: Node, rules: Rules, counts: Counts) -> Iterator[Leaf]:
@@ -176,11 +175,11 @@ def in_package(view: View, kind: str, package: Node, rules: Rules, counts: Count
                 elif not rules.deep and is_passed(item.name):
                     counts.passed += 1
                 else:
-                    yield _node(item, view, package, parts, together).replace(kind=kind)
+                    yield _node(item, view, package, parts, together).replace(said=findings)
         except (FatpackError, OSError) as problem:
             error = problem
-    end = Leaf(package.path, package.parts, package=kind, size=len(view), findings=tuple(findings), error=error)
-    yield Node(package.path, package.parts, None, leaf=end)
+    end = Leaf(package.path, package.parts, package=kind, size=len(view), error=error)
+    yield Node(package.path, package.parts, None, leaf=end, said=findings)
 
 
 def _node(member: Member, view: View, package: Node, parts: tuple[str, ...], together: Together) -> Node:

@@ -164,7 +164,7 @@ class _Extraction:
         wrong = [item for item in leaf.findings if item.severity != "note"]
         for text in finding_lines([finding_record(item) for item in wrong], title=leaf.path):
             say(f"fatpack: {text}")
-        code = code_of((item.severity, item.code) for item in wrong)
+        code = code_of((item.severity, item.code) for item in wrong if item.severity == "error")
         if leaf.error is None:
             return code
         say(f"fatpack: error: {message(leaf.error)}")

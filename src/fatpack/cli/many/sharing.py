@@ -12,17 +12,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any, TypeVar
 
+    from fatpack.model import Finding
     from fatpack.trees.leaves import Leaf, Node, Rules
 
     T = TypeVar("T")
 
 
 class _Done(Record):
-    """What was made of the leaves of a node in another process, what was met there, and what was inflated."""
+    """What was made of the leaves of a node in another process, what was met there, and what was inflated.
+
+    ``said`` is what is wrong with how the node is stored.
+    """
 
     made: list[Any]
     counts: Counts
     drawn: int
+    said: list[Finding]
 
 
 def made_of(
@@ -36,9 +41,9 @@ def made_of(
     budget = budget_now()
 
     def work(node: Node) -> _Done:
-        own, before = Counts(), budget.drawn
+        own, before, said = Counts(), budget.drawn, len(node.said or ())
         made = [make(leaf) for leaf in node.leaves(rules, own)]
-        return _Done(made, own, budget.drawn - before)
+        return _Done(made, own, budget.drawn - before, (node.said or [])[said:])
 
     def cost(node: Node) -> int:
         return node.size if is_local and node.is_lasting else 0
@@ -50,6 +55,8 @@ def made_of(
                 done: _Done | None = None if there is None else there.value
                 if done is not None and budget.inflate(done.drawn):
                     counts.add(done.counts)
+                    if node.said is not None:
+                        node.said.extend(done.said)
                     yield from done.made
                 else:
                     for leaf in node.leaves(rules, counts):

@@ -23,22 +23,18 @@ from fatpack import hosts
 from fatpack.errors import UsageError
 from fatpack.io.source import Source
 from fatpack.io.sources.opening import located, open_source
-from fatpack.model import Finding
+from fatpack.ops.choose.members import entered_member, starts
 from fatpack.record import Record
 from fatpack.scanner import host_of
 from fatpack.scanner.visit import package_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable
 
-    from fatpack.hosts import Site
     from fatpack.io.budget import Budget
     from fatpack.io.source import Piece, View
     from fatpack.trees.entering import Entered
-
-#: Names that an error lists
-_NAMED = 5
 
 
 class Address(Record):
@@ -106,7 +102,7 @@ def _parsed(text: str, *, ranges: bool) -> Address:
         text = _unquoted(text[:place])
     path = text
     if text.endswith(")") and not os.path.lexists(text):
-        path = next((start for start in _starts(text) if start == "-" or os.path.lexists(start)), text)
+        path = next((start for start in starts(text) if start == "-" or os.path.lexists(start)), text)
     members = text[len(path) + 1 : -1]
     if path != text and not members:
         raise UsageError(f"address {text!r}: the member has no name", hint=f"write {path} for the whole file")
@@ -135,14 +131,6 @@ def _in_url(url: str, given: str, *, ranges: bool) -> Address:
     if place and ranges:
         offset, size = _range(url, f"offset={place}")
     return Address(located(path), members, offset, size, inside)
-
-
-def _starts(text: str) -> Iterator[str]:
-    """Yield what may be the path in front of a member in parentheses, longest first."""
-    at = text.rfind("(")
-    while at > 0:
-        yield text[:at]
-        at = text.rfind("(", 0, at)
 
 
 def _offset_at(text: str) -> int:
@@ -262,7 +250,7 @@ def find(view: View, address: Address) -> Place:
     # A file in a package is called by its own name, without the path that leads there.
     name, rest = getattr(view.source.name, "names", (view.source.name,))[-1], address.members
     while rest:
-        site, rest = _enter(view, rest)
+        site, rest = entered_member(view, rest)
         archives.append((view, site.number))
         view, name = site.data, site.member or name
     return Place(view, name, tuple(archives))
@@ -276,69 +264,3 @@ def named_bytes(view: View, address: Address) -> View:
         whole = f"{view.start:#x} to {view.end:#x}" if view.start else f"{len(view):#x} bytes"
         raise UsageError(f"{view.chain[0]}: {offset:#x} to {end:#x} is outside the file ({whole})")
     return view.slice(offset - view.start, end - offset)
-
-
-def _enter(view: View, text: str) -> tuple[Site, str]:
-    """Return the member that an address names first, and what is left of the address."""
-    title = view.chain[-1] if view.chain else "the input"
-    host = host_of(view)
-    if host == "raw" or not hosts.ROOMS[host].has_members:
-        raise UsageError(f"{title} is no archive: it has no member {text}")
-    sites: list[Site] = []
-    findings: list[Finding] = []
-    for item in hosts.room(host).locate(view):
-        if isinstance(item, Finding):
-            findings.append(item)
-        else:
-            sites.append(item)
-    for name, rest in _readings(text):
-        site = _named(sites, name, title)
-        if site is not None:
-            return site, rest
-    present = [site.member or "" for site in sites[:_NAMED]]
-    more = [f"… {len(sites) - _NAMED} more"] if len(sites) > _NAMED else []
-    hint = f"present are {', '.join([*present, *more])}" if sites else "it has no members"
-    raise UsageError(f"{title} has no member {text}", hint="; ".join([hint, *(item.message for item in findings[:1])]))
-
-
-def _readings(text: str) -> Iterator[tuple[str, str]]:
-    """Yield (name of the member, rest of the address): names may hold parentheses, so the longest comes first."""
-    yield text, ""
-    at = text.rfind(")(")
-    while at >= 0:
-        yield text[:at], text[at + 2 :]
-        at = text.rfind(")(", 0, at)
-    if text.endswith(")"):
-        for start in _starts(text):
-            yield start, text[len(start) + 1 : -1]
-
-
-def _named(sites: Sequence[Site], name: str, title: str) -> Site | None:
-    """Return the one member that a name, with or without its occurrence, or a number stands for, if there is one."""
-    same = [site for site in sites if site.member == name]
-    if len(same) == 1:
-        return same[0]
-    if same:
-        raise _ambiguous(same, name, title)
-    base, colon, digits = name.rpartition(":")
-    same = [site for site in sites if colon and site.member == base]
-    if same and digits.isascii() and digits.isdigit():
-        if not 1 <= _count(digits) <= len(same):
-            raise UsageError(f"{title} has {len(same)} of the name {base}", hint=f"they are {base}:1 to :{len(same)}")
-        return same[_count(digits) - 1]
-    if name.startswith("#") and name[1:].isascii() and name[1:].isdigit():
-        return next((site for site in sites if site.index == _count(name[1:])), None)
-    return None
-
-
-def _count(digits: str) -> int:
-    """Return a number, or for one of more digits than any count has (Python refuses thousands) its first 20 digits."""
-    return int(digits.lstrip("0")[:20] or "0")
-
-
-def _ambiguous(same: Sequence[Site], name: str, title: str) -> UsageError:
-    choices = [f"({name}:{place}) or (#{site.index}), {len(site.data)} bytes" for place, site in enumerate(same, 1)]
-    more = [f"… {len(choices) - _NAMED} more"] if len(choices) > _NAMED else []
-    return UsageError(
-        f"{title} has {len(same)} members of the name {name}", hint="write " + "; ".join([*choices[:_NAMED], *more])
-    )
