@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 _NAMING = ("cubin", "ptx", "code-object")
 
 
-def kernels_of(containers: Iterable[Found]) -> set[str] | None:
-    """Return the names of the kernels in all images, None if there is no image, or one that does not tell."""
+def kernels_of(containers: Iterable[Found], most: int = limits.INFLATED_AT_ONCE) -> set[str] | None:
+    """Return the names of the kernels in all images, None if there is no image, or one that does not tell.
+
+    No more than ``most`` bytes are inflated for that.
+    """
     names: set[str] = set()
-    left = limits.INFLATED_AT_ONCE
+    left = most
     is_any = False
     for found in containers:
         if isinstance(found.images, LateImages) and sum(image.size for image in found.container.images) > left:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     option("--digests", is_flag=True, help="With --rows: the SHA-256 of every image."),
     option("-o", "--output", type=FILE, metavar="FILE", help="With --rows: where they go. Default: stdout."),
     force_option,
+    option("--runtime", is_flag=True, help="Show what programs register and launch: docs/how-to/missing-kernel.md."),
     option("--inflate", is_flag=True, help="Look into large compressed containers too."),
     option("--verify", is_flag=True, help="Check compressed bundles against their hashes too."),
     exclude_option,
@@ -65,6 +66,7 @@ def command(
     digests: bool,
     output: str | None,
     force: bool,
+    runtime: bool,
     exclude: tuple[str, ...],
     one_program: bool,
     verbose: int,
@@ -89,13 +91,17 @@ def command(
     --rows writes a table for data frames and databases: a row per image, and one per file. It decompresses nothing
     unless --digests, --kernels (how many there are, and the most registers), --rows-of kernels or --inflate ask for it.
 
+    --runtime shows, instead of images, which kernels host code registers and launches, with wrappers, offload entries
+    and the constructors that lead there. The code of linked programs is followed with capstone
+    (pip install 'fatpack[code]').
+
     With --one-program, FILEs are the objects and archives that are linked into one program. A warning names each part
     whose architectures or forms (PTX, cubin, LTO-IR) differ from those of the first.
     """
     if schema:
         from fatpack.report.schemas import text
 
-        sys.stdout.write(text("rows" if rows else "sums" if by else "inspect"))
+        sys.stdout.write(text("runtime" if runtime else "rows" if rows else "sums" if by else "inspect"))
         return FINE
     if not files:
         raise UsageError("no file given", hint="fatpack inspect FILE...")
@@ -108,6 +114,11 @@ def command(
     if as_bytes or at is not None:
         _refuse("--bytes" if as_bytes else "--at", {**others, "--rows": rows})
         return max(_show_bytes(path, at) for path in files)
+    if runtime:
+        _refuse("--runtime", {"--rows": rows, **_without(others, "--json")})
+        from fatpack.cli.registering import show_registration
+
+        return show_registration(files, as_json=as_json)
     if by:
         _refuse("--by", {"--rows": rows, **_without(others, "--json", "--by", "--deep")})
         from fatpack.cli.summing import show_sums

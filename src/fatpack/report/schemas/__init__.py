@@ -6,6 +6,6 @@ import os
 
 
 def text(name: str) -> str:
-    """Return the schema of an output as JSON text: ``inspect``, ``sums``, ``rows``, ``targets`` or ``check``."""
+    """Return the schema of an output as JSON text: ``inspect``, ``runtime``, ``sums``, ``rows``, ``targets``, …."""
     with open(os.path.join(os.path.dirname(__file__), f"{name}.schema.json"), encoding="utf-8") as file:
         return file.read()

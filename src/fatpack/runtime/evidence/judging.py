@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
     from fatpack.model import Finding
+    from fatpack.runtime.evidence.facts import Evidence
 
 #: e_machine of the processors whose code is read
 _ELF = (62, 183)
@@ -44,6 +45,45 @@ def judged(view: View, host: str, kernels: Callable[[], Collection[str] | None])
     except FormatError:
         return
     yield from verdicts.verdicts(evidence, names)
+
+
+def read(view: View, host: str) -> tuple[Evidence | None, str]:
+    """Return all that a host file shows, and from what that was read; None where nothing is, with the reason.
+
+    The code of programs is followed with capstone. What is damaged has been reported.
+    """
+    try:
+        if host == "elf":
+            elf = ElfFile(view)
+            if elf.header.machine not in _ELF or elf.layouts.order != "little":
+                return None, "other"
+            if elf.is_linked:
+                return _of_program(elf)
+        elif host != "coff":
+            return None, "not read" if host == "pe" else "other"
+        from fatpack.runtime.evidence.objects import reading
+
+        return reading.evidence(reading.read(view, host)), "relocations"
+    except FormatError:
+        return None, "other"
+
+
+def _of_program(elf: ElfFile) -> tuple[Evidence | None, str]:
+    from fatpack.runtime.evidence.programs import constants as followed
+
+    if not followed.is_available():
+        return None, "no capstone"
+    from fatpack.runtime.evidence.programs import reading
+    from fatpack.runtime.evidence.programs.elf_code import ElfProgram
+
+    return reading.evidence(ElfProgram(elf)), "code"
+
+
+def verdicts_of(evidence: Evidence, kernels: Collection[str] | None) -> list[Finding]:
+    """Return what is wrong with what a file shows; ``kernels`` as for :func:`judged`."""
+    from fatpack.runtime.evidence import verdicts
+
+    return list(verdicts.verdicts(evidence, kernels))
 
 
 def _linked(elf: ElfFile) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from fatpack.io.source import View
 
@@ -95,10 +95,16 @@ class Memory:
         self._starts = [section.address for section in self.sections]
         self.symbols = symbols
         self.undefined = {symbol.address: symbol.name for symbol in symbols if not symbol.is_defined}
-        self.functions = _functions(symbols, self)
-        self._function_starts = [function.start for function in self.functions]
+        self.functions: list[Function] = []
+        self._function_starts: list[int] = []
+        self.set_functions(symbols)
         self.arguments: Sequence[int] = _ARGUMENTS.get((machine, is_windows), ())
         self._bytes: dict[int, bytes] = {}
+
+    def set_functions(self, symbols: Iterable[Symbol]) -> None:
+        """Take the functions from some symbols."""
+        self.functions = _functions(symbols, self)
+        self._function_starts = [function.start for function in self.functions]
 
     def section_at(self, address: int) -> Section | None:
         """Return the section that an address lies in."""
@@ -163,7 +169,7 @@ class Memory:
         return section.data.start - self.view.start + address - section.address
 
 
-def _functions(symbols: Sequence[Symbol], memory: Memory) -> list[Function]:
+def _functions(symbols: Iterable[Symbol], memory: Memory) -> list[Function]:
     """Return the functions in order, none over another; one without a size reaches up to the next."""
     found = sorted({(each.address, -each.size, each.name) for each in symbols if each.is_function and each.is_defined})
     functions: list[Function] = []

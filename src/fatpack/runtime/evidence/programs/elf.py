@@ -61,7 +61,7 @@ def _symbols(elf: ElfFile) -> Iterator[Symbol]:
         if not 0 < table.link < elf.section_count:
             continue
         strings = elf.contents(elf.section(table.link)).head(0, _STRINGS)
-        places = _names(strings)
+        places = names_in(strings)
         if not places:
             continue
         data = elf.contents(table)
@@ -78,7 +78,7 @@ def _symbols(elf: ElfFile) -> Iterator[Symbol]:
 _PARTS = (functions.STUB.encode(), functions.HIP_IMAGE.encode(), functions.LINKED_BINARY.encode())
 
 
-def _names(strings: bytes) -> dict[int, str]:
+def names_in(strings: bytes) -> dict[int, str]:
     """Return place → name of the strings that matter."""
     found: dict[int, str] = {}
     for whole in sorted(functions.NAMES):

@@ -1,0 +1,182 @@
+"""What a file launches and registers, as plain data: one unit per object, program, or member of an archive."""
+
+from __future__ import annotations
+
+from fatpack import hosts
+from fatpack.errors import FormatError, HostError, Unsupported
+from fatpack.io import limits
+from fatpack.model import Finding
+from fatpack.report.finding_list import finding_record
+from fatpack.runtime.evidence import judging
+from fatpack.scanner import Found, host_of, scan
+from fatpack.scanner.known import kernels_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from fatpack.io.source import View
+    from fatpack.runtime.evidence.facts import Evidence
+
+SCHEMA = "fatpack.runtime/1"
+
+#: LIMIT: bytes of images that are inflated and read for the names of their kernels. Of more than that the names that a
+#: program registers are not compared with any.
+_IMAGES = 64 << 20
+
+
+def registration(view: View) -> dict[str, Any]:
+    """Return the record of one file."""
+    units: list[dict[str, Any]] = []
+    findings: list[Finding] = []
+    found: list[Found] = []
+    for item in scan(view):
+        if isinstance(item, Finding):
+            findings.append(item)
+        else:
+            found.append(item)
+    for member, part in _parts(view, None, limits.NESTING):
+        mine = [item for item in found if item.member == member]
+        unit, more = _unit(part, member, mine, {item.code for item in findings})
+        findings += more
+        if unit is not None:
+            units.append(unit)
+    return {
+        "path": view.chain[0] if view.chain else "",
+        "size": len(view),
+        "units": units,
+        "findings": [finding_record(item) for item in findings],
+    }
+
+
+def _parts(view: View, member: str | None, depth: int) -> Iterator[tuple[str | None, View]]:
+    """Yield the host files in a file, with the names of members."""
+    host = host_of(view)
+    if host != "archive":
+        yield member, view
+        return
+    if not depth:
+        return
+    try:
+        for site in hosts.room("archive").locate(view):
+            if not isinstance(site, Finding) and site.expects == hosts.MEMBER:
+                name = site.member if member is None else f"{member}({site.member})"
+                yield from _parts(site.data, name, depth - 1)
+    except (FormatError, HostError, Unsupported):
+        return  # the scan has reported it
+
+
+def _unit(
+    view: View, member: str | None, found: list[Found], known: set[str]
+) -> tuple[dict[str, Any] | None, list[Finding]]:
+    """Return the record of one object or program, None if it has to do with no runtime, and what is wrong with it."""
+    host = host_of(view)
+    evidence, way = judging.read(view, host)
+    if evidence is None:
+        record = {"member": member, "host": host, "read": way}
+        return (record if found or way == "not read" else None), []
+    names = evidence.called or evidence.wrappers or evidence.tables or evidence.stubs
+    if not names:
+        return None, []
+    findings: list[Finding] = []
+    kernels = kernels_of(found, _IMAGES) if found and evidence.kernels else None
+    if evidence.is_linked:
+        findings = [item for item in judging.verdicts_of(evidence, kernels) if item.code not in known]
+    return {"member": member, "host": host, "read": way, **_facts(evidence, kernels)}, findings
+
+
+def _facts(evidence: Evidence, kernels: set[str] | None) -> dict[str, Any]:
+    memory = evidence.memory
+    stubs = evidence.stubs
+
+    def title(address: int | None) -> str:
+        function = memory.function_at(address) if address is not None else None
+        return function.name if function is not None else ""
+
+    entry_kernels = [entry for entry in evidence.entries if entry.is_kernel]
+    entry_variables = [entry for entry in evidence.entries if entry.size and entry.name]
+    calls = [each for each in evidence.registered if each.is_kernel]
+    variables = sum(not each.is_kernel for each in evidence.registered) + len(entry_variables)
+    return {
+        "linked": evidence.is_linked,
+        "machine": memory.machine,
+        "producer": _producer(evidence),
+        "kernel_count": len(calls) + len(entry_kernels),
+        "variable_count": variables,
+        "unread": evidence.unread,
+        "compared": kernels is not None,
+        "wrappers": [
+            {
+                "model": each.model,
+                "address": each.at,
+                "offset": memory.view.offset(each.position),
+                "version": each.version,
+                "target": each.target,
+                "target_offset": _offset(evidence, each.target),
+                "symbol": each.symbol,
+            }
+            for each in evidence.wrappers
+        ],
+        "constructors": [
+            {
+                "section": each.section,
+                "priority": each.priority,
+                "offset": _offset(evidence, each.place),
+                "address": each.function,
+                "function": title(each.function),
+                "registers": [binary.wrapper for binary in evidence.binaries if binary.caller == each.function],
+            }
+            for each in evidence.constructors
+        ],
+        "kernels": [
+            {"model": each.model, "name": each.name, "handle": each.handle, "function": title(each.caller)}
+            for each in calls
+        ],
+        "variables": [
+            {"model": each.model, "name": each.name, "function": title(each.caller)}
+            for each in evidence.registered
+            if not each.is_kernel
+        ],
+        "launches": [
+            {
+                "model": each.model,
+                "handle": each.handle,
+                "offset": _offset(evidence, each.at),
+                "function": stubs.get(each.caller) or title(each.caller),
+            }
+            for each in evidence.launches
+        ],
+        "entries": [
+            {
+                "kind": each.kind,
+                "offset": memory.view.offset(each.position),
+                "address": each.address,
+                "name": each.name,
+                "flags": each.flags,
+                "size": each.size,
+                "data": each.data,
+                "aux": each.aux,
+                "layout": each.layout,
+            }
+            for each in evidence.entries
+        ],
+        "called": dict(sorted(evidence.called.items())),
+    }
+
+
+def _offset(evidence: Evidence, address: int) -> int | None:
+    place = evidence.memory.place(address)
+    return evidence.memory.view.offset(place) if place else None
+
+
+def _producer(evidence: Evidence) -> str:
+    """Return who has probably written the registration, by the names and the layout that producers have."""
+    if evidence.entries:
+        return "clang ≥ 21, entries" if evidence.entries[0].layout in (56, 44) else "clang ≤ 20, entries"
+    names = {function.name for function in evidence.memory.functions if function.name}
+    if any(name.endswith("__cudaRegisterAllv") or "__sti____cudaRegisterAll" in name for name in names):
+        return "nvcc"
+    if names & {"__cuda_module_ctor", "__hip_module_ctor"}:
+        return "clang"
+    return "nvcc" if evidence.links or "__cudaRegisterFatBinaryEnd" in evidence.called else ""

@@ -1,0 +1,79 @@
+"""The text of ``inspect --runtime``.
+
+::
+
+    libx.so: program, x86-64, read from its code
+      registered: 2 kernels, 1 variable, by nvcc
+      wrapper cuda v1 at 0x2f8 → 0x1200
+      constructor at 0x2de0 (.init_array): __sti____cudaRegisterAll registers 0x3f58
+      kernel cuda add_one at 0x11e9
+"""
+
+from __future__ import annotations
+
+from fatpack.errors import counted
+from fatpack.report.finding_text import finding_lines
+from fatpack.report.text import printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+_WAYS = {
+    "relocations": "read from its relocations",
+    "code": "read from its code",
+    "not read": "its code is not read",
+    "no capstone": "its code is not read: pip install 'fatpack[code]'",
+}
+
+
+def render(record: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines for one file."""
+    path = printable(record["path"])
+    if not record["units"]:
+        yield f"{path}: nothing that launches or registers device code"
+    for unit in record["units"]:
+        name = path if unit["member"] is None else f"{path}({printable(unit['member'])})"
+        what = {True: "program", False: "object"}.get(unit.get("linked"), unit["host"])
+        facts = [what, unit.get("machine", ""), _WAYS[unit["read"]]]
+        yield f"{name}: {', '.join(fact for fact in facts if fact)}"
+        if "called" in unit:
+            yield from _unit(unit)
+    yield from finding_lines(record["findings"], "  ", path=record["path"], verbose=1)
+
+
+def summary(unit: dict[str, Any]) -> str:
+    """Return what a unit registers, in one line."""
+    parts = [counted(unit["kernel_count"], "kernel")]
+    if unit["variable_count"]:
+        parts.append(counted(unit["variable_count"], "variable"))
+    if unit["producer"]:
+        parts.append(f"by {unit['producer']}")
+    return f"registered: {', '.join(parts)}"
+
+
+def _unit(unit: dict[str, Any]) -> Iterator[str]:
+    yield f"  {summary(unit)}"
+    for each in unit["wrappers"]:
+        target = each["symbol"] or (f"{each['target_offset']:#x}" if each["target_offset"] else f"{each['target']:#x}")
+        yield printable(f"  wrapper {each['model']} v{each['version']} at {each['offset']:#x} → {target}")
+    for each in unit["constructors"]:
+        title = each["function"] or f"{each['address']:#x}"
+        priority = "" if each["priority"] is None else f", priority {each['priority']}"
+        leads = [f"{wrapper:#x}" if wrapper is not None else "unknown" for wrapper in each["registers"]]
+        what = f" registers {', '.join(leads)}" if leads else ""
+        place = f" at {each['offset']:#x}" if each["offset"] else ""
+        yield printable(f"  constructor{place} ({each['section']}{priority}): {title}{what}")
+    for each in unit["kernels"]:
+        handle = f" at {each['handle']:#x}" if each["handle"] is not None else ""
+        yield printable(f"  kernel {each['model']} {each['name'] or '(name not read)'}{handle}")
+    for each in unit["variables"]:
+        yield printable(f"  variable {each['model']} {each['name'] or '(name not read)'}")
+    for each in unit["entries"]:
+        size = f", {counted(each['size'], 'byte')}" if each["size"] else ""
+        flags = f", flags {each['flags']:#x}" if each["flags"] else ""
+        name = each["name"] or "(name not read)"
+        yield printable(f"  entry {each['kind']} {name} at {each['address']:#x}{size}{flags}")
+    for each in unit["launches"]:
+        yield printable(f"  launch {each['model']} of {each['handle']:#x} in {each['function'] or '?'}")

@@ -1,0 +1,115 @@
+"""Linked programs and libraries, whole and broken, as they are and stripped: by following their code."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+from tests import reference
+from tests.builders import registration
+
+from fatpack.cli import main
+from fatpack.io.sources.opening import open_source
+from fatpack.report.registration.records import registration as record_of
+from fatpack.report.schemas import text as schema_text
+
+pytestmark = pytest.mark.reference
+
+RUNTIME = "".join(
+    f"int {name}() {{ return 0; }}\n"
+    for model in registration.MODELS
+    for name in (
+        f"{model}LaunchKernel",
+        f"__{model}PushCallConfiguration",
+        f"__{model}PopCallConfiguration",
+        f"__{model}RegisterFunction",
+        f"__{model}RegisterVar",
+        f"__{model}RegisterFatBinary",
+        f"__{model}RegisterFatBinaryEnd",
+        f"__{model}UnregisterFatBinary",
+    )
+)
+LINKS = {
+    "shared": ["-shared"],
+    "relr": ["-shared", "--pack-dyn-relocs=relr", "--gc-sections"],
+    "position-independent": ["-pie", "-e", "0", "--dynamic-linker=/none", "librt.so"],
+    "static": ["-static", "-e", "0", "rt.o"],
+}
+
+
+def judged(path: Path) -> tuple[set[str], list[str]]:
+    """Return the kernels that are registered, and the codes of findings."""
+    with open_source(str(path)) as source:
+        record = record_of(source.view())
+    names = {each["name"] for unit in record["units"] for each in unit.get("kernels", ())}
+    return names, sorted({item["code"] for item in record["findings"]})
+
+
+def check(folder: Path, model: str, target: str, level: tuple[str, ...], links: list[str]) -> None:
+    reference.package("capstone")
+    embedded = registration.image(folder, model)
+    (folder / "rt.c").write_text(f"{RUNTIME}int atexit() {{ return 0; }}\n")
+    compile_runtime = [f"--target={target}", "-fPIC", "-w", "-ffreestanding", "-c", "rt.c", "-o", "rt.o"]
+    reference.run("clang", *compile_runtime, cwd=folder)
+    reference.run("ld.lld", "-shared", "rt.o", "-o", "librt.so", cwd=folder)
+    text = registration.host_ir(folder, model, target, *level, embedded=embedded)
+    broken = {**registration.BROKEN, **(registration.BROKEN_PLAIN if level[0] == "-O0" else {})}
+    cases = {"whole": (str, ""), **broken}
+    for name, (edit, code) in cases.items():
+        registration.compiled(folder, edit(text), target, "unit", *level)
+        for link in links:
+            reference.run("ld.lld", "--eh-frame-hdr", "unit.o", *LINKS[link], "-o", "program", cwd=folder)
+            for is_stripped in (False, True):
+                if is_stripped:
+                    reference.run("llvm-strip", "program", cwd=folder)
+                names, found = judged(folder / "program")
+                case = (name, link, is_stripped)
+                if link == "static" and is_stripped:
+                    # Nothing has a name there: no statement is the only right one.
+                    assert not [each for each in found if each.startswith("FP304")], case
+                elif name == "whole":
+                    assert (names, found) == (registration.KERNELS, []), case
+                elif name in ("bad magic", "null pointer"):
+                    assert any(re.fullmatch(code, each) for each in found), case
+                elif name == "no constructor":
+                    assert found in (["FP3043"], ["FP3041"]), case
+                else:
+                    assert found == [code], case
+
+
+@pytest.mark.parametrize(("model", "target"), [("cuda", "x86_64-linux-gnu"), ("hip", "aarch64-linux-gnu")])
+def test_what_is_broken_is_found_in_linked_code(tmp_path: Path, model: str, target: str) -> None:
+    check(tmp_path, model, target, ("-O0", "-fPIC"), ["shared"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", [("-O0", "-fPIC"), ("-O2", "-fPIC")], ids=" ".join)
+@pytest.mark.parametrize("target", ["x86_64-linux-gnu", "aarch64-linux-gnu"])
+@pytest.mark.parametrize("model", registration.MODELS)
+def test_every_way_to_link(tmp_path: Path, model: str, target: str, level: tuple[str, ...]) -> None:
+    check(tmp_path, model, target, level, list(LINKS))
+
+
+def test_the_record_of_a_library_is_as_its_schema_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reference.package("capstone")
+    embedded = registration.image(tmp_path, "cuda")
+    text = registration.host_ir(tmp_path, "cuda", "x86_64-linux-gnu", "-O1", "-fPIC", embedded=embedded)
+    registration.compiled(tmp_path, text, "x86_64-linux-gnu", "unit")
+    reference.run("ld.lld", "-shared", "--eh-frame-hdr", "unit.o", "-o", "library.so", cwd=tmp_path)
+    reference.run("llvm-ar", "rc", "both.a", "unit.o", "unit.o", cwd=tmp_path)
+    names = [str(tmp_path / name) for name in ("library.so", "unit.o", "both.a")]
+    assert main(["inspect", "--runtime", "--json", *names]) == 0
+    document = json.loads(capsys.readouterr().out)
+    jsonschema.validate(document, json.loads(schema_text("runtime")))
+    units = [unit for file in document["files"] for unit in file["units"]]
+    assert [(unit["linked"], unit["kernel_count"], unit["compared"]) for unit in units] == [
+        (True, 6, True),
+        *[(False, 6, True)] * 3,
+    ]
+    assert main(["inspect", "--runtime", names[0]]) == 0
+    out = capsys.readouterr().out
+    assert "registered: 6 kernels, 1 variable, by clang" in out
+    assert all(f"kernel cuda {name} at 0x" in out for name in registration.KERNELS)
