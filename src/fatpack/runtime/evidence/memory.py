@@ -171,15 +171,21 @@ class Memory:
 
 def _functions(symbols: Iterable[Symbol], memory: Memory) -> list[Function]:
     """Return the functions in order, none over another; one without a size reaches up to the next."""
-    found = sorted({(each.address, -each.size, each.name) for each in symbols if each.is_function and each.is_defined})
+    found = sorted(
+        {
+            (each.address, not each.name, -each.size, each.name)
+            for each in symbols
+            if each.is_function and each.is_defined
+        }
+    )
     functions: list[Function] = []
-    for index, (start, size, name) in enumerate(found):
+    for index, (start, _, size, name) in enumerate(found):
         if functions and functions[-1].start == start:
             continue
         section = memory.section_at(start)
         if section is None or not section.is_code:
             continue
-        following = next((at for at, _, _ in found[index + 1 : index + 9] if at > start), section.end)
+        following = next((at for at, *_ in found[index + 1 : index + 9] if at > start), section.end)
         end = min(start - size if size else section.end, section.end, max(following, start + 1))
         functions.append(Function(start, end, name))
     return functions
