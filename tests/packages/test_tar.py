@@ -202,11 +202,31 @@ def test_extended_headers_are_bounded() -> None:
     (finding,) = room("tar").members(view)
     assert isinstance(finding, Finding)
     assert finding.code == "FP1701"
-    assert f"an extended header of {64 << 20} bytes" in finding.message
+    assert f"an extended header of {(64 << 20) + BLOCK} bytes" in finding.message
     chain = signed(tarfile.TarInfo("x").tobuf()[:156] + b"L" + tarfile.TarInfo("x").tobuf()[157:])
     (finding,) = build.listed("tar", chain * 5000 + ONE)
     assert isinstance(finding, Finding)
     assert "extended headers follow each other" in finding.message
+
+
+def test_maps_of_sparse_files_are_bounded() -> None:
+    header = tarfile.TarInfo("x").tobuf()
+    part = b"%011o\0" % BLOCK * 2
+    first = signed(header[:156] + b"S" + header[157:386] + part * 4 + b"\1" + b"%011o\0" % BLOCK + header[495:])
+    more = part * 21 + b"\1" + bytes(7)
+    (finding,) = build.listed("tar", first + more * 4000)
+    assert isinstance(finding, Finding)
+    assert "an extended header of" in finding.message
+
+
+def test_a_long_name_costs_no_more_than_its_length() -> None:
+    name = "./" * 100_000 + "x"
+    data = archive(link("a/b/out", "/etc"), (tarfile.TarInfo(name), b"1"), (tarfile.TarInfo("a/b/out/" + name), b"2"))
+    first, second = build.listed("tar", data)
+    assert isinstance(first, Member)
+    assert isinstance(second, Member)
+    assert first.name == "x"
+    assert [finding.code for finding in second.findings] == ["FP1708"]
 
 
 def test_global_headers_are_bounded() -> None:

@@ -12,43 +12,45 @@ if TYPE_CHECKING:
 _FIRST, _STEP = 16 << 10, 64 << 10
 
 
+_NOTHING = memoryview(b"")
+
+
 class Feed:
     """The bytes of ``data`` from its start on. ``at`` is the position behind what was taken and not given back."""
 
     def __init__(self, data: View) -> None:
         self._data = data
-        #: what is next of the bytes that were read, and the position behind them
-        self._back: bytes | memoryview = b""
+        #: bytes that were read, where the next of them are, and the position behind all of them
+        self._block = memoryview(b"")
+        self._next = 0
         self._given = 0
         self._pieces: Iterator[memoryview] | None = None
 
     @property
     def at(self) -> int:
         """The position of the next byte."""
-        return self._given - len(self._back)
+        return self._given - len(self._block) + self._next
 
     @property
     def is_over(self) -> bool:
         """Whether nothing is left."""
         return self.at >= len(self._data)
 
-    def take(self, most: int = _STEP) -> bytes | memoryview:
-        """Return up to ``most`` next bytes, valid until the next are asked for; none at the end."""
-        piece = self._back
-        if piece:
-            self._back = b""
-        else:
-            if self._pieces is None:
-                self._pieces = self._cut(self._given)
-            piece = next(self._pieces, b"")
-            self._given += len(piece)
-        if len(piece) > most:
-            # Copied once: the memory that it was read into is used again, and what is left may be cut many times.
-            whole = (
-                piece if isinstance(piece, memoryview) and isinstance(piece.obj, bytes) else memoryview(bytes(piece))
-            )
-            self._back, piece = whole[most:], whole[:most]
+    def take(self, most: int = _STEP) -> memoryview:
+        """Return up to ``most`` next bytes; none at the end."""
+        if self._next >= len(self._block):
+            self._block, self._next = self._read(), 0
+        piece = self._block[self._next : self._next + most]
+        self._next += len(piece)
         return piece
+
+    def _read(self) -> memoryview:
+        """Return the next block, which stays as it is: the memory that pieces are read into is used again."""
+        if self._pieces is None:
+            self._pieces = self._cut(self._given)
+        piece = next(self._pieces, _NOTHING)
+        self._given += len(piece)
+        return piece if isinstance(piece.obj, bytes) else memoryview(bytes(piece))
 
     def _cut(self, start: int) -> Iterator[memoryview]:
         first = self._data.head(start, _FIRST)
@@ -59,34 +61,31 @@ class Feed:
                 for at in range(0, len(piece), _STEP):
                     yield piece[at : at + _STEP]
 
-    def give_back(self, rest: bytes) -> None:
-        """Take back the last bytes of what was taken."""
-        if rest:
-            self._back = rest + bytes(self._back) if self._back else memoryview(rest)
+    def give_back(self, size: int) -> None:
+        """Take back the last ``size`` bytes of what was taken last."""
+        self._next -= size
 
     def exactly(self, size: int) -> bytes:
         """Return the next ``size`` bytes, fewer at the end; they are few."""
         parts, left = [], size
         while left and (piece := self.take(left)):
-            parts.append(bytes(piece))
+            parts.append(piece)
             left -= len(piece)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        return b"".join(parts)
 
     def peek(self, size: int) -> bytes:
         """Return the next ``size`` bytes, fewer at the end, and leave them there."""
-        if len(self._back) >= size:
-            return bytes(self._back[:size])
-        found = self.exactly(size)
-        self.give_back(found)
-        return found
+        while len(self._block) - self._next < size and (more := self._read()):
+            self._block, self._next = memoryview(bytes(self._block[self._next :]) + bytes(more)), 0
+        return bytes(self._block[self._next : self._next + size])
 
     def skip(self, size: int) -> None:
         """Pass over bytes, as far as there are some."""
-        if size <= len(self._back):
-            self._back = memoryview(self._back)[size:]
+        if size <= len(self._block) - self._next:
+            self._next += size
             return
         self._given = min(self.at + size, len(self._data))
-        self._back, self._pieces = b"", None
+        self._block, self._next, self._pieces = _NOTHING, 0, None
 
     def starts_with(self, magic: bytes, *, behind_zeros: bool = False) -> bool:
         """Return whether these bytes come next; zeros before them are passed over if that is asked for."""

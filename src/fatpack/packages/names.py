@@ -11,15 +11,20 @@ from fatpack.findings import finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from fatpack.io.source import Span
     from fatpack.model import Finding
 
 
 def plain(name: str) -> str:
     """Return a name without the ``./`` that tar and cpio write before it."""
-    while name.startswith("./"):
-        name = name[2:].lstrip("/")
-    return name
+    start = 0
+    while name.startswith("./", start):
+        start += 2
+        while name.startswith("/", start):
+            start += 1
+    return name[start:]
 
 
 def wrong(name: str) -> str:
@@ -48,6 +53,10 @@ def leads_out(path: str) -> bool:
     return path.startswith("/")
 
 
+#: LIMIT: characters of the name of a link that is remembered: the longest path of common systems.
+_LONGEST = 4096
+
+
 class Names:
     """The names of a package so far. ``check`` returns what is wrong with the next one.
 
@@ -58,7 +67,8 @@ class Names:
     def __init__(self) -> None:
         self._table = array("Q", [0]) * 1024
         self._count = 0
-        self._links: dict[str, str] = {}
+        #: folder by folder: the next part of a name → what is in it; under "" stands where a link leads
+        self._links: dict[str, Any] = {}
 
     def check(self, name: str, span: Span) -> tuple[Finding, ...]:
         """Return the findings about a file's name, and remember it."""
@@ -79,21 +89,33 @@ class Names:
         found = list(self._through(name, span)) if self._links else []
         path = target if is_hard or target.startswith("/") else f"{name.rpartition('/')[0]}/{target}".lstrip("/")
         if leads_out(path):
-            self._links[name.rstrip("/")] = target
+            self._remember(name, target)
             if is_hard or not target.startswith("/"):
                 text = f"link {name!r} leads out of the package, to {target!r}"
                 found.append(finding("FP1707", span, text, field="link"))
         return tuple(found)
 
+    def _remember(self, name: str, target: str) -> None:
+        if len(name) > _LONGEST:
+            return
+        place = self._links
+        for part in name.split("/"):
+            if part:
+                place = place.setdefault(part, {})
+        place[""] = target
+
     def _through(self, name: str, span: Span) -> list[Finding]:
-        at = name.find("/")
-        while at >= 0:
-            target = self._links.get(name[:at])
-            if target is not None:
-                text = f"file {name!r} goes through the link {name[:at]!r} to {target!r}"
+        place = self._links
+        parts = [part for part in name.split("/") if part]
+        for number, part in enumerate(parts[:-1]):
+            if part not in place:
+                break
+            place = place[part]
+            if "" in place:
+                link = "/".join(parts[: number + 1])
+                text = f"file {name!r} goes through the link {link!r} to {place['']!r}"
                 hint = "unpack such a package only with a program that refuses to follow links"
                 return [finding("FP1708", span, text, hint, field="name")]
-            at = name.find("/", at + 1)
         return []
 
     def _is_new(self, key: int) -> bool:

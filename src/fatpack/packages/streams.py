@@ -161,7 +161,7 @@ def _zlib(feed: Feed, wbits: int) -> Iterator[bytes]:
         left = stream.unconsumed_tail
         yield made
         most = _grown(most, made)
-    feed.give_back(stream.unused_data)
+    feed.give_back(len(stream.unused_data))
 
 
 def _grown(most: int, made: bytes) -> int:
@@ -194,7 +194,7 @@ def _pushed(feed: Feed, start: Callable[[], Any], errors: tuple[type[Exception],
         if is_no_memory(error):
             raise MemoryError(str(error)) from error
         raise Damage(f"is damaged ({_words(error)})") from error
-    feed.give_back(stream.unused_data or b"")
+    feed.give_back(len(stream.unused_data or b""))
 
 
 def _bzip2(feed: Feed, _expected: int | None) -> Iterator[bytes]:

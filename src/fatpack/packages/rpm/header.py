@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 #: LIMIT: bytes of one header. RPM itself refuses more than 256 MB; a package of 100,000 files has 20.
 _LARGEST = 64 << 20
 
+#: RPM refuses more tags than this (``hdrchkTags`` of ``lib/header.c``).
+_TAGS = 0xFFFF
+
+#: LIMIT: files of a package whose names stand in its header. The largest of distributions have some 100,000.
+_FILES = 1 << 20
+
 _SIZES, _WIDE_SIZES, _MODES, _INODES, _DEVICES = 1028, 5008, 1030, 1096, 1095
 _FOLDERS, _FOLDER_OF, _NAMES, _LINKS = 1118, 1116, 1117, 1036
 
@@ -54,6 +60,17 @@ class Header:
                 found=magic.hex(" "),
                 chain=view.chain,
             )
+        if count > _TAGS:
+            raise BadValue(
+                "no package has so many tags",
+                format=FORMAT,
+                offset=view.offset(at),
+                field="header: count",
+                expected=f"at most {_TAGS}",
+                found=str(count),
+                hint="get the file again",
+                chain=view.chain,
+            )
         self._view = view
         self._tags_at = at + HEADER.size
         self._count = count
@@ -85,6 +102,8 @@ class Header:
         data = self._view.read(self._tags_at, TAG.size * self._count)
         for tag, kind, offset, count in TAG.struct.iter_unpack(data):
             if tag == wanted:
+                if count > _FILES:
+                    raise self._outside(tag, count)
                 return kind, offset, count
         return None
 

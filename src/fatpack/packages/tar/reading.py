@@ -38,8 +38,9 @@ class InView:
     def __init__(self, view: View) -> None:
         self._view = view
         self.at = 0
-        #: what was read last
+        #: what was read last, and how many bytes for one header
         self.last = b""
+        self.spent = 0
 
     def seek(self, at: int) -> None:
         """Go to a position, never back."""
@@ -53,7 +54,8 @@ class InView:
 
     def read(self, size: int) -> bytes:
         """Return the next bytes."""
-        self.last = self._view.head(self.at, _bounded(size))
+        self.spent += _bounded(size, self.spent)
+        self.last = self._view.head(self.at, size)
         self.at += len(self.last)
         return self.last
 
@@ -64,8 +66,9 @@ class InStream:
     def __init__(self, stream: Forward) -> None:
         self._stream = stream
         self._at = 0
-        #: what was read last
+        #: what was read last, and how many bytes for one header
         self.last = b""
+        self.spent = 0
 
     @property
     def at(self) -> int:
@@ -85,13 +88,15 @@ class InStream:
     def read(self, size: int) -> bytes:
         """Return the next bytes."""
         self._stream.skip_to(self._at)
-        self.last = self._stream.read(_bounded(size))
+        self.spent += _bounded(size, self.spent)
+        self.last = self._stream.read(size)
         return self.last
 
 
-def _bounded(size: int) -> int:
-    if not 0 <= size <= _EXTENDED:
-        raise tarfile.ReadError(f"an extended header of {size} bytes")
+def _bounded(size: int, spent: int) -> int:
+    """Return a number of bytes to be read for one header. Raises ReadError if they are too many with those before."""
+    if not 0 <= size <= _EXTENDED - spent:
+        raise tarfile.ReadError(f"an extended header of {spent + size} bytes")
     return size
 
 
@@ -113,6 +118,7 @@ class Headers:
         try:
             tar = tarfile.TarFile(fileobj=self._file, encoding="utf-8", errors="surrogateescape")  # type: ignore[arg-type]
             while True:
+                self._file.spent = 0
                 header = tar.next()
                 if header is None:
                     break
