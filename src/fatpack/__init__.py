@@ -5,7 +5,7 @@ The public names, imported when first used::
     open, scan, pack, convert, extract                     what one does with files
     rows                                                   files as flat records
     files                                                  many files: folders, patterns, packages
-    embed, replace, remove                                 what one does with hosts
+    embed, replace, remove, map_images                     what one does with hosts
     Image, Container, Target, Span, Finding, ImageFile     the model
     Selector                                               which images are meant
     OffloadBinaryOptions, BundleOptions, FatbinOptions, CirOptions, KpackOptions,
@@ -23,6 +23,7 @@ __version__ = "0.1.0"
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.api.editing import embed, remove, replace
+    from fatpack.api.mapping import map_images
     from fatpack.api.packing import ImageFile, convert, pack
     from fatpack.api.reading import File, Images, extract, open, scan
     from fatpack.api.rows import rows
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from fatpack.errors import (
         BadMagic,
         BadValue,
+        CommandFailed,
         FatpackError,
         FormatError,
         HostError,
@@ -73,6 +75,7 @@ _HOMES = {
         (
             "BadMagic",
             "BadValue",
+            "CommandFailed",
             "FatpackError",
             "FormatError",
             "HostError",
@@ -111,6 +114,7 @@ _HOMES = {
         ),
         "options",
     ),
+    "map_images": "api.mapping",
     "rows": "api.rows",
     **dict.fromkeys(("Files", "files"), "api.trees"),
     **dict.fromkeys(("ImageRow", "KernelRow"), "report.rows.columns"),
@@ -125,6 +129,7 @@ __all__ = [
     "BundleType",
     "CirForm",
     "CirOptions",
+    "CommandFailed",
     "CompressMode",
     "Compression",
     "Container",
@@ -164,6 +169,7 @@ __all__ = [
     "embed",
     "extract",
     "files",
+    "map_images",
     "open",
     "pack",
     "remove",

@@ -11,6 +11,7 @@
     ├── Unsupported        the bytes may be right, this version cannot handle them
     ├── TargetError        an unknown or conflicting target
     ├── HostError          the host cannot be edited as asked
+    ├── CommandFailed      a program that was run for an image failed
     └── UsageError         the caller's request is impossible
 
 A message says what is wrong, where, what was expected and what to do::
@@ -205,3 +206,17 @@ class HostError(FatpackError):
 
 class UsageError(FatpackError):
     """The request is impossible whatever the files hold."""
+
+
+class CommandFailed(FatpackError):
+    """A program that was run for an image failed, or made nothing.
+
+    ``words`` name the image, ``returncode`` is what the program ended with (negative: the signal that ended it), and
+    ``said`` the end of what it printed, in front of which ``dropped`` bytes are left out.
+    """
+
+    exit_code = 5
+
+    def __init__(self, problem: str, *, words: str, returncode: int = 0, said: str = "", dropped: int = 0) -> None:
+        super().__init__(problem)
+        self.words, self.returncode, self.said, self.dropped = words, returncode, said, dropped

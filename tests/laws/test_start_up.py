@@ -53,7 +53,12 @@ HEAVY = {
     "fatpack.io.sources.url",
 }
 #: What a command is made of: a vocabulary that people read and write, processes.
-NEEDED = {"targets": {"tomllib"}, "check": {"tomllib"}, "survey": {"subprocess", "tempfile"}}
+NEEDED = {
+    "targets": {"tomllib"},
+    "check": {"tomllib"},
+    "survey": {"subprocess", "tempfile"},
+    "map": {"subprocess", "tempfile"},
+}
 #: Not loaded either by what is called in loops.
 TOOL_HEAVY = {"click", "re", "typing", "inspect", "json", "argparse", "shutil", "random", "hashlib"}
 
@@ -82,6 +87,7 @@ PLAIN = {
     "embed": ["embed", HOST, CONTAINER, "--output=fat.o", "--quiet"],
     "remove": ["remove", FAT, "--container", "0", "-o", "-", "--dry-run"],
     "replace": ["replace", FAT, CONTAINER, "-f", "-o", "fat.o"],
+    "map": ["map", CONTAINER, "--arch=sm_*", "--replace", "-qo", "x.bin", "--", "/bin/cp", "{in}", "{out}"],
     "targets": ["targets", "sm_90a", "--runs-on"],
     "check": ["check", "--kpack", "installed", "--device", "gfx90a:xnack-", "-v"],
     "survey": ["survey", CONTAINER, "-o", "out", "--format=jsonl", "--workers=1", "-q"],

@@ -98,12 +98,13 @@ def _replace_images(
     from fatpack.ops.edit.substitution import replace
 
     plan = replace(place.view, content, selector, every=every, force=force)
-    _warn_of(plan.damaged)
+    warn_of(plan.damaged)
     pieces = list(place.around(plan.pieces))
     return write_edited(whole, pieces, output, force=force, inputs=[content], check=plan.check_in(place))
 
 
-def _warn_of(damaged: Iterable[Finding]) -> None:
+def warn_of(damaged: Iterable[Finding]) -> None:
+    """Pass on what is damaged, and stays as it is, as Python's warnings."""
     from warnings import warn
 
     for item in damaged:
@@ -131,5 +132,5 @@ def remove(
     with open_input("host", host, budget=budget_of(max_inflated, max_output, force=force)) as source:
         refuse_package(source.view())
         removal = remove(source.view(), check_selector(selector), allow_empty=allow_empty)
-        _warn_of(removal.damaged)
+        warn_of(removal.damaged)
         return write_edited(source.view(), removal.pieces, output, force=force)

@@ -155,7 +155,9 @@ def write_result(
     return FINE
 
 
-def write_substitution(plan: Substitution, file: Opened, *, done: Sequence[str], dry_run: bool, quiet: bool) -> int:
+def write_substitution(
+    plan: Substitution, file: Opened, *, done: Sequence[str], dry_run: bool = False, quiet: bool
+) -> int:
     """Write a host with other images where the options say, or with ``dry_run`` only verify it; return the exit code.
 
     The lines of ``done`` tell what was done.

@@ -13,6 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fatpack.formats.cir.bundle_id import BundleId as CirId
+    from fatpack.formats.clang_bundle.ids.bundle_id import BundleId
     from fatpack.io.source import View
     from fatpack.model import Image, Target
 
@@ -90,18 +92,20 @@ def _of_bundle(new: Image, old: Image, is_beside: bool) -> Image:
         kind = parse_id(spelling).kind
         return stored_id(kind + id_for(target).removeprefix("hipv4" if target.offload == "hip" else target.offload))
 
-    new = _with_id(new, old, made)
+    new = _with_id(new, old, made, parse_id)
     return new.replace(record=None) if is_beside else new
 
 
 def _of_cir(new: Image, old: Image, is_beside: bool) -> Image:
-    from fatpack.formats.cir.bundle_id import id_for
+    from fatpack.formats.cir.bundle_id import id_for, parse_id
 
-    new = _with_id(new, old, lambda target, _: id_for(target.replace(spelling="")))
+    new = _with_id(new, old, lambda target, _: id_for(target.replace(spelling="")), parse_id)
     return new.replace(record=None) if is_beside else new
 
 
-def _with_id(new: Image, old: Image, made: Callable[[Target, str], str]) -> Image:
+def _with_id(
+    new: Image, old: Image, made: Callable[[Target, str], str], parse: Callable[[str], BundleId | CirId]
+) -> Image:
     """Return an image whose bundle ID names its target: the old ID with another processor, where that is all."""
     if new.target == old.target:
         return new
@@ -111,7 +115,7 @@ def _with_id(new: Image, old: Image, made: Callable[[Target, str], str]) -> Imag
         spelling = spelling.removesuffix(old.target.arch) + new.target.arch
     else:
         spelling = made(new.target, spelling)
-    return new.replace(attrs={**old.attrs, "id": spelling}, target=new.target.replace(spelling=spelling))
+    return new.replace(attrs={**old.attrs, "id": spelling}, target=parse(spelling).target)
 
 
 def _of_fatbin(new: Image, old: Image, is_beside: bool) -> Image:

@@ -13,7 +13,6 @@ from fatpack.formats.cuda_fatbin.layout import (
     FLAG_ACCELERATED,
     FLAG_DEBUG,
     FLAG_FAMILY,
-    FLAG_FINALIZABLE,
     FLAG_OBFUSCATED,
     GROUP,
     HOST_MASK,
@@ -122,8 +121,7 @@ def draft_of(image: Image, style: Style) -> Draft:
         flags, version, area = label, (0, 0), Area(identifier, options)
     like: str | None = ""
     if old is None and isinstance(image.record, Entry):  # other bytes in the place of an entry
-        flags |= image.record.head.flags & ~(_LABEL | COMPRESSED | FLAG_FINALIZABLE)
-        like = image.compression if not style.recompresses else ""
+        like = "" if style.recompresses else image.compression
     if flags & FLAG_OBFUSCATED or image.attrs.get("obfuscated"):
         raise UsageError("nothing but NVIDIA's tools can obfuscate an image", hint="leave out the attr obfuscated")
     contents = contents_of(image, kind, sm, is_64_bit=bool(flags & FLAG_64_BIT), minifies=style.minifies)

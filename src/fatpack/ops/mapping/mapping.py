@@ -1,0 +1,204 @@
+"""A program, or a function, for every selected image: what it makes of each, before any of it is put anywhere.
+
+::
+
+    images ──► jobs ──► a private folder: in, out ──► the program, several at once ──► made: bytes and what they are for
+                                                                                        │
+                                  files (``extract``'s way) ◄───────────────────────────┴──► back into the host
+"""
+
+from __future__ import annotations
+
+import os
+from threading import Lock
+
+from fatpack import images
+from fatpack.errors import CommandFailed, in_both
+from fatpack.images.agreement import of_arch, of_triple
+from fatpack.io.budget import budget_now
+from fatpack.io.private import PrivateFolder, size_or_problem, write_for_reading
+from fatpack.io.sources.opening import open_source
+from fatpack.ops.choose.presence import NothingSelected
+from fatpack.ops.choose.select import describe, positions
+from fatpack.ops.edit.successor import Labels
+from fatpack.ops.extract import pieces_of
+from fatpack.ops.mapping.placeholders import Template, values_of
+from fatpack.ops.mapping.running import Programs, Said
+from fatpack.parallel import Tasks, core_count
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from fatpack.images import Recognised
+    from fatpack.io.budget import Budget
+    from fatpack.io.source import View
+    from fatpack.model import Finding
+    from fatpack.ops.choose.select import Selector
+    from fatpack.scanner import Found, FoundImage
+
+
+_NOTHING_SAID = Said("")
+
+
+class Job(Record):
+    """An image that something is to be made of: the ``number`` among all of the file, and ``words`` for messages."""
+
+    number: int
+    position: str
+    found: Found
+    image: FoundImage
+    words: str
+
+
+class Made(Record):
+    """What was made of an image: its bytes, if any were asked for, what they are, and what they are for."""
+
+    job: Job
+    data: View | None
+    labels: Labels
+    recognised: images.Recognised
+    said: Said = _NOTHING_SAID
+
+
+def jobs_of(
+    rows: Sequence[tuple[str, Found, FoundImage]],
+    items: Sequence[Found | Finding],
+    selector: Selector,
+    titles: dict[int, str],
+    path: str,
+) -> list[Job]:
+    """Return a job for each selected image of the ``items`` of a file.
+
+    Those for a host are meant only where the selector says so: by ``offload`` or ``id``, or by a position. Raises
+    NothingSelected if no image is left.
+    """
+    is_said = bool(selector.offload or selector.id) or None not in (selector.container, selector.index)
+    numbers = {position: number for number, (position, _, _) in enumerate(positions(items))}
+    jobs = [
+        Job(numbers[position], position, found, image, titles.get(id(found), "") + describe(position, image))
+        for position, found, image in rows
+        if is_said or image.target.offload != "host"
+    ]
+    if not jobs:
+        means = in_both("--offload=host", 'Selector(offload="host")')
+        raise NothingSelected("all images that match are for a host", hint=f"{means} means them", chain=(path,))
+    return jobs
+
+
+class Mapping:
+    """The results for some jobs, one after the other in their order; several programs run at the same time.
+
+    ``count`` of them, by default one for each core. ``labels`` are the triple and arch that the results are for, None
+    for what they say themselves. They lie in a private folder until the end of the block, and can be read as long.
+    Leaving the iteration early ends all programs.
+    """
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        command: Template,
+        *,
+        count: int | None = None,
+        labels: tuple[str | None, str | None] = (None, None),
+        budget: Budget | None = None,
+    ) -> None:
+        self._labels = labels
+        self._jobs, self._command = jobs, command
+        self._wants_output = "out" in command.names
+        self._values = [values_of(job.position, job.image, command.names) for job in jobs]
+        self._count = min(count or core_count(), len(jobs))
+        self._reading = Lock()
+        self._budget = budget or budget_now()
+        self._folder = PrivateFolder()
+        self._programs = Programs()
+
+    def __enter__(self) -> Mapping:
+        self._folder.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._programs.__exit__()
+        self._folder.__exit__()
+
+    def __iter__(self) -> Iterator[Made]:
+        tasks: list[Callable[[], tuple[str, Said]]] = [self._task(number) for number in range(len(self._jobs))]
+        # The programs end first: threads wait for them.
+        with Tasks(tasks, threads=self._count) as results, self._programs:
+            for job, (path, said) in zip(self._jobs, results, strict=True):
+                yield self._made(job, path, said)
+
+    def _task(self, number: int) -> Callable[[], tuple[str, Said]]:
+        return lambda: self._run(number)
+
+    def _run(self, number: int) -> tuple[str, Said]:
+        """Run the command for an image; return the path of its output, "" for none, and what it said."""
+        job = self._jobs[number]
+        folder = self._folder.folder(str(number))
+        extension = images.EXTENSIONS.get(job.image.form, "bin")
+        given, result = os.path.join(folder, f"in.{extension}"), os.path.join(folder, "out")
+        with self._reading:  # streams that are inflated are read by one thread at a time
+            write_for_reading(given, pieces_of(job.found, job.image))
+        arguments = self._command.filled({**self._values[number], "in": given, "out": result})
+        try:
+            said = self._programs.run(arguments, job.words)
+            if not self._wants_output:
+                return "", said
+            size = size_or_problem(result)
+            if isinstance(size, str):
+                problem = f"{job.words}: {arguments[0]} ended well, but {size}"
+                raise CommandFailed(problem, words=job.words, said=said.text, dropped=said.dropped)
+        except CommandFailed as error:
+            error.hint = "nothing was written" if self._wants_output else ""
+            raise
+        finally:
+            if os.path.lexists(given):
+                os.unlink(given)
+        self._budget.check_output(size)
+        return result, said
+
+    def _made(self, job: Job, path: str, said: Said) -> Made:
+        if not path:
+            return Made(job, None, Labels(), images.UNKNOWN, said)
+        data = open_source(path, name=job.words, resting=True, budget=self._budget).view()
+        triple, arch = self._labels
+        return made_of(job, data, triple=triple, arch=arch, said=said)
+
+
+def made_of(
+    job: Job, data: View, *, triple: str | None = None, arch: str | None = None, said: Said = _NOTHING_SAID
+) -> Made:
+    """Return what was made of an image; where it does not say what it is for, ``triple`` and ``arch`` may."""
+    recognised = images.recognise(data)
+    return Made(job, data, labels_for(job.image, recognised, triple, arch), recognised, said)
+
+
+def labels_for(old: FoundImage, recognised: Recognised, triple: str | None, arch: str | None) -> Labels:
+    """Return in what labels a new image differs from the one that it was made of.
+
+    What is given holds, then what the image says of itself, unless its container said so, too: ``gfx90a`` serves what
+    claims ``gfx90a:xnack+``, and ``sm_100f`` a cubin that claims sm_100.
+    """
+    target = old.target
+    if triple is None and recognised.triple and (not target.triple or of_triple(target.triple, recognised)):
+        triple = recognised.triple
+    if arch is None and recognised.arch and not _is_served(old, recognised, triple):
+        arch = recognised.arch
+    form = recognised.form if recognised.form and recognised.form != old.form else None
+    return Labels(triple, arch, form)
+
+
+def _is_served(old: FoundImage, recognised: Recognised, triple: str | None) -> bool:
+    """Return whether the stored architecture of an image is right for another one that claims its own."""
+    stored = old.target.arch
+    if not stored or stored == "generic" or triple is not None or of_arch(stored, old.target.triple, recognised):
+        return False
+    if _processor(stored) == _processor(recognised.arch):
+        return True
+    # PTX may be stored for a higher architecture than it says: what was made of such an image, for the same.
+    return recognised.form == "ptx" and images.recognise(old.data).arch == recognised.arch
+
+
+def _processor(arch: str) -> str:
+    return arch.partition(":")[0].rstrip("f")
