@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
 from fatpack import processes
+from fatpack.cli.many import summary
 from fatpack.report.schemas import text as schema_text
 
 Fatpack = Callable[..., Ran]
@@ -137,3 +139,19 @@ def test_rows_of_a_folder_are_those_of_its_files(tree: Path, fatpack: Fatpack, o
     csv = fatpack("inspect", "--rows=csv", "t", "-o", "out.csv")
     assert csv.err.startswith("t: 5 files, 3 with device code")
     assert len(Path("out.csv").read_text().splitlines()) == 1 + 5 + 5
+
+
+def test_progress_is_shown_on_a_terminal_alone_and_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(summary.time, "monotonic", lambda: now[0])
+    for is_terminal in (False, True):
+        shown = io.StringIO()
+        monkeypatch.setattr(shown, "isatty", lambda is_terminal=is_terminal: is_terminal)
+        monkeypatch.setattr("sys.stderr", shown)
+        meter = summary.Meter()
+        for number in range(5):
+            meter(has_code=number % 2 == 0)
+            now[0] += 0.6
+        meter.finish()
+        counted = [f"{files} files, {code} with device code\x1b[K" for files, code in ((3, 2), (4, 2), (5, 3))]
+        assert shown.getvalue() == ("".join(f"\r{words}" for words in counted) + "\r\x1b[K" if is_terminal else "")

@@ -18,7 +18,7 @@ from tests.builders.archive import member as archive_member
 from tests.cli.conftest import Ran, fatpack, folder
 from tests.laws.rooms import FIXTURES
 
-from fatpack import magics, packages, processes
+from fatpack import magics, processes
 from fatpack.report.schemas import text as schema_text
 
 __all__ = ["fatpack", "folder"]  # fixtures
@@ -74,7 +74,9 @@ WAYS: dict[str, tuple[str, Callable[[Files], bytes], str]] = {
     },
     "conda": ("x.conda", conda, "pkg-x.tar.zst!"),
     "saved image": ("image.tar", saved_image, "blobs/sha256/abc!"),
-    **({"deb": ("x.deb", deb, "data.tar.xz!")} if "deb" in packages.ROOMS else {}),
+    "deb": ("x.deb", deb, "data.tar.xz!"),
+    "rpm": ("x.rpm", build.rpm, ""),
+    "rpm gzip": ("y.rpm", lambda files: build.rpm(files, build.COMPRESSORS["gzip"]), ""),
 }
 each_way = pytest.mark.parametrize("way", WAYS)
 
