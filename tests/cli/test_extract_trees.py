@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -83,6 +84,29 @@ def test_nothing_is_written_through_a_link(tree: Path, fatpack: Fatpack) -> None
         assert (ran.code, ran.out) == (2, "")
         assert "out/lib is a link" in ran.err
     assert not list(Path("elsewhere").iterdir())
+
+
+def test_nothing_is_written_through_a_link_of_an_images_name(tree: Path, fatpack: Fatpack) -> None:
+    assert fatpack("extract", "t", "-d", "out").code == 0
+    Path("mine").write_text("mine")
+    image = Path("out/lib/deep/single-nvptx64-nvidia-cuda-sm_90.2.ptx")
+    image.unlink()
+    image.symlink_to(Path("mine").absolute())
+    ran = fatpack("extract", "t", "-d", "out", "--force")
+    assert (ran.code, ran.out) == (2, "")
+    assert f"{image} is a link" in ran.err
+    assert Path("mine").read_text() == "mine"
+
+
+def test_folders_in_a_package_may_be_deeper_than_any_path(folder: Path, fatpack: Fatpack) -> None:
+    with zipfile.ZipFile("deep.zip", "w") as package:
+        package.writestr("p/" * 30_000 + "single.o", SINGLE.read_bytes())
+        package.writestr(("q" * 100 + "/") * 100 + "single.o", SINGLE.read_bytes())
+    ran = fatpack("extract", "deep.zip", "-d", "out", "--form=ptx")
+    assert ran.code == 0
+    names = sorted(digests("out"))
+    assert [name.rpartition("/")[2] for name in names] == ["single-nvptx64-nvidia-cuda-sm_90.2.ptx"] * 2
+    assert [name.count("/") for name in names] == [256, 25]
 
 
 def test_files_with_images_of_the_same_names_get_folders_of_their_own(tree: Path, fatpack: Fatpack) -> None:

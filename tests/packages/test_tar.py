@@ -194,6 +194,29 @@ def test_sizes_that_no_file_has_end_the_archive(size: bytes) -> None:
     assert codes[-1] in ("FP1701", "FP1706")
 
 
+@compressed
+@pytest.mark.parametrize("size", [-512, -1, 1 << 63, 1 << 64])
+def test_sizes_that_no_file_can_have_are_damage(size: int, pack: build.Compressor) -> None:
+    header = tarfile.TarInfo("x.so")
+    header.pax_headers = {"size": str(size)}
+    data = header.tobuf(tarfile.PAX_FORMAT) + CONTENT + bytes(-len(CONTENT) % BLOCK)
+    *files, last = build.listed("tar", pack(data + ONE))
+    assert files == []
+    assert isinstance(last, Finding)
+    assert (last.code, f"a file of {size} bytes" in last.message) == ("FP1701", True)
+
+
+def test_words_about_damage_do_not_repeat_what_is_stored() -> None:
+    header = tarfile.TarInfo("x.so")
+    header.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": "5"}
+    header.size = 2 * BLOCK
+    data = header.tobuf(tarfile.PAX_FORMAT) + b"2\n" + b"x" * (2 * BLOCK - 2)
+    (last,) = build.listed("tar", data)
+    assert isinstance(last, Finding)
+    assert "no number" in last.message
+    assert "xxx" not in last.message
+
+
 def test_extended_headers_are_bounded() -> None:
     header = tarfile.TarInfo("x")
     header.type = b"L"

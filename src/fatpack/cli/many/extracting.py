@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 #: LIMIT: folders that are tried for one leaf, where others have their images under the same names already.
 _TRIED = 10_000
 
+#: LIMIT: folders around an image, and characters of their path: systems allow some 4096, and makedirs recurses.
+_DEEP, _LONG = 256, 2048
+
 
 def extract_all(request: Request, exclude: tuple[str, ...], view: View | None = None) -> int:
     """Extract from every file of an open package, or without a view, of a folder or a pattern; return the exit code.
@@ -108,12 +111,12 @@ class _Extraction:
         path = self._output
         for part in below if below != [os.curdir] else []:
             path = os.path.join(path, part)
-            if os.path.islink(path):
-                raise UsageError(f"{path} is a link: nothing is written through it", hint="give another directory")
+            _refuse_link(path)
             if os.path.lexists(path) and not os.path.isdir(path):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
         for path in paths:
             if self._request.force:
+                _refuse_link(path)
                 refuse_inputs(path, inputs)
             elif os.path.lexists(path):
                 raise UsageError(f"{path} exists", hint="give another directory with -d, or --force to overwrite")
@@ -198,7 +201,7 @@ class _Places:
 
     def take(self, parts: Sequence[str], names: Sequence[str]) -> tuple[str, list[str]]:
         """Return the folder for the images of a file, and their paths, which no other file gets."""
-        around = os.path.join(self._output, *(safe_word(part) or "_" for part in parts[:-1]))
+        around = os.path.join(self._output, *_innermost([safe_word(part) or "_" for part in parts[:-1]]))
         own = safe_word(parts[-1] if parts else "") or "_"
         for number in range(_TRIED):
             folder = around if not number else os.path.join(around, own if number == 1 else f"{own}.{number}")
@@ -208,3 +211,18 @@ class _Places:
                 self._folders.add(folder)
                 return folder, paths
         raise UsageError(f"too many files have the name {own}", hint="extract them one by one")
+
+
+def _refuse_link(path: str) -> None:
+    if os.path.islink(path):
+        raise UsageError(f"{path} is a link: nothing is written through it", hint="give another directory")
+
+
+def _innermost(folders: list[str]) -> list[str]:
+    """Return as many of the folders around a file as a path can have: a package may name any number of them."""
+    left = _LONG
+    for count, folder in enumerate(reversed(folders)):
+        left -= len(folder) + 1
+        if left < 0 or count == _DEEP:
+            return folders[len(folders) - count :]
+    return folders

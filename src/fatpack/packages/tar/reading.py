@@ -28,6 +28,9 @@ _EXTENDED = 1 << 20
 #: LIMIT: bytes of all global headers of a package together.
 _GLOBAL = 64 << 10
 
+#: The largest position in a file that systems have (off_t): what a size leads behind is nowhere.
+_LAST = (1 << 63) - 1
+
 #: what tarfile raises: its own errors, and those of what it makes of fields that it does not check
 _ERRORS = (tarfile.TarError, ValueError, LookupError, ArithmeticError, TypeError, struct.error, RecursionError)
 
@@ -123,6 +126,8 @@ class Headers:
                 if header is None:
                     break
                 vars(tar)["members"] = []  # it would keep them all
+                if not 0 <= header.size <= _LAST - header.offset_data or not 0 <= tar.offset <= _LAST:
+                    raise tarfile.ReadError(f"a file of {header.size} bytes")
                 self.next_at = tar.offset
                 yield header
                 if tar.pax_headers and sum(map(len, tar.pax_headers.values())) > _GLOBAL:
@@ -143,6 +148,8 @@ class Headers:
             return Truncated(needed=BLOCK, left=0, format=FORMAT, offset=place, field="header", chain=chain)
         if isinstance(error, RecursionError):
             words = "extended headers follow each other"
+        elif not isinstance(error, tarfile.TarError):
+            words = "a field of it is no number, or no text"  # Python's own words show the field, whatever its length
         return BadValue(
             f"the header is damaged ({words})",
             format=FORMAT,
