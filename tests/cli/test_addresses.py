@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -113,3 +114,15 @@ def test_addresses_inside_an_address_are_those_of_the_file(folder: Path, fatpack
     assert printed == [f"hip.o#offset={at}" for at in ("0x2000&size=0x0", "0x2000&size=0xef8", "0x3000&size=0x1210")]
     ran = fatpack("inspect", f"hip.o#offset={len(HIP)}&size=1")
     assert (ran.code, "outside the file" in ran.err) == (2, True)
+
+
+def test_a_file_that_damage_to_its_package_hides_is_not_called_missing(folder: Path, fatpack: Fatpack) -> None:
+    with zipfile.ZipFile("whole.zip", "w") as package:
+        package.write("host.o", "lib/x.o")
+    data = Path("whole.zip").read_bytes()
+    at = data.rindex(b"PK\1\2")
+    Path("cut.zip").write_bytes(data[:at] + b"XX" + data[at + 2 :])
+    ran = fatpack("inspect", "cut.zip!lib/x.o")
+    assert ran.code == 3
+    assert "damaged" in ran.err
+    assert fatpack("inspect", "whole.zip!lib/y.o").code == 2

@@ -5,7 +5,7 @@ Names may hold ``!`` and parentheses: what exists comes first, and the longest n
 
 from __future__ import annotations
 
-from fatpack.errors import FatpackError, UsageError
+from fatpack.errors import BadValue, FatpackError, UsageError
 from fatpack.io import limits
 from fatpack.io.budget import UNCOUNTED
 from fatpack.model import Finding
@@ -103,8 +103,10 @@ class _Search:
         opened: Source | None = None
         failure: FatpackError | None = None
         present: list[str] = []
+        damage: Finding | None = None
         for item in room(self._kind).members(self._view):
             if isinstance(item, Finding):
+                damage = item if damage is None and item.severity == "error" else damage
                 continue
             if len(present) <= _NAMED:
                 present.append(item.name)
@@ -126,6 +128,15 @@ class _Search:
             choices = "; ".join(f"{SEPARATOR}#{member.number}" for member, _ in best[:_NAMED])
             raise UsageError(
                 f"{self._title} has {len(best)} files of the name {best[0][0].name}", hint=f"write {choices}"
+            )
+        if not best and damage is not None:
+            raise BadValue(
+                f"no file {self._inside} is left of what is damaged: {damage.message}",
+                format=self._kind,
+                offset=damage.span.start,
+                field=damage.field or "package",
+                hint=damage.hint,
+                chain=self._view.chain,
             )
         if not best:
             more = ", …" if len(present) > _NAMED else ""
