@@ -127,7 +127,7 @@ class ElfProgram(LinkedElf):
         found = []
         for section in self.sections:
             if section.name.startswith(_CONSTRUCTORS):
-                for place in range(section.address, section.end - 7, 8):
+                for place in range(section.address, section.address + len(section.data) - 7, 8):
                     value = self.pointer_at(place)
                     if value and self.section_at(value) is not None:
                         found.append(Constructor(place, section.name, None, value))

@@ -43,14 +43,15 @@ def _x86(base: int, code: bytes, wanted: frozenset[int]) -> Iterator[tuple[int, 
             if target in wanted:
                 yield base + at, target
             at = find(opcode, at + 1)
-    # Programs at fixed addresses have them in place.
-    for target in wanted:
-        if target < 1 << 31:
-            word = target.to_bytes(4, "little")
-            at = code.find(word)
-            while at >= 0:
+    # Programs at fixed addresses move them into registers.
+    word = struct.Struct("<I").unpack_from
+    for register in range(8):
+        at, opcode = code.find(bytes((0xB8 | register,))), bytes((0xB8 | register,))
+        while 0 <= at <= len(code) - 5:
+            target = word(code, at + 1)[0]
+            if target in wanted:
                 yield base + at, target
-                at = code.find(word, at + 4)
+            at = code.find(opcode, at + 1)
 
 
 def _x86_at(base: int, code: bytes, opcode: bytes, wanted: frozenset[int]) -> Iterator[tuple[int, int]]:
