@@ -13,6 +13,7 @@ import pytest
 from tests import reference
 from tests.laws.rooms import FIXTURES
 
+import fatpack
 from fatpack.io.sources.opening import open_source
 from fatpack.report.rows.reading import RowOptions, rows_of
 
@@ -33,6 +34,10 @@ def many(tmp_path: Path) -> Path:
         inner = folder / f"{number % 7}"
         inner.mkdir(parents=True, exist_ok=True)
         shutil.copy(SAMPLES[number % len(SAMPLES)], inner / f"{number}.bin")
+    cubin = FIXTURES / "cuda" / "cubin" / "k1.cuda13.0.sm_90.cubin"
+    with pytest.warns(UserWarning, match="sm_80"):  # so there is a file with a warning
+        image = fatpack.ImageFile(cubin, triple="nvptx64-nvidia-cuda", arch="sm_80", offload="cuda")
+        fatpack.pack([image], folder / "1" / "8.bin", force=True)
     (folder / "empty").write_bytes(b"")
     (folder / "cut.fatbin").write_bytes(SAMPLES[0].read_bytes()[:-8])
     return folder
