@@ -65,8 +65,10 @@ def test_the_walk_from_modules_to_a_host_object(walk: Walk, tmp_path: Path, caps
     (line,) = re.findall(r"^clang [^$\n]* \\\n.*-o host\.o$", CUDA, re.MULTILINE)
     without = line.replace("-Xclang -fcuda-include-gpubinary -Xclang k.fatbin", "")
     subprocess.run(["bash", "-e", "-c", without], check=True)
-    assert main(["inspect", "host.o"]) == 0
-    assert "no device code found" in capsys.readouterr().out
+    assert main(["inspect", "host.o"]) == 1
+    said = capsys.readouterr().out
+    assert "no device code found" in said
+    assert "FP3041" in said
 
 
 def test_the_walk_for_hip(walk: Walk, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
