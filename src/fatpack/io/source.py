@@ -149,6 +149,12 @@ class Source:
         """Return a descriptor whose offsets are this source's, for kernel-side copies; None if there is none."""
         return None
 
+    def check(self) -> None:
+        """Raise FormatError if the bytes are known to be others than were stored, which takes reading all of them.
+
+        What packages hold has checksums that are at its end, or beside it; plain files have none.
+        """
+
     def rest(self) -> None:
         """Free what is only needed while reading; the next read takes it again."""
 

@@ -113,6 +113,10 @@ class Growing(Content):
         """Inflate everything. Raises FormatError if that is not possible."""
         self._reach(None)
 
+    def check(self) -> None:
+        """Inflate everything, which checks it. Raises FormatError for bytes that are damaged."""
+        self.complete()
+
     def read(self, offset: int, size: int) -> bytes:
         """Return ``size`` bytes at ``offset``. Raises FormatError where the stream does not hold them."""
         if self._whole is None:

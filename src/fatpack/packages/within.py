@@ -31,6 +31,10 @@ class Within(Content):
         """Whether reading inflates what lies before the bytes, too."""
         return self._origin.is_streamed
 
+    def check(self) -> None:
+        """Do what the package does, which may be a file in another one."""
+        self._origin.check()
+
     def read(self, offset: int, size: int) -> bytes:
         """Return ``size`` bytes at ``offset``."""
         return self._origin.read(self._start + offset, size)

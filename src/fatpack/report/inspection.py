@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fatpack import formats
 from fatpack.errors import FatpackError, FormatError, Unsupported
-from fatpack.findings import finding
+from fatpack.findings import finding, unread
 from fatpack.images import EMPTY, NOT_INFLATED, UNKNOWN
 from fatpack.io import limits
 from fatpack.model import Finding, Span, is_unread
@@ -234,6 +234,10 @@ class _Inspection:
         with Verification(items) as checks:
             self._take_all(items, containers)
             self.findings.extend(checks.findings())
+        try:
+            self.view.source.check()
+        except FormatError as error:
+            self.findings.add(finding(unread("FP1710", error), self.view.span(), error.describe(), error.hint))
         return {item.member_numbers for item in items if not isinstance(item, Finding)}
 
     def _image_alone(self) -> dict[str, Any] | None:

@@ -69,6 +69,7 @@ def command(**options: Any) -> int:
             return extract_all(request, exclude, source.view())
         place = find(source.view(), address)
         if address.offset is not None:
+            source.check()
             return extract_range(request, named_bytes(place.view, address), outermost(source))
         if not request.allow_missing:
             refuse_empty(source.view())
@@ -77,4 +78,6 @@ def command(**options: Any) -> int:
         # Checking everything takes all cores: it starts before the plan, which looks at one image after the other.
         with Verification(items if request.is_everything else ()) as checks:
             plan = make_plan(request, items, place.name.strip("<>"))
+            if plan.extracts:
+                source.check()
             return run(request, plan, outermost(source), checks)

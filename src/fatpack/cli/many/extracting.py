@@ -159,6 +159,7 @@ class _Extraction:
         report_problems(one, plan.items)
         if not plan.extracts and not plan.unreadable:
             return plan.code
+        view.source.check()
         with Verification(plan.items if one.is_everything else ()) as checks:
             return run(one, plan, self._view or view, checks)
 

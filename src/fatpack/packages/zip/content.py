@@ -68,7 +68,7 @@ def content(view: View, entry: Entry) -> Content:
         if entry.size != entry.stored_size:
             found = f"{entry.size} and {entry.stored_size} bytes"
             raise _wrong(view, entry, entry.at, "size", "stored as it is, in two sizes", "one size", found)
-        return Within(data, name)
+        return _Stored(data, name, entry.crc)
     stream = Stream(data, method, format=FORMAT, field=f"file {entry.name}", expected=entry.size)
     checked = Checked(stream, entry.crc, name)
     return Growing(checked, entry.size, name, present=len(data), budget=view.source.budget, findings=stream.said)
@@ -94,15 +94,40 @@ class Checked:
             crc = fast.crc32(piece, crc)
             yield piece
         if crc != self._crc:
-            raise BadValue(
-                "the content is damaged, or the directory is",
-                format=FORMAT,
-                field="CRC-32",
-                expected=f"{self._crc:08x}",
-                found=f"{crc:08x}",
-                hint="get the file again",
-                chain=(self._name,),
-            )
+            raise _other_crc(self._crc, crc, self._name)
+
+
+class _Stored(Within):
+    """A file that is stored as it is: read in place, and compared with its CRC-32 when that is asked for."""
+
+    def __init__(self, data: View, name: str, crc: int) -> None:
+        super().__init__(data, name)
+        self._crc = crc
+        self._is_checked = False
+
+    def check(self) -> None:
+        """Read everything, once. Raises BadValue if it has another CRC-32."""
+        super().check()
+        if self._is_checked:
+            return
+        crc = 0
+        for piece in self.once(0, self.size):
+            crc = fast.crc32(piece, crc)
+        if crc != self._crc:
+            raise _other_crc(self._crc, crc, self.name)
+        self._is_checked = True
+
+
+def _other_crc(expected: int, found: int, name: str) -> BadValue:
+    return BadValue(
+        "the content is damaged, or the directory is",
+        format=FORMAT,
+        field="CRC-32",
+        expected=f"{expected:08x}",
+        found=f"{found:08x}",
+        hint="get the file again",
+        chain=(name,),
+    )
 
 
 def _data_at(view: View, entry: Entry) -> int:

@@ -100,6 +100,8 @@ class _Reader:
 
     def rows(self) -> Iterator[AnyRow]:
         """Yield all rows; the last is that of the file."""
+        if self._options.digests:
+            self._view.source.check()
         found = scan(self._view, deep=self._options.deep, is_quick=not self._options.thorough)
         members: set[tuple[int, ...]] = set()
         number = 0
