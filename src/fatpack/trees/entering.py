@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from fatpack.io.source import Source, View
     from fatpack.packages import Member
 
+#: What helps where a stream is damaged of which a file is wanted.
+_SALVAGE = "extract of the whole package takes what is left"
+
 #: Names that an error lists
 _NAMED = 5
 
@@ -36,6 +39,11 @@ class Entered:
         self.package = sources[0]
         self.name = self.source.name
         self.rest = rest
+
+    def check(self) -> None:
+        """Compare the file, and the packages around it, with the checksums that are stored. Raises FormatError."""
+        for source in self._sources:
+            source.check()
 
     def view(self) -> View:
         """Return a view of the file."""
@@ -129,13 +137,15 @@ class _Search:
             raise UsageError(
                 f"{self._title} has {len(best)} files of the name {best[0][0].name}", hint=f"write {choices}"
             )
-        if not best and damage is not None:
+        if damage is not None and not (best and best[0][0].is_lasting):
+            # A checksum is at the end of a stream: what came before may be damaged, and nothing says which part.
+            what = f"{self._inside} may be damaged" if best else f"no file {self._inside} is left of what is damaged"
             raise BadValue(
-                f"no file {self._inside} is left of what is damaged: {damage.message}",
+                f"{what}: {damage.message}",
                 format=self._kind,
                 offset=damage.span.start,
                 field=damage.field or "package",
-                hint=damage.hint,
+                hint="; ".join(filter(None, (damage.hint, _SALVAGE if best else ""))),
                 chain=self._view.chain,
             )
         if not best:
