@@ -155,3 +155,13 @@ def test_progress_is_shown_on_a_terminal_alone_and_goes_away(monkeypatch: pytest
         meter.finish()
         counted = [f"{files} files, {code} with device code\x1b[K" for files, code in ((3, 2), (4, 2), (5, 3))]
         assert shown.getvalue() == ("".join(f"\r{words}" for words in counted) + "\r\x1b[K" if is_terminal else "")
+
+
+def test_rows_of_a_damaged_file_in_a_folder_are_those_of_the_file(tree: Path, fatpack: Fatpack) -> None:
+    library = FIXTURES / "cuda_fatbin" / "hosts" / "librel.so"
+    Path("g").mkdir()
+    Path("g/librel.so").write_bytes(library.read_bytes()[:25956])
+    alone = fatpack("inspect", "--rows", "csv", "g/librel.so")
+    ran = fatpack("inspect", "--rows", "csv", "g")
+    assert (ran.out, ran.code) == (alone.out, 3)
+    assert ran.out.count("\nimage,") == 7

@@ -25,11 +25,7 @@ class _Making(Record):
     options: RowOptions
 
     def __call__(self, leaf: Leaf) -> tuple[list[AnyRow], bool, int]:
-        rows = list(rows_of_leaf(leaf, self.options))
-        if len(rows) == 1 and rows[0].error is None and rows[0].exit_code:
-            # Something is wrong, and nothing was found: it is searched as if it was named itself.
-            rows = list(rows_of_leaf(leaf, self.options.replace(thorough=True)))
-        return rows, not leaf.package, leaf.size or 0
+        return list(rows_of_leaf(leaf, self.options)), not leaf.package, leaf.size or 0
 
 
 def rows_in(

@@ -35,7 +35,14 @@ def rows_of_leaf(leaf: Leaf, options: RowOptions) -> Iterator[AnyRow]:
         assert leaf.error is not None
         yield failed(leaf.path, leaf.error, options.of)
     else:
-        yield from rows_of(leaf.view, options)
+        rows = rows_of(leaf.view, options)
+        first = next(rows)
+        if first.row == "file" and first.exit_code and first.error is None and not options.thorough:
+            # Something is wrong, and nothing was found: it is searched as if it was named itself.
+            rows = rows_of(leaf.view, options.replace(thorough=True))
+        else:
+            yield first
+        yield from rows
 
 
 def rows_in(view: View, path: str, options: RowOptions) -> Iterator[AnyRow]:
