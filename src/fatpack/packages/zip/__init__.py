@@ -59,8 +59,8 @@ DOC = Doc(
         "Encrypted files are named, not read. So are files compressed with deflate64, PPMd and older methods.",
         "Archives on several disks are not read.",
         "Without its directory, which is at the end, nothing of an archive is read: `zip -FF` saves what is left.",
-        "A compressed file is checked by its CRC-32 when its last byte is read; one that is stored as it is, when content is "
-        "taken out of it (extract, --verify, --digests): a listing reads no content.",
+        "A compressed file is checked by its CRC-32 when its last byte is read; one that is stored as it is, when "
+        "content is taken out of it (extract, --verify, --digests): a listing reads no content.",
         "An archive behind anything else than a program or a script is not recognised.",
         "Signatures, comments, times and modes are passed over.",
         "Of a name that is not marked as UTF-8 and no UTF-8 either, the code page is taken for 437.",
