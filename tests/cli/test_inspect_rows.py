@@ -67,7 +67,8 @@ def test_damage_decides_the_exit_code(tmp_path: Path) -> None:
     [
         (["--rows=parquet", FOUR], "--rows parquet writes no text; name a file with -o"),
         (["--digests", FOUR], "--digests is for rows alone"),
-        (["-o", "x", FOUR], "-o is for rows alone"),
+        (["-o", "x", FOUR], "-o is for rows alone; add --rows jsonl"),
+        (["-o", "x.parquet", FOUR], "-o is for rows alone; add --rows parquet"),
         (["--rows=csv", "--json", FOUR], "--rows and --json exclude each other"),
         (["--rows=csv", "--verify", FOUR], "--rows and --verify exclude each other"),
         (["--rows=csv", "--by=arch", FOUR], "--by and --rows exclude each other"),

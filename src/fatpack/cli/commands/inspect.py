@@ -111,7 +111,7 @@ def command(
     table = {"-o": output, "--digests": digests, "--rows-of": rows_of != "images", "--force": force}
     if not rows and any(table.values()):
         given = next(name for name, value in table.items() if value)
-        raise UsageError(f"{given} is for rows alone", hint=f"add --rows {FORMATS[0]}, or leave {given} out")
+        raise UsageError(f"{given} is for rows alone", hint=f"add --rows {_format_of(output)}, or leave {given} out")
     if as_bytes or at is not None:
         _refuse("--bytes" if as_bytes else "--at", {**others, "--rows": rows})
         return max(_show_bytes(path, at) for path in files)
@@ -142,6 +142,12 @@ def _refuse(option: str, others: Mapping[str, object]) -> None:
     given = [name for name, value in others.items() if value]
     if given:
         raise UsageError(f"{option} and {given[0]} exclude each other", hint="leave one out")
+
+
+def _format_of(output: str | None) -> str:
+    """Return the format of rows that the name of an output asks for, the first of all for any other name."""
+    suffix = (output or "").rpartition(".")[2].lower()
+    return suffix if suffix in FORMATS else FORMATS[0]
 
 
 def _without(options: Mapping[str, object], *names: str) -> dict[str, object]:
