@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -50,7 +51,7 @@ ENCODED = {name for name in FILES if any(char in name for char in " #?%&\n\udcff
 def test_every_image_can_be_had_by_what_inspect_prints(name: str, folder: Path, fatpack: Fatpack) -> None:
     Path(name).write_bytes(FILES[name])
     lines = [line.strip() for line in fatpack("inspect", "-v", f"./{name}").out.splitlines()]
-    handles = [line for line in lines if "#offset=0x" in line or line.startswith("extract with ")]
+    handles = [line for line in lines if "#offset=0x" in line or line.startswith(("extract with ", "fatpack extract "))]
     assert all(line.startswith("file://") == (name in ENCODED) for line in handles if "#offset=0x" in line)
     with library.open(name) as file:
         images = [(found, image) for found in file.containers for image in found.images]
@@ -58,7 +59,10 @@ def test_every_image_can_be_had_by_what_inspect_prints(name: str, folder: Path, 
         for (found, image), handle in zip(images, handles, strict=True):
             if "#offset=0x" in handle:
                 ran = fatpack("extract", handle, "-o", "got", "--force")
+            elif handle.startswith("fatpack "):
+                ran = fatpack(*shlex.split(handle)[1:], "-o", "got", "--force")
             else:
+                assert not name.isprintable()
                 ran = fatpack(
                     "extract", f"./{name}", *handle.removeprefix("extract with ").split(), "-o", "got", "--force"
                 )

@@ -117,6 +117,7 @@ def packed(way: str, files: Files = FILES) -> tuple[str, str]:
 def plain(text: str, prefix: str) -> list[str]:
     """Return what was printed without what it calls the files, and without what was counted, and only packages have."""
     text = text.replace(f"file://{prefix}", "file://@").replace(prefix, "@").replace("%21", "!")
+    text = re.sub(r"(fatpack extract) '(@[^']*)'", r"\1 \2", text)
     lines = [line for line in text.splitlines() if not re.match(r"\S+: \d+ files?, ", line)]
     if lines[:1] == ["{"] and ' "trees": [' in lines:
         document = json.loads(text)

@@ -304,6 +304,15 @@ def _address(path: str, item: dict[str, Any]) -> str:
     return format_range(path, item["offset"], item["size"])
 
 
+def _taken_with(path: str, position: str) -> str:
+    """Return the command that takes an image by its position, or its options where the path cannot be typed."""
+    if not path.isprintable() or path == "<stdin>":
+        return f"extract with {position}"
+    from shlex import quote
+
+    return f"fatpack extract {quote(f'./{path}' if path.startswith('-') else path)} {position}"
+
+
 def _details(image: dict[str, Any], indent: str, path: str, position: str, is_marker: bool) -> Iterator[str]:
     """Yield the lines about one image: what it is, how to get it, its attributes.
 
@@ -317,6 +326,6 @@ def _details(image: dict[str, Any], indent: str, path: str, position: str, is_ma
         yield f"{indent}{_address(path, image)}"
     elif "/" not in position:
         container, _, index = position.partition(".")
-        yield f"{indent}extract with --container {container} --index {index}"
+        yield f"{indent}{_taken_with(path, f'--container {container} --index {index}')}"
     for key, value in image["attrs"].items():
         yield printable(f"{indent}{key} = {value}")
