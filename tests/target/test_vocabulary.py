@@ -154,6 +154,12 @@ def test_a_target_id_is_checked_and_gets_the_primary_name() -> None:
     assert str(check_target_id("gfx90a:xnack+:sramecc-")) == "gfx90a:sramecc-:xnack+"
 
 
+def test_a_target_of_nvidia_is_not_answered_with_itself() -> None:
+    with pytest.raises(TargetError, match="'sm_90' is a target of NVIDIA's") as caught:
+        check_target_id("sm_90")
+    assert not caught.value.nearest
+
+
 @pytest.mark.parametrize("text", ["gfx1030:xnack+", "gfx900:sramecc+", "gfx1250:xnack+", "gfx90a:wave64+", "gfx90b"])
 def test_what_clang_refuses_in_a_target_id_is_refused(text: str) -> None:
     with pytest.raises(TargetError):

@@ -273,7 +273,10 @@ def check_target_id(text: str) -> TargetId:
     processor does not have. Names that only LLVM main or no LLVM any more accepts are known names.
     """
     given = parse_target_id(text)
-    line = vocabulary().amd.get(given.processor)
+    words = vocabulary()
+    line = words.amd.get(given.processor)
+    if line is None and given.processor in words.nvidia:
+        raise TargetError(f"{given.processor!r} is a target of NVIDIA's, and AMD's are asked for", hint="as gfx90a")
     if line is None:
         raise unknown_name(given.processor)
     for feature in given.features:
