@@ -119,6 +119,16 @@ def test_variables_are_named_and_not_read(site: Site, run: Printed, monkeypatch:
     assert document(run)["kpack"]["environment"] == ["ROCM_KPACK_PATH", "ROCM_KPACK_DISABLE"]
 
 
+def test_a_folder_without_programs_is_called_as_it_was_typed(site: Site, run: Printed) -> None:
+    (site.root.parent / "empty").mkdir()
+    (site.root.parent / "link").symlink_to("empty")
+    code, printed = run("--kpack", "link")
+    assert code == 1
+    assert "  warning FP3110: link: no program looks for kpack archives among 0 files; " in printed
+    (site.root.parent / "link2").symlink_to("nowhere")
+    assert run("--kpack", "link2") == (5, "fatpack: error: link2: No such file or directory\n")
+
+
 def test_archives_in_the_place_of_others(site: Site, run: Printed) -> None:
     names = ["core/lib/libx.so#0", "core/lib/libx.so#1", "core/lib/liby.so#0"]
     Site(site.root.parent).archive("all.kpack", [(name, "gfx906") for name in names])

@@ -125,7 +125,7 @@ def test_a_folder_without_programs_is_not_checked(tmp_path: Path) -> None:
     site.write("x.bin", b"nothing")
     found = checked(site)
     assert codes(found) == ["FP3110"]
-    assert found.findings[0].message == "none of 1 files is a program that looks for kpack archives"
+    assert found.findings[0].message == "no program looks for kpack archives among 1 file"
     assert (found.folder.files, found.folder.passed_by) == (1, 1)
 
 

@@ -7,8 +7,9 @@ import os
 from fatpack.answers.kpack import devices, manifests, missing, places
 from fatpack.answers.kpack.folder import Reading
 from fatpack.answers.kpack.lookup import Shelf, outcome
+from fatpack.errors import counted
 from fatpack.findings import finding
-from fatpack.io.source import Span
+from fatpack.io.source import Derived, Span
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -55,8 +56,10 @@ def check(path: str, settings: Settings) -> Checked:
     asked = devices.named(settings.devices, archives) if settings.devices else devices.present(archives)
     found = list(folder.findings)
     if not folder.programs:
-        text = f"none of {folder.files} files is a program that looks for kpack archives"
-        found.append(finding("FP3110", Span(0, 0, (path,)), text, "name the folder that holds programs and archives"))
+        text = f"no program looks for kpack archives among {counted(folder.files, 'file')}"
+        found.append(
+            finding("FP3110", Span(0, 0, (Derived(path),)), text, "name the folder that holds programs and archives")
+        )
     override = [folder.archives[real] for real in map(os.path.realpath, settings.paths) if real in folder.archives]
     outcomes: list[Outcome] = []
     for program in folder.programs:

@@ -12,7 +12,7 @@ from fatpack.errors import FatpackError, FormatError
 from fatpack.findings import finding
 from fatpack.formats.kpack import manifest
 from fatpack.formats.kpack.layout import FORMAT
-from fatpack.io.source import Span
+from fatpack.io.source import Derived, Span
 from fatpack.io.sources.opening import open_source
 from fatpack.model import Finding
 from fatpack.trees.walk import Walk
@@ -41,7 +41,7 @@ class Reading:
 
     def whole(self) -> Folder:
         """Read all that is in the folder. Raises OSError if that is no folder that can be read."""
-        with os.scandir(self._real):
+        with os.scandir(self._given):
             pass
         walk = Walk([self._real], passes=True)
         for place in walk:
@@ -117,4 +117,4 @@ class Reading:
         self._findings.append(self._finding(path, words))
 
     def _finding(self, path: str, problem: str) -> Finding:
-        return finding("FP3109", Span(0, 0, (self._shown(path),)), f"cannot be read: {problem}")
+        return finding("FP3109", Span(0, 0, (Derived(self._shown(path)),)), f"cannot be read: {problem}")
