@@ -40,7 +40,7 @@ def show_sums(
     if as_json:
         sys.stdout.writelines(json_pieces(found.sums.record()))
         sys.stdout.write("\n")
-    else:
+    elif found.is_any_read:
         write_lines(table(found.sums.record()), sys.stdout)
     found.end()
     return found.code
@@ -54,6 +54,8 @@ class _Sums:
         self._trees: Trees | None = None
         self.sums = Sums(by)
         self.code = FINE
+        #: Zeros after nothing but errors would look like an answer.
+        self.is_any_read = False
 
     def add(self, path: str) -> None:
         """Add the images of a file, or of all files in a tree."""
@@ -71,6 +73,7 @@ class _Sums:
             self.code = worst((self.code, exit_code(error)))
             _say_error(message(error))
             return
+        self.is_any_read = True
         self.code = worst((self.code, code))
         sys.stderr.writelines(problem_lines(path, record))
         self.sums.add(record)
@@ -88,6 +91,7 @@ class _Sums:
                 sys.stderr.writelines(lines)
                 self.sums.add_sums(part)
         self.code = worst((self.code, self._trees.code))
+        self.is_any_read |= self._trees.summaries[-1].files > 0 or not self.code
 
     def end(self) -> None:
         """Say what was met in trees: not among the sums, which programs read."""
