@@ -35,7 +35,7 @@ def tree(folder: Path) -> Path:
 def test_every_file_is_extracted_into_the_folders_around_it(tree: Path, fatpack: Fatpack) -> None:
     ran = fatpack("extract", "t", "-d", "out")
     assert ran.code == 0
-    assert ran.err.startswith("4 images extracted; t: 3 files, 2 with device code (4 images, 36.3 kB)")
+    assert ran.err.startswith("4 images extracted; t: 3 files, 2 with device code (4 images in 36.3 kB of files)")
     expected = {}
     for path in ("lib/fat.o", "lib/deep/single.o"):
         one = fatpack("extract", f"t/{path}", "-d", f"one/{os.path.dirname(path)}")

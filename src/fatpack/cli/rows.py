@@ -115,7 +115,7 @@ class _Table:
         if self._summaries:
             from fatpack.cli.many.summary import line
 
-            say(line(self._summaries, deep=self._options.deep))
+            say(line(self._summaries, deep=self._options.deep, what=TABLES[self._options.of][1]))
 
     def lines(self, format: str) -> Iterator[str]:
         """Yield the table as text."""

@@ -104,7 +104,11 @@ class Showing(Record):
             from fatpack.report.several.sums import sums
             from fatpack.report.several.wrong import problem_lines
 
-            content = None if error else (problem_lines(record["path"], record), sums([record], self.by))
+            content = None
+            if not error:
+                content = (problem_lines(record["path"], record), sums([record], self.by))
+                if facts.get("images") is not None:
+                    facts["images"] = content[1]["total"]["images"]  # the total and the summary count alike
         return Shown(content, code, error, **facts)
 
 

@@ -55,17 +55,18 @@ class Summary:
         }
 
 
-def line(summaries: Sequence[Summary], *, deep: bool = False) -> str:
-    """Return the counts of all trees as one line for people."""
+def line(summaries: Sequence[Summary], *, deep: bool = False, what: str = "image") -> str:
+    """Return the counts of all trees as one line for people; ``what`` are the things that were counted in the files."""
     files, with_code, images, size, unread = (
         sum(getattr(item, name) for item in summaries) for name in ("files", "with_code", "images", "size", "unread")
     )
     counts = Counts()
     for item in summaries:
         counts.add(item.counts)
-    name = printable(summaries[0].path) if len(summaries) == 1 else f"{len(summaries)} names"
-    inside = f"{with_code} with device code ({counted(images, 'image')}, {size_words(size)})"
-    words = [f"{name}: {counted(files, 'file')}, {inside if with_code else 'none with device code'}"]
+    name = printable(summaries[0].path) if len(summaries) == 1 else f"{len(summaries)} arguments"
+    has = f"with {'device code' if what == 'image' else f'{what}s'}"
+    inside = f"{with_code} {has} ({counted(images, what)} in {size_words(size)} of files)"
+    words = [f"{name}: {counted(files, 'file')}, {inside if with_code else f'none {has}'}"]
     left_out = [
         f"{counted(unread, 'file')} could not be read" if unread else "",
         f"{counts.passed} passed by name" if counts.passed else "",
@@ -77,6 +78,17 @@ def line(summaries: Sequence[Summary], *, deep: bool = False) -> str:
     if not deep and (files > with_code or counts.passed):
         words.append("--deep searches everything")
     return "; ".join(words)
+
+
+def say_unmatched(summary: Summary) -> bool:
+    """Say which patterns no file has, and return whether there are any."""
+    for name in summary.unmatched:
+        from glob import iglob
+
+        is_folder = "**" not in name and any(map(os.path.isdir, iglob(name)))
+        hint = f"; {name.rstrip('/')}/** means the files in the folders that it matches" if is_folder else ""
+        say(f"fatpack: warning: no file matches {name}{hint}")
+    return bool(summary.unmatched)
 
 
 class Meter:
