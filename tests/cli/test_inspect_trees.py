@@ -48,7 +48,7 @@ def test_a_folder_shows_what_each_of_its_files_shows(tree: Path, fatpack: Fatpac
         assert "".join(lines) == "".join(fatpack("inspect", *options, path).out for path in CODE)
         assert (ran.code, ran.err) == (0, "")
     assert summary == (
-        "t: 5 files, 3 with device code (5 images, 43.9 kB); 1 passed by name, 1 link not followed; "
+        "t: 5 files, 3 with device code (5 images in 43.9 kB of files); 1 passed by name, 1 link not followed; "
         "--deep searches everything\n"
     )
 
@@ -94,7 +94,37 @@ def test_workers_change_nothing(tree: Path, fatpack: Fatpack, monkeypatch: pytes
 def test_a_pattern_that_matches_nothing_is_a_warning(tree: Path, fatpack: Fatpack) -> None:
     ran = fatpack("inspect", "t/*.dll", "t/*.cubin")
     assert (ran.code, ran.err) == (1, "fatpack: warning: no file matches t/*.dll\n")
-    assert ran.out.endswith("2 names: 1 file, 1 with device code (1 image, 7.58 kB)\n")
+    assert ran.out.endswith("2 arguments: 1 file, 1 with device code (1 image in 7.58 kB of files)\n")
+
+
+def test_a_pattern_that_matches_folders_alone_is_told_what_means_their_files(tree: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("inspect", "t/lib/d*")
+    hint = "t/lib/d*/** means the files in the folders that it matches"
+    assert (ran.code, ran.err) == (1, f"fatpack: warning: no file matches t/lib/d*; {hint}\n")
+    assert "single.o" in fatpack("inspect", hint.partition(" ")[0]).out
+
+
+def test_kernels_are_counted_as_kernels(tree: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("inspect", "--rows=jsonl", "--rows-of=kernels", "t")
+    count = sum('"row":"kernel"' in line.replace(" ", "") for line in ran.out.splitlines())
+    assert f" with kernels ({count} kernels in " in ran.err
+    assert fatpack(
+        "inspect", "--rows=csv", "--rows-of=kernels", "t", "--exclude=*.o", "--exclude=*.cubin"
+    ).err.startswith("t: 1 file, none with kernels; ")
+
+
+def test_the_total_of_sums_and_the_summary_count_alike(tree: Path, fatpack: Fatpack) -> None:
+    shutil.copy(FIXTURES / "elf" / "clang-22-hip.o", "t/hip.o")
+    ran = fatpack("inspect", "--by=arch", "--json", "t")
+    assert f"({json.loads(ran.out)['total']['images']} images in " in ran.err
+    assert "host" in fatpack("inspect", "t/hip.o").out
+
+
+def test_no_table_follows_errors_alone(tree: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("inspect", "--by=arch", "t/none.so")
+    assert (ran.code, ran.out) == (5, "")
+    assert "total" in fatpack("inspect", "--by=arch", "t/data").out
+    assert "total" in fatpack("inspect", "--by=arch", "t/none.so", "t/data").out
 
 
 def test_deep_passes_nothing_by(tree: Path, fatpack: Fatpack) -> None:
@@ -102,7 +132,9 @@ def test_deep_passes_nothing_by(tree: Path, fatpack: Fatpack) -> None:
     assert "image.txt" not in fatpack("inspect", "t").out
     ran = fatpack("inspect", "--deep", "t")
     assert "t/lib/image.txt: cubin sm_80" in ran.out
-    assert ran.out.splitlines()[-1] == "t: 7 files, 4 with device code (6 images, 51.5 kB); 1 link not followed"
+    assert (
+        ran.out.splitlines()[-1] == "t: 7 files, 4 with device code (6 images in 51.5 kB of files); 1 link not followed"
+    )
 
 
 def test_one_program_compares_files_of_a_folder(tree: Path, fatpack: Fatpack) -> None:
@@ -119,7 +151,7 @@ def test_sums_over_a_folder_are_those_over_its_files(tree: Path, fatpack: Fatpac
         assert ran.out == fatpack("inspect", *options, *json_option, *CODE).out
         assert (ran.code, ran.err) == (
             0,
-            "t: 5 files, 3 with device code (5 images, 43.9 kB); 1 passed by name, 1 link not followed; "
+            "t: 5 files, 3 with device code (5 images in 43.9 kB of files); 1 passed by name, 1 link not followed; "
             "--deep searches everything\n",
         )
     Path("t/cut.o").write_bytes(Path("host.o").read_bytes()[:400])

@@ -11,7 +11,7 @@ import errno
 import os
 
 from fatpack.cli.extracting import Plan, report_problems, run
-from fatpack.cli.many.summary import Meter, Summary, line
+from fatpack.cli.many.summary import Meter, Summary, line, say_unmatched
 from fatpack.cli.messages import say
 from fatpack.errors import FatpackError, UsageError, counted
 from fatpack.io.budget import budget_now
@@ -177,8 +177,7 @@ class _Extraction:
     def _end(self, summary: Summary, code: int, images: int) -> int:
         request = self._request
         what = "container" if request.containers else "image"
-        for name in summary.unmatched:
-            say(f"fatpack: warning: no file matches {name}")
+        say_unmatched(summary)
         if not images and not request.allow_missing:
             asked = f" that match {request.selector.describe()}" if not request.selector.is_empty() else ""
             say(f"fatpack: {request.file}: no {what}s{asked}", quiet=request.quiet and code == FINE)

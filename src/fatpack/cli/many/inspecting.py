@@ -9,8 +9,7 @@ from __future__ import annotations
 import gc
 
 from fatpack.cli.many.sharing import made_of
-from fatpack.cli.many.summary import Meter, Summary
-from fatpack.cli.messages import say
+from fatpack.cli.many.summary import Meter, Summary, say_unmatched
 from fatpack.errors import FatpackError
 from fatpack.record import Record
 from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
@@ -180,6 +179,5 @@ class Trees:
                     yield item
         finally:
             meter.finish()
-        for name in summary.unmatched:
-            say(f"fatpack: warning: no file matches {name}")
+        if say_unmatched(summary):
             self.code = worst((self.code, FINDINGS))

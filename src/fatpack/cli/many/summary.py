@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 
+from fatpack.cli.messages import say
 from fatpack.errors import counted
 from fatpack.report.text import printable, size_words
 from fatpack.trees.leaves import Counts
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
 class Summary:
     """The counts of one tree: the files that were read, those with device code, and what was not looked into.
 
-    ``size`` are the bytes of the files with device code, ``unread`` the files that could not be read.
+    ``images`` are kernels where rows of kernels are asked for, and files without any count as those without device code
+    then. ``size`` are the bytes of the files with device code, ``unread`` the files that could not be read.
     """
 
     def __init__(self, path: str, kind: str) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from fatpack.cli.many.sharing import made_of
-from fatpack.cli.many.summary import Meter, Summary
-from fatpack.cli.messages import say
+from fatpack.cli.many.summary import Meter, Summary, say_unmatched
 from fatpack.record import Record
 from fatpack.report.rows.packages import rows_of_leaf
 from fatpack.trees.leaves import Rules, batches_of, kind_of
@@ -52,5 +51,4 @@ def rows_in(
             yield from rows
     finally:
         meter.finish()
-    for name in summary.unmatched:
-        say(f"fatpack: warning: no file matches {name}")
+    say_unmatched(summary)
