@@ -29,6 +29,9 @@ _HOST_CODE = (b"\x3e\0", b"\xb7\0")
 #: Sections that take others to be read.
 _DEFERRED = (IMAGE, IMAGES, TABLE, RECORDS)
 
+#: Sections of containers that records register, one by one, when a program starts.
+_REGISTERED = (".nv_fatbin", "__nv_relfatbin", ".hip_fatbin")
+
 #: What helps where a host is damaged, so that it does not say where device code is.
 _LEFT = f"{in_both('--deep', 'deep=True')} lists what is left of its device code"
 
@@ -195,7 +198,9 @@ class _Host:
         from fatpack.runtime.evidence import judging
         from fatpack.scanner.known import kernels_of
 
-        yield from judging.judged(self._visit.view, self._visit.host, lambda: kernels_of(self._found))
+        is_wrapped = any(found.section in _REGISTERED for found in self._found)
+        visit = self._visit
+        yield from judging.judged(visit.view, visit.host, lambda: kernels_of(self._found), is_wrapped=is_wrapped)
 
     def _together(self) -> Iterator[Found | Finding]:
         """Yield what several sections make together; what turns out to stand alone is walked as all others."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 MODELS = ("cuda", "hip")
 
 #: model → what the names of its functions start with
-_PREFIXES = {"cuda": ("__cuda", "cuda"), "hip": ("__hip", "hip")}
+BEGINNINGS = {"cuda": ("__cuda", "cuda"), "hip": ("__hip", "hip")}
 
 #: takes a wrapper: argument 0
 REGISTER_BINARY = {"__cudaRegisterFatBinary": "cuda", "__hipRegisterFatBinary": "hip"}
@@ -81,7 +81,7 @@ WORDS = (
 
 def model_of(name: str) -> str:
     """Return the model whose function has a name, "" if that is none of CUDA's and HIP's."""
-    return next((model for model, prefixes in _PREFIXES.items() if name.startswith(prefixes)), "")
+    return next((model for model, prefixes in BEGINNINGS.items() if name.startswith(prefixes)), "")
 
 
 def is_of_runtime(name: str) -> bool:

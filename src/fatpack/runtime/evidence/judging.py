@@ -22,10 +22,13 @@ _ELF = (62, 183)
 _STRINGS = 1 << 28
 
 
-def judged(view: View, host: str, kernels: Callable[[], Collection[str] | None]) -> Iterator[Finding]:
+def judged(
+    view: View, host: str, kernels: Callable[[], Collection[str] | None], *, is_wrapped: bool = False
+) -> Iterator[Finding]:
     """Yield what is wrong; ``kernels`` returns the names in all images, None if not all of them can be read.
 
-    Files that name none of the runtimes' functions cost a search of their names. What is damaged has been reported.
+    Files that name none of the runtimes' functions cost a search of their names. Programs with containers that records
+    register (``is_wrapped``) are not looked at: names alone tell nothing of those. What is damaged has been reported.
     """
     try:
         if host == "elf":
@@ -33,7 +36,8 @@ def judged(view: View, host: str, kernels: Callable[[], Collection[str] | None])
             if elf.header.machine not in _ELF or elf.layouts.order != "little":
                 return
             if elf.is_linked:
-                yield from _linked(elf)
+                if not is_wrapped:
+                    yield from _linked(elf)
                 return
         if not may_launch(view, host):
             return
@@ -88,12 +92,34 @@ def verdicts_of(evidence: Evidence, kernels: Collection[str] | None) -> list[Fin
 
 def _linked(elf: ElfFile) -> Iterator[Finding]:
     (types,) = elf.columns("type")
-    if not any(_has_word(elf, index) for index, type in enumerate(types) if type == constants.DYNSYM):
+    tables = [index for index, type in enumerate(types) if type in (constants.DYNSYM, constants.SYMTAB)]
+    if not any(_has_word(elf, index) for index in tables if types[index] == constants.DYNSYM):
+        return
+    if _is_settled([_strings_of(elf, index) for index in tables]):
         return
     from fatpack.runtime.evidence.programs import elf as programs
     from fatpack.runtime.evidence.programs import verdicts as program_verdicts
 
     yield from program_verdicts.verdicts(programs.LinkedElf(elf))
+
+
+def _is_settled(tables: list[bytes]) -> bool:
+    """Return whether the names of a program leave nothing to say: what launches is registered, as far as names go.
+
+    Reading all symbols of a large library takes as long as its listing; most are healthy, and this finds it out.
+    """
+
+    def has(word: str) -> bool:
+        needle = b"\0" + word.encode()
+        return any(needle in strings for strings in tables)
+
+    # Each search of the names of a large library takes milliseconds: what is absent is not asked about twice.
+    for model, beginnings in functions.BEGINNINGS.items():
+        is_used = any(map(has, beginnings))
+        register = next(name for name, its in functions.REGISTER_BINARY.items() if its == model)
+        if is_used and (not has(f"{register}\0") or (model == "hip" and has(functions.HIP_IMAGE))):
+            return False
+    return not has("__tgt_") or has(f"{functions.REGISTER_OPENMP}\0")
 
 
 def may_launch(view: View, host: str) -> bool:
@@ -109,8 +135,13 @@ def may_launch(view: View, host: str) -> bool:
 
 
 def _has_word(elf: ElfFile, index: int) -> bool:
+    return _is_any_in(_strings_of(elf, index))
+
+
+def _strings_of(elf: ElfFile, index: int) -> bytes:
+    """Return the names of the symbols in a section, b"" where they lead nowhere."""
     link = elf.section(index).link
-    return 0 < link < elf.section_count and _is_any_in(elf.contents(elf.section(link)).head(0, _STRINGS))
+    return elf.contents(elf.section(link)).head(0, _STRINGS) if 0 < link < elf.section_count else b""
 
 
 def _is_any_in(strings: bytes) -> bool:
