@@ -6,6 +6,7 @@ import io
 import json
 import os
 import shutil
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -102,6 +103,23 @@ def test_a_pattern_that_matches_folders_alone_is_told_what_means_their_files(tre
     hint = "t/lib/d*/** means the files in the folders that it matches"
     assert (ran.code, ran.err) == (1, f"fatpack: warning: no file matches t/lib/d*; {hint}\n")
     assert "single.o" in fatpack("inspect", hint.partition(" ")[0]).out
+
+
+@pytest.mark.parametrize("options", [[], ["--json"], ["--by=arch"], ["--rows=csv"], ["-v"]])
+def test_what_is_excluded_in_vain_is_told(
+    options: list[str], tree: Path, fatpack: Fatpack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tarfile.open("t/p.tar", "w") as package:
+        package.add("t/lib/fat.o", "in/fat.o")
+    exclude = ["--exclude=single.o", "--exclude=in/*.o", "--exclude=x*"]
+    monkeypatch.setattr(processes, "LEAST", 0)
+    monkeypatch.setattr(processes, "core_count", lambda: 4)
+    ran = fatpack("inspect", *options, *exclude, "t", "t/p.tar")
+    assert ran.code == 0
+    notes = [line for line in ran.err.splitlines() if "--exclude" in line]
+    assert notes == [f"fatpack: note: {exclude[-1].replace('=', ' ')} matched nothing"]
+    assert fatpack("extract", "t", "-q", "--dry-run", *exclude).err == ""
+    assert f"{exclude[-1].replace('=', ' ')} matched nothing" in fatpack("extract", "t", "--dry-run", *exclude).err
 
 
 def test_kernels_are_counted_as_kernels(tree: Path, fatpack: Fatpack) -> None:

@@ -52,6 +52,13 @@ def test_an_excluded_folder_takes_all_in_it_along() -> None:
     assert not Excluded([]).has_any(["x"])
 
 
+def test_patterns_that_excluded_something_are_known() -> None:
+    used: set[str] = set()
+    excluded = Excluded(["*.so", "lib/*", "*.dll"], used)
+    assert excluded.has(["lib", "x.so"])
+    assert used == {"*.so", "lib/*"}
+
+
 def test_no_pattern_takes_long() -> None:
     started = time.process_time()
     assert not matches(["**", "a"] * 20 + ["b"], ["a"] * 60)

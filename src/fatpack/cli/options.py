@@ -101,7 +101,7 @@ exclude_option = option(
     "--exclude",
     multiple=True,
     metavar="PATTERN",
-    help="Leave out what a folder, pattern or package has of this name, or with / of this path. Repeatable.",
+    help="Leave out what a folder, pattern or package has of this name, or with / of this path in it. Repeatable.",
 )
 limit_option = option(
     "--limit",

@@ -113,8 +113,9 @@ class _Table:
     def end(self) -> None:
         """Say what was met in trees: not among the rows, which programs read."""
         if self._summaries:
-            from fatpack.cli.many.summary import line
+            from fatpack.cli.many.summary import line, say_unused
 
+            say_unused(self._exclude, self._summaries)
             say(line(self._summaries, deep=self._options.deep, what=TABLES[self._options.of][1]))
 
     def lines(self, format: str) -> Iterator[str]:

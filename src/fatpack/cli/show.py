@@ -59,6 +59,7 @@ def show(
         for record in found:
             _write(record, verbose)
         shown.end()
+    shown.say_unused()
     return worst((code, shown.code))
 
 
@@ -119,6 +120,14 @@ class _Shown:
             from fatpack.cli.many.summary import line
 
             write_lines([line(self._trees.summaries, deep=self._options.deep)], sys.stdout)
+
+    def say_unused(self) -> None:
+        """Say which patterns left nothing out of trees."""
+        if self._trees is not None and self._exclude:
+            from fatpack.cli.many.summary import say_unused
+
+            sys.stdout.flush()
+            say_unused(self._exclude, self._trees.summaries)
 
 
 def _flush() -> None:

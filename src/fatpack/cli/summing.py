@@ -96,8 +96,9 @@ class _Sums:
     def end(self) -> None:
         """Say what was met in trees: not among the sums, which programs read."""
         if self._trees is not None:
-            from fatpack.cli.many.summary import line
+            from fatpack.cli.many.summary import line, say_unused
 
+            say_unused(self._exclude, self._trees.summaries)
             say(line(self._trees.summaries, deep=self._options.deep))
 
 

@@ -72,17 +72,20 @@ class Counts:
     """What was met on the way to the leaves, and not looked into; counts of several walks add up.
 
     ``passed`` and ``excluded`` are files that were left out by their names, and excluded folders; ``links`` and
-    ``special`` stand in folders; ``packages`` are those that were looked into.
+    ``special`` stand in folders; ``packages`` are those that were looked into, ``used``
+    the patterns that excluded something.
     """
 
-    __slots__ = ("excluded", "links", "packages", "passed", "special")
+    __slots__ = ("excluded", "links", "packages", "passed", "special", "used")
 
     def __init__(self) -> None:
         self.passed = self.excluded = self.links = self.special = self.packages = 0
+        self.used: set[str] = set()
 
     def add(self, other: Counts) -> None:
         """Add the counts of another walk."""
-        for name in self.__slots__:
+        self.used |= other.used
+        for name in ("excluded", "links", "packages", "passed", "special"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
@@ -162,7 +165,7 @@ def in_package(view: View, kind: str, package: Node, rules: Rules, counts: Count
         text = "packages nested deeper than the limit"
         findings.append(finding("FP1004", view.span(), text, limits.advice("NESTING")))
     else:
-        excluded, together = Excluded(rules.exclude), Together(view, kind)
+        excluded, together = Excluded(rules.exclude, counts.used), Together(view, kind)
         try:
             for item in room(kind).members(view):
                 if isinstance(item, Finding):
@@ -215,6 +218,7 @@ def batches_below(
     yield from batched(_of_place(place, budget) for place in walk)
     counts.passed += walk.passed
     counts.excluded += walk.excluded
+    counts.used |= walk.used
     counts.links += walk.links
     counts.special += walk.special
     unmatched += walk.unmatched

@@ -34,18 +34,26 @@ def is_passed(name: str) -> bool:
 class Excluded:
     """The files and folders that patterns exclude. One without ``/`` is for names, any other for paths from the root.
 
-    A folder that is excluded takes all with it that is in it. ``**`` stands for any folders, also none.
+    A folder that is excluded takes all with it that is in it. ``**`` stands for any folders, also none. ``used`` takes
+    up the patterns that excluded something.
     """
 
-    def __init__(self, patterns: Sequence[str]) -> None:
-        self._patterns = [pattern.strip("/").split("/") for pattern in patterns]
+    def __init__(self, patterns: Sequence[str], used: set[str] | None = None) -> None:
+        self._patterns = [(pattern, pattern.strip("/").split("/")) for pattern in patterns]
+        self._used = set() if used is None else used
 
     def __bool__(self) -> bool:
         return bool(self._patterns)
 
     def has(self, parts: Sequence[str]) -> bool:
         """Return whether the file or folder at a path is excluded; folders around it were asked about before."""
-        return any(matches(pattern, parts[-1:] if len(pattern) == 1 else parts) for pattern in self._patterns if parts)
+        found = [
+            text
+            for text, pattern in self._patterns
+            if parts and matches(pattern, parts[-1:] if len(pattern) == 1 else parts)
+        ]
+        self._used.update(found)
+        return bool(found)
 
     def has_any(self, parts: Sequence[str]) -> bool:
         """Return whether a file is excluded, or a folder around it."""

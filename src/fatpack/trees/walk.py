@@ -47,9 +47,10 @@ class Walk:
     """The files that some names mean; an iterator over places. Afterwards it knows what it passed over.
 
     ``links`` counts links in folders, ``special`` counts pipes, sockets and devices there, ``passed`` and ``excluded``
-    files there (and excluded folders) that were left out by their names, ``unmatched`` are patterns that no file has.
-    The folder ``output`` is not walked. Paths are absolute, or ``as_named``: they begin as what was named does.
-    ``passes`` leaves files out whose names say that no device code is in them.
+    files there (and excluded folders) that were left out by their names, ``unmatched`` are patterns that no file has,
+    ``used`` those of ``exclude`` that left something out. The folder ``output`` is not walked. Paths are absolute, or
+    ``as_named``: they begin as what was named does. ``passes`` leaves files out whose names say that no device code is
+    in them.
     """
 
     def __init__(
@@ -65,7 +66,8 @@ class Walk:
         self._output = None if output is None else os.path.abspath(output)
         self._as_named = as_named
         self._passes = passes
-        self._excluded = Excluded(exclude)
+        self.used: set[str] = set()
+        self._excluded = Excluded(exclude, self.used)
         self.links = self.special = self.passed = self.excluded = 0
         self.unmatched: list[str] = []
 

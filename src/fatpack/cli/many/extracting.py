@@ -11,7 +11,7 @@ import errno
 import os
 
 from fatpack.cli.extracting import Plan, report_problems, run
-from fatpack.cli.many.summary import Meter, Summary, line, say_unmatched
+from fatpack.cli.many.summary import Meter, Summary, line, say_unmatched, say_unused
 from fatpack.cli.messages import say
 from fatpack.errors import FatpackError, UsageError, counted
 from fatpack.io.budget import budget_now
@@ -178,6 +178,7 @@ class _Extraction:
         request = self._request
         what = "container" if request.containers else "image"
         say_unmatched(summary)
+        say_unused(self._rules.exclude, [summary], quiet=request.quiet)
         if not images and not request.allow_missing:
             asked = f" that match {request.selector.describe()}" if not request.selector.is_empty() else ""
             say(f"fatpack: {request.file}: no {what}s{asked}", quiet=request.quiet and code == FINE)

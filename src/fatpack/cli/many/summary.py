@@ -94,6 +94,14 @@ def say_unmatched(summary: Summary) -> bool:
     return bool(summary.unmatched)
 
 
+def say_unused(exclude: Sequence[str], summaries: Sequence[Summary], *, quiet: bool = False) -> None:
+    """Say which patterns left nothing out: one with a slip in it leaves in what it was to leave out."""
+    used = set[str]().union(*(item.counts.used for item in summaries))
+    for pattern in dict.fromkeys(exclude):
+        if pattern not in used:
+            say(f"fatpack: note: --exclude {pattern} matched nothing", quiet=quiet)
+
+
 class Meter:
     """How far a long command is: on a terminal's stderr only, after one second, gone when finished."""
 
