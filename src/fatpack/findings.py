@@ -298,6 +298,7 @@ CODES: dict[str, tuple[str, str]] = {
         "A CUDA fat binary that no record registers: the runtime does not load it, nor find its kernels.",
     ),
     "FP3033": ("warning", "A record by which CUDA code registers its fat binary does not lead to one."),
+    "FP3034": ("note", "A record registers a cubin that is in no fat binary; not every CUDA runtime may take it."),
     "FP3041": (
         "warning",
         "A host file launches kernels of CUDA or HIP, and nothing in it registers them. In an object that may be "

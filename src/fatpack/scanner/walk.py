@@ -215,10 +215,23 @@ class _Host:
                 place = item.data.start - visit.view.start, item.data.end - visit.view.start
                 visit.progress.is_outside = visit.progress.is_outside or place not in already
                 self._searched_ranges.append(place)
-                yield from region.containers(item, visit, self._inside)
+                if item.expects == IMAGE:
+                    yield from self._registered_image(item, place)
+                else:
+                    yield from region.containers(item, visit, self._inside)
             else:
                 yield _found(item.container, item.data, visit, item.section, item.index, self._inside)
                 yield from _of_section(item.section, item.container.findings)
+
+    def _registered_image(self, site: Site, place: tuple[int, int]) -> Iterator[Found | Finding]:
+        """Yield an image that a record registers without a container around it, as one of its own."""
+        from fatpack.deep import bare
+
+        for item in bare.search(self._visit.view, [place]):
+            if isinstance(item, Finding):
+                yield item
+            else:
+                yield _found(*item, self._visit, site.section, site.index, self._inside)
 
     def _elsewhere(self) -> Iterator[Found | Finding]:
         """Yield the containers outside the places that the host named: in sections of unusual names, or anywhere."""

@@ -193,6 +193,20 @@ def test_a_fat_binary_elsewhere_is_found_by_its_record(name: str) -> None:
     assert [image.form for image in last.images] == ["ptx"]
 
 
+def test_a_cubin_that_a_record_registers_without_a_fat_binary_is_found() -> None:
+    cubin = (FIXTURES / "cuda" / "cubin" / "k1.cuda13.0.sm_90.cubin").read_bytes()
+    others = [build.Section(".rodata", bytes(24) + cubin + b"more data", flags=build.ALLOC, addr=0x40000)]
+    data = library([0x10000, 0x10000 + STEP, 0x40018], others=others)
+    ((code, message),) = findings_of(data)
+    assert (code, message[:9]) == ("FP3034", "record 2 ")
+    (last,) = [item for item in items(data) if isinstance(item, Found) and item.section == ".rodata"]
+    assert (last.format, last.view.tobytes()) == ("bare-image", cubin)
+    assert [(image.form, image.target.arch) for image in last.images] == [("cubin", "sm_90")]
+    assert places(data, deep=True) == places(data)
+    cut = library([0x10000, 0x40018], others=[build.Section(".data", bytes(24) + cubin[:-64], flags=3, addr=0x40000)])
+    assert "FP3034" in {code for code, _ in findings_of(cut)}
+
+
 def test_fat_binaries_elsewhere_that_overlap_are_read_once() -> None:
     inner = FATBIN[:40] + EMPTY + FATBIN[56:]
     others = [build.Section(".rodata", inner, flags=build.ALLOC, addr=0x40000)]

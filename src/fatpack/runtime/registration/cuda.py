@@ -21,12 +21,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from fatpack import formats, hosts
+from fatpack import formats, hosts, images, magics
 from fatpack.elf.header import SYMTAB
 from fatpack.elf.symbols import Symbols
 from fatpack.errors import FormatError, LimitExceeded
 from fatpack.findings import finding
-from fatpack.hosts import Site
+from fatpack.hosts import IMAGE, Site
 from fatpack.model import Finding
 from fatpack.runtime.pointers.pointer import INSIDE, NULL, UNKNOWN
 from fatpack.runtime.registration import records
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from fatpack.io.source import View
+    from fatpack.model import Span
     from fatpack.runtime.pointers.pointer import Pointer
     from fatpack.runtime.registration.records import RegistrationRecord, Registrations, Segment
 
@@ -98,7 +99,14 @@ def check(
 
 
 def _starts_fatbin(view: View, position: int) -> bool:
-    return formats.sniff(view.head(position, 24)) == _FATBIN
+    return formats.sniff(view.head(position, 24)) == _FATBIN or _is_cubin(view, position)
+
+
+def _is_cubin(view: View, position: int) -> bool:
+    """Return whether a device image stands where a fat binary should."""
+    if view.head(position, 4) != magics.ELF:
+        return False
+    return images.recognise(view.slice(position, len(view) - position)).form == "cubin"
 
 
 def _elsewhere(
@@ -120,12 +128,24 @@ def _elsewhere(
         if position < reached:
             yield finding("FP3033", span, f"{title} points into a fat binary")
             continue
+        if _is_cubin(view, position):
+            yield from _cubin(view, position, pointer, span, title, names.get(pointer.section or 0) or None)
+            continue
         here = view.slice(position, pointer.room)
         # One that is cut short may have entries that are whole, up to the end of the section.
         size = formats.room(_FATBIN).extent(here, 0) or pointer.room
         reached = position + size
         name = names.get(pointer.section or 0) or None
         yield Site(view.slice(position, size, name or ""), name, pointer.section)
+
+
+def _cubin(
+    view: View, position: int, pointer: Pointer, span: Span, title: str, section: str | None
+) -> Iterator[Site | Finding]:
+    """Yield the place of a cubin that a record registers as if it was a fat binary."""
+    size = images.recognise(view.slice(position, pointer.room)).size
+    yield finding("FP3034", span, f"{title} points to a cubin without a fat binary around it")
+    yield Site(view.slice(position, min(size or pointer.room, pointer.room)), section, pointer.section, expects=IMAGE)
 
 
 def _is_in(position: int, ranges: Sequence[tuple[int, int]], size: int) -> bool:
@@ -136,9 +156,9 @@ def _is_in(position: int, ranges: Sequence[tuple[int, int]], size: int) -> bool:
 
 def _has_nothing(view: View, start: int) -> bool:
     """Return whether the fat binary at an absolute offset has no kernel or variable to register, in cubins only."""
-    images = formats.room(_FATBIN).parse(view, start - view.start).images
-    return bool(images) and not any(
-        image.form != "cubin" or image.compression or _has_symbols(image.data) for image in images
+    found = formats.room(_FATBIN).parse(view, start - view.start).images
+    return bool(found) and not any(
+        image.form != "cubin" or image.compression or _has_symbols(image.data) for image in found
     )
 
 
