@@ -32,14 +32,16 @@ def is_passed(name: str) -> bool:
 
 
 class Excluded:
-    """The files and folders that patterns exclude. One without ``/`` is for names, any other for paths from the root.
+    """The files and folders that patterns exclude. One without ``/`` is for names, any other for paths from the root,
+    as are those that begin with one; a ``/`` at the end means nothing.
 
     A folder that is excluded takes all with it that is in it. ``**`` stands for any folders, also none. ``used`` takes
     up the patterns that excluded something.
     """
 
     def __init__(self, patterns: Sequence[str], used: set[str] | None = None) -> None:
-        self._patterns = [(pattern, pattern.strip("/").split("/")) for pattern in patterns]
+        #: what was typed, whether it is for paths, and its parts
+        self._patterns = [(text, "/" in text.rstrip("/"), text.strip("/").split("/")) for text in patterns]
         self._used = set() if used is None else used
 
     def __bool__(self) -> bool:
@@ -49,8 +51,8 @@ class Excluded:
         """Return whether the file or folder at a path is excluded; folders around it were asked about before."""
         found = [
             text
-            for text, pattern in self._patterns
-            if parts and matches(pattern, parts[-1:] if len(pattern) == 1 else parts)
+            for text, is_path, pattern in self._patterns
+            if parts and matches(pattern, parts if is_path else parts[-1:])
         ]
         self._used.update(found)
         return bool(found)
