@@ -53,6 +53,21 @@ def test_a_pattern_means_files_by_their_paths(pattern: str, expected: list[str],
     assert [place.path for place in Walk([pattern])] == [str(tree / name) for name in expected]
 
 
+@pytest.mark.parametrize("name", ["[v1]", "a*b", "what?"])
+def test_the_folders_around_a_pattern_are_no_part_of_it(name: str, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tree / "t").rename(tree / name)
+    monkeypatch.chdir(tree / name)
+    for pattern in ("a/*.so", "./*//./x.so", "*/x.so"):
+        assert str(tree / name / "a" / "x.so") in [place.path for place in Walk([pattern])]
+
+
+def test_a_pattern_that_leads_up_again_has_no_files(tree: Path) -> None:
+    found, walk = paths("t/*/..")
+    assert (found, walk.unmatched) == ([], ["t/*/.."])
+    walk = Walk(["t/*/.."])
+    assert ([*walk], walk.unmatched) == ([], ["t/*/.."])
+
+
 def test_parts_lead_from_what_was_named(tree: Path) -> None:
     assert [place.parts for place in Walk(["t/a"])] == [("x.so",), ("y.py",), ("c", "z.o")]
     assert [place.parts for place in Walk(["t/*/x.so"])] == [("a", "x.so"), ("tests", "x.so")]

@@ -83,11 +83,10 @@ class Walk:
             if hasattr(name, "given"):
                 yield Place(str(name), given=name.given)
                 continue
-            path = name if self._as_named else os.path.abspath(name)
             if is_pattern(name):
-                yield from self._pattern(path, name)
+                yield from self._pattern(name)
             else:
-                yield from self._named(path)
+                yield from self._named(name if self._as_named else os.path.abspath(name))
 
     def _named(self, path: str) -> Iterator[Place]:
         try:
@@ -102,12 +101,15 @@ class Walk:
         else:
             yield Place(path, problem="this is no file: pipes and devices are not surveyed")
 
-    def _pattern(self, pattern: str, name: str) -> Iterator[Place]:
+    def _pattern(self, name: str) -> Iterator[Place]:
         """Yield the files that a pattern means; ``**`` stands for any folders, also none."""
-        parts = pattern.split(os.sep)
+        parts = name.split(os.sep)
         fixed = next(number for number, part in enumerate(parts) if any(char in part for char in _MAGIC))
         base = os.sep.join(parts[:fixed]) or (os.sep if fixed else "")
         rest = parts[fixed:]
+        if not self._as_named:
+            base = os.path.abspath(base)  # the names of the folders around may look like patterns, and are none
+            rest = [part for part in rest if part not in ("", os.curdir)]
         is_met, before = False, self.passed + self.excluded
         for place in self._folder(base, None if "**" in rest else len(rest), rest):
             is_met = is_met or not place.problem
