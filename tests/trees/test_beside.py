@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import tarfile
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.laws.rooms import FIXTURES
 
 from fatpack.cli import main
+from fatpack.io.source import View
+from fatpack.io.sources.opening import open_source
+from fatpack.packages import Member
+from fatpack.packages import zip as zip_room
+from fatpack.trees.beside import Together
 
 CACHE = FIXTURES / "triton"
 
@@ -99,3 +106,24 @@ def test_in_an_archive_that_is_read_forwards_nothing_is_beside_an_image(
             package.add(CACHE / name, Path(name).name)
     code, text = listed(capsys, path)
     assert (code, "sum_kernel.json" in text, "cubin sm_90a" in text) == (0, False, True)
+
+
+def test_an_error_on_the_way_is_no_answer_for_the_next_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "two.zip"
+    with zipfile.ZipFile(path, "w") as package:
+        package.writestr("a/k.json", "{}")
+        package.writestr("b/k.json", "{}")
+
+    def cut(view: View) -> Iterator[object]:
+        yield next(item for item in members(view) if isinstance(item, Member))
+        raise OSError(errno.EIO, "Input/output error")
+
+    members = zip_room.members
+    with open_source(path) as source:
+        together = Together(source.view(), "zip")
+        monkeypatch.setattr(zip_room, "members", cut)
+        for _ in range(2):
+            with pytest.raises(OSError, match="Input/output error"):
+                together.of("b")
+        monkeypatch.undo()
+        assert list(together.of("b")) == ["k.json"]

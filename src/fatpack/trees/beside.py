@@ -25,15 +25,19 @@ class Together:
         self._folders: dict[str, dict[str, Member]] | None = None
 
     def of(self, folder: str) -> dict[str, Member]:
-        """Return the metadata files of a folder by their names; of several with one name, the first."""
+        """Return the metadata files of a folder by their names; of several with one name, the first.
+
+        Raises FormatError, Unsupported and OSError, each time it is asked, for a package that cannot be read.
+        """
         if self._folders is None:
             from fatpack.packages import Member, room
 
-            self._folders = {}
+            folders: dict[str, dict[str, Member]] = {}
             for item in room(self._kind).members(self._view):
                 if isinstance(item, Member) and item.is_lasting and item.name.endswith(_SUFFIX):
                     place, _, name = item.name.rpartition("/")
-                    self._folders.setdefault(place, {}).setdefault(name, item)
+                    folders.setdefault(place, {}).setdefault(name, item)
+            self._folders = folders  # an error on the way leaves no half of them behind
         return self._folders.get(folder, {})
 
 
