@@ -122,6 +122,14 @@ def test_what_is_no_json_is_refused(data: bytes) -> None:
         sidecar.claims(data)
 
 
+@pytest.mark.parametrize("field", ["num_warps", "warp_size", "shared"])
+def test_numbers_that_no_launch_has_are_not_stated(field: str) -> None:
+    said = triton(**{"num_warps": 10**4200, "warp_size": 10**4200, "shared": 1, field: 1 << 32})
+    assert (said.threads, said.warp_size, said.shared) == (None, None, None if field == "shared" else 1)
+    said = triton(num_warps=(1 << 32) - 1, warp_size=32)
+    assert said.threads == 32 * ((1 << 32) - 1)
+
+
 def test_a_large_file_is_not_read() -> None:
     with pytest.raises(LimitExceeded):
         sidecar.claims(b" " * (sidecar.MOST + 1))

@@ -84,7 +84,7 @@ def claims(data: bytes) -> Claims | None:
     if len(data) > MOST:
         raise LimitExceeded(f"more than {MOST} bytes; metadata of an image has some thousands", format="json")
     try:
-        # Numbers of any length, and any nesting, are refused by the decoder itself.
+        # The decoder itself refuses numbers of more than 4300 digits, and deep nesting; shorter ones: see _number.
         values = json.loads(data)
     except (ValueError, RecursionError) as error:
         at = getattr(error, "pos", None)
@@ -131,7 +131,8 @@ def _text(value: object) -> str:
 
 
 def _number(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """Return a number that a launch can have: those are of 32 bits, and products of longer ones fit no message."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 32 else None
 
 
 def _arch(value: object) -> str:
