@@ -157,6 +157,7 @@ TABLE = strings(b"k")
         (module(end=b"\x81\x00\x03"), "alignment 3 is no power of two"),
         (module(end=b"\x81\x00\x00"), "alignment 0 is no power of two"),
         (module(end=b"\x01" + b"\xff" * 10), "a number does not end"),
+        (module(end=b"\x01" + b"\xff" * 9 + b"\x02"), "a number of more than 64 bits"),
         (module((STRINGS, b"\xff\xff\x03")), "there is no room for 65535 rows"),
         (module((FUNCTIONS, functions(count=1 << 40)), (STRINGS, TABLE)), "there is no room for 1099511627776 rows"),
         (module((FUNCTIONS, functions(function(1))), (STRINGS, TABLE)), "number 1 is asked for, and there are 1"),

@@ -242,6 +242,8 @@ class _Cursor:
             byte = self.byte()
             number |= (byte & 0x7F) << 7 * place
             if byte < 0x80:
+                if number >> 64:
+                    raise self.bad("a number of more than 64 bits", at)
                 return number
         raise self.bad("a number does not end", at)
 
