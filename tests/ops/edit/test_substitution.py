@@ -13,6 +13,7 @@ from fatpack.errors import FatpackError, FormatError, HostError, UsageError
 from fatpack.hosts import archive
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
+from fatpack.model import Finding
 from fatpack.ops.choose.address import Place
 from fatpack.ops.choose.presence import NothingSelected
 from fatpack.ops.choose.select import Selector, positions
@@ -198,3 +199,13 @@ def test_a_module_of_a_cir_container_is_replaced_and_the_others_stay() -> None:
     now = images(after)
     assert [row[2].target for row in now] == [row[2].target for row in rows]
     assert [row[2].kernel_names for row in now] == [row[2].kernel_names for row in rows]
+
+
+def test_a_result_that_lost_the_member_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = library("elf/clang-22-hip.o", "elf/clang-22-openmp-gfx90a.o")
+    inner = next(site for site in archive.locate(whole) if not isinstance(site, Finding))
+    plan = replace(inner.data, as_file(*images(inner.data)[0][1:]), Selector(index=0))
+    monkeypatch.setattr("fatpack.ops.edit.substitution.verify", lambda *_, **__: None)
+    place = Place(whole, "", archives=((whole, 7),))
+    with pytest.raises(HostError, match="it has no member 7"):
+        plan.check_in(place)(whole, whole)

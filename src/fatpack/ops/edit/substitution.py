@@ -68,7 +68,10 @@ class Substitution(Record):
             verify(before, after, in_containers=False)
             for _, number in place.archives:
                 sites = (site for site in archive.locate(after) if not isinstance(site, Finding))
-                after = next(site.data for site in sites if site.number == number)
+                inner = next((site.data for site in sites if site.number == number), None)
+                if inner is None:
+                    raise HostError(f"the result is not what was meant: it has no member {number}", chain=after.chain)
+                after = inner
             _compare(self.meant, self.changes, after)
 
         return check
