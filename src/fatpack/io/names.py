@@ -1,4 +1,4 @@
-"""Names for output files. A name stored in a file never decides where we write: it is reduced to harmless words."""
+"""Names for output files. A stored name leads nowhere but below the output: it is reduced to harmless words first."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Extracting: selected images, whole containers or plain byte ranges → files.
 
-A stored name never decides where anything is written: file names are made from the input's own name, triple and arch
-with unsafe characters replaced. All names are checked before the first byte is written.
+File names are made from the input's own name, triple and arch with unsafe characters replaced. A stored name leads
+nowhere but below the output, as harmless words. All names are checked before the first byte is written.
 """
 
 from __future__ import annotations
