@@ -301,7 +301,7 @@ def test_what_7z_writes_is_read(tmp_path: Path, method: str) -> None:
 
 
 def test_without_isal_the_bytes_are_the_same(tmp_path: Path) -> None:
-    (tmp_path / "x.zip").write_bytes(ONE)
+    (tmp_path / "x.zip").write_bytes(build.zipped({"lib/x.so": CONTENT, "zeros": bytes(16_500)}))
     program = (
         "import sys; sys.modules['isal'] = None\n"
         "from fatpack.io.sources.opening import open_source\nfrom fatpack.packages import room\n"
@@ -309,4 +309,9 @@ def test_without_isal_the_bytes_are_the_same(tmp_path: Path) -> None:
         "    sys.stdout.buffer.write(item.open().view().tobytes())"
     )
     done = subprocess.run([sys.executable, "-c", program, tmp_path / "x.zip"], capture_output=True, check=True)
-    assert done.stdout == CONTENT
+    assert done.stdout == CONTENT + bytes(16_500)
+
+
+@pytest.mark.parametrize("size", [16_385, 16_400, 16_500, 16_640, 81_930, 82_000, 82_100])
+def test_what_fills_a_piece_when_the_input_is_used_up_goes_on(size: int) -> None:
+    assert build.contents("zip", build.zipped({"x": bytes(size)})) == {"x": bytes(size)}

@@ -148,9 +148,9 @@ def _zlib(feed: Feed, wbits: int) -> Iterator[bytes]:
 
     stream, most, taken = fast.inflater(wbits), _LEAST, _TASTE
     left: bytes | memoryview = b""
-    made = b""
+    is_full = False  # then it may have more to give without any input
     while not stream.eof:
-        if not left and len(made) < most:
+        if not left and not is_full:
             if not (left := feed.take(taken)):
                 raise Damage(_EARLY)
             taken *= 4
@@ -160,6 +160,7 @@ def _zlib(feed: Feed, wbits: int) -> Iterator[bytes]:
             raise Damage(f"is damaged ({_words(error)})") from error
         left = stream.unconsumed_tail
         yield made
+        is_full = len(made) >= most
         most = _grown(most, made)
     feed.give_back(len(stream.unused_data))
 
