@@ -315,3 +315,29 @@ def test_without_isal_the_bytes_are_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [16_385, 16_400, 16_500, 16_640, 81_930, 82_000, 82_100])
 def test_what_fills_a_piece_when_the_input_is_used_up_goes_on(size: int) -> None:
     assert build.contents("zip", build.zipped({"x": bytes(size)})) == {"x": bytes(size)}
+
+
+def wide(name: str, size: int, at: int) -> bytes:
+    """Return an archive of one file, whose size and place are those of Zip64."""
+    into = io.BytesIO()
+    with zipfile.ZipFile(into, "w") as archive:
+        archive.writestr(name, CONTENT)
+        info = archive.getinfo(name)
+        info.file_size, info.header_offset = size, at
+    return into.getvalue()
+
+
+@pytest.mark.parametrize("at", [(1 << 64) - 1, (1 << 64) - 20, 1 << 63])
+def test_a_place_that_no_file_has_is_told(at: int) -> None:
+    data = bytes(100) + wide("x", len(CONTENT), at)
+    assert build.codes("zip", data) == ["FP1704"]
+    with pytest.raises(FormatError, match="not before the directory"):
+        only(data).open()
+
+
+@pytest.mark.parametrize("size", [1 << 63, (1 << 64) - 1])
+def test_a_size_that_no_file_can_have_is_told(size: int) -> None:
+    data = wide("x", size, 0)
+    assert build.codes("zip", data) == ["FP1704"]
+    with pytest.raises(FormatError, match=f"{size} bytes"):
+        only(data).open()

@@ -8,6 +8,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.model import Finding
 
+#: The most bytes that a file can have (off_t of systems, and what ``len`` can return).
+LARGEST = (1 << 63) - 1
+
 
 class Content(Source):
     """A file of its own, wherever its bytes lie: offsets count from the first of them.

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
     from fatpack.packages.content import Content
 
-#: kinds of headers without bytes of a file behind them, that are neither files nor links nor folders
-_DEVICES = {tarfile.CHRTYPE: "a device", tarfile.BLKTYPE: "a device", tarfile.FIFOTYPE: "a pipe"}
-
 
 def members(view: View) -> Iterator[Member | Finding]:
     """Yield what the door does."""

@@ -11,6 +11,7 @@ import struct
 import tarfile
 
 from fatpack.errors import BadValue, LimitExceeded, Truncated
+from fatpack.packages.content import LARGEST
 from fatpack.packages.tar.layout import FORMAT
 
 TYPE_CHECKING = False
@@ -27,9 +28,6 @@ _EXTENDED = 1 << 20
 
 #: LIMIT: bytes of all global headers of a package together.
 _GLOBAL = 64 << 10
-
-#: The largest position in a file that systems have (off_t): what a size leads behind is nowhere.
-_LAST = (1 << 63) - 1
 
 #: what tarfile raises: its own errors, and those of what it makes of fields that it does not check
 _ERRORS = (tarfile.TarError, ValueError, LookupError, ArithmeticError, TypeError, struct.error, RecursionError)
@@ -126,7 +124,7 @@ class Headers:
                 if header is None:
                     break
                 vars(tar)["members"] = []  # it would keep them all
-                if not 0 <= header.size <= _LAST - header.offset_data or not 0 <= tar.offset <= _LAST:
+                if not 0 <= header.size <= LARGEST - header.offset_data or not 0 <= tar.offset <= LARGEST:
                     raise tarfile.ReadError(f"a file of {header.size} bytes")
                 self.next_at = tar.offset
                 yield header

@@ -15,6 +15,7 @@ from bisect import bisect_right
 
 from fatpack import magics
 from fatpack.errors import BadMagic, BadValue, Truncated
+from fatpack.packages.content import LARGEST
 from fatpack.packages.zip.layout import (
     END,
     END_64,
@@ -126,7 +127,7 @@ class Directory:
         try:
             for fields, _, extra, _ in self._records():
                 at = self._offset(fields, extra)
-                if at is not None and at >= 0:
+                if at is not None and 0 <= at < self.start:
                     is_sorted = is_sorted and at >= last
                     found.append(at)
                     last = at
@@ -209,6 +210,8 @@ class Directory:
             damage = f"its header is to be at {offset:#x}, which is not before the directory"
         elif not damage and after > 1 and places[after - 2] == header_at:
             damage = _SHARED
+        elif size > LARGEST:
+            damage = f"it is to have {size} bytes, and no file has so many"
         name = _decoded(raw_name, flags, extra)
         return Entry(
             name,
