@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from fatpack.errors import BadValue, FatpackError
+from fatpack.errors import BadValue
 from fatpack.io import limits
 from fatpack.io.source import Source
 from fatpack.io.sources.file import FileSource
@@ -64,7 +64,7 @@ class Growing(Content):
         self._have = 0
         self._fd = -1
         self._whole: Source | None = None
-        self._failure: FatpackError | None = None
+        self._failure: BaseException | None = None
         self._is_closed = False
 
     def __getstate__(self) -> dict[str, object]:
@@ -166,8 +166,8 @@ class Growing(Content):
                 if self._size is not None and self._have + len(piece) > self._size:
                     raise self._other_size(f"more than {self._size}")
                 self._keep(piece)
-        except FatpackError as error:
-            # Not inflated up to here again by everybody who asks for what is behind.
+        except BaseException as error:
+            # A piece is lost, so nothing follows, and nobody who asks for what is behind inflates it up to here again.
             self._failure, self._left = error, None
             raise
 
@@ -189,21 +189,13 @@ class Growing(Content):
         size = len(piece)
         most = MEMORY if self._size is None or self._size <= MEMORY else min(_BEGINNING, MEMORY)
         if self._fd < 0 and self._have + size > most:
-            self._fd = _temporary()
-            self._write(self._kept, 0)
+            self._fd = _temporary(self._kept)
             self._kept = bytearray()
         if self._fd < 0:
             self._kept += piece
         else:
-            self._write(piece, self._have)
+            _write(self._fd, piece, self._have)
         self._have += size
-
-    def _write(self, data: bytes | bytearray | memoryview, at: int) -> None:
-        """Write at an offset: a fork that goes on with the same file writes the same bytes there."""
-        with memoryview(data) as left:
-            done = 0
-            while done < len(left):
-                done += os.pwrite(self._fd, left[done:], at + done)
 
     def close(self) -> None:
         """Let everything go that was inflated."""
@@ -221,9 +213,18 @@ class Growing(Content):
             os.close(self._fd)
 
 
-def _temporary() -> int:
-    """Return the descriptor of an unnamed temporary file."""
+def _temporary(data: bytearray) -> int:
+    """Return the descriptor of an unnamed temporary file that starts with the data."""
     import tempfile
 
     with tempfile.TemporaryFile(buffering=0) as file:
+        _write(file.fileno(), data, 0)
         return os.dup(file.fileno())
+
+
+def _write(fd: int, data: bytes | bytearray | memoryview, at: int) -> None:
+    """Write at an offset: a fork that goes on with the same file writes the same bytes there."""
+    with memoryview(data) as left:
+        done = 0
+        while done < len(left):
+            done += os.pwrite(fd, left[done:], at + done)
