@@ -25,12 +25,16 @@ if TYPE_CHECKING:
         def decompress(self, data: Buffer, max_length: int = ..., /) -> bytes: ...  # noqa: D102
 
 
+def _installed() -> Any:
+    try:
+        from isal import isal_zlib
+    except ImportError:
+        return zlib
+    return isal_zlib
+
+
 #: the module that does it
-_library: Any
-try:
-    from isal import isal_zlib as _library
-except ImportError:
-    _library = zlib
+_library = _installed()
 
 #: what inflating damaged data raises
 ERRORS: tuple[type[Exception], ...] = (zlib.error, _library.error)
