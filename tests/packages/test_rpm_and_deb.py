@@ -29,7 +29,10 @@ def test_a_payload_that_is_cut_keeps_the_files_before() -> None:
     assert [item.name for item in files if isinstance(item, Member)] == [*FILES]
     assert isinstance(finding, Finding)
     assert finding.code == "FP1701"
-    assert "3 files come before" in finding.message
+    assert "3 files before it" in finding.message
+    *_, finding = build.listed("rpm", build.rpm({"x": bytes(9)})[:-100])
+    assert isinstance(finding, Finding)
+    assert "1 file before it" in finding.message
 
 
 @pytest.mark.parametrize("field", ["magic", "count", "size"])

@@ -136,7 +136,7 @@ def test_an_archive_cut_inside_a_file_keeps_those_before(pack: build.Compressor)
     assert isinstance(second, Member)
     assert isinstance(finding, Finding)
     assert finding.code == "FP1701"
-    assert "2 files come before" in finding.message
+    assert "2 files before it" in finding.message
     for item in room("tar").members(build.view_of(pack(data[: 4 * BLOCK + 10]))):
         if isinstance(item, Member) and item.name == "a":
             assert item.open().view().tobytes() == CONTENT

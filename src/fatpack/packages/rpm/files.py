@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.errors import FormatError
+from fatpack.errors import FormatError, counted
 from fatpack.findings import finding, unread
 from fatpack.io.source import Derived, Span
 from fatpack.packages import Member
@@ -57,6 +57,6 @@ def _listed(view: View, header: Header, data: View) -> Iterator[Member | Finding
             pass  # what is padded behind the end; the stream may say more there
         yield from stream.findings if stream is not None else ()
     except FormatError as error:
-        text = f"{error.describe()}; {number} files come before"
+        text = f"{error.describe()}; {counted(number, 'file')} before it"
         span = Span(forward.at, forward.at, chain)
         yield finding(unread("FP1701", error), span, text, error.hint, field=error.field)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tarfile
 
-from fatpack.errors import BadValue, FatpackError, FormatError, LimitExceeded, Truncated
+from fatpack.errors import BadValue, FatpackError, FormatError, LimitExceeded, Truncated, counted
 from fatpack.findings import finding, unread
 from fatpack.io import limits
 from fatpack.io.source import Derived, Span
@@ -89,7 +89,7 @@ def _shown(whiteout: str) -> str:
 
 
 def _damage(archive: _Plain | _Streamed, error: FormatError, offset: int, count: int) -> Finding:
-    text = f"{error.describe()}; {count} files come before"
+    text = f"{error.describe()}; {counted(count, 'file')} before it"
     return finding(unread("FP1701", error), archive.span(offset), text, error.hint, field=error.field)
 
 
@@ -201,9 +201,10 @@ def _end(archive: _Plain | _Streamed, headers: Headers, count: int) -> Iterator[
     """Yield what is wrong with the end: no zeros, but a header that is none, or nothing; something behind them."""
     at, block = headers.next_at, headers.last
     if block.strip(b"\0"):
-        text = f"the header does not add up to its checksum; {count} files come before"
+        text = "the header does not add up to its checksum"
         if len(block) < BLOCK:
-            text = f"the header has {len(block)} of {BLOCK} bytes: the file looks cut short; {count} files come before"
+            text = f"the header has {len(block)} of {BLOCK} bytes: the file looks cut short"
+        text += f"; {counted(count, 'file')} before it"
         yield finding("FP1701", archive.span(at), text, "get the file again", field="header")
         return
     if len(block) < BLOCK:
