@@ -178,14 +178,16 @@ def _functions(symbols: Iterable[Symbol], memory: Memory) -> list[Function]:
             if each.is_function and each.is_defined
         }
     )
+    first: dict[int, tuple[int, str]] = {}
+    for start, _, size, name in found:
+        first.setdefault(start, (size, name))
     functions: list[Function] = []
-    for index, (start, _, size, name) in enumerate(found):
-        if functions and functions[-1].start == start:
-            continue
+    following: int | None = None
+    for start, (size, name) in reversed(first.items()):
         section = memory.section_at(start)
-        if section is None or not section.is_code:
-            continue
-        following = next((at for at, *_ in found[index + 1 : index + 9] if at > start), section.end)
-        end = min(start - size if size else section.end, section.end, max(following, start + 1))
-        functions.append(Function(start, end, name))
+        if section is not None and section.is_code:
+            end = start - size if size else section.end
+            functions.append(Function(start, min(end, section.end, end if following is None else following), name))
+        following = start
+    functions.reverse()
     return functions
