@@ -13,7 +13,7 @@ from fatpack.runtime.evidence import functions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from fatpack.model import Finding
     from fatpack.runtime.evidence.facts import Evidence
@@ -165,13 +165,14 @@ def _handles(evidence: Evidence) -> Iterator[Finding]:
     entries = {entry.address for entry in evidence.entries}
     kinds = {entry.kind for entry in evidence.entries}
     calling = {each.model for each in evidence.registered if each.is_kernel}
-    missing: dict[int, str] = {}
+    missing: dict[int, int] = {}
     for each in evidence.launches:
         judged = each.model in kinds or (each.model in calling and not evidence.unread)
         if judged and each.handle not in known and each.handle not in entries:
-            missing.setdefault(each.handle, _launched_name(evidence, each.handle, each.caller))
+            missing.setdefault(each.handle, each.caller)
     if missing:
-        text = f"{counted(len(missing), 'kernel')} launched here, but not registered: {named(missing.values())}"
+        names = _launched_names(evidence, missing)
+        text = f"{counted(len(missing), 'kernel')} launched here, but not registered: {named(names)}"
         hint = f"{_HOST_STEP}: others of this file are registered; compile it again"
         yield _finding(evidence, "FP3045", next(iter(missing)), text, CERTAIN, hint)
     by_handle: dict[int, set[str]] = {}
@@ -181,16 +182,20 @@ def _handles(evidence: Evidence) -> Iterator[Finding]:
     for entry in evidence.entries:
         if entry.is_kernel and entry.kind in functions.MODELS:
             by_handle.setdefault(entry.address, set()).add(entry.name)
-    for handle, names in by_handle.items():
-        if len(names) > 1:
-            text = f"{named(names)} are registered with one handle: a launch of one runs another"
+    for handle, titles in by_handle.items():
+        if len(titles) > 1:
+            text = f"{named(titles)} are registered with one handle: a launch of one runs another"
             hint = "likely step: a linker that folds equal functions; link with --icf=safe or without --icf"
             yield _finding(evidence, "FP3048", handle, text, CERTAIN, hint)
 
 
-def _launched_name(evidence: Evidence, handle: int, caller: int) -> str:
+def _launched_names(evidence: Evidence, callers: Mapping[int, int]) -> list[str]:
+    """Return what kernels are called; ``callers`` has the function that launches each, by handle."""
     names = {each.address: each.name for each in evidence.memory.symbols if each.is_defined}
-    return names.get(handle) or evidence.stubs.get(caller) or f"the one at {handle:#x}"
+    return [
+        names.get(handle) or evidence.stubs.get(caller) or f"the one at {handle:#x}"
+        for handle, caller in callers.items()
+    ]
 
 
 def _names(evidence: Evidence, kernels: Collection[str]) -> Iterator[Finding]:
@@ -201,5 +206,6 @@ def _names(evidence: Evidence, kernels: Collection[str]) -> Iterator[Finding]:
     if absent:
         text = f"{counted(len(absent), 'kernel')} registered here, but in no image: {named(absent)}"
         hint = "likely step: the device code is of another source or other options; compile both sides again"
-        at = next((each.at for each in evidence.registered if each.name in absent), 0)
+        lost = set(absent)
+        at = next((each.at for each in evidence.registered if each.name in lost), 0)
         yield _finding(evidence, "FP3046", at, text, CERTAIN, hint)

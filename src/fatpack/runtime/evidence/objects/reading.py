@@ -29,19 +29,20 @@ def evidence(file: HostObject) -> Evidence:
     calls = Calls(file)
     stubs = {each.address: each.name for each in file.symbols if each.is_function and functions.STUB in each.name}
     links = sorted({each.name for each in file.symbols if each.name.startswith(functions.LINKED_BINARY)})
-    named = {name: each.address for name in links for each in file.symbols if each.name == name and each.is_defined}
+    named = [each.address for each in file.symbols if each.is_defined and each.name.startswith(functions.LINKED_BINARY)]
     binaries: list[Binary] = []
     registered: list[Registered] = []
     launches: list[Launch] = []
     called: dict[str, int] = {}
     unread = 0
     found = wrappers.wrappers(file)
+    records = {each.at for each in found}
     for call in calls.all():
         name = call.name
         called[name] = called.get(name, 0) + 1
         model = functions.model_of(name)
         if name in functions.REGISTER_BINARY:
-            binaries.append(Binary(model, call.at, call.caller, _wrapper(file, call, {each.at for each in found})))
+            binaries.append(Binary(model, call.at, call.caller, _wrapper(file, call, records)))
         elif name in functions.REGISTER_FUNCTION or name in functions.REGISTER_VARIABLE:
             is_kernel = name in functions.REGISTER_FUNCTION
             handle, title = handle_and_name(file, call)
@@ -55,7 +56,7 @@ def evidence(file: HostObject) -> Evidence:
         if name not in called and any(each.name == name and not each.is_defined for each in file.symbols):
             called[name] = 0
     constructors = tuple(file.constructors())
-    reached = calls.reached([*(each.function for each in constructors), *named.values()])
+    reached = calls.reached([*(each.function for each in constructors), *named])
     return Evidence(
         file,
         False,

@@ -40,7 +40,6 @@ class ElfProgram(LinkedElf):
     ``dynamic`` those that relocations name."""
 
     def __init__(self, elf: ElfFile) -> None:
-        self._found: dict[int, dict[int, int]] = {}
         self._values: dict[int, int] = {}
         self.imports: dict[int, str] = {}
         super().__init__(elf)
@@ -53,11 +52,11 @@ class ElfProgram(LinkedElf):
                 self.imports.setdefault(symbol.address, symbol.name)
 
     def pointers(self, section: Section) -> Mapping[int, int]:
-        """Return address → value of the pointers in a section that relocations hold."""
-        if section.number not in self._found:
-            start, end = section.address, section.end
-            self._found[section.number] = {at: value for at, value in self._values.items() if start <= at < end}
-        return self._found[section.number]
+        """Return address → value of the pointers that relocations hold: those of the program, asked by address.
+
+        A copy for every section would cost the square of the file, where sections lie over each other.
+        """
+        return self._values
 
     def pointer_at(self, address: int) -> int | None:
         """Return the pointer at an address, None where the file has no bytes."""
