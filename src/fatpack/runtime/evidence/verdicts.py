@@ -48,6 +48,11 @@ def _finding(evidence: Evidence, code: str, at: int, text: str, sure: str, hint:
     return finding(code, span, f"{text} ({sure})", hint)
 
 
+def _followed(evidence: Evidence) -> str:
+    """Return how sure constants are: the relocations of objects are there; those of programs were followed in code."""
+    return LIKELY if evidence.is_linked else CERTAIN
+
+
 def named(names: Iterable[str]) -> str:
     """Return some names as findings show them: the first ones, and how many more there are."""
     found = sorted(names)
@@ -124,7 +129,7 @@ def _constructors(evidence: Evidence, model: str, *, has_launches: bool, has_ent
         text = f"{name} registers {title} device code, and no constructor runs it"
         where = ".CRT$XCU" if file.arguments and len(file.arguments) == 4 else ".init_array"
         hint = f"likely step: whatever took {name} out of {where} (llvm.global_ctors); compile the host code again"
-        yield _finding(evidence, "FP3043", each.at, text, CERTAIN, hint)
+        yield _finding(evidence, "FP3043", each.at, text, _followed(evidence), hint)
     kernels = [each for each in evidence.registered if each.model == model and each.is_kernel]
     if idle:
         return
@@ -174,19 +179,22 @@ def _handles(evidence: Evidence) -> Iterator[Finding]:
         names = _launched_names(evidence, missing)
         text = f"{counted(len(missing), 'kernel')} launched here, but not registered: {named(names)}"
         hint = f"{_HOST_STEP}: others of this file are registered; compile it again"
-        yield _finding(evidence, "FP3045", next(iter(missing)), text, CERTAIN, hint)
+        yield _finding(evidence, "FP3045", next(iter(missing)), text, _followed(evidence), hint)
     by_handle: dict[int, set[str]] = {}
+    of_entries: dict[int, set[str]] = {}
     for call in evidence.registered:
         if call.is_kernel and call.handle is not None and call.name:
             by_handle.setdefault(call.handle, set()).add(call.name)
     for entry in evidence.entries:
         if entry.is_kernel and entry.kind in functions.MODELS:
             by_handle.setdefault(entry.address, set()).add(entry.name)
+            of_entries.setdefault(entry.address, set()).add(entry.name)
     for handle, titles in by_handle.items():
         if len(titles) > 1:
             text = f"{named(titles)} are registered with one handle: a launch of one runs another"
             hint = "likely step: a linker that folds equal functions; link with --icf=safe or without --icf"
-            yield _finding(evidence, "FP3048", handle, text, CERTAIN, hint)
+            sure = CERTAIN if of_entries.get(handle) == titles else _followed(evidence)
+            yield _finding(evidence, "FP3048", handle, text, sure, hint)
 
 
 def _launched_names(evidence: Evidence, callers: Mapping[int, int]) -> list[str]:
