@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from tests.builders import elf
 from tests.laws.rooms import FIXTURES
 
 from fatpack.elf.file import ElfFile
@@ -38,9 +39,9 @@ def test_any_damage_gives_an_answer(name: str) -> None:
 def test_constructors_that_a_section_claims_without_bytes_are_not_counted() -> None:
     pytest.importorskip("capstone")
     data = bytearray((FIXTURES / "cuda_fatbin" / "hosts" / "libtwo.so").read_bytes())
-    elf = ElfFile(BytesSource(bytes(data)).view())
-    (section,) = [each for each in elf.sections() if elf.name(each) == ".init_array"]
-    at = elf.section_field(section.index, "size")
+    host = ElfFile(BytesSource(bytes(data)).view())
+    (section,) = [each for each in host.sections() if host.name(each) == ".init_array"]
+    at = host.section_field(section.index, "size")
     data[at : at + 8] = (1 << 62).to_bytes(8, "little")
     try:
         evidence, _ = judging.read(BytesSource(bytes(data)).view(), "elf")
@@ -48,3 +49,60 @@ def test_constructors_that_a_section_claims_without_bytes_are_not_counted() -> N
         pytest.fail("what is damaged raises nothing here")
     assert evidence is not None
     assert evidence.constructors == ()
+
+
+def shared(count: int, elf_type: int, kind: int) -> bytes:
+    """Return a file with many symbol tables, all of which name one table of strings and one place of the file."""
+    built = elf.Elf(type=elf_type)
+    strings = built.add(".strtab", b"\0__cudaPopCallConfiguration\0".ljust(1 << 16, b"x"), type=elf.STRTAB)
+    rows = elf.Elf().pack("IBBHQQ", 1, 0x12, 0, 0, 0, 0) * 100
+    for number in range(count):
+        built.add(".symtab", b"" if number else rows, type=kind, link=strings)
+    return over_each_other(built.build(), strings + 1, count)
+
+
+def over_each_other(data: bytes, first: int, count: int) -> bytes:
+    """Return a file whose sections from one on, so many, all have the bytes of that one."""
+    section = ElfFile(BytesSource(data).view()).section(first)
+    for number in range(first + 1, first + count):
+        data = elf.with_section(data, number, offset=section.offset, size=section.size)
+    return data
+
+
+class Reading(BytesSource):
+    """Bytes that count how many of them are read."""
+
+    count = 0
+
+    def read(self, offset: int, size: int) -> bytes:
+        self.count += size
+        return super().read(offset, size)
+
+
+@pytest.mark.parametrize(
+    ("elf_type", "kind", "codes"), [(elf.SHARED, 11, ["FP3041"]), (elf.RELOCATABLE, elf.SYMTAB, [])]
+)
+def test_headers_that_share_their_bytes_are_read_once(elf_type: int, kind: int, codes: list[str]) -> None:
+    pytest.importorskip("capstone")
+    data = shared(200, elf_type, kind)
+    source = Reading(data)
+    found = list(judging.judged(source.view(), "elf", lambda: {"kernel"}))
+    assert source.count < 16 * len(data)
+    assert [item.code for item in found] == codes
+    source = Reading(data)
+    judging.read(source.view(), "elf")
+    assert source.count < 16 * len(data)
+
+
+def test_sections_that_lie_over_each_other_are_kept_once() -> None:
+    built = elf.Elf(type=elf.SHARED)
+    strings = built.add(".dynstr", b"\0cudaMalloc\0__cudaPopCallConfiguration\0", type=elf.STRTAB)
+    built.add(".dynsym", elf.Elf().pack("IBBHQQ", 12, 0x12, 0, 0, 0, 0), type=11, link=strings)
+    for number in range(100):
+        built.add(
+            "cuda_offloading_entries", b"" if number else bytes(1 << 16), flags=elf.ALLOC, addr=(number + 1) << 20
+        )
+    data = over_each_other(built.build(), 3, 100)
+    source = Reading(data)
+    assert [item.code for item in judging.judged(source.view(), "elf", lambda: None)] == ["FP3041"]
+    assert source.count < 16 * len(data)

@@ -6,6 +6,7 @@ from fatpack.elf import constants
 from fatpack.elf.file import ElfFile
 from fatpack.errors import FormatError
 from fatpack.runtime.evidence import functions
+from fatpack.runtime.evidence.symbol_tables import STRINGS, strings_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 
 #: e_machine of the processors whose code is read
 _ELF = (62, 183)
-
-#: LIMIT: bytes of an object's symbols' names that are searched
-_STRINGS = 1 << 28
 
 
 def judged(
@@ -91,11 +89,9 @@ def verdicts_of(evidence: Evidence, kernels: Collection[str] | None) -> list[Fin
 
 
 def _linked(elf: ElfFile) -> Iterator[Finding]:
-    (types,) = elf.columns("type")
-    tables = [index for index, type in enumerate(types) if type in (constants.DYNSYM, constants.SYMTAB)]
-    if not any(_has_word(elf, index) for index in tables if types[index] == constants.DYNSYM):
+    if not any(map(_is_any_in, strings_of(elf, constants.DYNSYM))):
         return
-    if _is_settled([_strings_of(elf, index) for index in tables]):
+    if _is_settled(list(strings_of(elf, constants.DYNSYM, constants.SYMTAB))):
         return
     from fatpack.runtime.evidence.programs import elf as programs
     from fatpack.runtime.evidence.programs import verdicts as program_verdicts
@@ -125,23 +121,11 @@ def _is_settled(tables: list[bytes]) -> bool:
 def may_launch(view: View, host: str) -> bool:
     """Return whether an object names functions that launch or register. Raises FormatError."""
     if host == "elf":
-        elf = ElfFile(view)
-        (types,) = elf.columns("type")
-        return any(_has_word(elf, index) for index, type in enumerate(types) if type == constants.SYMTAB)
+        return any(map(_is_any_in, strings_of(ElfFile(view), constants.SYMTAB)))
     from fatpack.hosts.coff.read import CoffObject
 
     strings = CoffObject(view).strings()
-    return strings is not None and _is_any_in(strings.head(0, _STRINGS))
-
-
-def _has_word(elf: ElfFile, index: int) -> bool:
-    return _is_any_in(_strings_of(elf, index))
-
-
-def _strings_of(elf: ElfFile, index: int) -> bytes:
-    """Return the names of the symbols in a section, b"" where they lead nowhere."""
-    link = elf.section(index).link
-    return elf.contents(elf.section(link)).head(0, _STRINGS) if 0 < link < elf.section_count else b""
+    return strings is not None and _is_any_in(strings.head(0, STRINGS))
 
 
 def _is_any_in(strings: bytes) -> bool:

@@ -129,9 +129,9 @@ class Memory:
 
     def content(self, section: Section) -> bytes:
         """Return the bytes of a section, which are read once."""
-        if section.address not in self._bytes:
-            self._bytes[section.address] = section.data.tobytes()
-        return self._bytes[section.address]
+        if section.number not in self._bytes:
+            self._bytes[section.number] = section.data.tobytes()
+        return self._bytes[section.number]
 
     def string_at(self, address: int) -> str:
         """Return the string at an address of data, "" if there is none that could be a name."""

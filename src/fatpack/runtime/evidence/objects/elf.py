@@ -7,6 +7,7 @@ from fatpack.elf.file import ElfFile
 from fatpack.runtime.evidence.memory import Constructor, Section, Symbol
 from fatpack.runtime.evidence.objects.host_object import HostObject
 from fatpack.runtime.evidence.objects.relocations import CALL, GOT, PAGE_OFFSET, POINTER, RELATIVE
+from fatpack.runtime.evidence.symbol_tables import budget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class ElfObject(HostObject):
         self._elf = elf
         self._ways = _WAYS.get(elf.header.machine, {}) if elf.layouts.order == "little" else {}
         self._by_target: dict[int, list[int]] = {}
+        self._left = budget(view)
         sections, self._addresses = self._laid_out()
         self._symbol_rows, symbols = self._symbols(max((section.end for section in sections), default=0))
         machine = _MACHINES.get(elf.header.machine, "")
@@ -58,7 +60,7 @@ class ElfObject(HostObject):
     def _laid_out(self) -> tuple[list[Section], dict[int, int]]:
         """Return the loaded sections, and the addresses by number."""
         elf, found, addresses, at = self._elf, list[Section](), dict[int, int](), 1 << 16
-        left = 2 * len(elf.view)  # only hostile files have more sections than bytes
+        left = budget(elf.view)
         types, infos, flags = elf.columns("type", "info", "flags")
         for number, (type, info, flag) in enumerate(zip(types, infos, flags, strict=True)):
             if type in (constants.REL, constants.RELA):
@@ -116,8 +118,9 @@ class ElfObject(HostObject):
         elf, ways, addresses = self._elf, self._ways, self._symbol_rows
         layouts, table = elf.layouts, elf.section(number)
         layout = layouts.rela if table.type == constants.RELA else layouts.rel
-        if table.end > len(elf.view):
+        if table.end > len(elf.view) or table.size > self._left:
             return
+        self._left -= table.size
         data = elf.view.slice(table.offset, table.size - table.size % layout.size)
         shift, mask, count = layouts.symbol_shift, layouts.type_mask, len(addresses)
         for row in layout.struct.iter_unpack(data.tobytes()):

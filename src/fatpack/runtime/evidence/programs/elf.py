@@ -9,6 +9,7 @@ from __future__ import annotations
 from fatpack.elf import constants
 from fatpack.runtime.evidence import entries, functions
 from fatpack.runtime.evidence.memory import Memory, Section, Symbol
+from fatpack.runtime.evidence.symbol_tables import STRINGS, budget, symbol_tables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from fatpack.elf.file import ElfFile
 
 _MACHINES = {62: "x86-64", 183: "aarch64", 3: "i386"}
-
-#: LIMIT: bytes of a table of strings that are searched. The largest library known to us has 70 MB of them.
-_STRINGS = 1 << 28
 
 #: LIMIT: symbols with one of the words in their names that are read. Libraries of CUDA have some ten thousand stubs.
 _MOST = 1 << 17
@@ -32,10 +30,12 @@ class LinkedElf(Memory):
 
     def __init__(self, elf: ElfFile) -> None:
         self._elf = elf
-        sections = []
+        sections, left = [], budget(elf.view)
         for section in elf.sections():
             if section.flags & constants.ALLOC and section.size and not section.flags & 0x400:
-                stored = section.stored_size if section.end <= len(elf.view) else 0
+                is_there = section.end <= len(elf.view) and section.stored_size <= left
+                stored = section.stored_size if is_there else 0
+                left -= stored
                 data = elf.view.slice(section.offset if stored else 0, stored)
                 is_code = bool(section.flags & _EXECUTABLE)
                 name = elf.name(section)
@@ -51,17 +51,14 @@ class LinkedElf(Memory):
 
 def _symbols(elf: ElfFile) -> Iterator[Symbol]:
     """Yield the symbols of a runtime's functions, of stubs, and of bundles that the link should bring."""
-    (types,) = elf.columns("type")
     layout, left = elf.layouts.symbol, _MOST
     name, value, size, info, index = map(layout.position, ("name_offset", "value", "size", "info", "section_index"))
-    for number, type in enumerate(types):
-        if type not in (constants.SYMTAB, constants.DYNSYM):
-            continue
-        table = elf.section(number)
-        if not 0 < table.link < elf.section_count:
-            continue
-        strings = elf.contents(elf.section(table.link)).head(0, _STRINGS)
-        places = names_in(strings)
+    searched: dict[tuple[int, int], dict[int, str]] = {}
+    for table, strings in symbol_tables(elf, constants.SYMTAB, constants.DYNSYM):
+        key = strings.offset, strings.size
+        if key not in searched:
+            searched[key] = names_in(elf.contents(strings).head(0, STRINGS))
+        places = searched[key]
         if not places:
             continue
         data = elf.contents(table)

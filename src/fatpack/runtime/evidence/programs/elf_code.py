@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import struct
 from array import array
+from itertools import islice
 
 from fatpack.elf import constants
 from fatpack.runtime.evidence import functions
 from fatpack.runtime.evidence.memory import Constructor, Symbol
 from fatpack.runtime.evidence.programs.elf import LinkedElf, names_in
+from fatpack.runtime.evidence.symbol_tables import STRINGS, budget, symbol_tables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,7 +74,7 @@ class ElfProgram(LinkedElf):
         elf = self._elf
         relative, symbolic = _TYPES.get(self.machine, (-1, ()))
         names, values = self._dynamic()
-        left = _RELOCATIONS
+        left = min(_RELOCATIONS, budget(elf.view))
         for section in elf.sections():
             if section.type != constants.RELA or not section.flags & constants.ALLOC or section.size > left:
                 continue
@@ -95,20 +97,17 @@ class ElfProgram(LinkedElf):
         elf = self._elf
         names: dict[int, str] = {}
         values: dict[int, int] = {}
-        (types,) = elf.columns("type")
         layout = elf.layouts.symbol
         name, value, index = map(layout.position, ("name_offset", "value", "section_index"))
-        for number, type in enumerate(types):
-            if type == constants.DYNSYM and 0 < elf.section(number).link < elf.section_count:
-                table = elf.section(number)
-                strings = elf.contents(elf.section(table.link))
-                known = names_in(strings.tobytes())
-                data = elf.contents(table)
-                for row_number, row in enumerate(layout.struct.iter_unpack(data.head(0, len(data) - len(data) % 24))):
-                    if row[index]:
-                        values[row_number] = row[value]
-                    if row[name] in known and functions.is_of_runtime(known[row[name]]) and not row[index]:
-                        names[row_number] = known[row[name]]
+        # A program has one such table (gABI, "Sections").
+        for table, strings in islice(symbol_tables(elf, constants.DYNSYM), 1):
+            known = names_in(elf.contents(strings).head(0, STRINGS))
+            data = elf.contents(table)
+            for row_number, row in enumerate(layout.struct.iter_unpack(data.head(0, len(data) - len(data) % 24))):
+                if row[index]:
+                    values[row_number] = row[value]
+                if row[name] in known and functions.is_of_runtime(known[row[name]]) and not row[index]:
+                    names[row_number] = known[row[name]]
         return names, values
 
     def _stubs(self) -> None:
@@ -135,19 +134,18 @@ class ElfProgram(LinkedElf):
     def _all_functions(self) -> Iterator[Symbol]:
         """Yield the functions that have symbols."""
         elf = self._elf
-        types, links = elf.columns("type", "link")
         layout, largest = elf.layouts.symbol, 8192
         name, value, size, info, index = map(layout.position, ("name_offset", "value", "size", "info", "section_index"))
-        for number, type in enumerate(types):
-            if type not in (constants.SYMTAB, constants.DYNSYM) or not 0 < links[number] < elf.section_count:
-                continue
-            strings = elf.contents(elf.section(links[number])).tobytes()
-            data = elf.contents(elf.section(number))
-            budget = 4 * len(strings) + (1 << 20)
+        last, strings, left = None, b"", 0
+        for table, names in symbol_tables(elf, constants.SYMTAB, constants.DYNSYM):
+            if (names.offset, names.size) != last:
+                last, strings = (names.offset, names.size), elf.contents(names).head(0, STRINGS)
+                left = 4 * len(strings) + (1 << 20)
+            data = elf.contents(table)
             for row in layout.struct.iter_unpack(data.head(0, len(data) - len(data) % layout.size)):
-                if row[info] & 15 == _FUNCTION and row[index] and budget > 0:
+                if row[info] & 15 == _FUNCTION and row[index] and left > 0:
                     end = strings.find(b"\0", row[name], row[name] + largest)
-                    budget -= max(end - row[name], 0)
+                    left -= max(end - row[name], 0)
                     text = strings[row[name] : end].decode("utf-8", "backslashreplace")
                     yield Symbol(text, row[value], row[size], True, True, True)
 
