@@ -322,6 +322,21 @@ def test_what_is_wrong_with_a_package_is_said_of_the_package(
         assert (ran.code, code in ran.err) == (0, True)
 
 
+@pytest.mark.parametrize("least", [0, processes.LEAST])
+def test_what_is_wrong_with_a_package_is_counted_where_there_is_much(
+    folder: Path, fatpack: Fatpack, monkeypatch: pytest.MonkeyPatch, least: int
+) -> None:
+    monkeypatch.setattr(processes, "LEAST", least)
+    monkeypatch.setattr(processes, "core_count", lambda: 3)
+    monkeypatch.setattr("fatpack.io.limits.FINDINGS", 5)
+    Path("h.whl").write_bytes(build.zipped({f"../{number}.o": SINGLE for number in range(30)}))
+    document = json.loads(fatpack("inspect", "--json", "h.whl").out)
+    findings = document["files"][-1]["findings"]
+    assert [item["code"] for item in findings] == ["FP1702"] * 6
+    assert [item["count"] for item in document["files"][-1]["unlisted_findings"]] == [24]
+    assert "FP1702: h.whl: 27 more" in fatpack("extract", "h.whl", "-d", "out").err
+
+
 def test_a_folder_with_the_layout_of_an_image_is_looked_into(tree: Path, fatpack: Fatpack) -> None:
     layer = Path("oci/blobs/sha256/abc")
     layer.parent.mkdir(parents=True)

@@ -13,7 +13,7 @@ by whoever takes it, leaf by leaf: one is open at a time, and those that come ou
 from __future__ import annotations
 
 from fatpack.errors import FatpackError
-from fatpack.findings import finding
+from fatpack.findings import Tally, finding
 from fatpack.io import limits
 from fatpack.io.budget import UNCOUNTED
 from fatpack.io.sources.opening import is_pattern, open_source
@@ -89,6 +89,24 @@ class Counts:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
+class Said:
+    """What is wrong with how files are stored in a package. LIMIT: ``limits.FINDINGS`` of each code, others counted."""
+
+    __slots__ = ("_kept", "_tally")
+
+    def __init__(self) -> None:
+        self._kept: list[Finding] = []
+        self._tally = Tally(limits.FINDINGS)
+
+    def take(self, items: Iterable[Finding]) -> None:
+        """Take up findings, or the number of them where there are many."""
+        self._kept += filter(self._tally.keeps, items)
+
+    def findings(self) -> list[Finding]:
+        """Return the findings, and behind them one for each code of which more were counted."""
+        return [*self._kept, *self._tally.rest()]
+
+
 class Leaf(Record):
     """A file in which device code may be, open until the next is asked for; or why there is none to be read.
 
@@ -121,13 +139,13 @@ class Node(Record):
     is_lasting: bool = True
     depth: int = 0
     leaf: Leaf | None = None
-    said: list[Finding] | None = None
+    said: Said | None = None
 
     def leaves(self, rules: Rules, counts: Counts) -> Iterator[Leaf]:
         """Yield the leaves: the file, or those in it. Raises nothing for a file: what cannot be read is a leaf."""
         if self.open is None:
             if self.leaf is not None:
-                yield self.leaf if self.said is None else self.leaf.replace(findings=tuple(self.said))
+                yield self.leaf if self.said is None else self.leaf.replace(findings=tuple(self.said.findings()))
             return
         try:
             source = self.open()
@@ -138,7 +156,7 @@ class Node(Record):
             yield from _of(source.view(), self, rules, counts)
             # How it is stored in its package is known when it was read.
             if self.said is not None:
-                self.said.extend(getattr(source, "findings", ()))
+                self.said.take(getattr(source, "findings", ()))
 
 
 def _of(view: View, node: Node, rules: Rules, counts: Counts) -> Iterator[Leaf]:
@@ -159,30 +177,30 @@ def in_package(view: View, kind: str, package: Node, rules: Rules, counts: Count
     from fatpack.packages import room
 
     counts.packages += 1
-    findings: list[Finding] = []
+    said = Said()
     error: Failure | None = None
     if package.depth >= limits.NESTING:
         text = "packages nested deeper than the limit"
-        findings.append(finding("FP1004", view.span(), text, limits.advice("NESTING")))
+        said.take([finding("FP1004", view.span(), text, limits.advice("NESTING"))])
     else:
         excluded, together = Excluded(rules.exclude, counts.used), Together(view, kind)
         try:
             for item in room(kind).members(view):
                 if isinstance(item, Finding):
-                    findings.append(item)
+                    said.take([item])
                     continue
-                findings += item.findings
+                said.take(item.findings)
                 parts = (*package.parts, *parts_of(item.name))
                 if excluded.has_any(parts[len(package.parts) :]):
                     counts.excluded += 1
                 elif not rules.deep and is_passed(item.name):
                     counts.passed += 1
                 else:
-                    yield _node(item, view, package, parts, together).replace(said=findings)
+                    yield _node(item, view, package, parts, together).replace(said=said)
         except (FatpackError, OSError) as problem:
             error = problem
     end = Leaf(package.path, package.parts, package=kind, size=len(view), error=error)
-    yield Node(package.path, package.parts, None, leaf=end, said=findings)
+    yield Node(package.path, package.parts, None, leaf=end, said=said)
 
 
 def _node(member: Member, view: View, package: Node, parts: tuple[str, ...], together: Together) -> Node:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fatpack.io.budget import budget_now
 from fatpack.processes import with_processes
 from fatpack.record import Record
-from fatpack.trees.leaves import Counts
+from fatpack.trees.leaves import Counts, Said
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,9 +41,11 @@ def made_of(
     budget = budget_now()
 
     def work(node: Node) -> _Done:
-        own, before, said = Counts(), budget.drawn, len(node.said or ())
-        made = [make(leaf) for leaf in node.leaves(rules, own)]
-        return _Done(made, own, budget.drawn - before, (node.said or [])[said:])
+        own, before, said = Counts(), budget.drawn, Said()
+        # What stands for the package itself says what was met before it; of any other node, what is new goes back.
+        asked = node if node.open is None else node.replace(said=said)
+        made = [make(leaf) for leaf in asked.leaves(rules, own)]
+        return _Done(made, own, budget.drawn - before, said.findings())
 
     def cost(node: Node) -> int:
         return node.size if is_local and node.is_lasting else 0
@@ -56,7 +58,7 @@ def made_of(
                 if done is not None and budget.inflate(done.drawn):
                     counts.add(done.counts)
                     if node.said is not None:
-                        node.said.extend(done.said)
+                        node.said.take(done.said)
                     yield from done.made
                 else:
                     for leaf in node.leaves(rules, counts):
