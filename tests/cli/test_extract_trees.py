@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import zipfile
@@ -11,6 +12,9 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
+
+from fatpack.cli.many import extracting
+from fatpack.io.source import View
 
 Fatpack = Callable[..., Ran]
 
@@ -139,3 +143,47 @@ def test_what_is_damaged_is_reported_and_all_else_is_written(tree: Path, fatpack
 def test_convert_says_that_it_takes_one_file(tree: Path, fatpack: Fatpack) -> None:
     ran = fatpack("convert", "t", "--format=bundle")
     assert (ran.code, "t means many files, and convert makes one container of one" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("passes", [{1}, {2}, {1, 2}])
+def test_a_file_that_cannot_be_read_in_one_pass_keeps_no_other_from_its_place(
+    tree: Path, fatpack: Fatpack, monkeypatch: pytest.MonkeyPatch, passes: set[int]
+) -> None:
+    assert fatpack("extract", "t", "-d", "whole").code == 0
+    seen = 0
+
+    def failing(view: View, **options: bool) -> object:
+        nonlocal seen
+        if view.chain[0] == "t/lib/deep/single.o":
+            seen += 1
+            if seen in passes:
+                raise OSError(errno.EIO, "Input/output error")
+        return scan(view, **options)
+
+    scan = extracting.scan
+    monkeypatch.setattr(extracting, "scan", failing)
+    ran = fatpack("extract", "t", "-d", "out")
+    assert ran.code == 5
+    assert ran.err.count("fatpack: error: t/lib/deep/single.o: ") == 1
+    assert "1 image extracted; t: 2 files, 1 with device code" in ran.err
+    assert digests("out") == {name: data for name, data in digests("whole").items() if "single" not in name}
+
+
+def test_files_that_come_and_go_between_the_passes_move_no_images(
+    tree: Path, fatpack: Fatpack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def planned(work: extracting._Extraction) -> None:
+        plan(work)
+        shutil.copy(SINGLE, "t/a.o")
+        Path("t/lib/fat.o").unlink()
+
+    plan = extracting._Extraction.plan
+    monkeypatch.setattr(extracting._Extraction, "plan", planned)
+    ran = fatpack("extract", "t", "-d", "out")
+    assert ran.code == 5
+    assert "fatpack: error: t/a.o: the file changed, or could not be read" in ran.err
+    assert sorted(digests("out")) == [
+        "lib/deep/single-nvptx64-nvidia-cuda-sm_80.0.cubin",
+        "lib/deep/single-nvptx64-nvidia-cuda-sm_90.1.cubin",
+        "lib/deep/single-nvptx64-nvidia-cuda-sm_90.2.ptx",
+    ]

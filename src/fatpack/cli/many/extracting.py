@@ -21,7 +21,7 @@ from fatpack.io.writing import check_space
 from fatpack.ops.extract import plan_containers, plan_images
 from fatpack.ops.unreadable import Unreadable
 from fatpack.ops.verify import Verification
-from fatpack.report.finding_list import finding_record
+from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
 from fatpack.report.finding_text import finding_lines
 from fatpack.report.problems import FINDINGS, FINE, code_of, exit_code, message, worst
 from fatpack.scanner import Found, scan
@@ -62,18 +62,15 @@ class _Extraction:
     def __init__(self, request: Request, rules: Rules, view: View | None) -> None:
         self._request, self._rules, self._view = request, rules, view
         self._output = request.directory or ""
-        #: number of a leaf → where its images go
-        self._folders: dict[int, str] = {}
+        #: path of a leaf → folder and paths of its images; several where a package has a name more than once
+        self._places: dict[str, list[tuple[str, list[str]]]] = {}
         self._meter = Meter()
 
-    def _leaves(self, summary: Summary) -> Iterator[tuple[int, Leaf]]:
-        number = 0
+    def _leaves(self, summary: Summary) -> Iterator[Leaf]:
         rules, counts = self._rules, summary.counts
         for batch in batches_of(self._request.file, self._view, rules, counts, summary.unmatched):
             for node in batch:
-                for leaf in node.leaves(rules, counts):
-                    yield number, leaf
-                    number += 1
+                yield from node.leaves(rules, counts)
 
     def _summary(self) -> Summary:
         return Summary(self._request.file, kind_of(self._request.file, self._view))
@@ -83,7 +80,7 @@ class _Extraction:
         places = _Places(self._output)
         total = 0
         try:
-            for number, leaf in self._leaves(self._summary()):
+            for leaf in self._leaves(self._summary()):
                 if leaf.view is None:
                     continue
                 try:
@@ -96,7 +93,7 @@ class _Extraction:
                 if not planned.extracts:
                     continue
                 folder, paths = places.take(leaf.parts, [item.name for item in planned.extracts])
-                self._folders[number] = folder
+                self._places.setdefault(leaf.path, []).append((folder, paths))
                 self._check(folder, paths, [leaf.view if self._view is None else self._view])
                 total += sum(item.size for item in planned.extracts)
         finally:
@@ -136,17 +133,26 @@ class _Extraction:
         """Write what is planned, say what was not, and return the exit code."""
         summary = self._summary()
         code, images = FINE, 0
-        for number, leaf in self._leaves(summary):
+        for leaf in self._leaves(summary):
             if leaf.view is None:
                 code = worst((code, self._tell(leaf)))
                 summary.unread += leaf.error is not None
                 continue
             try:
-                plan = self._planned(leaf, leaf.view)
+                try:
+                    plan = self._planned(leaf, leaf.view)
+                    folder = self._place(leaf.path, plan)
+                except OSError as error:  # of reading this file; one of writing is the end
+                    failure = error if error.filename else OSError(error.errno, error.strerror or str(error), leaf.path)
+                    say(f"fatpack: error: {message(failure)}")
+                    code = worst((code, exit_code(failure)))
+                    summary.unread += 1
+                    continue
                 count = sum(len(item.images) for item in plan.items if isinstance(item, Found))
                 summary.add(count or None, len(leaf.view))
                 images += len(plan.extracts)
-                code = worst((code, self._run(plan, leaf.path, number, leaf.view)))
+                one = self._request.replace(file=leaf.path, directory=folder)
+                code = worst((code, self._run(one, plan, leaf.view)))
             except UsageError:
                 raise
             except FatpackError as error:
@@ -154,8 +160,19 @@ class _Extraction:
                 code = worst((code, exit_code(error)))
         return self._end(summary, code, images)
 
-    def _run(self, plan: Plan, path: str, number: int, view: View) -> int:
-        one = self._request.replace(file=path, directory=self._folders.get(number, self._output))
+    def _place(self, path: str, plan: Plan) -> str:
+        """Return the folder that was found for the images of a leaf. Raises ``OSError`` if these were not planned."""
+        if not plan.extracts:
+            return self._output
+        waiting = self._places.get(path, [])
+        for number, (folder, paths) in enumerate(waiting):
+            if paths == [os.path.join(folder, item.name) for item in plan.extracts]:
+                del waiting[number]
+                return folder
+        text = "the file changed, or could not be read, when the names of all images were checked; extract it again"
+        raise OSError(errno.ESTALE, text, path)
+
+    def _run(self, one: Request, plan: Plan, view: View) -> int:
         report_problems(one, plan.items)
         if not plan.extracts and not plan.unreadable:
             return plan.code
@@ -166,7 +183,10 @@ class _Extraction:
     def _tell(self, leaf: Leaf) -> int:
         """Say why a leaf cannot be read, or what is wrong with a package, and return the exit code."""
         wrong = [item for item in leaf.findings if item.severity != "note"]
-        for text in finding_lines([finding_record(item) for item in wrong], title=leaf.path):
+        found = FindingList()
+        found.extend(wrong)
+        records = [finding_record(item) for item in found.kept]
+        for text in finding_lines(records, unlisted=unlisted_records(found), title=leaf.path):
             say(f"fatpack: {text}")
         code = code_of((item.severity, item.code) for item in wrong if item.severity == "error")
         if leaf.error is None:
