@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,40 @@ def test_a_header_that_is_damaged_is_told(field: str) -> None:
     (finding,) = build.listed("rpm", data[:at] + b"\x7f\xff" + data[at + 2 :])
     assert isinstance(finding, Finding)
     assert finding.code == "FP1701"
+
+
+def numbers(code: str, *values: int) -> bytes:
+    return struct.pack(f">{len(values)}{code}", *values)
+
+
+def test_files_that_nobody_can_have_end_the_package() -> None:
+    data = build.rpm({"a": b"1", "b": b"2"}, stripped=True)
+    sizes, folders, modes = numbers("Q", 1, 1), numbers("I", 0, 0) + b"a\0b\0", numbers("I", 1030, 3)
+    for old, new, words in (
+        (sizes, numbers("Q", 1, 1 << 63), f"no file can have so many bytes (expected at most {(1 << 63) - 1}"),
+        (sizes, numbers("Q", (1 << 64) - 1, 1), f"found {(1 << 64) - 1}"),
+        (folders, numbers("I", 0, 7) + b"a\0b\0", "there is no such folder (expected less than 1, found 7)"),
+        (modes, numbers("I", 1031, 3), "another number of files (expected 2, as there are names, found 0)"),
+    ):
+        assert data.count(old) == 1
+        (finding,) = build.listed("rpm", data.replace(old, new, 1))
+        assert isinstance(finding, Finding)
+        assert (finding.code, words in finding.message) == ("FP1701", True), finding.message
+
+
+def test_one_long_folder_of_many_files_takes_little_memory() -> None:
+    files = {f"{'f' * 50_000}/{number}": b"" for number in range(1000)}
+    data = build.rpm(files, stripped=True)
+    tracemalloc.start()
+    try:
+        (finding,) = build.listed("rpm", data)
+        assert tracemalloc.get_traced_memory()[1] < 10 << 20
+    finally:
+        tracemalloc.stop()
+    assert isinstance(finding, Finding)
+    assert "no name is so long (expected at most 4096 characters, found 5000" in finding.message
+    names = {f"{'f' * 4000}/{number}": b"x" for number in range(3)}
+    assert len(build.contents("rpm", build.rpm(names, stripped=True))) == 3
 
 
 SPEC = """

@@ -11,6 +11,7 @@ import struct
 
 from fatpack import magics
 from fatpack.errors import BadMagic, BadValue, LimitExceeded, Truncated
+from fatpack.packages.content import LARGEST
 from fatpack.packages.rpm.layout import FORMAT, HEADER, LEAD, TAG
 from fatpack.record import Record
 
@@ -27,6 +28,9 @@ _TAGS = 0xFFFF
 #: LIMIT: files of a package whose names stand in its header. The largest of distributions have some 100,000.
 _FILES = 1 << 20
 
+#: LIMIT: characters of a name: the longest path of common systems.
+_NAME = 4096
+
 _SIZES, _WIDE_SIZES, _MODES, _INODES, _DEVICES = 1028, 5008, 1030, 1096, 1095
 _FOLDERS, _FOLDER_OF, _NAMES, _LINKS = 1118, 1116, 1117, 1036
 
@@ -38,11 +42,17 @@ _TEXTS = 8
 class File(Record):
     """What the header says about a file; ``is_linked`` that its bytes are behind another name of it."""
 
-    name: str
+    folder: str
+    base: str
     mode: int
     size: int
     target: str
     is_linked: bool
+
+    @property
+    def name(self) -> str:
+        """The name, put together when it is asked for: one long folder may be that of all files."""
+        return self.folder + self.base
 
 
 class Header:
@@ -103,7 +113,7 @@ class Header:
         for tag, kind, offset, count in TAG.struct.iter_unpack(data):
             if tag == wanted:
                 if count > _FILES:
-                    raise self._outside(tag, count)
+                    raise self._wrong(tag, "no package has so many files", f"at most {_FILES}", str(count))
                 return kind, offset, count
         return None
 
@@ -133,13 +143,16 @@ class Header:
         return [part.decode("utf-8", "surrogateescape") for part in parts]
 
     def _outside(self, tag: int, end: int) -> BadValue:
+        return self._wrong(tag, "the value lies outside of the header", f"at most {self._size}", str(end))
+
+    def _wrong(self, tag: int, problem: str, expected: str, found: str) -> BadValue:
         return BadValue(
-            "the value lies outside of the header",
+            problem,
             format=FORMAT,
             offset=self._view.offset(self._values_at),
             field=f"header: tag {tag}",
-            expected=f"at most {self._size}",
-            found=str(end),
+            expected=expected,
+            found=found,
             hint="get the file again",
             chain=self._view.chain,
         )
@@ -151,8 +164,10 @@ class Header:
         modes, targets = self.numbers(_MODES), self.texts(_LINKS)
         inodes, devices = self.numbers(_INODES), self.numbers(_DEVICES)
         targets = targets or [""] * len(names)
-        if not len(names) == len(folder_of) == len(sizes) == len(modes) == len(targets):
-            raise self._outside(_NAMES, len(names))
+        for tag, values in ((_FOLDER_OF, folder_of), (_SIZES, sizes), (_MODES, modes), (_LINKS, targets)):
+            if len(values) != len(names):
+                problem = "the tags say something of another number of files"
+                raise self._wrong(tag, problem, f"{len(names)}, as there are names", str(len(values)))
         last: dict[tuple[int, int], int] = {}
         if len(inodes) == len(devices) == len(names):
             last = {key: number for number, key in enumerate(zip(devices, inodes, strict=True))}
@@ -161,9 +176,14 @@ class Header:
             zip(names, folder_of, sizes, modes, targets, strict=True)
         ):
             if folder >= len(folders):
-                raise self._outside(_FOLDER_OF, folder)
+                raise self._wrong(_FOLDER_OF, "there is no such folder", f"less than {len(folders)}", str(folder))
+            length = len(folders[folder]) + len(name)
+            if length > _NAME:
+                raise self._wrong(_NAMES, "no name is so long", f"at most {_NAME} characters", str(length))
+            if size > LARGEST:
+                raise self._wrong(_WIDE_SIZES, "no file can have so many bytes", f"at most {LARGEST}", str(size))
             is_linked = bool(last) and last[devices[number], inodes[number]] != number
-            found.append(File(folders[folder] + name, mode, size, target, is_linked))
+            found.append(File(folders[folder], name, mode, size, target, is_linked))
         return found
 
 
