@@ -53,15 +53,21 @@ def leads_out(path: str) -> bool:
     return path.startswith("/")
 
 
-#: LIMIT: characters of the name of a link that is remembered: the longest path of common systems.
+#: LIMIT: characters of the name of a link that is remembered, and of its target: the longest path of common systems.
 _LONGEST = 4096
+
+#: LIMIT: parts of the name of a link that is remembered. Real ones have twenty.
+_PARTS = 256
+
+#: LIMIT: bytes that all remembered links may take, and what about a part of a name takes besides its characters.
+_MEMORY, _PART = 32 << 20, 300
 
 
 class Names:
     """The names of a package so far. ``check`` returns what is wrong with the next one.
 
     Of each name eight bytes are kept, in an open hash table: a package of a million files has names of 100 MB. Links
-    that lead out are kept by name.
+    that lead out are kept by name while these take little memory; names that go through later ones are not told.
     """
 
     def __init__(self) -> None:
@@ -69,6 +75,7 @@ class Names:
         self._count = 0
         #: folder by folder: the next part of a name → what is in it; under "" stands where a link leads
         self._links: dict[str, Any] = {}
+        self._left = _MEMORY
 
     def check(self, name: str, span: Span) -> tuple[Finding, ...]:
         """Return the findings about a file's name, and remember it."""
@@ -96,13 +103,19 @@ class Names:
         return tuple(found)
 
     def _remember(self, name: str, target: str) -> None:
-        if len(name) > _LONGEST:
+        if max(len(name), len(target)) > _LONGEST:
+            return
+        parts = [part for part in name.split("/") if part]
+        if len(parts) > _PARTS or self._left < 0:
             return
         place = self._links
-        for part in name.split("/"):
-            if part:
-                place = place.setdefault(part, {})
+        for part in parts:
+            if part not in place:
+                place[part] = {}
+                self._left -= _PART + len(part)
+            place = place[part]
         place[""] = target
+        self._left -= len(target)
 
     def _through(self, name: str, span: Span) -> list[Finding]:
         place = self._links

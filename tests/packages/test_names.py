@@ -1,0 +1,35 @@
+"""Which names of files go through links that lead out, and what remembering the links costs."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+from fatpack.io.source import Span
+from fatpack.packages.names import Names
+
+NOWHERE = Span(0, 0, ())
+
+
+def codes(names: Names, name: str) -> list[str]:
+    return [finding.code for finding in names.check(name, NOWHERE)]
+
+
+def test_links_that_lead_out_take_little_memory_whatever_their_number() -> None:
+    names = Names()
+    tracemalloc.start()
+    try:
+        for number in range(1000):
+            names.link(f"{number}/" + "a/" * 250 + "l", "/etc", NOWHERE)
+        assert tracemalloc.get_traced_memory()[0] < 48 << 20
+    finally:
+        tracemalloc.stop()
+    assert codes(names, "0/" + "a/" * 250 + "l/x") == ["FP1708"]
+    assert codes(names, "999/" + "a/" * 250 + "l/x") == []
+
+
+def test_a_link_in_more_folders_than_real_ones_is_not_remembered() -> None:
+    names = Names()
+    names.link("a/" * 300 + "l", "/etc", NOWHERE)
+    names.link("b/l", "/etc", NOWHERE)
+    assert codes(names, "a/" * 300 + "l/x") == []
+    assert codes(names, "b/l/x") == ["FP1708"]
