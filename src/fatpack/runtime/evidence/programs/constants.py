@@ -2,7 +2,8 @@
 
 Straight on from the first instruction to the last: what registers and places of the stack hold, as far as it is an
 address or a number that the code itself makes. After a call the registers that it may change hold nothing. That is
-enough for what compilers write to register and launch kernels, and certain where it says something.
+enough for what compilers write to register and launch kernels. It goes straight through branches, and does not see
+writes to parts of a register or a stack pointer that moves: what is concluded from it is likely, never certain.
 """
 
 from __future__ import annotations
