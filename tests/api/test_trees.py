@@ -93,6 +93,8 @@ def test_a_file_in_a_package_is_opened_by_its_name(tree: Path) -> None:
             assert file.path.endswith("!lib/single.o")
     with pytest.raises(fatpack.UsageError, match=r"has no file none; present are a\.o, cut\.o"):
         fatpack.open("x.whl", member="none")
+    with pytest.raises(fatpack.UsageError, match=r"has no file single\.o; did you mean lib/single\.o\?"):
+        fatpack.open("x.whl", member="single.o")
 
 
 def test_one_file_is_asked_for_where_several_make_no_sense(tree: Path) -> None:

@@ -90,6 +90,33 @@ class _Found(Record):
     rest: str
 
 
+class _Present:
+    """What a package has, as far as an error says it: the first files, and those of the name that was asked for."""
+
+    def __init__(self, inside: str) -> None:
+        self._inside = inside
+        self._last = inside.partition(SEPARATOR)[0].partition("(")[0].rpartition("/")[2]
+        self._first: list[str] = []
+        self._alike: list[str] = []
+
+    def add(self, name: str) -> None:
+        """Take note of a file."""
+        if len(self._first) <= _NAMED:
+            self._first.append(name)
+        if len(self._alike) < _NAMED and name.rpartition("/")[2] == self._last:
+            self._alike.append(name)
+
+    def hint(self, kind: str) -> str:
+        """Return what to write instead of a name that a package of this kind does not have."""
+        if self._alike:
+            return f"did you mean {' or '.join(self._alike)}?"
+        more = ", …" if len(self._first) > _NAMED else ""
+        hint = f"present are {', '.join(self._first[:_NAMED])}{more}" if self._first else "it has no files"
+        if kind == "deb":
+            hint += f"; what it installs is in data.tar.*, as in data.tar.xz{SEPARATOR}{self._inside}"
+        return hint
+
+
 class _Search:
     """A look through a package for the file that a text begins with; files in a stream are opened as they go by."""
 
@@ -110,14 +137,13 @@ class _Search:
         best: list[tuple[Member, str]] = []
         opened: Source | None = None
         failure: FatpackError | None = None
-        present: list[str] = []
+        present = _Present(self._inside)
         damage: Finding | None = None
         for item in room(self._kind).members(self._view):
             if isinstance(item, Finding):
                 damage = item if damage is None and item.severity == "error" else damage
                 continue
-            if len(present) <= _NAMED:
-                present.append(item.name)
+            present.add(item.name)
             rest = self._rest(item)
             if rest is None or (best and len(rest) > len(best[0][1])):
                 continue
@@ -149,9 +175,7 @@ class _Search:
                 chain=self._view.chain,
             )
         if not best:
-            more = ", …" if len(present) > _NAMED else ""
-            hint = f"present are {', '.join(present[:_NAMED])}{more}" if present else "it has no files"
-            raise UsageError(f"{self._title} has no file {self._inside}", hint=hint)
+            raise UsageError(f"{self._title} has no file {self._inside}", hint=present.hint(self._kind))
         if failure is not None:
             raise failure
         member, rest = best[0]
