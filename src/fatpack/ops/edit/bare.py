@@ -125,11 +125,11 @@ def _read(whole: View) -> None:
 
 
 def _containers(whole: View) -> Iterator[Found]:
-    """Yield the containers of a file. Raises HostError for damage."""
+    """Yield the containers of a file. Raises HostError for damage; what this version does not read stays as it is."""
     for item in scan(whole):
         if not isinstance(item, Finding):
             yield item
-        elif item.severity == "error":
+        elif item.severity == "error" and item.code != "FP1008":
             raise HostError(f"the container cannot be read: {item.message}", chain=whole.chain)
 
 
