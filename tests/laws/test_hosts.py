@@ -25,6 +25,7 @@ EDITORS = [name for name in ROOMS if hosts.ROOMS[name].edits and hosts.ROOMS[nam
 PARTS = {
     "edits": ("embed", "replace", "remove", "edit"),
     "verifies": ("verify",),
+    "relays": ("relay",),
     "grows": ("grow",),
     "has_sections": ("sections",),
     "divides_sections": ("divided_sections",),

@@ -11,6 +11,7 @@
 ``edit``    ``edit(view, {index: content or None}) -> Iterable[Piece]``: several of both at once
 ``verify``  ``verify(before, after)``: raises HostError unless ``after`` is a sound edit of ``before``
 ``grow``    ``grow(view, content, name=…) -> Iterable[Piece]``: as ``embed``, with nothing of the view cut; optional
+``relay``   ``relay(view, change, mode=…) -> Relayed``: loaded sections with fewer bytes, nothing else moved; optional
 ``rewrite`` ``rewrite(view, {number: content}) -> Sequence[Piece]``: other contents of members; for hosts that have any
 =========  ==========================================================================================
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal, Protocol, TypeAlias
 
     from fatpack.doc import Doc
+    from fatpack.hosts.relaying import Mode, Relay, Relayed
     from fatpack.hosts.usual import Division
     from fatpack.io.source import Piece, View
     from fatpack.model import Finding, Label
@@ -61,6 +63,11 @@ if TYPE_CHECKING:
         """What hosts offer that can be edited in place without a copy."""
 
         def grow(self, view: View, content: Sequence[Piece], *, name: str) -> list[Piece]: ...  # noqa: D102
+
+    class Relayer(Protocol):
+        """What hosts offer whose linked files can lose loaded bytes; raises HostError with what would work."""
+
+        def relay(self, view: View, change: Relay, *, mode: Mode = ...) -> Relayed: ...  # noqa: D102
 
     class Sectioned(Protocol):
         """What hosts with sections offer; ``divided_sections`` only those whose door states it."""
@@ -182,6 +189,7 @@ class Door(Record):
     edits: bool = False
     verifies: bool = False
     grows: bool = False
+    relays: bool = False
     has_sections: bool = False
     divides_sections: bool = False
     has_members: bool = False
@@ -283,6 +291,11 @@ def refusal(name: str) -> tuple[str, str]:
 def grower(name: str) -> Grower | None:
     """Return a host room that adds a container without cutting anything, None for others; imports it."""
     return _module(name) if ROOMS[name].grows else None
+
+
+def relayer(name: str) -> Relayer | None:
+    """Return a host room that takes loaded bytes out of linked files, None for others; imports it."""
+    return _module(name) if ROOMS[name].relays else None
 
 
 def rewriter(name: str) -> Rewriter:
