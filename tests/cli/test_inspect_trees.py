@@ -193,12 +193,12 @@ def test_rows_of_a_folder_are_those_of_its_files(tree: Path, fatpack: Fatpack, o
 
 def test_progress_is_shown_on_a_terminal_alone_and_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr(summary.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("fatpack.cli.messages.time.monotonic", lambda: now[0])
     for is_terminal in (False, True):
         shown = io.StringIO()
         monkeypatch.setattr(shown, "isatty", lambda is_terminal=is_terminal: is_terminal)
         monkeypatch.setattr("sys.stderr", shown)
-        meter = summary.Meter()
+        meter = summary.FilesMeter()
         for number in range(5):
             meter(has_code=number % 2 == 0)
             now[0] += 0.6

@@ -52,30 +52,49 @@ def tell_abandoned(folder: str, *, quiet: bool = False) -> None:
         )
 
 
-class Meter:
-    """Progress of a long copy: on a terminal's stderr only, after one second, gone when finished."""
+class StatusLine:
+    """One line that says how far a long command is: on a terminal's stderr only, after a second, gone when finished."""
 
-    #: seconds before anything is shown; whoever waits less needs no meter
+    #: seconds before anything is shown; whoever waits less needs no line
     PATIENCE = 1.0
 
+    #: seconds between two states that are shown
+    _PAUSE = 0.2
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._on = not quiet and sys.stderr.isatty()
+        self.start = time.monotonic()
+        self._next = self.start + self.PATIENCE
+        self._is_shown = False
+
+    def is_due(self) -> bool:
+        """Return whether a state shall be shown now: a few times in a second at most."""
+        return self._on and time.monotonic() >= self._next
+
+    def show(self, text: str) -> None:
+        """Show a state in the place of the one before it."""
+        self._next, self._is_shown = time.monotonic() + self._PAUSE, True
+        sys.stderr.write(f"\r{text}\x1b[K")
+        sys.stderr.flush()
+
+    def finish(self) -> None:
+        """Remove the line: something else is printed, or all is done."""
+        if self._is_shown:
+            self._is_shown = False
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+class Meter(StatusLine):
+    """Progress of a long copy, in percent."""
+
     def __init__(self, total: int, what: str, *, quiet: bool = False) -> None:
+        super().__init__(quiet=quiet)
         self._total, self._what = max(total, 1), what
         self._done = 0
-        self._start = time.monotonic()
-        self._shown = False
-        self._on = not quiet and sys.stderr.isatty()
 
     def __call__(self, size: int) -> None:
         """Count bytes that were written."""
         self._done += size
-        if self._on and time.monotonic() - self._start >= self.PATIENCE:
-            self._shown = True
-            sys.stderr.write(f"\r{self._what} {min(100, 100 * self._done // self._total):3d} %\x1b[K")
-            sys.stderr.flush()
-
-    def finish(self) -> None:
-        """Remove the meter's line."""
-        if self._shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-            self._shown = False
+        if self.is_due():
+            self.show(f"{self._what} {min(100, 100 * self._done // self._total):3d} %")

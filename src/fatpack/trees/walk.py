@@ -9,16 +9,13 @@ import os
 import stat
 
 from fatpack.errors import UsageError
-from fatpack.io.sources.opening import is_pattern, located
+from fatpack.io.sources.opening import PATTERN_CHARACTERS, is_pattern, located
 from fatpack.record import Record
 from fatpack.trees.passed import Excluded, is_passed, matches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-
-#: Characters that make a name a pattern, if there is no file of that name.
-_MAGIC = "*?["
 
 
 class Place(Record):
@@ -104,7 +101,7 @@ class Walk:
     def _pattern(self, name: str) -> Iterator[Place]:
         """Yield the files that a pattern means; ``**`` stands for any folders, also none."""
         parts = name.split(os.sep)
-        fixed = next(number for number, part in enumerate(parts) if any(char in part for char in _MAGIC))
+        fixed = next(number for number, part in enumerate(parts) if any(char in part for char in PATTERN_CHARACTERS))
         base = os.sep.join(parts[:fixed]) or (os.sep if fixed else "")
         rest = parts[fixed:]
         if not self._as_named:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import time
 
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import FILE, INPUT, Choice, Number
-from fatpack.cli.messages import say, tell_abandoned
+from fatpack.cli.messages import StatusLine, say, tell_abandoned
 from fatpack.cli.options import check_name, deep_option, exclude_option, limit_option, max_inflated_option, quiet_option
 from fatpack.errors import UsageError, counted
 from fatpack.report.problems import FINDINGS, MALFORMED, UNSUPPORTED
@@ -136,33 +135,20 @@ def _tell(summary: Summary, folder: str, rows_of: str, *, quiet: bool) -> None:
         say(f"fatpack: note: {counted(summary.special, 'pipe, socket or device')} in folders not read", quiet=quiet)
 
 
-class _Meter:
-    """How far a survey is, and when it will be done: on a terminal's stderr only, after one second."""
+class _Meter(StatusLine):
+    """How far a survey is, and when it will be done."""
 
     def __init__(self, *, quiet: bool) -> None:
-        self._on = not quiet and sys.stderr.isatty()
-        self._start = self._shown = time.monotonic()
-        self._is_shown = False
+        super().__init__(quiet=quiet)
         self.words = ""
 
     def __call__(self, done: int, totals: Totals) -> None:
-        """Show the state, a few times in a second at most."""
+        """Take note of the state."""
         self.words = f" ({done} of {totals.waiting} files)"
-        now = time.monotonic()
-        if not self._on or now - self._start < 1 or now - self._shown < 0.2:
-            return
-        self._shown, self._is_shown = now, True
-        left = (now - self._start) / done * (totals.waiting - done)
-        part = 100 * done // max(totals.waiting, 1)
-        sys.stderr.write(f"\r{done} of {totals.waiting} files, {part} %, {duration(left)} left\x1b[K")
-        sys.stderr.flush()
-
-    def finish(self) -> None:
-        """Remove the line."""
-        if self._is_shown:
-            self._is_shown = False
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        if self.is_due():
+            left = (time.monotonic() - self.start) / done * (totals.waiting - done)
+            part = 100 * done // max(totals.waiting, 1)
+            self.show(f"{done} of {totals.waiting} files, {part} %, {duration(left)} left")
 
 
 def duration(seconds: float) -> str:

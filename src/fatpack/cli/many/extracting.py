@@ -11,7 +11,7 @@ import errno
 import os
 
 from fatpack.cli.extracting import Plan, report_problems, run
-from fatpack.cli.many.summary import Meter, Summary, line, say_unmatched, say_unused
+from fatpack.cli.many.summary import FilesMeter, Summary, line, say_unmatched, say_unused
 from fatpack.cli.messages import say
 from fatpack.errors import FatpackError, UsageError, counted
 from fatpack.io.budget import budget_now
@@ -64,7 +64,7 @@ class _Extraction:
         self._output = request.directory or ""
         #: path of a leaf → folder and paths of its images; several where a package has a name more than once
         self._places: dict[str, list[tuple[str, list[str]]]] = {}
-        self._meter = Meter()
+        self._meter = FilesMeter()
 
     def _leaves(self, summary: Summary) -> Iterator[Leaf]:
         rules, counts = self._rules, summary.counts

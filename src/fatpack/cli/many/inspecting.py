@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 
 from fatpack.cli.many.sharing import made_of
-from fatpack.cli.many.summary import Meter, Summary, say_unmatched
+from fatpack.cli.many.summary import FilesMeter, Summary, say_unmatched
 from fatpack.errors import FatpackError
 from fatpack.record import Record
 from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
@@ -165,7 +165,7 @@ class Trees:
         """
         summary = Summary(path, kind_of(path, view))
         self.summaries.append(summary)
-        rules, counts, meter = self._rules, summary.counts, Meter()
+        rules, counts, meter = self._rules, summary.counts, FilesMeter()
         batches = batches_of(path, view, rules, counts, summary.unmatched)
         is_local = view is None or view.source.fileno() is not None
         try:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
-import time
 
-from fatpack.cli.messages import say
+from fatpack.cli.messages import StatusLine, say
 from fatpack.errors import counted
 from fatpack.report.text import printable, size_words
 from fatpack.trees.leaves import Counts
@@ -102,30 +100,16 @@ def say_unused(exclude: Sequence[str], summaries: Sequence[Summary], *, quiet: b
             say(f"fatpack: note: --exclude {pattern} matched nothing", quiet=quiet)
 
 
-class Meter:
-    """How far a long command is: on a terminal's stderr only, after one second, gone when finished."""
+class FilesMeter(StatusLine):
+    """How many files were looked into so far, and how many of them have device code."""
 
     def __init__(self) -> None:
-        self._on = sys.stderr.isatty()
-        self._start = self._shown = time.monotonic()
-        self._is_shown = False
+        super().__init__()
         self._files = self._with_code = 0
 
     def __call__(self, has_code: bool) -> None:
-        """Count a file, and show the state a few times in a second at most."""
+        """Count a file."""
         self._files += 1
         self._with_code += has_code
-        if not self._on:
-            return
-        now = time.monotonic()
-        if now - self._start >= 1 and now - self._shown >= 0.2:
-            self._shown, self._is_shown = now, True
-            sys.stderr.write(f"\r{self._files} files, {self._with_code} with device code\x1b[K")
-            sys.stderr.flush()
-
-    def finish(self) -> None:
-        """Remove the line: something else is printed, or all is done."""
-        if self._is_shown:
-            self._is_shown = False
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        if self.is_due():
+            self.show(f"{self._files} files, {self._with_code} with device code")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack.cli.many.sharing import made_of
-from fatpack.cli.many.summary import Meter, Summary, say_unmatched
+from fatpack.cli.many.summary import FilesMeter, Summary, say_unmatched
 from fatpack.record import Record
 from fatpack.report.rows.packages import rows_of_leaf
 from fatpack.trees.leaves import Rules, batches_of, kind_of
@@ -36,7 +36,7 @@ def rows_in(
     """
     summary = Summary(path, kind_of(path, view))
     summaries.append(summary)
-    rules, meter = Rules(exclude, options.deep), Meter()
+    rules, meter = Rules(exclude, options.deep), FilesMeter()
     batches = batches_of(path, view, rules, summary.counts, summary.unmatched)
     is_local = view is None or view.source.fileno() is not None
     making = _Making(options.replace(thorough=False))

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     """
 
 
+#: Characters that make a name a pattern, if there is no file of that name.
+PATTERN_CHARACTERS = "*?["
+
 #: What files of /sys give as their size
 _PAGE = 4096
 
@@ -52,7 +55,7 @@ def is_tree(name: str) -> bool:
 
 def is_pattern(name: str) -> bool:
     """Return whether a name is a pattern: it has the characters of one, and there is no file of that name."""
-    if not any(char in name for char in "*?["):
+    if not any(char in name for char in PATTERN_CHARACTERS):
         return False
     is_other = "://" in name or "?offset=" in name or "\0" in name  # a URL, an address, no name at all
     return not is_other and not os.path.lexists(name)
