@@ -57,7 +57,7 @@ BZIP2 = b"BZh"
 BZIP2_BLOCK, BZIP2_END = b"1AY&SY", b"\x17\x72\x45\x38\x50\x90"
 #: records of a zip archive, in the order in which they come; APPNOTE 4.3
 ZIP, ZIP_ENTRY, ZIP64_END = b"PK\x03\x04", b"PK\x01\x02", b"PK\x06\x06"
-ZIP64_LOCATOR, ZIP_END = b"PK\x06\x07", b"PK\x05\x06"
+ZIP64_LOCATOR, ZIP_END, ZIP_DESCRIPTOR = b"PK\x06\x07", b"PK\x05\x06", b"PK\x07\x08"
 SEVEN_ZIP = b"7z\xbc\xaf\x27\x1c"
 RPM, RPM_HEADER = b"\xed\xab\xee\xdb", b"\x8e\xad\xe8"
 #: the name of the first member of a Debian package, which is an archive

@@ -54,8 +54,14 @@ DOC = Doc(
         "archives with and without Zip64, with anything before them; files that are stored as they are (in place) or "
         "compressed with deflate, bzip2, LZMA, zstd or xz"
     ),
-    writes="none",
+    writes=(
+        "copies in which some files are exchanged or renamed, stored or deflated; all others keep their stored bytes, "
+        "and all keep order, times, attributes, extra fields and comments"
+    ),
     limitations=(
+        "Nothing is added or taken out. An archive with bytes behind its end, or with a signature of its directory, is "
+        "not changed.",
+        "What is deflated anew has the bytes that Python's zlib makes: another build of zlib may make others.",
         "Encrypted files are named, not read. So are files compressed with deflate64, PPMd and older methods.",
         "Archives on several disks are not read.",
         "Without its directory, which is at the end, nothing of an archive is read: `zip -FF` saves what is left.",

@@ -60,7 +60,7 @@ def content(view: View, entry: Entry) -> Content:
         hint = "unpack it with 7z x, and give the file itself"
         text = f"file {entry.name}: compression method {entry.method} ({name})"
         raise Unsupported(text, hint=hint, chain=view.chain)
-    data = view.slice(_data_at(view, entry), entry.stored_size)
+    data = view.slice(data_at(view, entry), entry.stored_size)
     outer = view.chain[-1] if view.chain else view.source.name
     name = f"{outer}!{entry.name}"
     method = METHODS[entry.method]
@@ -130,7 +130,7 @@ def _other_crc(expected: int, found: int, name: str) -> BadValue:
     )
 
 
-def _data_at(view: View, entry: Entry) -> int:
+def data_at(view: View, entry: Entry) -> int:
     """Return where the data of a file start. Raises FormatError if its local header says something else."""
     at = entry.header_at
     magic, _, flags, method, _, _, crc, stored_size, size, name_size, extra_size = LOCAL.read(view, at)
@@ -166,14 +166,14 @@ def _data_at(view: View, entry: Entry) -> int:
                 expected,
                 found,
             )
-    data_at = at + LOCAL.size + name_size + extra_size
-    end = data_at + entry.stored_size
+    start = at + LOCAL.size + name_size + extra_size
+    end = start + entry.stored_size
     if end > len(view):
         raise Truncated(
             needed=entry.stored_size,
-            left=len(view) - data_at,
+            left=len(view) - start,
             format=FORMAT,
-            offset=view.offset(data_at),
+            offset=view.offset(start),
             field=f"file {entry.name}",
             chain=view.chain,
         )
@@ -181,14 +181,14 @@ def _data_at(view: View, entry: Entry) -> int:
         raise _wrong(
             view,
             entry,
-            data_at,
+            start,
             "stored_size",
             "its bytes are those of another file, or of the directory, too",
             f"an end before {view.offset(entry.ends_before):#x}",
             f"{view.offset(end):#x}",
             hint="archives that share bytes are bombs",
         )
-    return int(data_at)
+    return int(start)
 
 
 def _wide_sizes(extra: bytes, size: int, stored_size: int) -> tuple[int, int]:

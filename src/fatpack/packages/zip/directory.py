@@ -78,15 +78,17 @@ class Entry(Record):
 class Directory:
     """Where the directory of ``view`` is, and its entries.
 
-    ``shift`` is added to the offsets in it, ``end`` is the position behind the archive, ``places`` are those of all
-    local headers, sorted. Raises FormatError where there is none, or it lies outside.
+    ``start`` and ``directory_end`` are where it lies, ``behind`` is where the records of its end start, that of Zip64
+    where there is one, and ``end_at`` the last of them. ``shift`` is added to the offsets in it, ``end`` is the
+    position behind the archive, ``places`` are those of all local headers, sorted. Raises FormatError where there is
+    none, or it lies outside.
     """
 
     def __init__(self, view: View) -> None:
         self._view = view
         end_at = _end_at(view)
         _, disk, directory_disk, _, count, size, offset, comment = END.read(view, end_at)
-        self._end_at, self.end = end_at, end_at + END.size + comment
+        self.end_at, self.end = end_at, end_at + END.size + comment
         behind = end_at
         wide = _wide(view, end_at) if FULL in (size, offset) or FULL_16 in (count, disk) else None
         if wide is not None:
@@ -102,7 +104,8 @@ class Directory:
             start = offset  # something lies between the directory and the record of its end
         self.start: int = start
         self.shift: int = start - offset
-        self._directory_end = start + size
+        self.directory_end: int = start + size
+        self.behind: int = behind
         self._count = count
         self._is_wide = wide is not None
         #: where all local headers are, sorted
@@ -147,7 +150,7 @@ class Directory:
 
     def _records(self) -> Iterator[tuple[tuple[int, ...], bytes, bytes, int]]:
         """Yield the fields of each entry, its name, its extra fields and its position. Raises FormatError."""
-        view, at, end = self._view, self.start, self._directory_end
+        view, at, end = self._view, self.start, self.directory_end
         block, start = b"", at
         unpack = ENTRY.struct.unpack_from
         while at < end:
@@ -191,7 +194,7 @@ class Directory:
             count += 1
         if count != self._count and (self._is_wide or count & FULL_16 != self._count):
             raise self._wrong(
-                self._end_at, "entries", "the directory has another number of entries", str(self._count), str(count)
+                self.end_at, "entries", "the directory has another number of entries", str(self._count), str(count)
             )
 
     def _entry(self, fields: tuple[int, ...], raw_name: bytes, extra: bytes, at: int) -> Entry:

@@ -1,0 +1,243 @@
+"""Zip archives with files exchanged: other readers find the rest as it was, and a wrong writer would be found out."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import struct
+import subprocess
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.builders import packages as build
+from tests.reference import tool
+
+from fatpack.errors import BadValue, FormatError, HostError
+from fatpack.io.sources.opening import open_source
+from fatpack.io.sources.pieces import PiecesSource
+from fatpack.packages.zip import directory, writing
+from fatpack.packages.zip.deflating import Packed, packed
+from fatpack.packages.zip.proving import verify
+from fatpack.packages.zip.writing import Change, exchanged, listed
+
+FILES = {"a.txt": b"first\n" * 50, "lib/b.so": os.urandom(3000) + bytes(90000), "empty": b"", "c/ü.txt": b"last\n" * 9}
+NEW = b"other content " * 9000
+
+
+def new(content: bytes = NEW, *, deflates: bool = True) -> Change:
+    return Change(packed([content], deflates=deflates))
+
+
+def rewritten(data: bytes, changes: dict[int, Change]) -> bytes:
+    """Return an archive with changes, after the proof that goes with it."""
+    before = build.view_of(data)
+    pieces = exchanged(before, changes)
+    verify(before, PiecesSource(pieces).view(), changes)
+    return PiecesSource(pieces).read(0, sum(map(len, pieces)))
+
+
+def content_of(data: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        assert archive.testzip() is None
+        return {info.filename: archive.read(info) for info in archive.infolist()}
+
+
+WAYS: dict[str, Callable[[build.Files], bytes]] = {
+    "stored": lambda files: build.zipped(files, zipfile.ZIP_STORED),
+    "deflate": build.zipped,
+    "bzip2": lambda files: build.zipped(files, zipfile.ZIP_BZIP2),
+    "streamed": build.streamed_zip,
+    "zip64": build.wide_zip,
+    "behind a script": lambda files: b"#!/bin/sh\n" * 100 + build.zipped(files),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("number", range(len(FILES)))
+def test_one_file_is_exchanged_and_all_others_stay(way: str, number: int) -> None:
+    data = WAYS[way](FILES)
+    result = rewritten(data, {number: new()})
+    assert content_of(result) == {**FILES, list(FILES)[number]: NEW}
+    with zipfile.ZipFile(io.BytesIO(data)) as before, zipfile.ZipFile(io.BytesIO(result)) as after:
+        for was, now in zip(before.infolist(), after.infolist(), strict=True):
+            if was.filename != list(FILES)[number]:
+                assert (was.CRC, was.compress_size, was.extra, was.date_time, was.flag_bits) == (
+                    now.CRC,
+                    now.compress_size,
+                    now.extra,
+                    now.date_time,
+                    now.flag_bits,
+                )
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_nothing_changed_is_the_same_archive_to_the_byte(way: str) -> None:
+    data = WAYS[way](FILES)
+    assert rewritten(data, {}) == data
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_files_get_other_names_and_keep_their_bytes(way: str) -> None:
+    data = WAYS[way](FILES)
+    result = rewritten(data, {0: Change(name="renamed-to-something-longer.txt"), 3: Change(name="é")})
+    names = ["renamed-to-something-longer.txt", "lib/b.so", "empty", "é"]
+    assert content_of(result) == dict(zip(names, FILES.values(), strict=True))
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("way", WAYS)
+def test_unzip_and_7z_find_nothing_wrong(way: str, tmp_path: Path) -> None:
+    before = WAYS[way](FILES)
+    full = Change(packed([b"x"], deflates=False), "full")
+    file = tmp_path / "x.zip"
+    codes = []
+    for data in (before, rewritten(before, {1: new(), 2: full})):
+        file.write_bytes(data)
+        tests = ([tool("7z"), "t", file], [tool("unzip"), "-t", file])
+        codes.append([subprocess.run(command, capture_output=True, check=False).returncode for command in tests])
+    assert codes[1] == codes[0]  # a script before the archive is a warning to one, and an error to the other
+    assert codes[0] == ([2, 1] if "script" in way else [0, 0])
+
+
+def test_times_modes_comments_and_folders_stay() -> None:
+    into = io.BytesIO()
+    with zipfile.ZipFile(into, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.comment = b"of the archive"
+        for name in ("folder/", "folder/a", "b"):
+            info = zipfile.ZipInfo(name, (2021, 3, 4, 5, 6, 8))
+            info.external_attr, info.comment = 0o100751 << 16, b"of " + name.encode()
+            info.extra = struct.pack("<HHI", 0x5455 + 1, 4, 7)
+            archive.writestr(info, b"" if name.endswith("/") else b"content " * 30)
+    with zipfile.ZipFile(io.BytesIO(rewritten(into.getvalue(), {1: new()}))) as after:
+        assert after.comment == b"of the archive"
+        for info in after.infolist():
+            assert info.date_time == (2021, 3, 4, 5, 6, 8)
+            assert info.external_attr == 0o100751 << 16
+            assert info.comment == b"of " + info.filename.encode()
+            assert info.extra == struct.pack("<HHI", 0x5455 + 1, 4, 7)
+        assert after.read("folder/a") == NEW
+
+
+def test_two_names_in_the_extra_field_of_info_zip_change_together() -> None:
+    into = io.BytesIO()
+    with zipfile.ZipFile(into, "w") as archive:
+        info = zipfile.ZipInfo("a")
+        info.extra = struct.pack("<HHB", 0x7075, 10, 1) + struct.pack("<I", 0xE8B7BE43) + "å.txt".encode()[:5]
+        archive.writestr(info, b"x")
+    result = rewritten(into.getvalue(), {0: Change(name="new")})
+    (entry,) = listed(build.view_of(result))
+    assert entry.name == "new"
+    assert b"new" in result[result.index(b"up") :]
+
+
+def test_what_lies_between_files_is_kept() -> None:
+    data = build.zipped({"a": b"1" * 100, "b": b"2" * 100}, zipfile.ZIP_STORED)
+    at = data.index(b"PK\3\4", 4)
+    gap = b"nobody's"
+    data = data[:at] + gap + data[at:]
+    # Offsets behind the gap, by hand: that of b in the directory, and of the directory.
+    edited = bytearray(data)
+    second = data.rindex(b"PK\1\2")
+    struct.pack_into("<I", edited, second + 42, at + len(gap))
+    end = data.rindex(b"PK\5\6")
+    struct.pack_into("<I", edited, end + 16, struct.unpack_from("<I", data, end + 16)[0] + len(gap))
+    result = rewritten(bytes(edited), {0: new()})
+    assert gap in result
+    assert content_of(result) == {"a": NEW, "b": b"2" * 100}
+
+
+def test_bytes_behind_the_end_are_refused() -> None:
+    with pytest.raises(HostError, match="4 bytes are behind the end"):
+        exchanged(build.view_of(build.zipped(FILES) + b"more"), {})
+
+
+def test_a_signature_of_the_directory_is_refused() -> None:
+    data = build.zipped(FILES)
+    at = data.rindex(b"PK\5\6")
+    with pytest.raises(HostError, match="6 bytes are between"):
+        exchanged(build.view_of(data[:at] + b"PK\5\5\0\0" + data[at:]), {})
+
+
+def test_entries_that_share_a_header_are_refused() -> None:
+    data = bytearray(build.zipped({"aa": b"x" * 40, "bb": b"y" * 40}))
+    first, second = (place for place in range(len(data) - 4) if data[place : place + 4] == b"PK\1\2")
+    data[second : second + 46] = data[first : first + 46]
+    with pytest.raises(FormatError):
+        exchanged(build.view_of(bytes(data)), {0: new()})
+
+
+def test_sizes_behind_the_data_that_are_none_are_named() -> None:
+    data = bytearray(build.streamed_zip({"a": b"x" * 400}))
+    at = data.index(b"PK\7\x08")
+    data[at + 4] ^= 1
+    with pytest.raises(BadValue, match="data descriptor") as caught:
+        exchanged(build.view_of(bytes(data)), {0: new()})
+    assert caught.value.offset == at
+
+
+def test_offsets_that_need_zip64_now_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    # What is full at 4 GiB is full at 64 KiB here: the same branches without files of that size.
+    data = build.zipped({"a": b"x", "b": b"y"})
+    change = {0: Change(packed([os.urandom(70000)], deflates=False))}
+    for module in (writing,):
+        monkeypatch.setattr(module, "FULL", 0xFFFF)
+    pieces = exchanged(build.view_of(data), change)
+    result = PiecesSource(pieces).read(0, sum(map(len, pieces)))
+    monkeypatch.undo()
+    assert b"PK\6\6" in result and b"PK\6\7" in result
+    wide = directory.extra_field(result[30 + 1 : 30 + 1 + 20], 1)
+    assert wide == struct.pack("<QQ", 70000, 70000)
+
+
+def test_other_numbers_of_threads_and_pieces_give_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = os.urandom(700_000) * 5
+    whole = packed([content], deflates=True)
+    monkeypatch.setattr("fatpack.packages.zip.deflating.thread_count", lambda: 1)
+    monkeypatch.setattr("fatpack.parallel.thread_count", lambda: 1)
+    parts = packed([content[at : at + 99_991] for at in range(0, len(content), 99_991)], deflates=True)
+    assert whole.stored.tobytes() == parts.stored.tobytes()
+    assert (whole.crc, whole.size, whole.digest) == (parts.crc, parts.size, hashlib.sha256(content).digest())
+
+
+@given(st.lists(st.tuples(st.binary(max_size=300), st.booleans()), min_size=1, max_size=6), st.data())
+@settings(max_examples=40, deadline=None)
+def test_any_archive_with_any_change_reads_as_it_should(files: list[tuple[bytes, bool]], data: st.DataObject) -> None:
+    into = io.BytesIO()
+    with zipfile.ZipFile(into, "w") as archive:
+        for number, (content, deflates) in enumerate(files):
+            archive.writestr(zipfile.ZipInfo(str(number)), content, 8 if deflates else 0)
+    chosen = data.draw(st.dictionaries(st.integers(0, len(files) - 1), st.binary(max_size=300)))
+    result = rewritten(into.getvalue(), {number: new(content) for number, content in chosen.items()})
+    assert content_of(result) == {str(number): chosen.get(number, content) for number, (content, _) in enumerate(files)}
+
+
+def test_the_proof_sees_what_a_wrong_writer_would_do() -> None:
+    before = build.view_of(build.zipped(FILES))
+    change = {1: new()}
+    good = rewritten(before.tobytes(), change)
+    for wrong in (
+        good.replace(b"a.txt", b"b.txt"),
+        rewritten(good, {0: new(b"something else")}),
+        rewritten(good, {1: new(b"something else")}),
+        good[:-1],
+        build.zipped({**FILES, "more": b""}),
+    ):
+        with pytest.raises(HostError):
+            verify(before, build.view_of(wrong), change)
+    other = Packed(change[1].content.stored, 8, 0, len(NEW), b"another digest")  # type: ignore[union-attr]
+    with pytest.raises(HostError, match="other content"):
+        verify(before, build.view_of(good), {1: Change(other)})
+
+
+def test_a_file_is_copied_by_ranges_of_the_old_one(tmp_path: Path) -> None:
+    file = tmp_path / "x.zip"
+    file.write_bytes(build.zipped(FILES, zipfile.ZIP_STORED))
+    with open_source(str(file)) as source:
+        pieces = exchanged(source.view(), {0: new(b"x")})
+        kept = sum(len(piece) for piece in pieces if not isinstance(piece, bytes) and piece.source is source)  # type: ignore[union-attr]
+    assert kept > len(FILES["lib/b.so"])
