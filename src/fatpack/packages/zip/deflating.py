@@ -32,8 +32,8 @@ _BLOCK, _WINDOW = 1 << 20, 32 << 10
 class Packed(Record):
     """The content of a file as it lies in an archive: ``stored`` are its bytes there, ``method`` is 0 or 8.
 
-    ``crc``, ``size`` and ``digest`` (by the hash that was asked for) are of the content. The source of ``stored`` is
-    in memory or in an unnamed temporary file; whoever asked for it closes it.
+    ``crc``, ``size`` and ``digest``, by the hash of ``hash_name``, are of the content. The source of ``stored`` is in
+    memory or in an unnamed temporary file; whoever asked for it closes it.
     """
 
     stored: View
@@ -41,6 +41,7 @@ class Packed(Record):
     crc: int
     size: int
     digest: bytes
+    hash_name: str = "sha256"
 
 
 def packed(pieces: Iterable[Piece], *, deflates: bool, level: int = LEVEL, hash_name: str = "sha256") -> Packed:
@@ -50,7 +51,7 @@ def packed(pieces: Iterable[Piece], *, deflates: bool, level: int = LEVEL, hash_
     stream = _deflated(blocks, level) if deflates else blocks
     source = Growing(lambda: iter(stream), None, "", present=0, budget=UNCOUNTED)
     source.complete()
-    return Packed(source.view(), 8 if deflates else 0, taken.crc, taken.size, taken.digest())
+    return Packed(source.view(), 8 if deflates else 0, taken.crc, taken.size, taken.digest(), hash_name)
 
 
 class _Taken:

@@ -33,7 +33,7 @@ _SAME = (
 _SAME_CONTENT = ("compress_type", "CRC", "compress_size", "file_size", "flag_bits")
 
 
-def verify(before: View, after: View, changes: Mapping[int, Change], *, hash_name: str = "sha256") -> None:
+def verify(before: View, after: View, changes: Mapping[int, Change]) -> None:
     """Raise HostError unless ``after`` is ``before`` with these changes, by the numbers of files in the directory.
 
     Every file must be where it was in the order of the directory, with all that is stored of it. Those that keep their
@@ -47,7 +47,7 @@ def verify(before: View, after: View, changes: Mapping[int, Change], *, hash_nam
                 change = changes.get(number)
                 _compare(before, after, was, now, change)
                 if change is not None and change.content is not None:
-                    _read(new, now, change, after, hash_name)
+                    _read(new, now, change, after)
     except (zipfile.BadZipFile, NotImplementedError, zlib.error, EOFError, struct.error) as error:
         raise _wrong(after, f"another reader does not read the rewritten archive: {error}") from error
 
@@ -80,10 +80,10 @@ def _is_same(before: View, at: int, after: View, new_at: int, size: int) -> bool
     return True
 
 
-def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, change: Change, after: View, hash_name: str) -> None:
+def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, change: Change, after: View) -> None:
     content = change.content
     assert content is not None
-    digest = hashlib.new(hash_name, usedforsecurity=False)
+    digest = hashlib.new(content.hash_name, usedforsecurity=False)
     size = 0
     with archive.open(info) as file:  # which compares the CRC-32 at the end
         while block := file.read(limits.CHUNK):

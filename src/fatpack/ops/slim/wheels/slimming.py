@@ -1,0 +1,190 @@
+"""The door: a wheel in, a wheel out whose libraries are slimmed and whose RECORD and names are right."""
+
+from __future__ import annotations
+
+from fatpack.errors import BadValue, FormatError, HostError
+from fatpack.ops.slim.members import Library, is_looked_at
+from fatpack.ops.slim.wheels import headers, names, record
+from fatpack.ops.slim.wheels.contents import Wheel
+from fatpack.packages.zip import proving
+from fatpack.packages.zip.deflating import LEVEL, packed
+from fatpack.packages.zip.writing import Change, exchanged
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fatpack.io.source import Piece, Source, View
+    from fatpack.ops.slim.members import Slimming
+    from fatpack.ops.slim.wheels.names import Name, Naming
+    from fatpack.ops.slim.wheels.record import Line
+
+
+class SlimWheel(Record):
+    """A wheel with slimmed libraries, to be written under ``name``; one that stays has its old name and bytes.
+
+    ``libraries`` are the files that were looked at, in the order of the wheel; ``notes`` are what a user should know.
+    """
+
+    name: str
+    pieces: Sequence[Piece]
+    libraries: tuple[Library, ...]
+    notes: tuple[str, ...]
+    before: View
+    changes: Mapping[int, Change]
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the wheel is another one."""
+        return bool(self.changes)
+
+    def verify(self, after: View) -> None:
+        """Raise HostError unless a file is this wheel, by another reader of zip archives; RECORD is read again."""
+        proving.verify(self.before, after, self.changes)
+        if not self.is_changed:
+            return
+        try:
+            wheel = Wheel(after, names.parsed(self.name))
+            lines = {line.path: line for line in wheel.lines()}
+        except FormatError as error:
+            raise HostError(f"the new wheel is none: {error.describe()}", chain=after.chain) from error
+        for number, change in self.changes.items():
+            line = lines.get(wheel.entries[number].name)
+            if line is None or change.content is None or not line.hash_name:
+                continue
+            if (line.digest, line.size) != (record.encoded(change.content.digest), change.content.size):
+                raise HostError(f"RECORD of the new wheel is wrong about {line.path}", chain=after.chain)
+
+
+def slim_wheel(view: View, file_name: str, slimming: Slimming, naming: Naming, *, level: int = LEVEL) -> SlimWheel:
+    """Return a wheel in which ``slimming`` was applied to every file that may hold device code.
+
+    ``file_name`` is the wheel's own, without folder. What changes is compressed with deflate at a ``level``. Every file
+    is compared with RECORD, which must be right before anything is changed. Raises UsageError for a name that is none,
+    and for a changed wheel whose ``naming`` says nothing; HostError for a signed one; FormatError where RECORD and the
+    files disagree; Unsupported; and what ``slimming`` raises.
+    """
+    wheel = Wheel(view, names.parsed(file_name))
+    work = _Work(wheel, naming, level)
+    for number, entry in enumerate(wheel.entries):
+        if not entry.is_folder:
+            with wheel.open(number) as source:
+                work.take(number, source, slimming)
+    return work.result()
+
+
+class _Work:
+    """What is known of a wheel so far: what becomes of its files, and what RECORD is wrong about."""
+
+    def __init__(self, wheel: Wheel, naming: Naming, level: int) -> None:
+        self._wheel = wheel
+        self._naming = naming
+        self._level = level
+        self._lines = wheel.lines()
+        self._by_path = {line.path: line for line in self._lines if line.path}
+        self._wrong: list[BadValue] = []
+        self._new: Name | None = None
+        self._changes: dict[int, Change] = {}
+        self._libraries: list[Library] = []
+        present = {entry.name for entry in wheel.entries}
+        for path in self._by_path:
+            if path not in present:
+                self._wrong.append(
+                    wheel.wrong("a file that it lists is not there", f"RECORD: {path}", "a file", "none")
+                )
+
+    def take(self, number: int, source: Source, slimming: Slimming) -> None:
+        """Compare a file with RECORD, and slim it if it may hold device code."""
+        entry = self._wheel.entries[number]
+        line = self._by_path.get(entry.name)
+        wrong = self._wheel.disagreement(line, source) if line is not None else None
+        if wrong is not None:
+            self._wrong.append(wrong)
+        is_info = entry.name.startswith(self._wheel.info_file(""))
+        if is_info or not is_looked_at(entry.name) or not source.size:
+            return
+        slimmed = slimming(source.view())
+        after, stored_after = source.size, entry.stored_size
+        if slimmed is not None:
+            self._check()
+            content = packed(
+                slimmed.pieces, deflates=entry.method != 0, level=self._level, hash_name=self._hash_of(line)
+            )
+            self._changes[number] = Change(content)
+            after, stored_after = content.size, len(content.stored)
+        self._libraries.append(Library(entry.name, source.size, after, entry.stored_size, stored_after, slimmed))
+
+    def _check(self) -> None:
+        """Raise what stands in the way of any change, before work is done for it."""
+        self._wheel.refuse_signed()
+        if self._wrong:
+            raise self._wrong[0]
+        self._new = self._new or names.renamed(self._wheel.name, self._naming)
+
+    def _hash_of(self, line: Line | None) -> str:
+        return line.hash_name if line is not None and line.hash_name else "sha256"
+
+    def result(self) -> SlimWheel:
+        """Return the wheel."""
+        wheel, libraries = self._wheel, tuple(self._libraries)
+        if not self._changes:
+            notes = tuple(f"RECORD is wrong: {wrong}" for wrong in self._wrong)
+            return SlimWheel(wheel.name.file_name, [wheel.view], libraries, notes, wheel.view, {})
+        self._check()  # what came behind the first change counts too
+        assert self._new is not None
+        self._describe(self._new)
+        pieces = exchanged(wheel.view, self._changes)
+        return SlimWheel(
+            self._new.file_name, pieces, libraries, tuple(self._notes(self._new)), wheel.view, self._changes
+        )
+
+    def _describe(self, new: Name) -> None:
+        """Bring names of folders, METADATA, WHEEL and RECORD in step with the new name."""
+        wheel, old = self._wheel, self._wheel.name
+        if new.version != old.version:
+            self._put("METADATA", headers.with_value(wheel.text("METADATA"), "Version", new.version))
+        if new.build_tag != old.build_tag:
+            text = headers.with_value(wheel.text("WHEEL"), "Build", new.build_tag, behind="Tag")
+            self._put("WHEEL", text)
+        paths = self._moved(new) if new.version != old.version else {}
+        contents = {
+            wheel.entries[number].name: (change.content.digest, change.content.size)
+            for number, change in self._changes.items()
+            if change.content is not None
+        }
+        self._put("RECORD", record.rewritten(self._lines, contents, paths))
+        for number, entry in enumerate(wheel.entries):
+            if entry.name in paths:
+                self._changes[number] = self._changes.get(number, Change()).replace(name=paths[entry.name])
+
+    def _put(self, name: str, text: bytes) -> None:
+        number = self._wheel.number(self._wheel.info_file(name))
+        hash_name = self._hash_of(self._by_path.get(self._wheel.info_file(name)))
+        deflates = self._wheel.entries[number].method != 0
+        self._changes[number] = Change(packed([text], deflates=deflates, level=self._level, hash_name=hash_name))
+
+    def _moved(self, new: Name) -> dict[str, str]:
+        """Return the new paths of what is in folders that the version names: ``.dist-info`` and ``.data``."""
+        stem, _, _ = self._wheel.info.removesuffix(".dist-info").rpartition("-")
+        old = self._wheel.info.removesuffix(".dist-info")
+        folders = {f"{old}{suffix}": f"{stem}-{new.version}{suffix}" for suffix in (".dist-info", ".data")}
+        moved = {}
+        for entry in self._wheel.entries:
+            folder, slash, rest = entry.name.partition("/")
+            if folder in folders:
+                moved[entry.name] = f"{folders[folder]}{slash}{rest}"
+        return moved
+
+    def _notes(self, new: Name) -> list[str]:
+        wheel, old = self._wheel, self._wheel.name
+        notes = []
+        for number in self._changes:
+            name = wheel.entries[number].name
+            if name not in self._by_path:
+                notes.append(f"RECORD does not list {name}, before and after")
+        if any(entry.name.startswith(wheel.info_file("sboms/")) for entry in wheel.entries):
+            notes.append("the SBOMs in the wheel stay as they are: what they say of files may be of the old ones")
+        if new.version == old.version and names.is_lower_build(new.build_tag, old.build_tag):
+            notes.append(f"installers prefer the build {old.build_tag} to {new.build_tag} where they see both")
+        return notes
