@@ -69,14 +69,7 @@ def render(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
     if containers:
         places = containers if isinstance(containers, Places) else _places(containers, verbose)
         yield from _place_lines(places, "  ", record["path"], verbose)
-    if record.get("kpack"):
-        from fatpack.report.answers import moved
-
-        yield from moved.lines(record["kpack"], "  ")
-    if record.get("manifest"):
-        from fatpack.report.answers import manifest
-
-        yield from manifest.lines(record["manifest"], "  ")
+    yield from _host_lines(record, "  ")
     members = record.get("member_images", [])
     yield from _member_lines(members, record["path"], verbose)
     is_known = containers or members or image or record["format"] or record.get("package")
@@ -90,6 +83,22 @@ def render(record: dict[str, Any], *, verbose: int = 0) -> Iterator[str]:
 
         unlisted = record.get("unlisted_findings", ())
         yield from finding_lines(record["findings"], "  ", unlisted=unlisted, path=record["path"], verbose=verbose)
+
+
+def _host_lines(record: dict[str, Any], indent: str) -> Iterator[str]:
+    """Yield the lines about the file around device code: where that was moved, and what is registered of it."""
+    if record.get("kpack"):
+        from fatpack.report.answers import moved
+
+        yield from moved.lines(record["kpack"], indent)
+    if record.get("manifest"):
+        from fatpack.report.answers import manifest
+
+        yield from manifest.lines(record["manifest"], indent)
+    if record.get("registration"):
+        from fatpack.report.registration import units
+
+        yield from units.lines(record["registration"], indent)
 
 
 def _module_lines(image: dict[str, Any], indent: str) -> Iterator[str]:

@@ -123,6 +123,7 @@ class _Inspection:
         kpack = self._moved(host)
         manifest = self._manifest() if host == "raw" and not format and not image else None
         members = self._member_images(holders) if host == "archive" and found.has_plain_members else []
+        registered = _registered(found)
         unlisted = unlisted_records(self._scanned, self.findings)
         return {
             "path": view.chain[0] if view.chain else "",
@@ -135,6 +136,7 @@ class _Inspection:
             **({"member_images": members} if members else {}),
             **({"kpack": kpack} if kpack else {}),
             **({"manifest": manifest} if manifest else {}),
+            **({"registration": registered} if registered else {}),
             "findings": [finding_record(item) for item in (*self._scanned.kept, *self.findings.kept)],
             **({"unlisted_findings": unlisted} if unlisted else {}),
             **(_not_searched(found) if containers else {}),
@@ -459,3 +461,12 @@ def _foreign_kind(view: View) -> str:
     from fatpack.scanner import foreign
 
     return foreign.kind_of(view)
+
+
+def _registered(found: Scan) -> list[dict[str, Any]]:
+    """Return what objects and programs register about which nothing is wrong in that."""
+    if not found.units:
+        return []
+    from fatpack.report.registration.units import unit_records
+
+    return unit_records(found.units)

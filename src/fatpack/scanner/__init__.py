@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from fatpack.io.source import View
+    from fatpack.runtime.evidence.units import Unit
 
 __all__ = ["Found", "FoundImage", "LateImages", "NotSearched", "Scan", "host_of", "inflated", "scan"]
 
@@ -68,6 +69,11 @@ class Scan:
     def not_searched(self) -> tuple[NotSearched, ...]:
         """The bytes of hosts that were not searched so far, by the names of their sections, most bytes first."""
         return self._visit.progress.skipped()
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """What the objects and programs passed so far register, of those about which nothing is wrong in that."""
+        return tuple(self._visit.progress.units)
 
     @property
     def is_outside(self) -> bool:

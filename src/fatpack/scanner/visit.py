@@ -9,6 +9,7 @@ from fatpack.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
+    from fatpack.runtime.evidence.units import Unit
 
 #: How much of a file is searched: where its host keeps device code, and sections whose names say nothing …
 SECTIONS = 0
@@ -59,14 +60,16 @@ class Progress:
     """What one scan has done so far, wherever in the file it was.
 
     ``containers`` is how many more are listed, ``is_outside`` whether containers were found in places that are not
-    made for them, ``has_plain_members`` whether there may be members of archives in which none was found.
+    made for them, ``has_plain_members`` whether there may be members of archives in which none was found. ``units`` are
+    what objects and programs register in which nothing is wrong about that.
     """
 
-    __slots__ = ("_skipped", "containers", "has_plain_members", "is_outside")
+    __slots__ = ("_skipped", "containers", "has_plain_members", "is_outside", "units")
 
     def __init__(self) -> None:
         self.containers = limits.CONTAINERS
         self.is_outside = self.has_plain_members = False
+        self.units: list[Unit] = []
         self._skipped: dict[str, tuple[int, int]] = {}
 
     def skip(self, section: str, count: int, size: int) -> None:
@@ -85,7 +88,7 @@ class Visit(Record):
 
     ``host`` is what kind of file it is, ``member`` what it is called in the archive around it. ``depth`` more levels of
     files are entered from here; ``search`` says how much of it is searched. ``numbers`` lead to the member, outermost
-    archive first.
+    archive first. ``is_inside`` is set for what an image or a module holds.
     """
 
     view: View
@@ -95,10 +98,11 @@ class Visit(Record):
     progress: Progress
     member: str | None = None
     numbers: tuple[int, ...] = ()
+    is_inside: bool = False
 
     def inside(self, view: View) -> Visit:
         """Return the visit to a file inside this one, one level deeper: such is never searched whole."""
-        return Visit(view, host_of(view), self.depth - 1, SECTIONS, self.progress)
+        return Visit(view, host_of(view), self.depth - 1, SECTIONS, self.progress, is_inside=True)
 
 
 def first(view: View, search: int) -> Visit:

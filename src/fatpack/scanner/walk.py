@@ -103,13 +103,17 @@ class _Host:
         #: of objects: what the names that they register are compared with
         self._found: list[Found] = []
         self._is_damaged = False
+        #: whether something is wrong with what registers containers
+        self._is_wrong = False
 
     def items(self) -> Iterator[Found | Finding]:
         """Yield what is in the host, each place for itself. Raises what reading the file raises."""
         has_code = _has_host_code(self._visit)
         is_object = has_code and not _is_linked(self._visit)
         for item in self._held():
-            if is_object and isinstance(item, Found):
+            if isinstance(item, Finding):
+                self._is_wrong = self._is_wrong or (item.code.startswith("FP30") and item.severity != "note")
+            elif is_object:
                 self._found.append(item)
             yield item
         if has_code:
@@ -194,13 +198,17 @@ class _Host:
             yield item if attribute is None else item.replace(host_attrs=(attribute,))
 
     def _registration(self) -> Iterator[Finding]:
-        """Yield what is wrong with what the host registers and launches."""
+        """Yield what is wrong with what the host registers and launches; where nothing is, note what it registers."""
         from fatpack.runtime.evidence import judging
         from fatpack.scanner.known import kernels_of
 
         is_wrapped = any(found.section in _REGISTERED for found in self._found)
         visit = self._visit
-        yield from judging.judged(visit.view, visit.host, lambda: kernels_of(self._found), is_wrapped=is_wrapped)
+        for item in judging.judged(visit.view, visit.host, lambda: kernels_of(self._found), is_wrapped=is_wrapped):
+            if isinstance(item, Finding):
+                yield item
+            elif not self._is_wrong and not visit.is_inside:
+                visit.progress.units.append(item.replace(member=visit.member, numbers=visit.numbers))
 
     def _together(self) -> Iterator[Found | Finding]:
         """Yield what several sections make together; what turns out to stand alone is walked as all others."""

@@ -11,7 +11,9 @@ from tests.laws.rooms import FIXTURES
 from fatpack.elf.file import ElfFile
 from fatpack.errors import FormatError
 from fatpack.io.sources.memory import BytesSource
+from fatpack.model import Finding
 from fatpack.runtime.evidence import judging
+from fatpack.runtime.evidence.units import Unit
 from fatpack.scanner.visit import host_of
 
 HOSTS = ("single.o", "clang_win.obj", "libtwo.so", "k1.rdc.o", "dlink.o")
@@ -30,7 +32,7 @@ def test_any_damage_gives_an_answer(name: str) -> None:
         view = BytesSource(bytes(data)).view()
         host = host_of(view)
         if host in ("elf", "coff"):
-            assert all(item.code for item in judging.judged(view, host, lambda: {"kernel"}))
+            assert all(isinstance(item, Finding | Unit) for item in judging.judged(view, host, lambda: {"kernel"}))
             evidence, _ = judging.read(view, host)
             if evidence is not None:
                 assert all(item.code for item in judging.verdicts_of(evidence, {"kernel"}))

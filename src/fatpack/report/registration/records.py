@@ -7,7 +7,7 @@ from fatpack.errors import FormatError, HostError, Unsupported
 from fatpack.io import limits
 from fatpack.model import Finding
 from fatpack.report.finding_list import finding_record
-from fatpack.runtime.evidence import judging
+from fatpack.runtime.evidence import judging, units
 from fatpack.scanner import Found, host_of, scan
 from fatpack.scanner.known import kernels_of
 
@@ -28,7 +28,7 @@ _IMAGES = 64 << 20
 
 def registration(view: View) -> dict[str, Any]:
     """Return the record of one file."""
-    units: list[dict[str, Any]] = []
+    found_units: list[dict[str, Any]] = []
     findings: list[Finding] = []
     found: list[Found] = []
     for item in scan(view):
@@ -41,11 +41,11 @@ def registration(view: View) -> dict[str, Any]:
         unit, more = _unit(part, member, mine, {item.code for item in findings})
         findings += more
         if unit is not None:
-            units.append(unit)
+            found_units.append(unit)
     return {
         "path": view.chain[0] if view.chain else "",
         "size": len(view),
-        "units": units,
+        "units": found_units,
         "findings": [finding_record(item) for item in findings],
     }
 
@@ -94,16 +94,13 @@ def _facts(evidence: Evidence, kernels: set[str] | None) -> dict[str, Any]:
         function = memory.function_at(address) if address is not None else None
         return function.name if function is not None else ""
 
-    entry_kernels = [entry for entry in evidence.entries if entry.is_kernel]
-    entry_variables = [entry for entry in evidence.entries if entry.size and entry.name]
     calls = [each for each in evidence.registered if each.is_kernel]
-    variables = sum(not each.is_kernel for each in evidence.registered) + len(entry_variables)
     return {
         "linked": evidence.is_linked,
         "machine": memory.machine,
-        "producer": _producer(evidence),
-        "kernel_count": len(calls) + len(entry_kernels),
-        "variable_count": variables,
+        "producer": units.producer(evidence),
+        "kernel_count": units.kernel_count(evidence),
+        "variable_count": units.variable_count(evidence),
         "unread": evidence.unread,
         "compared": kernels is not None,
         "wrappers": [
@@ -168,15 +165,3 @@ def _facts(evidence: Evidence, kernels: set[str] | None) -> dict[str, Any]:
 def _offset(evidence: Evidence, address: int) -> int | None:
     place = evidence.memory.place(address)
     return evidence.memory.view.offset(place) if place else None
-
-
-def _producer(evidence: Evidence) -> str:
-    """Return who has probably written the registration, by the names and the layout that producers have."""
-    if evidence.entries:
-        return "clang ≥ 21, entries" if evidence.entries[0].layout in (56, 44) else "clang ≤ 20, entries"
-    names = {function.name for function in evidence.memory.functions if function.name}
-    if any(name.endswith("__cudaRegisterAllv") or "__sti____cudaRegisterAll" in name for name in names):
-        return "nvcc"
-    if names & {"__cuda_module_ctor", "__hip_module_ctor"}:
-        return "clang"
-    return "nvcc" if evidence.links or "__cudaRegisterFatBinaryEnd" in evidence.called else ""

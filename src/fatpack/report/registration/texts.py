@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from fatpack.errors import counted
 from fatpack.report.finding_text import finding_lines
+from fatpack.report.registration.units import words
 from fatpack.report.text import printable
 
 TYPE_CHECKING = False
@@ -43,18 +44,9 @@ def render(record: dict[str, Any]) -> Iterator[str]:
     yield from finding_lines(record["findings"], "  ", path=record["path"], verbose=1)
 
 
-def summary(unit: dict[str, Any]) -> str:
-    """Return what a unit registers, in one line."""
-    parts = [counted(unit["kernel_count"], "kernel")]
-    if unit["variable_count"]:
-        parts.append(counted(unit["variable_count"], "variable"))
-    if unit["producer"]:
-        parts.append(f"by {unit['producer']}")
-    return f"registered: {', '.join(parts)}"
-
-
 def _unit(unit: dict[str, Any]) -> Iterator[str]:
-    yield f"  {summary(unit)}"
+    total = {"kernels": unit["kernel_count"], "variables": unit["variable_count"], "by": unit["producer"]}
+    yield f"  {words(total)}"
     for each in unit["wrappers"]:
         target = each["symbol"] or (f"{each['target_offset']:#x}" if each["target_offset"] else f"{each['target']:#x}")
         yield printable(f"  wrapper {each['model']} v{each['version']} at {each['offset']:#x} → {target}")

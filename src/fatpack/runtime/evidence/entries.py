@@ -38,7 +38,11 @@ _SECTIONS = {
 #: LIMIT: entries that are read. The largest program known to us has some thousand.
 MOST = 1 << 17
 
-_VARIABLE = 7
+#: bytes of an entry on 64-bit hosts, and on 32-bit hosts
+NEW, OLD = (56, 44), (32, 20)
+
+#: bits of the flags that a kernel has not
+VARIABLE = 7
 
 
 class Entry(Record):
@@ -61,7 +65,7 @@ class Entry(Record):
     @property
     def is_kernel(self) -> bool:
         """Whether it stands for code: a kernel, or a region of OpenMP."""
-        return not self.size and not self.flags & _VARIABLE and bool(self.name) and bool(self.address)
+        return not self.size and not self.flags & VARIABLE and bool(self.name) and bool(self.address)
 
 
 class Table(Record):
@@ -77,18 +81,29 @@ def tables(file: Memory) -> Iterator[Table]:
     """Yield the tables of entries that a host file has."""
     left = MOST
     for section in file.sections:
-        base, _, order = section.name.partition("$")
-        name = next((name for name in _SECTIONS if base == name or base.startswith(f"{name}_")), None)
-        if name is not None and len(section.data) and order not in ("OA", "OZ"):
-            table = _table(file, section, _SECTIONS[name], left)
+        kind = kind_of(section.name)
+        if kind is not None and len(section.data):
+            table = _table(file, section, kind, left)
             left -= len(table.entries)
             yield table
+
+
+def kind_of(section: str) -> int | None:
+    """Return of which kind the entries of a section are, by its name: 0 where they say it; None if it has none.
+
+    What relocatable links append to a name says of which object they were. In COFF objects ``$OA`` and ``$OZ`` are the
+    bounds of the table.
+    """
+    base, _, order = section.partition("$")
+    if order in ("OA", "OZ"):
+        return None
+    return next((kind for name, kind in _SECTIONS.items() if base == name or base.startswith(f"{name}_")), None)
 
 
 def _table(file: Memory, section: Section, kind: int, left: int) -> Table:
     found: list[Entry] = []
     content, word, at = file.content(section), file.word, 0
-    new, old = (56, 32) if word == 8 else (44, 20)
+    new, old = NEW[word != 8], OLD[word != 8]
     while at < len(content):
         if not left - len(found):
             return Table(section, tuple(found), 0, (len(content) - at) // new)
@@ -119,7 +134,7 @@ def _entry(file: Memory, section: Section, content: bytes, at: int, size: int, k
         return file.pointer_at(start + place) or 0
 
     position = section.data.start - file.view.start + at
-    if size in (56, 44):
+    if size in NEW:
         stored, flags = number(10, 2), number(12, 4)
         address, name, aux = pointer(16), pointer(16 + word), pointer(32 + 2 * word)
         value, data = number(16 + 2 * word, 8), number(24 + 2 * word, 8)

@@ -1,4 +1,4 @@
-"""The door for those who scan: what is wrong with what a host file registers and launches."""
+"""The door for those who scan: what is wrong with what a host file registers and launches, and what it registers."""
 
 from __future__ import annotations
 
@@ -15,38 +15,45 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.model import Finding
     from fatpack.runtime.evidence.facts import Evidence
+    from fatpack.runtime.evidence.units import Unit
 
 #: e_machine of the processors whose code is read
 _ELF = (62, 183)
 
+#: what a host is for those who ask what it shows
+_OBJECT, _PROGRAM, _OTHER, _NOT_READ = "object", "program", "other", "not read"
+
 
 def judged(
     view: View, host: str, kernels: Callable[[], Collection[str] | None], *, is_wrapped: bool = False
-) -> Iterator[Finding]:
-    """Yield what is wrong; ``kernels`` returns the names in all images, None if not all of them can be read.
+) -> Iterator[Finding | Unit]:
+    """Yield what is wrong, or what is registered where nothing is; ``kernels`` returns the names in all images, None if
+    not all of them can be read.
 
-    Files that name none of the runtimes' functions cost a search of their names. Programs with containers that records
-    register (``is_wrapped``) are not looked at: names alone tell nothing of those. What is damaged has been reported.
+    Files that name none of the runtimes' functions cost a search of their names. The names in programs with containers
+    that records register (``is_wrapped``) are not looked at: they alone tell nothing of those. The code of programs is
+    not followed: what they register is counted in their tables. What is damaged has been reported.
     """
     try:
-        if host == "elf":
-            elf = ElfFile(view)
-            if elf.header.machine not in _ELF or elf.layouts.order != "little":
-                return
-            if elf.is_linked:
-                if not is_wrapped:
-                    yield from _linked(elf)
-                return
-        if not may_launch(view, host):
+        kind, elf = _kind(view, host)
+        if kind == _PROGRAM and elf is not None:
+            yield from _program_judged(elf, is_wrapped=is_wrapped)
+        if kind != _OBJECT or not _may_launch(view, elf):
             return
-        from fatpack.runtime.evidence import verdicts
+        from fatpack.runtime.evidence import units, verdicts
         from fatpack.runtime.evidence.objects import reading
 
         evidence = reading.evidence(reading.read(view, host))
         names = kernels() if evidence.kernels else None
     except FormatError:
         return
-    yield from verdicts.verdicts(evidence, names)
+    is_well = True
+    for item in verdicts.verdicts(evidence, names):
+        is_well = is_well and item.severity == "note"
+        yield item
+    unit = units.unit(evidence) if is_well else None
+    if unit is not None:
+        yield unit
 
 
 def read(view: View, host: str) -> tuple[Evidence | None, str]:
@@ -55,19 +62,26 @@ def read(view: View, host: str) -> tuple[Evidence | None, str]:
     The code of programs is followed with capstone. What is damaged has been reported.
     """
     try:
-        if host == "elf":
-            elf = ElfFile(view)
-            if elf.header.machine not in _ELF or elf.layouts.order != "little":
-                return None, "other"
-            if elf.is_linked:
-                return _of_program(elf)
-        elif host != "coff":
-            return None, "not read" if host == "pe" else "other"
+        kind, elf = _kind(view, host)
+        if kind == _PROGRAM and elf is not None:
+            return _of_program(elf)
+        if kind != _OBJECT:
+            return None, kind
         from fatpack.runtime.evidence.objects import reading
 
         return reading.evidence(reading.read(view, host)), "relocations"
     except FormatError:
-        return None, "other"
+        return None, _OTHER
+
+
+def _kind(view: View, host: str) -> tuple[str, ElfFile | None]:
+    """Return what a host is for us, with the tables of an ELF file. Raises FormatError."""
+    if host == "elf":
+        elf = ElfFile(view)
+        if elf.header.machine not in _ELF or elf.layouts.order != "little":
+            return _OTHER, None
+        return _PROGRAM if elf.is_linked else _OBJECT, elf
+    return {"coff": _OBJECT, "pe": _NOT_READ}.get(host, _OTHER), None
 
 
 def _of_program(elf: ElfFile) -> tuple[Evidence | None, str]:
@@ -86,6 +100,17 @@ def verdicts_of(evidence: Evidence, kernels: Collection[str] | None) -> list[Fin
     from fatpack.runtime.evidence import verdicts
 
     return list(verdicts.verdicts(evidence, kernels))
+
+
+def _program_judged(elf: ElfFile, *, is_wrapped: bool) -> Iterator[Finding | Unit]:
+    found = [] if is_wrapped else list(_linked(elf))
+    yield from found
+    if not found:
+        from fatpack.runtime.evidence import units
+
+        unit = units.of_tables(elf)
+        if unit is not None:
+            yield unit
 
 
 def _linked(elf: ElfFile) -> Iterator[Finding]:
@@ -118,10 +143,10 @@ def _is_settled(tables: list[bytes]) -> bool:
     return not has("__tgt_") or has(f"{functions.REGISTER_OPENMP}\0")
 
 
-def may_launch(view: View, host: str) -> bool:
+def _may_launch(view: View, elf: ElfFile | None) -> bool:
     """Return whether an object names functions that launch or register. Raises FormatError."""
-    if host == "elf":
-        return any(map(_is_any_in, strings_of(ElfFile(view), constants.SYMTAB)))
+    if elf is not None:
+        return any(map(_is_any_in, strings_of(elf, constants.SYMTAB)))
     from fatpack.hosts.coff.read import CoffObject
 
     strings = CoffObject(view).strings()

@@ -26,12 +26,24 @@ _MAGICS = {cuda.MAGIC: "cuda", hip.MAGIC: "hip"}
 _MOST = 1 << 16
 
 
+def model_of(section: str) -> str:
+    """Return the model of the records in a section, by its name; "" if it has none."""
+    return _SECTIONS.get(section.partition("$")[0], "")
+
+
+def count(content: bytes, word: int) -> int:
+    """Return how many records a section holds that lead to containers in the same file."""
+    step = 8 + 2 * word
+    magics = (int.from_bytes(content[at : at + 4], "little") for at in range(0, len(content) - step + 1, step))
+    return sum(magic in _MAGICS for magic in magics)
+
+
 def wrappers(file: Memory) -> tuple[Wrapper, ...]:
     """Return the records of all sections that hold them, those with a magic."""
     found: list[Wrapper] = []
     step = 8 + 2 * file.word
     for section in file.sections:
-        if section.name.partition("$")[0] not in _SECTIONS:
+        if not model_of(section.name):
             continue
         content, pointers = file.content(section), file.pointers(section)
         for at in range(0, min(len(content) - step + 1, _MOST * step), step):

@@ -1,0 +1,76 @@
+"""What objects and programs register, in numbers: the lines of ``inspect``, and the same as plain data.
+
+::
+
+    registered: 12 kernels, 2 variables, by clang ≥ 21 entries
+    registered: by 845 records of CUDA; --runtime names the kernels
+    a.o: registered: 3 kernels, by nvcc calls
+"""
+
+from __future__ import annotations
+
+from fatpack.errors import counted
+from fatpack.report.text import printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from fatpack.runtime.evidence.units import Unit
+
+#: Members of an archive with a line each; of more, those that were made alike have one together.
+_SHOWN = 4
+
+#: what is called as its makers call it
+_TITLES = {"cuda": "CUDA", "hip": "HIP", "openmp": "OpenMP", "sycl": "SYCL"}
+
+
+def unit_records(units: Iterable[Unit]) -> list[dict[str, Any]]:
+    """Return what units register as plain data."""
+    return [
+        {
+            "member": unit.member,
+            **({"member_numbers": list(unit.numbers)} if unit.numbers else {}),
+            "models": list(unit.models),
+            "kernels": unit.kernels,
+            "variables": unit.variables,
+            "records": unit.records,
+            "by": unit.by,
+        }
+        for unit in units
+    ]
+
+
+def lines(records: Sequence[Mapping[str, Any]], indent: str) -> Iterator[str]:
+    """Yield a line for each unit, or for those that were made alike where there are many."""
+    if len(records) <= _SHOWN:
+        for record in records:
+            name = f"{record['member']}: " if record["member"] else ""
+            yield printable(f"{indent}{name}{words(record)}")
+        return
+    groups: dict[tuple[str, bool], list[Mapping[str, Any]]] = {}
+    for record in records:
+        groups.setdefault((record["by"], record["kernels"] is None), []).append(record)
+    for (by, is_counted), group in groups.items():
+        total = {
+            "models": list(dict.fromkeys(model for record in group for model in record["models"])),
+            "kernels": None if is_counted else sum(record["kernels"] for record in group),
+            "variables": None if is_counted else sum(record["variables"] for record in group),
+            "records": sum(record["records"] for record in group),
+            "by": by,
+        }
+        yield f"{indent}{words(total)}, in {counted(len(group), 'member')}"
+
+
+def words(record: Mapping[str, Any]) -> str:
+    """Return what a unit registers."""
+    if record["kernels"] is None:
+        models = " and ".join(_TITLES[model] for model in record["models"])
+        return f"registered: by {counted(record['records'], 'record')} of {models}; --runtime names the kernels"
+    parts = [counted(record["kernels"], "kernel")]
+    if record["variables"]:
+        parts.append(counted(record["variables"], "variable"))
+    if record["by"]:
+        parts.append(f"by {record['by']}")
+    return f"registered: {', '.join(parts)}"

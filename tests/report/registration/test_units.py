@@ -1,0 +1,67 @@
+"""The line that says what is registered where nothing is missing: per unit, and for many members together."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+from tests import reference
+from tests.laws.rooms import FIXTURES
+
+from fatpack.cli import main
+from fatpack.io.sources.opening import open_source
+from fatpack.report.inspection import inspection
+from fatpack.report.registration.units import lines
+from fatpack.report.schemas import text as schema_text
+
+
+def shown(path: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    main(["inspect", str(path)])
+    return [line.strip() for line in capsys.readouterr().out.splitlines() if "registered: " in line]
+
+
+@pytest.mark.parametrize(
+    ("host", "words"),
+    [
+        ("cuda_fatbin/hosts/single.o", ["registered: 3 kernels, 2 variables, by nvcc calls"]),
+        ("elf/clang-22-hip.o", ["registered: 1 kernel, by clang calls"]),
+        ("elf/clang-22-openmp-gfx90a.o", ["registered: 1 kernel, by clang ≥ 21 entries"]),
+        ("cuda_fatbin/hosts/libtwo.so", ["registered: by 2 records of CUDA; --runtime names the kernels"]),
+        ("cuda_fatbin/hosts/clang_win.obj", []),  # a finding says what is wrong with it
+        ("offload_binary/llvm-22-four.bin", []),
+    ],
+)
+def test_a_line_says_what_a_file_registers(host: str, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown(FIXTURES / host, capsys) == words
+
+
+def test_members_have_a_line_each_or_one_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    archive = tmp_path / "libx.a"
+    unit = FIXTURES / "cuda_fatbin" / "hosts" / "single.o"
+    reference.run("llvm-ar", "qcS", archive, *[unit] * 2)
+    assert shown(archive, capsys) == ["single.o: registered: 3 kernels, 2 variables, by nvcc calls"] * 2
+    reference.run("llvm-ar", "qcS", archive, *[unit] * 4, FIXTURES / "elf" / "clang-22-hip.o")
+    assert shown(archive, capsys) == [
+        "registered: 18 kernels, 12 variables, by nvcc calls, in 6 members",
+        "registered: 1 kernel, by clang calls, in 1 member",
+    ]
+
+
+def test_the_record_has_the_same_in_numbers() -> None:
+    with open_source(str(FIXTURES / "elf" / "clang-22-hip.o")) as source:
+        record = inspection(source.view())
+    jsonschema.validate(
+        {"schema": "fatpack.inspect/1", "files": [json.loads(json.dumps(record))]}, json.loads(schema_text("inspect"))
+    )
+    (unit,) = record["registration"]
+    assert unit == {
+        "member": None,
+        "models": ["hip"],
+        "kernels": 1,
+        "variables": 0,
+        "records": 1,
+        "by": "clang calls",
+    }
+    assert list(lines([unit], "")) == ["registered: 1 kernel, by clang calls"]
