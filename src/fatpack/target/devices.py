@@ -1,0 +1,202 @@
+"""What devices are called: architectures, the names that vendors sell them by, and ``this-machine``.
+
+::
+
+    sm_86  gfx942:xnack-  8.9  pvc      as every other command takes it
+    'RTX 4090'  'MI300X'  'Arc A770'    a name of ``data/devices.toml``, or the words that it ends in
+    this-machine                        what drivers show in files (:mod:`fatpack.target.machine`)
+
+A name that stands for several architectures is refused: *GeForce GTX TITAN X* is 5.2, *NVIDIA TITAN X* is 6.1.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from importlib import import_module
+
+from fatpack.errors import TargetError
+from fatpack.record import Record
+from fatpack.target.nvidia import NvidiaArch, parse_nvidia
+from fatpack.target.target_id import signs
+from fatpack.target.vocabulary import check_target_id, nearest_names, unknown_name, vocabulary, without_prefix
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+#: what stands for the devices of the machine that the command runs on
+THIS_MACHINE = "this-machine"
+
+#: vendors in the order of the table
+VENDORS = ("nvidia", "amd", "intel")
+
+#: architectures that are named where a name means several
+_SHOWN = 6
+
+
+class Device(Record):
+    """A device that images are to serve: its ``vendor``, and ``arch`` as containers spell it.
+
+    ``arch`` is ``sm_89``, a target ID (``gfx942:xnack-``) or an Intel name; ``given`` is what was typed, and ``title``
+    the name that it is sold by, "" where none was given.
+    """
+
+    vendor: str
+    arch: str
+    given: str = ""
+    title: str = ""
+
+    @property
+    def nvidia(self) -> NvidiaArch | None:
+        """The architecture of an NVIDIA device, without a suffix: a device has none; None for others."""
+        arch = parse_nvidia(self.arch) if self.vendor == "nvidia" else None
+        return NvidiaArch(arch.number) if arch else None
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The target IDs that an AMD device may report, with every feature that it has: one for each setting of those
+        that were not given.
+        """
+        processor = self.arch.partition(":")[0]
+        line = vocabulary().amd.get(processor) if self.vendor == "amd" else None
+        if line is None:
+            return ()
+        given = signs(self.arch)
+        settings = [[given[name]] if name in given else ["+", "-"] for name in sorted(line.features)]
+        names = sorted(line.features)
+        return tuple(
+            ":".join((processor, *(f"{name}{sign}" for name, sign in zip(names, chosen, strict=True))))
+            for chosen in itertools.product(*settings)
+        )
+
+    @property
+    def words(self) -> str:
+        """The device as messages call it: ``GeForce RTX 4090 (sm_89)``."""
+        return f"{self.title} ({self.arch})" if self.title else self.arch
+
+
+class Row(Record):
+    """A line of ``devices.toml``."""
+
+    vendor: str
+    name: str
+    arch: str
+    source: str
+    pci: int = 0
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words of the name in lower case, without what stands in brackets behind it."""
+        return _words(self.name.partition(" (")[0])
+
+
+_loaded: list[tuple[Row, ...]] = []
+
+
+def table() -> tuple[Row, ...]:
+    """Return all lines of ``devices.toml``; it is read by the first call."""
+    if not _loaded:
+        path = os.path.join(os.path.dirname(__file__), "data", "devices.toml")
+        with open(path, "rb") as file:
+            data: Mapping[str, Any] = import_module("tomllib").load(file)
+        _loaded.append(tuple(Row(vendor, **row) for vendor in VENDORS for row in data[vendor]))
+    return _loaded[0]
+
+
+def devices(texts: Iterable[str], root: str = "/") -> tuple[Device, ...]:
+    """Return the devices that some texts name, each once, in order; a text may name several with commas between them.
+
+    ``root`` is where ``this-machine`` looks for the files of drivers. Raises TargetError for a name that nobody knows
+    or that stands for several architectures, and for a machine on which nothing was found.
+    """
+    found: list[Device] = []
+    for text in texts:
+        for name in (part.strip() for part in text.split(",")):
+            if name == THIS_MACHINE:
+                from fatpack.target.machine import here
+
+                found += here(root)
+            else:
+                found.append(device(name))
+    return tuple({one.arch: one for one in reversed(found)}.values())[::-1]
+
+
+def device(name: str) -> Device:
+    """Return the device of a name: an architecture, a compute capability, or what it is sold by. Raises TargetError."""
+    words = vocabulary()
+    short = without_prefix(name)
+    digits = name.replace(".", "", 1)
+    if name[:1].isdigit() and f"sm_{digits}" in words.nvidia:
+        short = f"sm_{digits}"
+    if short in words.nvidia:
+        arch = parse_nvidia(words.nvidia[short].renamed or short)
+        if arch is None or arch.is_virtual:
+            raise TargetError(f"{name} is what PTX is made for, and no device", hint=f"write sm_{short[8:]}")
+        return Device("nvidia", f"sm_{arch.number}", name)
+    if short.partition(":")[0] in words.amd:
+        line = words.amd[short.partition(":")[0]]
+        if line.kind in ("generic", "portable"):
+            raise TargetError(
+                f"{name} is what images are made for, and no device", hint=f"name one, as {line.serves[0]}"
+            )
+        return Device("amd", str(check_target_id(short)), name)
+    if short in words.intel and words.intel[short].kind in ("gpu", "cpu"):
+        return Device("intel", short, name)
+    return _sold(name)
+
+
+def _sold(name: str) -> Device:
+    """Return the device that is sold by a name."""
+    asked = _words(name)
+    rows = [row for row in table() if asked and row.words[-len(asked) :] == asked]
+    exact = [row for row in rows if row.name == name]
+    archs = {row.arch: row for row in exact or rows}
+    if not archs:
+        names = [row.name for row in table()]
+        near = nearest_names(name, names) if any(char.isdigit() for char in name) else ()
+        if not near:
+            raise unknown_name(name)
+        raise TargetError(f"unknown device {name[:80]!r}", nearest=near)
+    if len(archs) > 1 or "" in archs:
+        choices = [f"{row.arch or 'unknown'} is {row.name}" for row in list(archs.values())[:_SHOWN]]
+        raise TargetError(
+            f"{name[:80]!r} is the name of several devices: {', '.join(choices)}", hint="name the architecture"
+        )
+    row = next(iter(archs.values()))
+    return Device(row.vendor, row.arch, name, row.name if len(rows) == 1 or exact else name)
+
+
+def _words(name: str) -> tuple[str, ...]:
+    return tuple(name.lower().replace("-", " ").replace("_", " ").split())
+
+
+#: What drivers put behind the name of a device: how it is built in, and its memory.
+_FORMS = frozenset("pcie sxm sxm2 sxm3 sxm4 sxm5 nvl laptop gpu max q with design hbm2 hbm2e hbm3 hbm3e mig".split())
+
+
+def shown(name: str) -> Device | None:
+    """Return the NVIDIA device that a driver shows by a name, None if it is none that is known.
+
+    ``NVIDIA H100 80GB HBM3`` is an H100; words that say neither form nor memory make it another device.
+    """
+    asked = _bare(_words(name))
+    best: Row | None = None
+    for row in table():
+        words = _bare(row.words)
+        rest = asked[len(words) :]
+        is_named = row.vendor == "nvidia" and asked[: len(words)] == words and all(map(_is_form, rest))
+        if is_named and (best is None or len(words) > len(_bare(best.words))):
+            best = row
+    return Device(best.vendor, best.arch, name, name) if best else None
+
+
+def _bare(words: tuple[str, ...]) -> tuple[str, ...]:
+    while words[:1] in (("nvidia",), ("tesla",)):
+        words = words[1:]
+    return words
+
+
+def _is_form(word: str) -> bool:
+    return word in _FORMS or word.removesuffix("gb").isdigit()

@@ -1,0 +1,52 @@
+"""Libraries that choose kernels by name: which files they are, and why more of their images must stay."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+
+class NamingLibrary(Record):
+    """A line of ``data/libraries.toml``; ``is_known`` says that somebody has seen a call fail."""
+
+    library: str
+    files: tuple[str, ...]
+    reason: str
+    is_known: bool
+    source: str
+
+
+_loaded: list[tuple[NamingLibrary, ...]] = []
+
+
+def naming_libraries() -> tuple[NamingLibrary, ...]:
+    """Return all lines of ``libraries.toml``; it is read by the first call."""
+    if not _loaded:
+        path = os.path.join(os.path.dirname(__file__), "data", "libraries.toml")
+        with open(path, "rb") as file:
+            data: Mapping[str, Any] = import_module("tomllib").load(file)
+        rows = ({**row, "files": tuple(row["files"])} for row in data["libraries"])
+        _loaded.append(tuple(NamingLibrary(**row) for row in rows))
+    return _loaded[0]
+
+
+def naming_library(file_name: str) -> NamingLibrary | None:
+    """Return the library that a file is by its name, None for a file of no such library.
+
+    ``libcublasLt.so.13``, ``cublas64_12.dll`` and ``libcublas_static.a`` are cuBLAS.
+    """
+    stem = os.path.basename(file_name).lower().removeprefix("lib")
+    word = stem.partition(".")[0]
+    for row in naming_libraries():
+        for start in row.files:
+            rest = word.removeprefix(start)
+            if rest != word and not rest[:1].isalpha():
+                return row
+    return None

@@ -1,0 +1,122 @@
+"""Names of devices, and the devices of a machine from the files of its drivers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fatpack.errors import TargetError
+from fatpack.target.devices import device, devices, shown, table
+from fatpack.target.vocabulary import vocabulary
+
+
+@pytest.mark.parametrize(
+    ("name", "vendor", "arch"),
+    [
+        ("sm_86", "nvidia", "sm_86"),
+        ("8.9", "nvidia", "sm_89"),
+        ("sm_90a", "nvidia", "sm_90"),
+        ("sm_101", "nvidia", "sm_110"),
+        ("RTX 4090", "nvidia", "sm_89"),
+        ("geforce rtx 4090", "nvidia", "sm_89"),
+        ("NVIDIA TITAN X", "nvidia", "sm_61"),
+        ("MI300X", "amd", "gfx942"),
+        ("gfx90a:xnack-", "amd", "gfx90a:xnack-"),
+        ("A770", "intel", "acm_g10"),
+        ("pvc", "intel", "pvc"),
+    ],
+)
+def test_a_device_is_named_by_its_architecture_or_by_what_it_is_sold_as(name: str, vendor: str, arch: str) -> None:
+    found = device(name)
+    assert (found.vendor, found.arch) == (vendor, arch)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("TITAN X", "sm_61 is NVIDIA TITAN X, sm_52 is GeForce GTX TITAN X"),
+        ("Arc Graphics", "lnl_m is Arc Graphics (Lunar Lake)"),
+        ("compute_80", "write sm_80"),
+        ("gfx11-generic", "name one, as gfx1100"),
+        ("RTX 9999", "nvidia-smi"),
+        ("GeForce RTX 4091", "GeForce RTX 4090"),
+        ("", "unknown"),
+    ],
+)
+def test_names_of_several_devices_and_of_none_are_refused(name: str, said: str) -> None:
+    with pytest.raises(TargetError, match=re.escape(said)):
+        device(name)
+
+
+def test_a_device_without_features_stands_for_every_setting_of_them() -> None:
+    assert set(device("gfx90a:xnack-").states) == {"gfx90a:sramecc+:xnack-", "gfx90a:sramecc-:xnack-"}
+    assert device("gfx1100").states == ("gfx1100",)
+    assert len(device("gfx942").states) == 4
+
+
+def test_every_name_of_the_table_stands_for_a_known_architecture() -> None:
+    words = vocabulary()
+    for row in table():
+        known = {"nvidia": words.nvidia, "amd": words.amd, "intel": words.intel}[row.vendor]
+        assert not row.arch or row.arch in known, row
+
+
+@pytest.mark.parametrize(
+    ("model", "arch"),
+    [
+        ("NVIDIA H100 80GB HBM3", "sm_90"),
+        ("NVIDIA A100-SXM4-80GB", "sm_80"),
+        ("Tesla T4", "sm_75"),
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", "sm_89"),
+        ("Quadro M5000M", "sm_50"),
+    ],
+)
+def test_a_driver_says_how_a_device_is_built_in(model: str, arch: str) -> None:
+    found = shown(model)
+    assert found is not None and found.arch == arch
+
+
+def test_a_name_with_other_words_behind_it_is_another_device() -> None:
+    assert shown("NVIDIA GeForce RTX 4090 D") is None
+    assert shown("") is None
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_this_machine_is_what_its_drivers_show(tmp_path: Path) -> None:
+    for number, model in enumerate(["NVIDIA H200", "NVIDIA H200", "NVIDIA L4"]):
+        path = tmp_path / f"proc/driver/nvidia/gpus/0000:0{number}:00.0/information"
+        _write(path, f"Model: \t\t {model}\nIRQ:   \t\t 16\nGPU UUID: \t GPU-0\n")
+    for number, version in enumerate([0, 90402, 110000]):
+        path = tmp_path / f"sys/class/kfd/kfd/topology/nodes/{number}/properties"
+        _write(path, f"cpu_cores_count 4\ngfx_target_version {version}\nvendor_id 4098\n")
+    arc = tmp_path / "sys/bus/pci/devices/0000:05:00.0"
+    for name, text in (("class", "0x030000\n"), ("vendor", "0x8086\n"), ("device", "0x56a0\n")):
+        _write(arc / name, text)
+    found = devices(["this-machine"], str(tmp_path))
+    assert [one.arch for one in found] == ["sm_90", "sm_89", "gfx942", "gfx1100", "acm_g10"]
+
+
+def test_a_machine_that_shows_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TargetError, match="shows no GPU"):
+        devices(["this-machine"], str(tmp_path))
+    card = tmp_path / "sys/bus/pci/devices/0000:01:00.0"
+    for name, text in (("class", "0x030200\n"), ("vendor", "0x10de\n"), ("device", "0x2330\n")):
+        _write(card / name, text)
+    with pytest.raises(TargetError, match="NVIDIA 0x2330, and no driver"):
+        devices(["this-machine"], str(tmp_path))
+
+
+def test_a_device_whose_capability_nobody_knows_is_refused(tmp_path: Path) -> None:
+    _write(tmp_path / "proc/driver/nvidia/gpus/0/information", "Model: NVIDIA Quux 9\n")
+    with pytest.raises(TargetError, match="nvidia-smi"):
+        devices(["sm_80", "this-machine"], str(tmp_path))
+
+
+def test_each_device_is_meant_once() -> None:
+    assert [one.arch for one in devices(["sm_89,RTX 4090", "gfx942"])] == ["sm_89", "gfx942"]
