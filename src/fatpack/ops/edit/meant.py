@@ -104,8 +104,13 @@ def choose(host: View, selector: Selector, verb: str) -> Meant:
 
 
 #: verb of an edit → what a sentence says of it: to do it, and that it was not done
-_INFINITIVES = {"remove": "take out", "replace": "replace", "map": "map"}
-_NOT_DONE = {"remove": "nothing was removed", "replace": "nothing was replaced", "map": "nothing was run"}
+_INFINITIVES = {"remove": "take out", "replace": "replace", "map": "map", "slim": "slim"}
+_NOT_DONE = {
+    "remove": "nothing was removed",
+    "replace": "nothing was replaced",
+    "map": "nothing was run",
+    "slim": "nothing was slimmed",
+}
 
 
 def _refusal(wrong: Finding, host: View, verb: str) -> FormatError:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 NAMES = (".nvFatBinSegment", ".nvFatBinSegmentAlt", ".nvFatBi")
 
 MAGIC = 0x466243B1
-_VERSION, _LINKED_VERSION = 1, 2
+_VERSION, LINKED_VERSION = 1, 2
 
 _FATBIN = "cuda-fatbin"
 
@@ -57,9 +57,10 @@ _MOST_LISTS = 256
 _PRELINKED = 256
 
 
-_MODEL = records.Model(
+#: What CUDA's records have.
+MODEL = records.Model(
     names=NAMES,
-    versions={MAGIC: (_VERSION, _LINKED_VERSION)},
+    versions={MAGIC: (_VERSION, LINKED_VERSION)},
     container="fat binary",
     containers="fat binaries",
     wrong="FP3031",
@@ -76,25 +77,25 @@ def check(
     ``fatbins`` are the absolute offsets at which fat binaries were found, ``searched_ranges`` those of the view that
     were searched for them. A host without records is none of our business here.
     """
-    registrations = records.Registrations(view, _MODEL, fatbins, lambda position: _starts_fatbin(view, position))
+    registrations = records.Registrations(view, MODEL, fatbins, lambda position: _starts_fatbin(view, position))
     first = None
-    for segment in records.segments(view, host, tables, _MODEL):
+    for segment in records.segments(view, host, tables, MODEL):
         if isinstance(segment, Finding):
             yield segment
             continue
         first = first or segment.site
         for record in segment.records:
             yield from registrations.follow(record.pointer, record.span, record.title)
-        for item in _prelinked(segment):
+        for item in prelinked(segment):
             if isinstance(item, Finding):
                 yield item
                 continue
-            pointer, record = item
+            _, pointer, record = item
             yield from registrations.follow(pointer, record.span, f"a prelinked fat binary of {record.title}")
     if first is not None:
         yield from _elsewhere(view, host, registrations, sorted(searched_ranges))
         yield from registrations.missing(
-            first, {start for start in registrations.unregistered if not _has_nothing(view, start)}
+            first, {start for start in registrations.unregistered if not has_nothing(view, start)}
         )
 
 
@@ -154,7 +155,7 @@ def _is_in(position: int, ranges: Sequence[tuple[int, int]], size: int) -> bool:
     return number >= 0 and position < ranges[number][1]
 
 
-def _has_nothing(view: View, start: int) -> bool:
+def has_nothing(view: View, start: int) -> bool:
     """Return whether the fat binary at an absolute offset has no kernel or variable to register, in cubins only."""
     found = formats.room(_FATBIN).parse(view, start - view.start).images
     return bool(found) and not any(
@@ -170,10 +171,10 @@ def _has_symbols(cubin: View) -> bool:
         return True
 
 
-def _prelinked(segment: Segment) -> Iterator[tuple[Pointer, RegistrationRecord] | Finding]:
-    """Yield the pointers to prelinked fat binaries that a program's file has, each with its record."""
+def prelinked(segment: Segment) -> Iterator[tuple[int, Pointer, RegistrationRecord] | Finding]:
+    """Yield the pointers to prelinked fat binaries that a program's file has, each with its address and its record."""
     reader = segment.reader
-    linked = [record for record in segment.records if record.version == _LINKED_VERSION]
+    linked = [record for record in segment.records if record.version == LINKED_VERSION]
     if not linked or not reader.is_linked:
         return
     word = reader.word
@@ -189,8 +190,8 @@ def _prelinked(segment: Segment) -> Iterator[tuple[Pointer, RegistrationRecord] 
         for at in range(0, min(start.room // word, _PRELINKED) * word, word)
     ]
     ended: set[int] = set()
-    for (_, record), pointer in zip(places, reader.held([place for place, _ in places]), strict=True):
+    for (place, record), pointer in zip(places, reader.held([place for place, _ in places]), strict=True):
         if pointer.kind in (NULL, UNKNOWN):
             ended.add(record.at)
         elif record.at not in ended:
-            yield pointer, record
+            yield place, pointer, record

@@ -33,7 +33,8 @@ MAGIC = 0x48495046
 _VERSION = 1
 
 
-_MODEL = records.Model(
+#: What HIP's records have.
+MODEL = records.Model(
     names=NAMES,
     versions={MAGIC: (_VERSION,), kpack.MAGIC: (_VERSION,)},
     container="bundle",
@@ -49,10 +50,10 @@ def check(view: View, host: str, tables: Sequence[Site], bundles: Collection[int
 
     A host without records is none of our business here: its bundles may be registered in another way.
     """
-    registrations = records.Registrations(view, _MODEL, bundles, lambda position: _may_start(view, position))
+    registrations = records.Registrations(view, MODEL, bundles, lambda position: _may_start(view, position))
     first = None
     is_kpack = False
-    for segment in records.segments(view, host, tables, _MODEL):
+    for segment in records.segments(view, host, tables, MODEL):
         if isinstance(segment, Finding):
             yield segment
             continue
@@ -80,7 +81,7 @@ def markers(view: View, host: str) -> Iterator[Marker | Finding]:
         return
     places = hosts.room(host).locate(view)
     tables = [site for site in places if not isinstance(site, Finding) and site.expects == hosts.TABLE]
-    for segment in records.segments(view, host, tables, _MODEL):
+    for segment in records.segments(view, host, tables, MODEL):
         if isinstance(segment, Finding):
             yield segment
         else:

@@ -1,0 +1,173 @@
+"""Linked files slimmed: containers written smaller, laid down again, and the words that lead to them set anew.
+
+What a record of the runtime leads to may move, unless other files see it by a symbol. A container to which none leads
+stays at its address and may shrink there: the program's code may load it by itself. Only what a device link left that
+had nothing to link moves, if no word, relocation or symbol refers to it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from fatpack import hosts
+from fatpack.errors import FormatError, HostError, counted
+from fatpack.hosts.relaying import NewContent, Relay
+from fatpack.model import Finding
+from fatpack.ops import writing
+from fatpack.ops.slim.laying import Block, lay_down
+from fatpack.record import Record
+from fatpack.runtime.pointers.open import HOSTS, program
+from fatpack.runtime.registration import cuda, pointing
+from fatpack.scanner import Found
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from fatpack.hosts import Site
+    from fatpack.hosts.relaying import Move
+    from fatpack.io.source import Piece, View
+    from fatpack.ops.writing import Changes
+    from fatpack.runtime.registration.pointing import Pointings
+
+#: format → what the addresses of its containers are multiples of: HIP's runtime maps bundles by page
+_ALIGN = {"cuda-fatbin": 8, "clang-offload-bundle": 4096}
+
+#: how the section begins in which prelinked fat binaries lie; PE images cut names to 8 bytes
+_PRELINKED = "__nv_rel"
+
+
+class Linked(Record):
+    """A linked file and what leads to its containers.
+
+    ``sites`` are its sections of device code by number, ``found`` the containers in each, in order; ``left`` are
+    containers elsewhere, which stay as they are.
+    """
+
+    view: View
+    host: str
+    sites: Mapping[int, Site]
+    found: Mapping[int, Sequence[Found]]
+    left: Sequence[Found]
+    pointings: Pointings
+
+    @property
+    def together(self) -> frozenset[int]:
+        """The ``id()`` of containers whose code is linked at run time: the same architectures must stay in all."""
+        linked = {item.position for item in self.pointings.items if item.is_prelinked}
+        return frozenset(
+            id(found)
+            for inside in self.found.values()
+            for found in inside
+            if (found.section or "").startswith(_PRELINKED) or found.view.start - self.view.start in linked
+        )
+
+
+def linked(view: View, host: str, items: Sequence[Found | Finding]) -> Linked:
+    """Return a linked file with what a scan found in it, taken apart by sections. Raises HostError, FormatError."""
+    if host not in HOSTS:
+        raise HostError(f"a linked file of kind {host} is not slimmed", hint="slim the objects, and link them again")
+    places = list(hosts.room(host).locate(view))
+    sites = {
+        site.index: site
+        for site in places
+        if not isinstance(site, Finding) and site.index is not None and site.expects == hosts.CONTAINER
+    }
+    found: dict[int, list[Found]] = {}
+    left: list[Found] = []
+    for item in items:
+        if isinstance(item, Found):
+            is_inside = item.index in sites and item.format in _ALIGN and item.view.source is view.source
+            (found.setdefault(item.index or 0, []) if is_inside else left).append(item)
+    ordered = {index: sorted(inside, key=lambda one: one.view.start) for index, inside in found.items()}
+    return Linked(view, host, sites, ordered, left, pointing.pointings(view, host, places))
+
+
+def relay(file: Linked, changes: Changes, notes: list[str], grown: set[int]) -> Relay:
+    """Return what becomes of the sections in which an image goes; ``notes`` get what is to be known about it.
+
+    ``grown`` gets the ``id()`` of containers that stay as they are because they would be larger. Raises what writing
+    the containers raises.
+    """
+    reader = program(file.view, file.host)
+    contents: list[NewContent] = []
+    moves: list[Move] = []
+    for index, inside in file.found.items():
+        if any(id(image) in changes for found in inside for image in found.images):
+            site, address = file.sites[index], reader.address(index)
+            laid = lay_down(site.data, address, list(_blocks(file, site, address, inside, changes, notes, grown)))
+            contents.append(NewContent(index, tuple(laid.pieces)))
+            moves += laid.moves
+            for start, end in laid.strays:
+                place = f"{site.data.offset(start):#x} in {site.section}"
+                notes.append(f"{end - start} bytes at {place} belong to no container, and stay")
+    return Relay(tuple(contents), tuple(moves), dict(_pointers(file, moves)))
+
+
+def _pointers(file: Linked, moves: Sequence[Move]) -> Iterator[tuple[int, int]]:
+    """Yield the words that hold other addresses then, with these."""
+    now = {move.old: move.new for move in moves if move.old != move.new}
+    for item in file.pointings.items:
+        if item.target in now:
+            yield item.word, now[item.target]
+
+
+def _blocks(
+    file: Linked,
+    site: Site,
+    address: int,
+    inside: Sequence[Found],
+    changes: Changes,
+    notes: list[str],
+    grown: set[int],
+) -> Iterator[Block]:
+    """Yield the containers of a section with their new bytes."""
+    fixed = _fixed(file, site, address, inside)
+    if fixed:
+        notes.append(f"{counted(len(fixed), 'container')} of {site.section} may be reached without a record: not moved")
+    for found, content in zip(inside, writing.changed(inside, changes), strict=True):
+        start, end = found.view.start - site.data.start, found.view.end - site.data.start
+        pieces: Sequence[Piece] = writing.emptied(found) if content is None else content
+        if sum(map(len, pieces)) > end - start:
+            place = f"the {found.format} at {found.container.span.start:#x}"
+            notes.append(f"{place} would be larger without some images: left as it is")
+            grown.add(id(found))
+            pieces = [found.view]
+        align = _ALIGN[found.format]
+        align = min(align, (address + start) & -(address + start) or align)
+        yield Block(start, end, pieces, align, is_fixed=id(found) in fixed)
+
+
+def _fixed(file: Linked, site: Site, address: int, inside: Sequence[Found]) -> Collection[int]:
+    """Return the ``id()`` of the containers of a section that must keep their addresses."""
+    starts = {id(found): address + found.view.start - site.data.start for found in inside}
+    ends = {id(found): starts[id(found)] + len(found.view) for found in inside}
+    high = address + len(site.data)
+    known = {item.target for item in file.pointings.items}
+    elsewhere = known - set(starts.values())  # a record that leads into the middle of a container
+    try:
+        elsewhere |= set(pointing.symbols(file.view, file.host, address, high, only_visible=True))
+    except FormatError:
+        return starts.keys()
+    reached = sorted(elsewhere)
+    fixed = {one for one, start in starts.items() if _is_any_within(reached, start, ends[one])}
+    # What a device link left that had nothing to link is in no record; anything else may be loaded by the code itself.
+    unknown = [found for found in inside if starts[id(found)] not in known]
+    loose = [found for found in unknown if file.pointings.is_whole and known and _has_nothing(file, found)]
+    addresses = pointing.others(file.view, file.host, address, high) if loose else []
+    free = {
+        id(found)
+        for found in loose
+        if addresses is not None and not _is_any_within(addresses, starts[id(found)], ends[id(found)])
+    }
+    return fixed | {id(found) for found in unknown} - free
+
+
+def _has_nothing(file: Linked, found: Found) -> bool:
+    return found.format == "cuda-fatbin" and cuda.has_nothing(file.view, found.view.start)
+
+
+def _is_any_within(addresses: Sequence[int], start: int, end: int) -> bool:
+    """Return whether one of some addresses, which are in order, lies in a range."""
+    number = bisect_left(addresses, start)
+    return number < len(addresses) and addresses[number] < end

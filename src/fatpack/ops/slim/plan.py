@@ -1,0 +1,184 @@
+"""The door of slimming: a file and wishes in, the pieces of the slimmed file out, and what stays and goes in words."""
+
+from __future__ import annotations
+
+from fatpack import hosts
+from fatpack.elf.header import header
+from fatpack.errors import FatpackError, FormatError, HostError, counted
+from fatpack.model import Finding
+from fatpack.ops.choose.presence import NothingSelected, unseen
+from fatpack.ops.choose.select import Selector
+from fatpack.ops.edit import editor
+from fatpack.ops.edit.meant import choose, written
+from fatpack.ops.slim import linked
+from fatpack.ops.slim.selection import Row, Selection, Unserved, select
+from fatpack.ops.verify import content_findings
+from fatpack.record import Record
+from fatpack.scanner import Found, host_of, scan
+from fatpack.target.libraries import naming_library
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Literal, TypeAlias
+
+    from fatpack.io.source import Piece, View
+    from fatpack.ops.slim.wishes import Wishes
+    from fatpack.ops.writing import Changes
+    from fatpack.target.libraries import NamingLibrary
+
+    Mode: TypeAlias = Literal["", "edit", "shrink", "zero"]
+
+#: ET_REL
+_OBJECT = 1
+
+#: containers that a refusal names
+_NAMED = 3
+
+
+class Refused(FatpackError):
+    """Slimming would leave a container, or a device, with nothing; ``containers`` are those of which that is so."""
+
+    exit_code = 1
+
+    def __init__(self, problem: str, containers: Sequence[Unserved], *, hint: str, chain: Sequence[str] = ()) -> None:
+        super().__init__(problem, hint=hint, chain=chain)
+        self.containers = tuple(containers)
+
+
+class Plan(Record):
+    """How a file is slimmed: its new ``pieces``, and which images it keeps and loses.
+
+    ``mode`` is "" where nothing changes (the pieces are the file then), ``edit`` for objects, archives and containers,
+    ``shrink`` or ``zero`` for linked files: the bytes went, or are zeros now. ``cuts`` are the ranges of the old file
+    that a linked one lacks: offset and size. ``notes`` say what was not slimmed and why, and what to know about the
+    rest; ``unseen`` are findings about what was not read, ``damaged`` the damage of what stays as it is.
+    """
+
+    pieces: tuple[Piece, ...]
+    kept: tuple[Row, ...]
+    dropped: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+    mode: Mode = ""
+    cuts: tuple[tuple[int, int], ...] = ()
+    unseen: tuple[Finding, ...] = ()
+    damaged: tuple[Finding, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """The bytes of the slimmed file."""
+        return sum(map(len, self.pieces))
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the file is another one then."""
+        return bool(self.mode)
+
+
+def plan(view: View, wishes: Wishes) -> Plan:
+    """Return how a file is slimmed. A file without device code is left as it is, and a note says so.
+
+    Raises Refused where a container that had device code would have none, or would serve a device no more;
+    FormatError and HostError for what is damaged or not edited.
+    """
+    library = naming_library(view.chain[-1] if view.chain else "")
+    slimmed = _linked(view, wishes, library) if is_linked(view) else _unlinked(view, wishes, library)
+    if library is not None and wishes.devices and slimmed.kept:
+        note = f"{library.library} chooses by name ({library.reason}): all that fits a device stays"
+        return slimmed.replace(notes=(*slimmed.notes, note))
+    return slimmed
+
+
+_NOTHING = "it holds no device code"
+
+
+def _unlinked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan:
+    try:
+        meant = choose(view, Selector(), "slim")
+    except NothingSelected:
+        return Plan((view,), (), (), (_NOTHING,))
+    selection = select(meant.items, wishes, all_minors=library is not None)
+    refuse(selection, wishes, view)
+    changes: Changes = {id(row.image): () for row in selection.dropped}
+    pieces = tuple(written(meant, changes, allow_empty=wishes.allow_empty)) if changes else (view,)
+    mode: Mode = "edit" if changes else ""
+    seen = tuple(unseen(meant.items))
+    return Plan(pieces, selection.kept, selection.dropped, selection.notes, mode, (), seen, meant.damaged)
+
+
+def _linked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan:
+    items = list(scan(view))
+    seen, damaged = tuple(unseen(items)), tuple(one for one in items if isinstance(one, Finding) and _is_damage(one))
+    if not any(isinstance(item, Found) for item in items):
+        return Plan((view,), (), (), (_NOTHING,), unseen=seen, damaged=damaged)
+    host = host_of(view)
+    file = linked.linked(view, host, items)
+    selection = select(
+        items, wishes, all_minors=library is not None, together=file.together, left=frozenset(map(id, file.left))
+    )
+    refuse(selection, wishes, view)
+    notes = list(selection.notes)
+    if file.left:
+        notes.append(f"{counted(len(file.left), 'container')} among the program's own data: not slimmed")
+    if not selection.dropped:
+        return Plan((view,), selection.kept, (), tuple(notes), unseen=seen, damaged=damaged)
+    _refuse_wrong(selection, view)
+    relayer = hosts.relayer(host)
+    if relayer is None:
+        problem, hint = f"linked files of kind {host} are not slimmed", "slim the objects, and link them again"
+        raise HostError(problem, hint=hint, chain=view.chain)
+    grown: set[int] = set()
+    change = linked.relay(file, {id(row.image): () for row in selection.dropped}, notes, grown)
+    if grown:
+        stay = [row for row in selection.dropped if id(row.found) in grown]
+        dropped = tuple(row for row in selection.dropped if id(row.found) not in grown)
+        selection = selection.replace(kept=(*selection.kept, *stay), dropped=dropped)
+    relayed = relayer.relay(view, change, mode=wishes.mode)
+    if relayed.why:
+        notes.append(f"the bytes are zeros now, and the file is no smaller: {relayed.why}")
+    pieces, cuts = tuple(relayed.pieces), tuple(relayed.cuts)
+    return Plan(pieces, selection.kept, selection.dropped, tuple(notes), relayed.mode, cuts, seen, damaged)
+
+
+def _is_damage(item: Finding) -> bool:
+    return item.severity == "error" and item.code != "FP1008"
+
+
+def _refuse_wrong(selection: Selection, view: View) -> None:
+    """Raise FormatError for a compressed container that is not what its hash says: it would get a new one."""
+    changed = {id(row.found): row.found for row in selection.dropped if "compression" in row.found.container.attrs}
+    for wrong in content_findings(list(changed.values())):
+        raise FormatError(
+            wrong.message, offset=wrong.span.start, hint=wrong.hint, chain=wrong.span.source or view.chain
+        )
+
+
+def is_linked(view: View) -> bool:
+    """Return whether a file is a linked program or library, whose device code is loaded at addresses."""
+    name = host_of(view)
+    if name == "elf":
+        elf = header(view, view.head(0, 64))
+        return elf is not None and elf.type != _OBJECT
+    return name == "pe"
+
+
+def refuse(selection: Selection, wishes: Wishes, view: View) -> None:
+    """Raise Refused for containers that would be left with nothing, unless that is allowed."""
+    wrong = selection.refused
+    if not wrong or wishes.allow_empty:
+        return
+    device = next((one.device for one in wrong if one.device), "")
+    what = f"would serve {device} no more" if device else "would have no device code left"
+    named = "; ".join(one.words for one in wrong[:_NAMED])
+    more = f"; and {len(wrong) - _NAMED} more" if len(wrong) > _NAMED else ""
+    raise Refused(
+        f"{counted(len(wrong), 'container')} {what}: {named}{more}",
+        wrong,
+        hint="--keep PATTERN keeps what they have; --allow-empty lets it go, and using its kernels fails then",
+        chain=view.chain,
+    )
+
+
+def verify(before: View, after: View) -> None:
+    """Raise HostError unless a slimmed file is a sound edit of what it was, by the rules of its host."""
+    editor.verify(before, after)

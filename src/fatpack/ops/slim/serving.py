@@ -1,0 +1,166 @@
+"""Which images of one container stay for a device: what its runtime would take, and what it may take.
+
+The rules are those of :mod:`fatpack.target.choice`. Where nobody knows which of several images a runtime prefers, all
+of them stay; where nobody knows whether an image fits, it stays too. What needs no other image beside it:
+
+=======  ===============================================================================================
+CUDA     the cubin for the device's own number, ``a`` before plain; beside it those for its family (``f``)
+HIP      of each setting of the features that were left open, what the runtime takes
+kpack    the same, of the code objects of one program
+OpenMP   the first that the plugin takes
+SYCL     images for the device, and SPIR-V if there are none
+=======  ===============================================================================================
+"""
+
+from __future__ import annotations
+
+from fatpack.record import Record
+from fatpack.target.choice import hip, kpack, openmp, sycl
+from fatpack.target.choice.answer import Candidate
+from fatpack.target.compatibility import HIP_SPIRV
+from fatpack.target.nvidia import loads, parse_nvidia
+from fatpack.target.triple import is_amdgpu, is_nvptx
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.model import Target
+    from fatpack.target.devices import Device
+    from fatpack.target.nvidia import NvidiaArch, Ruling
+
+
+class Served(Record):
+    """What a device gets of some images: ``needed`` are positions that must stay, of which the runtime takes one.
+
+    ``also`` may be taken if what is usually believed is wrong. A device that nothing is ``needed`` for is not served.
+    ``doubt`` says in words what is not known, "" where all is.
+    """
+
+    needed: frozenset[int] = frozenset()
+    also: frozenset[int] = frozenset()
+    doubt: str = ""
+
+
+def vendor_of(target: Target) -> str:
+    """Return whose devices an image is for: nvidia, amd or intel, which stands for all that SYCL compiles for."""
+    arch = target.arch
+    if is_nvptx(target.triple) or parse_nvidia(arch.partition(",")[0]) is not None:
+        return "nvidia"
+    if is_amdgpu(target.triple) or arch.startswith(("gfx", HIP_SPIRV)) or "amd-amdhsa" in target.triple:
+        return "amd"
+    return "intel"
+
+
+def served(
+    images: Sequence[Candidate], offload: str, device: Device, *, is_kpack: bool = False, all_minors: bool = False
+) -> Served:
+    """Return what a device gets of images of one vendor and one programming model.
+
+    ``all_minors`` keeps every image that fits an NVIDIA device, for libraries that ask for kernels by name.
+    """
+    if device.vendor == "nvidia":
+        arch = device.nvidia
+        return _cuda(images, arch, all_minors=all_minors) if arch else Served()
+    if device.vendor == "amd":
+        return _amd(images, offload, device, is_kpack=is_kpack)
+    return _intel(images, device)
+
+
+def _cuda(images: Sequence[Candidate], device: NvidiaArch, *, all_minors: bool) -> Served:
+    cubins, texts, doubtful = _fitting(images, device)
+    if all_minors:
+        numbers = [frozenset(number for number, _, _ in fits) for fits in (cubins, texts)]
+        return Served(numbers[0] or numbers[1], frozenset((*numbers[1], *doubtful)))
+    doubt = "whether such cubins run there is not known" if doubtful else ""
+    if cubins:
+        exact = [fit for fit in cubins if fit[1].number == device.number]
+        own = [fit for fit in exact if fit[1].suffix == "a"] or [fit for fit in exact if not fit[1].suffix]
+        family = [number for number, arch, _ in cubins if arch.suffix == "f"]
+        if own:
+            return Served(frozenset([own[0][0]]), frozenset((*family, *doubtful)), doubt)
+        # Which of several lower ones a driver takes, and whether before PTX for the device's own number: not known.
+        also = [number for number, arch, _ in texts if arch.number == device.number]
+        several = "which of several cubins is taken is not known" if len(cubins) + len(also) > 1 else ""
+        return Served(
+            frozenset(number for number, _, _ in cubins),
+            frozenset((*also, *doubtful)),
+            "; ".join(filter(None, (several, doubt))),
+        )
+    if texts:
+        highest = max((arch.number, arch.suffix == "a") for _, arch, _ in texts)
+        own = [fit for fit in texts if (fit[1].number, fit[1].suffix == "a") == highest]
+        family = [number for number, arch, _ in texts if arch.suffix == "f"]
+        return Served(frozenset([own[0][0]]), frozenset((*family, *doubtful)), doubt)
+    return Served(frozenset(), frozenset(doubtful), doubt)
+
+
+def _fitting(
+    images: Sequence[Candidate], device: NvidiaArch
+) -> tuple[list[tuple[int, NvidiaArch, Ruling]], list[tuple[int, NvidiaArch, Ruling]], list[int]]:
+    """Return the cubins and the PTX that fit, and the cubins of which nobody knows whether they do."""
+    cubins: list[tuple[int, NvidiaArch, Ruling]] = []
+    texts: list[tuple[int, NvidiaArch, Ruling]] = []
+    doubtful = []
+    for number, image in enumerate(images):
+        # Other forms hold a cubin or PTX in turn, and the outer one says for which architecture.
+        form = "ptx" if image.form == "ptx" else "cubin"
+        for name in image.arch.split(","):
+            arch = parse_nvidia(name)
+            if arch is None or image.form in LINKED:
+                continue
+            ruling = loads(arch, device, form)
+            if ruling.answer:
+                (texts if form == "ptx" else cubins).append((number, arch, ruling))
+            elif not ruling.is_certain:
+                doubtful.append(number)
+    return cubins, texts, doubtful
+
+
+#: forms that only linkers and compilers take
+LINKED = frozenset(("ltoir", "tileir"))
+
+
+def links_for(image: Candidate, device: NvidiaArch) -> bool:
+    """Return whether code for linkers can become code for a device: it is for no higher number."""
+    arch = parse_nvidia(image.arch)
+    return arch is None or arch.number <= device.number
+
+
+def _amd(images: Sequence[Candidate], offload: str, device: Device, *, is_kpack: bool) -> Served:
+    needed = set()
+    unserved = []
+    for state in device.states:
+        taken = _taken_by_amd(images, offload, state, is_kpack=is_kpack)
+        if taken is None:
+            unserved.append(state)
+        else:
+            needed.add(taken)
+    doubt = f"nothing is for {', '.join(unserved)}" if needed and unserved else ""
+    return Served(frozenset(needed), frozenset(), doubt)
+
+
+def _taken_by_amd(images: Sequence[Candidate], offload: str, state: str, *, is_kpack: bool) -> int | None:
+    if is_kpack:
+        archs = [image.arch for image in images]
+        answer = kpack.choose(kpack.candidates([archs], state), lambda _, arch: arch in archs)
+        return archs.index(answer.arch) if answer.outcome == "runs" else None
+    if offload == "openmp":
+        return openmp.choose(images, state).image
+    return hip.choose(images, state).image
+
+
+def _intel(images: Sequence[Candidate], device: Device) -> Served:
+    for adapter in ("level-zero", "opencl-cpu"):
+        answer = sycl.choose(images, device.arch, adapter)
+        if answer.image is not None:
+            taken = images[answer.image]
+            # A program has an image for every group of its kernels: all for the same target are alike.
+            return Served(
+                frozenset(
+                    number
+                    for number, image in enumerate(images)
+                    if (image.triple, image.arch) == (taken.triple, taken.arch)
+                )
+            )
+    return Served()

@@ -1,0 +1,133 @@
+"""Which words of a linked program hold the addresses of its containers, so that containers can move.
+
+::
+
+    records of CUDA and HIP ──► the word behind magic and version
+    records of version 2    ──► the words of their lists, which lead to prelinked fat binaries
+
+A container that no such word leads to may be reached in another way: by an address in the program's data, a relocation,
+or a symbol. :func:`others` looks for these. What code makes of its own address, without any of them, nobody sees.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+
+from fatpack import hosts
+from fatpack.elf.file import ElfFile
+from fatpack.errors import FormatError
+from fatpack.model import Finding
+from fatpack.record import Record
+from fatpack.runtime.pointers.open import HOSTS, program
+from fatpack.runtime.pointers.pointer import INSIDE, UNDEFINED, UNKNOWN
+from fatpack.runtime.registration import cuda, hip, records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.hosts import Site
+    from fatpack.io.source import View
+    from fatpack.runtime.pointers.pointer import Pointer, Program
+    from fatpack.runtime.registration.records import Segment
+
+#: SHT_SYMTAB, SHT_DYNSYM
+SYMTAB, DYNSYM = 2, 11
+
+#: Symbol tables are read this many bytes at a time, a multiple of both sizes of their records.
+_BLOCK = 48 * 16384
+
+
+class Pointing(Record):
+    """A word that leads to a container: the ``word``'s address, and ``target``, the address that it holds.
+
+    ``position`` is where that is in the view. ``is_prelinked`` says that it belongs to code that is linked when the
+    program starts, with other units; ``title`` is what findings call it.
+    """
+
+    word: int
+    target: int
+    position: int
+    is_prelinked: bool
+    title: str
+
+
+class Pointings(Record):
+    """All such words of a program, and in words what is wrong with the records; ``is_whole`` if all could be read."""
+
+    items: tuple[Pointing, ...]
+    problems: tuple[Finding, ...]
+    is_whole: bool
+
+
+def pointings(view: View, host: str, sites: Sequence[Site | Finding]) -> Pointings:
+    """Return the words of a linked program that lead to containers; ``sites`` is what the host has located."""
+    tables = [site for site in sites if not isinstance(site, Finding) and site.expects == hosts.TABLE]
+    items: list[Pointing] = []
+    problems: list[Finding] = []
+    unread = 0
+    if host not in HOSTS:
+        return Pointings((), (), False)
+    for model in (cuda.MODEL, hip.MODEL):
+        for segment in records.segments(view, host, tables, model):
+            if isinstance(segment, Finding):
+                problems.append(segment)
+                continue
+            for word, pointer, is_prelinked, title in _words(segment):
+                unread += pointer.kind in (UNKNOWN, UNDEFINED)
+                if pointer.kind == INSIDE:
+                    items.append(Pointing(word, pointer.address, pointer.position, is_prelinked, title))
+    return Pointings(tuple(items), tuple(problems), not unread and not problems)
+
+
+def _words(segment: Segment) -> Iterator[tuple[int, Pointer, bool, str]]:
+    start = segment.reader.address(segment.site.number)
+    is_linked = {record.at for record in segment.records if record.version == cuda.LINKED_VERSION}
+    for record in segment.records:
+        yield start + record.at + 8, record.pointer, record.at in is_linked, record.title
+    if segment.site.section in cuda.NAMES:
+        for item in cuda.prelinked(segment):
+            if not isinstance(item, Finding):
+                word, pointer, record = item
+                yield word, pointer, True, f"a prelinked fat binary of {record.title}"
+
+
+def others(view: View, host: str, low: int, high: int) -> list[int] | None:
+    """Return the addresses from ``low`` to below ``high`` that words of data, relocations and symbols hold, in order.
+
+    None if not all could be searched. Reads all data of the program.
+    """
+    reader: Program = program(view, host)
+    search = reader.into(low, high - 1)
+    if search.unsearched:
+        return None
+    found = set(search.values.values())
+    try:
+        return sorted(found | set(symbols(view, host, low, high)))
+    except FormatError:
+        return None
+
+
+def symbols(view: View, host: str, low: int, high: int, *, only_visible: bool = False) -> list[int]:
+    """Return the addresses from ``low`` to below ``high`` that symbols of an ELF program have.
+
+    ``only_visible`` asks for those that other files can see alone. Raises FormatError for a damaged table.
+    """
+    if host != "elf":
+        return []
+    elf = ElfFile(view)
+    word = elf.layouts.word
+    found: set[int] = set()
+    for section in elf.sections():
+        if section.type != DYNSYM and (only_visible or section.type != SYMTAB):
+            continue
+        table = view.slice(section.offset, section.size)
+        for at in range(0, len(table), _BLOCK):
+            block = table.head(at, _BLOCK)
+            # In records of either size the value is the second word.
+            words = array("Q" if word == 8 else "I", block[: len(block) - len(block) % word])
+            if elf.layouts.order != sys.byteorder:
+                words.byteswap()
+            found.update(value for value in words[1 :: 3 if word == 8 else 4] if low <= value < high)
+    return sorted(found)

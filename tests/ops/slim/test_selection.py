@@ -1,0 +1,149 @@
+"""Which images stay: the rules of the runtimes, container by container."""
+
+from __future__ import annotations
+
+from io import BytesIO
+
+import pytest
+from tests.builders.fatbin import of_words as cuda
+from tests.laws.rooms import joined
+
+import fatpack as library
+from fatpack.errors import UsageError
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
+from fatpack.ops.slim.plan import Refused, plan
+from fatpack.ops.slim.selection import select, spelled
+from fatpack.ops.slim.wishes import Wishes
+from fatpack.scanner import Found, scan
+from fatpack.target.devices import devices
+
+
+def view(data: bytes, name: str = "x.fatbin") -> View:
+    return BytesSource(data, name).view()
+
+
+def kept(words: str, wishes: Wishes, *, all_minors: bool = False) -> str:
+    found = select(list(scan(view(cuda(words)))), wishes, all_minors=all_minors)
+    names = [spelled(row.image).removeprefix("sm_") for row in found.kept]
+    return " ".join(names).replace("compute_", "p").replace("lto_", "L")
+
+
+def for_(*names: str, **more: object) -> Wishes:
+    return Wishes(devices=devices(names), **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("images", "device", "left"),
+    [
+        ("80 86 90", "sm_86", "86"),
+        ("80 86 90 p90", "sm_86", "86 p90"),  # the newest PTX stays for later devices
+        ("50 60 80 p50 p80", "sm_80", "80 p80"),
+        ("80 p75", "sm_90", "p75"),  # what alone serves the device
+        ("p75 p80 p90", "sm_80", "p80 p90"),
+        ("90 90a", "sm_90", "90a"),
+        ("90 90a p90", "sm_90", "90a p90"),
+        ("80 86", "sm_89", "80 86"),  # nobody knows which of the lower ones is taken
+        ("80 p89 p90", "sm_89", "80 p89 p90"),
+        ("100f 103 103a", "sm_103", "100f 103a"),  # nobody knows the place of f
+        ("80 87", "sm_87", "80 87"),  # whether Orin takes sm_80 is not known
+        ("80 87", "sm_89", "80"),
+        ("80 90 L80 L100", "sm_90", "90 L80"),
+        ("80 80 90", "sm_80", "80"),
+    ],
+)
+def test_what_a_device_takes_stays(images: str, device: str, left: str) -> None:
+    assert kept(images, for_(device)) == left
+
+
+def test_each_of_several_devices_gets_its_own() -> None:
+    assert kept("75 80 86 90 p90", for_("sm_75", "sm_90")) == "75 90 p90"
+
+
+def test_ptx_stays_as_asked_for_and_where_nothing_else_serves() -> None:
+    assert kept("80 90 p80 p90", for_("sm_90", keep_ptx="none")) == "90"
+    assert kept("80 p80 p90", for_("sm_90", keep_ptx="none")) == "p90"
+    assert kept("80 90 p80 p90", for_("sm_90", keep_ptx="all")) == "90 p80 p90"
+    assert kept("80 90 p80 p90", Wishes(keep_ptx="none")) == "80 90"
+    assert kept("80 90 p80 p90", Wishes(keep_ptx="newest")) == "80 90 p90"
+
+
+def test_patterns_name_what_goes_and_what_stays() -> None:
+    assert kept("52 60 61 70 p70", Wishes(drop=("sm_5*", "sm_6*"))) == "70 p70"
+    assert kept("52 60 61 70 p61", Wishes(drop=("sm_6*",))) == "52 70 p61"  # PTX is compute_61
+    assert kept("52 70 p70", Wishes(drop=("compute_*",))) == "52 70"
+    assert kept("80 90 90a p80", Wishes(keep=("sm_9*",))) == "90 90a p80"
+    assert kept("80 86 90", for_("sm_90", keep=("sm_80",))) == "80 90"
+    assert kept("80 86 90", Wishes()) == "80 86 90"
+
+
+def test_libraries_that_choose_by_name_keep_all_that_fits() -> None:
+    assert kept("70 80 86 89 90 p80", for_("sm_86"), all_minors=True) == "80 86 p80"
+
+
+def test_a_container_that_would_be_empty_is_refused_with_its_kernels() -> None:
+    with pytest.raises(
+        Refused, match=r"would have no device code left: container 0 .*compute_90.*kernels: k90"
+    ) as caught:
+        plan(view(cuda("90 p90")), Wishes(drop=("sm_*", "compute_*")))
+    assert caught.value.exit_code == 1
+    with pytest.raises(Refused, match="no device code left"):
+        plan(view(cuda("90")), for_("sm_80"))
+
+
+def test_a_device_that_was_served_must_still_be() -> None:
+    with pytest.raises(Refused, match="would serve sm_90 no more"):
+        plan(view(cuda("80 90")), for_("sm_80", "sm_90", drop=("sm_90",)))
+
+
+def test_what_did_not_serve_a_device_before_is_told_and_not_refused() -> None:
+    found = plan(view(cuda("90a")), for_("sm_86", "sm_90"))
+    assert any("nothing is for sm_86, and nothing was" in note for note in found.notes)
+    assert not found.is_changed
+
+
+def test_words_that_mean_nothing_are_refused() -> None:
+    with pytest.raises(UsageError, match="keep_ptx"):
+        Wishes(keep_ptx="some")  # type: ignore[arg-type]
+
+
+def test_slimming_twice_changes_nothing_more() -> None:
+    wishes = for_("sm_86")
+    once = joined(plan(view(cuda("80 86 90 p90")), wishes).pieces)
+    again = plan(view(once), wishes)
+    assert not again.is_changed
+    assert not again.dropped
+    found = [item for item in scan(view(once)) if isinstance(item, Found)]
+    assert [image.target.arch for image in found[0].images] == ["sm_86", "sm_90"]
+
+
+def bundle(*ids: str) -> bytes:
+    out = BytesIO()
+    images = [library.ImageFile(b"code of " + one.encode(), id=one) for one in ids]
+    library.pack(images, out, format="bundle")
+    return out.getvalue()
+
+
+AMD = "hipv4-amdgcn-amd-amdhsa--"
+HOST = "host-x86_64-unknown-linux-gnu-"
+
+
+@pytest.mark.parametrize(
+    ("ids", "device", "left"),
+    [
+        ("gfx90a gfx942 gfx1100", "gfx942", "gfx942"),
+        ("gfx90a:xnack- gfx90a:xnack+ gfx942", "gfx90a", "gfx90a:xnack- gfx90a:xnack+"),
+        ("gfx90a:xnack- gfx90a:xnack+", "gfx90a:xnack+", "gfx90a:xnack+"),
+        ("gfx1100 gfx11-generic", "gfx1100", "gfx1100"),
+        ("gfx1030 gfx11-generic", "gfx1101", "gfx11-generic"),
+    ],
+)
+def test_of_a_bundle_stays_what_hip_takes_and_the_host(ids: str, device: str, left: str) -> None:
+    found = select(list(scan(view(bundle(HOST, *(AMD + one for one in ids.split()))))), for_(device))
+    assert [row.image.target.arch for row in found.kept] == ["", *left.split()]
+
+
+def test_code_of_a_vendor_that_is_not_named_stays() -> None:
+    found = plan(view(bundle(HOST, AMD + "gfx90a", AMD + "gfx942")), for_("sm_90"))
+    assert not found.is_changed
+    assert found.notes == ("code for AMD devices stays: none of them is named (1 container)",)
