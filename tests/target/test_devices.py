@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from fatpack.errors import TargetError
-from fatpack.target.devices import device, devices, shown, table
+from fatpack.target.devices import device, shown, table
+from fatpack.target.machine import devices
 from fatpack.target.vocabulary import vocabulary
 
 

@@ -23,11 +23,8 @@ from fatpack.target.vocabulary import check_target_id, nearest_names, unknown_na
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from typing import Any
-
-#: what stands for the devices of the machine that the command runs on
-THIS_MACHINE = "this-machine"
 
 #: vendors in the order of the table
 VENDORS = ("nvidia", "amd", "intel")
@@ -103,24 +100,6 @@ def table() -> tuple[Row, ...]:
             data: Mapping[str, Any] = import_module("tomllib").load(file)
         _loaded.append(tuple(Row(vendor, **row) for vendor in VENDORS for row in data[vendor]))
     return _loaded[0]
-
-
-def devices(texts: Iterable[str], root: str = "/") -> tuple[Device, ...]:
-    """Return the devices that some texts name, each once, in order; a text may name several with commas between them.
-
-    ``root`` is where ``this-machine`` looks for the files of drivers. Raises TargetError for a name that nobody knows
-    or that stands for several architectures, and for a machine on which nothing was found.
-    """
-    found: list[Device] = []
-    for text in texts:
-        for name in (part.strip() for part in text.split(",")):
-            if name == THIS_MACHINE:
-                from fatpack.target.machine import here
-
-                found += here(root)
-            else:
-                found.append(device(name))
-    return tuple({one.arch: one for one in reversed(found)}.values())[::-1]
 
 
 def device(name: str) -> Device:

@@ -1,4 +1,4 @@
-"""The devices of this machine, from the files in which Linux drivers show them: no library of a vendor is loaded.
+"""Lists of devices, and those of this machine from the files in which Linux drivers show them: nothing is loaded.
 
 =========================================================  ==========================================================
 ``/proc/driver/nvidia/gpus/*/information``                 NVIDIA's driver: ``Model:`` is the name that it is sold by
@@ -14,12 +14,12 @@ from __future__ import annotations
 import os
 
 from fatpack.errors import TargetError
-from fatpack.target.devices import Device, shown, table
+from fatpack.target.devices import Device, device, shown, table
 from fatpack.target.vocabulary import vocabulary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _NVIDIA = "proc/driver/nvidia/gpus"
 _AMD = "sys/class/kfd/kfd/topology/nodes"
@@ -31,6 +31,26 @@ _MOST = 1 << 16
 #: PCI vendor → who it is; display controllers have a class that begins so
 _VENDORS = {0x10DE: "NVIDIA", 0x1002: "AMD", 0x8086: "Intel"}
 _DISPLAY = "0x03"
+
+
+#: what stands for the devices of the machine that the command runs on
+THIS_MACHINE = "this-machine"
+
+
+def devices(texts: Iterable[str], root: str = "/") -> tuple[Device, ...]:
+    """Return the devices that some texts name, each once, in order; a text may name several with commas between them.
+
+    ``root`` is where ``this-machine`` looks for the files of drivers. Raises TargetError for a name that nobody knows
+    or that stands for several architectures, and for a machine on which nothing was found.
+    """
+    found: list[Device] = []
+    for text in texts:
+        for name in (part.strip() for part in text.split(",")):
+            if name == THIS_MACHINE:
+                found += here(root)
+            else:
+                found.append(device(name))
+    return tuple({one.arch: one for one in reversed(found)}.values())[::-1]
 
 
 def here(root: str = "/") -> tuple[Device, ...]:

@@ -16,7 +16,7 @@ from fatpack.ops.slim.plan import Refused, plan
 from fatpack.ops.slim.selection import select, spelled
 from fatpack.ops.slim.wishes import Wishes
 from fatpack.scanner import Found, scan
-from fatpack.target.devices import devices
+from fatpack.target.machine import devices
 
 
 def view(data: bytes, name: str = "x.fatbin") -> View:
