@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack import hosts
 from fatpack.elf.header import header
-from fatpack.errors import FatpackError, FormatError, HostError, counted
+from fatpack.errors import FatpackError, FormatError, HostError, counted, in_both
 from fatpack.model import Finding
 from fatpack.ops.choose.presence import NothingSelected, unseen
 from fatpack.ops.choose.select import Selector
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 #: ET_REL
 _OBJECT = 1
+
+_EMPTY = in_both("--allow-empty", "allow_empty=True")
 
 #: containers that a refusal names
 _NAMED = 3
@@ -174,7 +176,7 @@ def refuse(selection: Selection, wishes: Wishes, view: View) -> None:
     raise Refused(
         f"{counted(len(wrong), 'container')} {what}: {named}{more}",
         wrong,
-        hint="--keep PATTERN keeps what they have; --allow-empty lets it go, and using its kernels fails then",
+        hint=f"{in_both('--keep', 'keep=')} names what stays all the same; {_EMPTY} lets them go, and their use fails",
         chain=view.chain,
     )
 
