@@ -6,41 +6,101 @@ import sys
 
 from fatpack.cli.show import opened
 from fatpack.errors import FatpackError
-from fatpack.report.problems import FINE, code_of, exit_code, message, worst
-from fatpack.report.registration.records import SCHEMA, registration
+from fatpack.io.sources.opening import is_tree
+from fatpack.report.problems import FINE, code_of, exit_code, worst
+from fatpack.report.registration.records import SCHEMA, failed, registration
 from fatpack.report.registration.texts import render
 from fatpack.report.text import write_lines
+from fatpack.scanner.visit import package_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
+    from fatpack.cli.many.registering import Registering
+    from fatpack.io.source import View
 
-def show_registration(files: Sequence[str], *, as_json: bool) -> int:
-    """Print what the files register and launch, and return the exit code as ``inspect`` does."""
-    code = FINE
-    records: list[dict[str, Any]] = []
-    for path in files:
+
+def show_registration(files: Sequence[str], *, as_json: bool, exclude: tuple[str, ...] = ()) -> int:
+    """Print what the files register and launch, and return the exit code as ``inspect`` does.
+
+    Of folders, patterns and packages every file that has to do with a runtime is shown, and a line counts the rest;
+    ``exclude`` are patterns of files left out.
+    """
+    shown = _Shown(as_json=as_json, exclude=exclude)
+    records = (record for path in files for record in shown.records(path))
+    if as_json:
+        from fatpack.report.json_text import document_pieces
+
+        sys.stdout.writelines(document_pieces({"schema": SCHEMA}, "files", records, tail=shown.tail))
+    else:
+        for record in records:
+            _write(record)
+    shown.end()
+    return shown.code
+
+
+class _Shown:
+    """What is shown of each name, and the exit code for what was shown so far."""
+
+    def __init__(self, *, as_json: bool, exclude: tuple[str, ...]) -> None:
+        self._as_json, self._exclude = as_json, exclude
+        self._trees: Registering | None = None
+        self.code = FINE
+
+    def records(self, path: str) -> Iterator[Any]:
+        """Yield the record of a file, or what is shown of each file in a tree."""
+        if is_tree(path):
+            yield from self._of_tree(path)
+            return
         try:
             source, view = opened(path)
             with source:
+                if package_of(view):
+                    yield from self._of_tree(view.chain[0] if view.chain else path, view)
+                    return
                 record = registration(view)
         except BrokenPipeError:
             raise
         except (FatpackError, OSError) as error:
-            sys.stdout.flush()
-            sys.stderr.write(f"fatpack: error: {message(error)}\n")
-            code = worst((code, exit_code(error)))
-            continue
-        code = worst((code, code_of((item["severity"], item["code"]) for item in record["findings"])))
-        if as_json:
-            records.append(record)
-        else:
-            write_lines(render(record), sys.stdout)
-    if as_json:
-        from fatpack.report.json_text import json_pieces
+            self.code = worst((self.code, exit_code(error)))
+            yield failed(path, error)
+            return
+        self.code = worst((self.code, code_of((item["severity"], item["code"]) for item in record["findings"])))
+        yield record
 
-        sys.stdout.writelines(json_pieces({"schema": SCHEMA, "files": records}))
-        sys.stdout.write("\n")
-    return code
+    def _of_tree(self, path: str, view: View | None = None) -> Iterator[Any]:
+        from fatpack.cli.many.registering import Registering
+
+        if self._trees is None:
+            self._trees = Registering(self._exclude, as_json=self._as_json)
+        for item in self._trees.shown(path, view):
+            yield item.content if self._as_json else item
+        self.code = worst((self.code, self._trees.code))
+
+    def tail(self) -> dict[str, object]:
+        """Return what JSON says of the trees behind their files: how much was met in each."""
+        return {"trees": [item.record() for item in self._trees.summaries]} if self._trees is not None else {}
+
+    def end(self) -> None:
+        """Print the line that ends what is shown of trees, and say which patterns left nothing out of them."""
+        if self._trees is None:
+            return
+        from fatpack.cli.many.summary import line, say_unused
+
+        if not self._as_json:
+            write_lines([line(self._trees.summaries, deep=True, what="unit")], sys.stdout)
+        sys.stdout.flush()
+        say_unused(self._exclude, self._trees.summaries)
+
+
+def _write(record: Any) -> None:
+    """Print the record of a file, or the lines that were made of one in a tree."""
+    is_record = isinstance(record, dict)
+    error = record.get("error", {}).get("message") if is_record else record.error
+    if error:
+        sys.stdout.flush()
+        sys.stderr.write(f"fatpack: error: {error}\n")
+    else:
+        write_lines(render(record) if is_record else record.content, sys.stdout)

@@ -92,9 +92,9 @@ def command(
     --rows writes a table for data frames and databases: a row per image, and one per file. It decompresses nothing
     unless --digests, --kernels (how many there are, and the most registers), --rows-of kernels or --inflate ask for it.
 
-    --runtime shows, instead of images, which kernels host code registers and launches, with wrappers, offload entries
-    and the constructors that lead there. The code of linked programs is followed with capstone
-    (pip install 'fatpack[code]').
+    Where nothing is missing, a line says what an object or a program registers. --runtime shows, instead of images,
+    which kernels host code registers and launches, with wrappers, offload entries and the constructors that lead there.
+    The code of linked programs is followed with capstone (pip install 'fatpack[code]').
 
     With --one-program, FILEs are the objects and archives that are linked into one program. A warning names each part
     whose architectures or forms (PTX, cubin, LTO-IR) differ from those of the first.
@@ -119,7 +119,7 @@ def command(
         _refuse("--runtime", {"--rows": rows, **_without(others, "--json")})
         from fatpack.cli.registering import show_registration
 
-        return show_registration(files, as_json=as_json)
+        return show_registration(files, as_json=as_json, exclude=exclude)
     if by:
         _refuse("--by", {"--rows": rows, **_without(others, "--json", "--by", "--deep")})
         from fatpack.cli.summing import show_sums

@@ -7,6 +7,7 @@ from fatpack.errors import FormatError, HostError, Unsupported
 from fatpack.io import limits
 from fatpack.model import Finding
 from fatpack.report.finding_list import finding_record
+from fatpack.report.problems import exit_code, message
 from fatpack.runtime.evidence import judging, units
 from fatpack.scanner import Found, host_of, scan
 from fatpack.scanner.known import kernels_of
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from fatpack.errors import FatpackError
     from fatpack.io.source import View
     from fatpack.runtime.evidence.facts import Evidence
 
@@ -26,19 +28,19 @@ SCHEMA = "fatpack.runtime/1"
 _IMAGES = 64 << 20
 
 
-def registration(view: View) -> dict[str, Any]:
-    """Return the record of one file."""
+def registration(view: View, *, thorough: bool = True) -> dict[str, Any]:
+    """Return the record of one file. Without ``thorough`` one in which nothing is found is not searched for more."""
     found_units: list[dict[str, Any]] = []
     findings: list[Finding] = []
-    found: list[Found] = []
-    for item in scan(view):
+    found: dict[tuple[int, ...], list[Found]] = {}
+    for item in scan(view, is_quick=not thorough):
         if isinstance(item, Finding):
             findings.append(item)
         else:
-            found.append(item)
-    for member, part in _parts(view, None, limits.NESTING):
-        mine = [item for item in found if item.member == member]
-        unit, more = _unit(part, member, mine, {item.code for item in findings})
+            found.setdefault(item.member_numbers, []).append(item)
+    known = {item.code for item in findings}
+    for member, numbers, part in _parts(view, None, (), limits.NESTING):
+        unit, more = _unit(part, member, found.get(numbers, []), known)
         findings += more
         if unit is not None:
             found_units.append(unit)
@@ -50,11 +52,19 @@ def registration(view: View) -> dict[str, Any]:
     }
 
 
-def _parts(view: View, member: str | None, depth: int) -> Iterator[tuple[str | None, View]]:
-    """Yield the host files in a file, with the names of members."""
+def failed(path: str, error: FatpackError | OSError) -> dict[str, Any]:
+    """Return the record of a file that could not be read at all."""
+    problem = {"message": message(error), "exit_code": exit_code(error)}
+    return {"path": path, "size": None, "units": [], "findings": [], "error": problem}
+
+
+def _parts(
+    view: View, member: str | None, numbers: tuple[int, ...], depth: int
+) -> Iterator[tuple[str | None, tuple[int, ...], View]]:
+    """Yield the host files in a file, with the names of members and the numbers that lead to them."""
     host = host_of(view)
     if host != "archive":
-        yield member, view
+        yield member, numbers, view
         return
     if not depth:
         return
@@ -62,7 +72,7 @@ def _parts(view: View, member: str | None, depth: int) -> Iterator[tuple[str | N
         for site in hosts.room("archive").locate(view):
             if not isinstance(site, Finding) and site.expects == hosts.MEMBER:
                 name = site.member if member is None else f"{member}({site.member})"
-                yield from _parts(site.data, name, depth - 1)
+                yield from _parts(site.data, name, (*numbers, site.number), depth - 1)
     except (FormatError, HostError, Unsupported):
         return  # the scan has reported it
 
@@ -70,7 +80,10 @@ def _parts(view: View, member: str | None, depth: int) -> Iterator[tuple[str | N
 def _unit(
     view: View, member: str | None, found: list[Found], known: set[str]
 ) -> tuple[dict[str, Any] | None, list[Finding]]:
-    """Return the record of one object or program, None if it has to do with no runtime, and what is wrong with it."""
+    """Return the record of one object or program, None if it has to do with no runtime, and what is wrong with it.
+
+    ``known`` are the codes of what the scan has found.
+    """
     host = host_of(view)
     evidence, way = judging.read(view, host)
     if evidence is None:
