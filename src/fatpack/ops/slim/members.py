@@ -13,28 +13,36 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece, View
 
     class Slimmed(Protocol):
-        """What is made of a library: its new bytes, and whatever more is known of them."""
+        """What is made of a file: its bytes, whether they are other ones, and whatever more is known of them."""
 
         @property
         def pieces(self) -> Sequence[Piece]: ...  # noqa: D102
+        @property
+        def is_changed(self) -> bool: ...  # noqa: D102
 
-    #: returns what a file becomes, None for one that stays as it is; the view is open while the pieces are read
-    Slimming: TypeAlias = Callable[[View], Slimmed | None]
+    #: returns what a file becomes (``fatpack.ops.slim.plan.plan`` with wishes); its pieces are read while it is open
+    Slimming: TypeAlias = Callable[[View], Slimmed]
 
 
 class Library(Record):
     """A file of a package that was looked at.
 
     ``before`` and ``after`` are its size in bytes, ``stored_before`` and ``stored_after`` those that it takes in the
-    package, compressed. ``slimmed`` is what was made of it, None for one that stays as it is.
+    package, compressed, None where files are compressed together. ``slimmed`` is what was made of it, whose pieces
+    cannot be read any more.
     """
 
     name: str
     before: int
     after: int
-    stored_before: int
-    stored_after: int
-    slimmed: Slimmed | None
+    stored_before: int | None
+    stored_after: int | None
+    slimmed: Slimmed
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the file is another one."""
+        return self.slimmed.is_changed
 
 
 def is_looked_at(name: str) -> bool:

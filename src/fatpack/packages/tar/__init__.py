@@ -48,7 +48,10 @@ DOC = Doc(
         "ustar, GNU and pax archives and those before them, sparse files, as they are or compressed with gzip, bzip2, "
         "xz, LZMA (.lzma), zstd or lz4"
     ),
-    writes="none",
+    writes=(
+        "copies of plain archives in which the content of some files is another one; packages of conda are compressed "
+        "with zstd or bzip2 again"
+    ),
     limitations=(
         "Of a compressed archive everything is inflated up to the last file that is read, and files are read in order.",
         "Links are followed by nobody: the file that one leads to is listed under its own name.",

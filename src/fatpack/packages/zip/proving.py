@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import io
-import os
 import struct
 import zipfile
 import zlib
 
 from fatpack.errors import HostError
 from fatpack.io import limits
+from fatpack.packages.view_file import ViewFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def verify(before: View, after: View, changes: Mapping[int, Change]) -> None:
     content must have the same stored bytes; of the others everything is read and compared with CRC-32, size and digest.
     """
     try:
-        with zipfile.ZipFile(_File(before)) as old, zipfile.ZipFile(_File(after)) as new:
+        with zipfile.ZipFile(ViewFile(before)) as old, zipfile.ZipFile(ViewFile(after)) as new:
             if len(old.infolist()) != len(new.infolist()) or old.comment != new.comment:
                 raise _wrong(after, "the rewritten archive has other files, or another comment")
             for number, (was, now) in enumerate(zip(old.infolist(), new.infolist(), strict=True)):
@@ -96,35 +95,3 @@ def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, change: Change, after
 def _wrong(after: View, text: str) -> HostError:
     hint = "nothing was written: report this, with the archive"
     return HostError(text, hint=hint, chain=after.chain)
-
-
-class _File(io.RawIOBase):
-    """A view as a file."""
-
-    def __init__(self, view: View) -> None:
-        self._view = view
-        self._at = 0
-
-    def readable(self) -> bool:
-        """It can be read."""
-        return True
-
-    def seekable(self) -> bool:
-        """It has positions."""
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to a position."""
-        self._at = max(0, offset + (0, self._at, len(self._view))[whence])
-        return self._at
-
-    def tell(self) -> int:
-        """Return the position."""
-        return self._at
-
-    def read(self, size: int = -1) -> bytes:
-        """Return up to ``size`` bytes from the position on."""
-        left = max(0, len(self._view) - self._at)
-        data = self._view.head(self._at, left if size < 0 else min(size, left))
-        self._at += len(data)
-        return data

@@ -34,12 +34,13 @@ class Shorter(Record):
     """What stands for a slimmed library here."""
 
     pieces: list[bytes]
+    is_changed: bool
 
 
-def shorter(view: View) -> Shorter | None:
+def shorter(view: View) -> Shorter:
     """Take the zeros at the end of a file away."""
     data = view.tobytes()
-    return Shorter([data[:2], data[2:].rstrip(b"\0")]) if data.endswith(b"\0") else None
+    return Shorter([data[:2], data[2:].rstrip(b"\0")], data.endswith(b"\0"))
 
 
 def slimmed(data: bytes, naming: Naming, name: str = NAME) -> tuple[SlimWheel, bytes]:
@@ -102,7 +103,7 @@ def test_only_the_lines_that_must_change_do() -> None:
 
 def test_what_each_library_gains_is_told() -> None:
     result, data = slimmed(build.wheel(FILES), BUILD)
-    assert [(lib.name, lib.before, lib.after, lib.slimmed is not None) for lib in result.libraries] == [
+    assert [(lib.name, lib.before, lib.after, lib.is_changed) for lib in result.libraries] == [
         ("demo/lib,a.so", 5004, 4, True),
         ("demo/libb.so", 1504, 1504, False),
         ("demo-1.5.data/scripts/demo-tool.so", 704, 4, True),

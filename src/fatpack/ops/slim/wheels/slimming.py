@@ -106,7 +106,7 @@ class _Work:
             return
         slimmed = slimming(source.view())
         after, stored_after = source.size, entry.stored_size
-        if slimmed is not None:
+        if slimmed.is_changed:
             self._check()
             content = packed(
                 slimmed.pieces, deflates=entry.method != 0, level=self._level, hash_name=self._hash_of(line)
