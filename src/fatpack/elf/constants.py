@@ -96,6 +96,23 @@ FIRST_RESERVED = 0xFF00
 ESCAPED = 0xFFFF
 
 SECTION_SYMBOL = 3
+
+#: e_machine → types of dynamic relocations: the base address is added, and a whole pointer to a symbol (32 and 64
+#: bits); from the processors' own documents
+POINTER_RELOCATIONS = {
+    MACHINE_386: (8, 1, 1),
+    20: (22, 1, 1),
+    21: (22, 1, 38),
+    22: (12, 4, 22),
+    MACHINE_ARM: (23, 2, 2),
+    62: (8, 10, 1),
+    MACHINE_AARCH64: (1027, 258, 257),
+    MACHINE_RISCV: (3, 1, 2),
+    258: (3, 1, 2),
+}
+
+#: Segment types: what a loader looks at.
+LOAD, DYNAMIC, INTERPRETER, NOTE, PROGRAM_HEADERS, PROPERTIES = 1, 2, 3, 4, 6, 0x6474E553
 SEGMENT_TYPES = {
     0: "null",
     1: "load",

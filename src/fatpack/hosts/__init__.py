@@ -204,6 +204,7 @@ ROOMS = {
         edits=True,
         verifies=True,
         grows=True,
+        relays=True,
         has_sections=True,
         divides_sections=True,
         objcopy="fatpack.hosts.elf.objcopy",

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from fatpack.hosts.elf.editing.append import NewSection
     from fatpack.hosts.elf.sites import Sites
+    from fatpack.hosts.relaying import Mode, Relay, Relayed
     from fatpack.hosts.usual import Division
     from fatpack.io.source import Piece, View
     from fatpack.model import Label
@@ -41,6 +42,7 @@ __all__ = [
     "grow",
     "labels",
     "locate",
+    "relay",
     "remove",
     "replace",
     "sections",
@@ -189,6 +191,13 @@ def edit(view: View, changes: Mapping[int, Sequence[Piece] | None]) -> list[Piec
     from fatpack.hosts.elf.editing import rewrite
 
     return rewrite.edit(view, changes)
+
+
+def relay(view: View, change: Relay, *, mode: Mode = "auto") -> Relayed:
+    """Return a linked file with other bytes in loaded sections; see :func:`fatpack.hosts.elf.relaying.relay.relay`."""
+    from fatpack.hosts.elf.relaying import relay
+
+    return relay.relay(view, change, mode=mode)
 
 
 def verify(before: View, after: View, *, edited: Collection[int] | None = None) -> None:

@@ -17,7 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.elf.file import ElfFile
 
-_LOAD, _DYNAMIC = 1, 2
 _WRITABLE = 2
 
 #: DT_RELA, DT_RELASZ and DT_REL, DT_RELSZ: type of a section of such relocations → tags of its address and size
@@ -39,7 +38,7 @@ class Segment(Record):
 
 def loaded(elf: ElfFile) -> list[Segment]:
     """Return the loaded segments that have bytes in the file. Raises FormatError for damaged program headers."""
-    return _segments(elf, _LOAD)
+    return _segments(elf, constants.LOAD)
 
 
 def _segments(elf: ElfFile, wanted: int) -> list[Segment]:
@@ -57,7 +56,7 @@ def _segments(elf: ElfFile, wanted: int) -> list[Segment]:
 def relocation_tables(elf: ElfFile) -> list[Section]:
     """Return the tables of relocations that the dynamic table names, as sections without a number; none if damaged."""
     try:
-        segments, tables = loaded(elf), _segments(elf, _DYNAMIC)
+        segments, tables = loaded(elf), _segments(elf, constants.DYNAMIC)
     except FormatError:
         return []
     word = "Q" if elf.layouts.word == 8 else "I"

@@ -37,19 +37,6 @@ if TYPE_CHECKING:
     from fatpack.hosts import Site
     from fatpack.io.source import View
 
-#: e_machine → types of relocation: the base address is added, and a whole pointer to a symbol (32 and 64 bits)
-_TYPES = {
-    3: (8, 1, 1),
-    20: (22, 1, 1),
-    21: (22, 1, 38),
-    22: (12, 4, 22),
-    40: (23, 2, 2),
-    62: (8, 10, 1),
-    183: (1027, 258, 257),
-    243: (3, 1, 2),
-    258: (3, 1, 2),
-}
-
 #: Relocations are read this many bytes at a time, a multiple of every record's size.
 _BLOCK = 24 * 16 * 2048
 
@@ -82,7 +69,7 @@ class ElfProgram:
             self._elf = ElfFile(view, sections=False)
         self.word = self._elf.layouts.word
         self.order = self._elf.layouts.order
-        relative, narrow, wide = _TYPES.get(self._elf.header.machine, (-1, -1, -1))
+        relative, narrow, wide = constants.POINTER_RELOCATIONS.get(self._elf.header.machine, (-1, -1, -1))
         self._relative, self._absolute = relative, wide if self.word == 8 else narrow
         self._loaded: Loaded | None = None
         self.is_linked = self._elf.is_linked

@@ -1,0 +1,179 @@
+"""What can be cut out of a linked file: the ends of sections, by whole pages, and what that does to their segments.
+
+::
+
+    old   │ part A      section ▒▒▒▒▒▒▒▒▒▒▒▒ │ more of the segment │ next segment
+    new   │ part A      section │ more of the segment │ next segment
+                        ▲ kept  ▲ a multiple of the page, and so is the cut
+
+Part B of the segment starts at the page in which the section ended. It keeps its addresses, and its offset goes down
+by a multiple of every alignment, so that addresses and offsets agree as loaders want it. Nothing is mapped between.
+
+A loader maps whole pages: what of the freed bytes lies in the last page of A and in the first one of B becomes zeros.
+Segments that are written to stay whole: their pages have other rules (RELRO, TLS, memory beyond the file).
+"""
+
+from __future__ import annotations
+
+from fatpack.elf import constants
+from fatpack.errors import counted
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from fatpack.hosts.elf.relaying.linked import Changed, LinkedFile, Segment
+
+#: The smallest page that any system maps. Segments that are aligned to less come of ``ld -n`` and ``-N``.
+PAGE = 4096
+
+#: Program headers of one file: 65535 means that the number is elsewhere.
+MOST_SEGMENTS = 65534
+
+_WRITABLE = 2
+
+
+class Whole(Exception):
+    """Nothing can be cut out of this file, or this section; the reason in words."""
+
+
+class Cut(Record):
+    """What goes of a changed section: the bytes from ``start`` to ``end`` of the old file.
+
+    ``load`` is the segment that has the section, None for one that is not loaded; ``kept`` the position behind the
+    section's new bytes, and behind what was put there. ``rest`` is where the segment goes on, at a page, None if it
+    ends with the section. ``splits`` says whether that takes one more program header.
+    """
+
+    changed: Changed
+    load: Segment | None
+    kept: int
+    start: int
+    end: int
+    rest: int | None
+    splits: bool
+
+    @property
+    def size(self) -> int:
+        """The number of bytes that go, a multiple of every segment's alignment."""
+        return self.end - self.start
+
+
+def check(elf: LinkedFile) -> int:
+    """Return the number of bytes of which cuts must be multiples. Raises Whole if nothing can be cut at all."""
+    if elf.has_trailing:
+        size = len(elf.view) - elf.end
+        raise Whole(f"{counted(size, 'byte')} that may be looked for there follow the ELF image at {elf.at(elf.end)}")
+    if not elf.program_count:
+        raise Whole("the file has no program headers")
+    align, address, last = PAGE, -1, None
+    for load in elf.loads:
+        where = f"segment {load.index} at {elf.at(load.offset)}"
+        if load.align & load.align - 1 or (load.align > 1 and (load.address - load.offset) % load.align):
+            raise Whole(f"the offset and address of {where} do not fit its alignment of {load.align:#x}")
+        if load.address < address:
+            raise Whole(f"{where} overlaps another one in memory")
+        if last is not None and load.index < last.index:
+            raise Whole(f"{where} stands before another one of a lower address in the program headers")
+        if load.memory_size < load.file_size:
+            raise Whole(f"{where} has more bytes than memory")
+        address, last, align = load.address + load.memory_size, load, max(align, load.align)
+    end = 0
+    for load in sorted((load for load in elf.loads if load.file_size), key=lambda load: load.offset):
+        if load.offset < end:
+            raise Whole(f"segment {load.index} at {elf.at(load.offset)} overlaps another one in the file")
+        end = load.end
+    return align
+
+
+def cuts(
+    elf: LinkedFile, changed: Sequence[Changed], align: int, ends: Mapping[int, str]
+) -> tuple[list[Cut], list[str]]:
+    """Return what can be cut of sections in the order of the file, and why the others stay as long as they were.
+
+    ``ends`` are the sections whose end a symbol names, which code may compare addresses with. Sections that lose less
+    than a page are in neither.
+    """
+    found, reasons = [], []
+    loads = sorted((load for load in elf.loads if load.file_size), key=lambda load: load.offset)
+    marked = _marked(elf, changed)
+    number = 0
+    for each in changed:
+        section = each.section
+        while number < len(loads) and loads[number].end <= section.offset:
+            number += 1
+        if section.size - each.size < align:
+            continue
+        try:
+            if section.index in ends:
+                raise Whole(f"{ends[section.index]} is its end, which code may know it by")
+            if section.flags & constants.ALLOC:
+                load = loads[number] if number < len(loads) else None
+                if load is None or not load.offset <= section.offset or section.end > load.end:
+                    raise Whole("it lies in no segment, or in more than one")
+                _check_load(elf, each, load)
+                if section.index in marked:
+                    raise Whole(f"segment {marked[section.index]} lies over it, too")
+            else:
+                load = None
+                if number < len(loads) and loads[number].offset < section.end:
+                    raise Whole("a segment has its bytes, and it has no address")
+            cut = cut_of(elf, each, load, section.offset + each.size, align)
+        except Whole as reason:
+            reasons.append(f"{elf.title(section)} keeps its size: {reason}")
+            continue
+        if cut.size:
+            found.append(cut)
+    return found, reasons
+
+
+def _check_load(elf: LinkedFile, changed: Changed, load: Segment) -> None:
+    section = changed.section
+    where = f"segment {load.index} at {elf.at(load.offset)}"
+    if section.address - load.address != section.offset - load.offset:
+        raise Whole(f"its address is another one than that in {where}")
+    if load.flags & _WRITABLE:
+        raise Whole(f"{where} is written to, and such segments are not split")
+    if load.align < PAGE:
+        raise Whole(f"{where} is aligned to {load.align} bytes, which no page is")
+    if load.memory_size != load.file_size:
+        raise Whole(f"{where} has memory beyond its bytes in the file")
+    if not changed.size and section.offset == load.offset and load is elf.loads[0]:
+        raise Whole(f"{where}, the first one, starts with it")
+
+
+def _marked(elf: LinkedFile, changed: Sequence[Changed]) -> dict[int, int]:
+    """Return section → segment for changed sections over whose freed bytes another segment than a loaded one lies."""
+    others = sorted(
+        (each.offset, each.end, each.index) for each in elf.segments if each.file_size and each.type != constants.LOAD
+    )
+    found: dict[int, int] = {}
+    number, reached, owner = 0, 0, -1
+    for each in changed:
+        start, end = each.section.offset + each.size, each.section.end
+        while number < len(others) and others[number][0] < end:
+            if others[number][1] > reached:
+                reached, owner = others[number][1], others[number][2]
+            number += 1
+        if reached > start and start < end:
+            found[each.section.index] = owner
+    return found
+
+
+def cut_of(elf: LinkedFile, changed: Changed, load: Segment | None, kept: int, align: int) -> Cut:
+    """Return what can be cut of a section of which the file keeps what is before a position; maybe nothing."""
+    end, rest, splits = changed.section.end, None, False
+    if load is not None and end < load.end:
+        rest = end = end - end % load.align
+        splits = True
+    size = max(end - kept, 0) // align * align
+    return Cut(changed, load, kept, end - size, end, rest, splits)
+
+
+def chosen(found: Iterable[Cut], most: int) -> list[Cut]:
+    """Return the cuts to make, in order, with at most so many that take a program header: those that save most."""
+    every = list(found)
+    ranked = sorted((cut for cut in every if cut.splits), key=lambda cut: -cut.size)[:most]
+    kept = {cut.changed.section.index for cut in ranked}
+    return [cut for cut in every if not cut.splits or cut.changed.section.index in kept]

@@ -1,0 +1,146 @@
+"""Symbols on containers that move or lose bytes, and on sections that make room for the program headers."""
+
+from __future__ import annotations
+
+import sys
+
+from fatpack.elf import constants
+from fatpack.elf.table import blocks
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from fatpack.elf.file import Section
+    from fatpack.hosts.elf.relaying.linked import Changed, LinkedFile
+    from fatpack.hosts.relaying import Move
+
+
+class Symbol(Record):
+    """A symbol of a table: ``at`` is its position in the file, ``values`` its record, ``section`` where it lies."""
+
+    table: Section
+    at: int
+    values: tuple[int, ...]
+    section: int
+    value: int
+    size: int
+    info: int
+    other: int
+
+    @property
+    def is_visible(self) -> bool:
+        """Whether other files can see it: defined for the loader, neither local nor hidden (gABI, "Symbol Table")."""
+        return self.table.type == constants.DYNSYM and bool(self.info >> 4) and self.other & 3 not in (1, 2)
+
+
+def symbols_in(elf: LinkedFile, sections: Collection[int]) -> list[Symbol]:
+    """Return the symbols that are defined in some sections. Raises FormatError for damaged tables."""
+    found: list[Symbol] = []
+    wide = {row[6]: index for index, row in enumerate(elf.section_rows) if row[1] == constants.SYMTAB_SHNDX}
+    for index, row in enumerate(elf.section_rows):
+        if row[1] in (constants.SYMTAB, constants.DYNSYM):
+            words = elf.section(wide[index]) if index in wide else None
+            found += _of(elf, elf.section(index), words, sections)
+    return found
+
+
+def _of(elf: LinkedFile, table: Section, words: Section | None, sections: Collection[int]) -> Iterator[Symbol]:
+    layout = elf.layouts.symbol
+    value, size, info, other = (layout.position(name) for name in ("value", "size", "info", "other"))
+    at, number = table.offset, 0
+    for block in blocks(elf.view, at, table.size // layout.size, layout.size):
+        for place, stored in enumerate(_section_column(elf, block)):
+            section = _wide(elf, words, number + place) if stored == constants.ESCAPED else stored
+            if section in sections:
+                row = layout.struct.unpack_from(block, place * layout.size)
+                position = at + place * layout.size
+                yield Symbol(table, position, row, section, row[value], row[size], row[info], row[other])
+        at += len(block)
+        number += len(block) // layout.size
+
+
+def _section_column(elf: LinkedFile, block: bytes) -> list[int]:
+    """Return the numbers of the sections of a block of symbols, in C: programs have a million of them."""
+    from array import array
+
+    layout = elf.layouts.symbol
+    halves = array("H", block)
+    if elf.layouts.order != sys.byteorder:
+        halves.byteswap()
+    return halves[layout.field_offset("section_index") // 2 :: layout.size // 2].tolist()
+
+
+def _wide(elf: LinkedFile, words: Section | None, number: int) -> int:
+    index = elf.layouts.index
+    if words is None or (number + 1) * index.size > words.stored_size:
+        return 0
+    (section,) = index.read(elf.view, words.offset + number * index.size)
+    return int(section)
+
+
+def ends(elf: LinkedFile, changed: Sequence[Changed]) -> dict[int, str]:
+    """Return the changed sections whose end a symbol names, as ``__stop_NAME`` of linkers does: index → title."""
+    sections = {each.section.index: each.section for each in changed}
+    found = {}
+    for symbol in symbols_in(elf, sections):
+        section = sections[symbol.section]
+        if symbol.value == section.address + section.size and section.size and not symbol.size:
+            found[symbol.section] = _name(elf, symbol)
+    return found
+
+
+def patches(
+    elf: LinkedFile, changed: Sequence[Changed], moves: Sequence[Move], reduced: Collection[int]
+) -> dict[int, bytes]:
+    """Return position → bytes for symbols on containers that move or change size.
+
+    ``reduced`` are the sections that end earlier now: symbols on what is gone name their end, and nothing. Raises
+    HostError for a symbol that other files can see, on something that moves or goes.
+    """
+    sections = {each.section.index: each for each in changed}
+    by_address = {move.old: move for move in moves}
+    result = {}
+    for symbol in symbols_in(elf, sections):
+        if symbol.info & 0xF == constants.SECTION_SYMBOL:
+            continue
+        change = sections[symbol.section]
+        value, size = _placed(symbol, by_address.get(symbol.value), change, symbol.section in reduced)
+        if value != symbol.value and symbol.is_visible:
+            raise elf.refusal(
+                f"{_name(elf, symbol)} at address {symbol.value:#x}, in {elf.title(change.section)}, would move, and "
+                "other files can see it",
+                "leave that container at its address, or link the program with the symbol hidden",
+            )
+        if (value, size) != (symbol.value, symbol.size):
+            elf.check_size(value)
+            result[symbol.at] = with_place(elf, symbol, value, size)
+    return result
+
+
+def _placed(symbol: Symbol, move: Move | None, change: Changed, is_reduced: bool) -> tuple[int, int]:
+    """Return the address and size that a symbol has now."""
+    if move is not None:
+        return move.new, move.new_size if symbol.size == move.old_size else min(symbol.size, move.new_size)
+    end = change.section.address + change.size
+    if not is_reduced:
+        return symbol.value, symbol.size
+    if symbol.value >= end:
+        return end, 0
+    return symbol.value, min(symbol.size, end - symbol.value)
+
+
+def with_place(elf: LinkedFile, symbol: Symbol, value: int, size: int) -> bytes:
+    """Return a symbol's record with another address and size."""
+    layout, values = elf.layouts.symbol, list(symbol.values)
+    values[layout.position("value")], values[layout.position("size")] = value, size
+    return layout.pack(*values)
+
+
+def _name(elf: LinkedFile, symbol: Symbol) -> str:
+    link = symbol.table.link
+    if not 0 < link < elf.section_count:
+        return "a symbol"
+    name = elf.string(elf.contents(elf.section(link)), symbol.values[elf.layouts.symbol.position("name_offset")])
+    return f"symbol {name}" if name else "a symbol"
