@@ -61,15 +61,15 @@ MAIN = "int main(void) { return show(); }\n"
 
 def assembly(layout: Layout, word: int = 8, at: str = "@", records: str = ".nvFatBinSegment") -> str:
     """Return the assembler source of the containers and their records; ``at`` is ``%`` for Arm."""
-    text = f'        .section {records}, "aw"\n        .balign {word}\n        .hidden records\n        .globl records\n'
+    text = (
+        f'        .section {records}, "aw"\n        .balign {word}\n        .hidden records\n        .globl records\n'
+    )
     text += "records:\n"
     number = 0
     for section, sizes in layout.items():
         for size in sizes:
             values = {"rest": size - 16, "fill": size - 20, "filler": number % 251 + 1, "magic": MAGIC}
-            text += _ASSEMBLY.format(
-                section=section, number=number, word=word, records=records, at=at, **values
-            )
+            text += _ASSEMBLY.format(section=section, number=number, word=word, records=records, at=at, **values)
             number += 1
     return text + '        .section .note.GNU-stack, "", ' + at + "progbits\n"
 

@@ -1,0 +1,304 @@
+"""Programs and libraries that linkers made, with less device code, in the hands of loaders and other tools.
+
+Each prints what it finds through its records. It must print the same afterwards, also when strip, objcopy, llvm-strip
+and patchelf changed it further; readelf, llvm-readobj and eu-elflint must find nothing in it that was not there before.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.builders.linked_device import MAGIC, USUAL, Layout, assembly, c_source, pointer, smaller
+from tests.reference import run, tool
+
+from fatpack.elf.file import ElfFile
+from fatpack.hosts import elf
+from fatpack.io.sink import write_file
+from fatpack.io.sources.opening import open_source
+
+if TYPE_CHECKING:
+    from fatpack.hosts.relaying import Mode, Relayed
+
+pytestmark = pytest.mark.reference
+
+#: three sections of one segment
+SEVERAL: Layout = {**USUAL, "__nv_relfatbin": (20000, 40000), ".hip_fatbin": (90000, 90000)}
+LARGE: Layout = {".nv_fatbin": (300000, 160, 500000, 24000)}
+
+LINKERS = {"bfd": ("gcc",), "gold": ("gcc", "-fuse-ld=gold"), "mold": ("gcc", "-fuse-ld=mold"), "lld": ()}
+OPTIONS = {
+    "pie": ("-pie", "-fPIE"),
+    "no-pie": ("-no-pie", "-fno-pie"),
+    "static": ("-static",),
+    "static-pie": ("-static-pie", "-fPIE"),
+    "library": ("-shared", "-fPIC"),
+    "now": ("-pie", "-fPIE", "-Wl,-z,relro,-z,now"),
+    "relr": ("-pie", "-fPIE", "-Wl,-z,pack-relative-relocs"),
+    "sysv": ("-pie", "-fPIE", "-Wl,--hash-style=sysv"),
+    "both": ("-shared", "-fPIC", "-Wl,--hash-style=both"),
+    "no-build-id": ("-shared", "-fPIC", "-Wl,--build-id=none"),
+    "build-id": ("-shared", "-fPIC", "-Wl,--build-id"),
+    "separate-code": ("-pie", "-fPIE", "-Wl,-z,separate-code"),
+    "noseparate-code": ("-pie", "-fPIE", "-Wl,-z,noseparate-code"),
+    "debug": ("-g", "-pie", "-fPIE"),
+}
+#: what a linker does not know, or the C library does not load as the linker wrote it
+UNKNOWN = {("gold", "static-pie"), ("gold", "relr"), ("gold", "separate-code"), ("gold", "noseparate-code")}
+UNKNOWN |= {("mold", "relr")}
+
+AFTERWARDS = (
+    ("strip",),
+    ("objcopy", "--strip-debug"),
+    ("llvm-strip",),
+    ("patchelf", "--set-rpath", "/somewhere" * 40),
+)
+
+
+def compiler(linker: str) -> list[str]:
+    """Return the command of a C compiler that links with a linker."""
+    if linker == "lld":
+        return [tool("clang"), f"--ld-path={tool('ld.lld')}"]
+    if linker in ("gold", "mold"):
+        tool(linker)
+    return [tool(LINKERS[linker][0]), *LINKERS[linker][1:]]
+
+
+def built(folder: Path, command: list[str], layout: Layout = USUAL, *, main: bool = True, word: int = 8) -> Path:
+    """Return a program, or a library, that a compiler made of device code and its records."""
+    sources, path = [folder / "device.s", folder / "host.c"], folder / "linked"
+    sources[0].write_text(assembly(layout, word), encoding="ascii")
+    sources[1].write_text(c_source(layout, main=main), encoding="ascii")
+    done = subprocess.run([*command, *map(str, sources), "-o", str(path)], capture_output=True)
+    assert not done.returncode, done.stderr.decode()
+    return path
+
+
+def edited(path: Path, mode: Mode = "auto", kept: int = 64, name: str = "edited/linked") -> tuple[Path, Relayed]:
+    """Return the file with less device code, in a folder of its own under the same name, and what was done."""
+    result = elf.relay(open_source(path).view(), smaller(path, kept), mode=mode)
+    target = path.parent / name
+    target.parent.mkdir(exist_ok=True)
+    write_file(target, result.pieces, mode=0o755, force=True)
+    return target, result
+
+
+def printed(path: Path, *, is_library: bool, emulator: tuple[str, ...] = ()) -> tuple[int, bytes]:
+    """Return the exit status and output of a program, or of one that calls a library."""
+    if is_library:
+        code = f"import ctypes; raise SystemExit(ctypes.CDLL({str(path)!r}).show())"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True)
+    else:
+        done = subprocess.run([*emulator, str(path)], capture_output=True)
+    return done.returncode, done.stdout
+
+
+def complaints(path: Path) -> list[bytes]:
+    """Return what readers of ELF files have to say against one."""
+    read = run("readelf", "-aW", path, check=False).stderr
+    listed = run("llvm-readobj", "--all", path, check=False).stderr.replace(os.fsencode(path), b"")
+    return [read, listed]
+
+
+def lint(path: Path) -> set[bytes]:
+    """Return what eu-elflint finds, without the numbers of segments.
+
+    Two things are true of what was split, and no fault: a part of an executable segment without code stays executable,
+    and mold gives sections without bytes the offset 0, where the first segment ends earlier now.
+    """
+    found = set()
+    for line in run("eu-elflint", "--gnu-ld", path, check=False).stdout.splitlines():
+        if b"is executable but contains no executable" not in line and b"'.relro_padding' not fully" not in line:
+            found.add(b" ".join(word for word in line.split() if not word.strip(b"[]").isdigit()))
+    return found - {b"No errors"}
+
+
+def check(path: Path, tmp_path: Path, *, is_library: bool, after: tuple[tuple[str, ...], ...] = ()) -> Relayed:
+    """Fail unless a file does and looks the same with less device code, and after other tools had it."""
+    expected = printed(path, is_library=is_library)
+    assert expected[0] == 0 and expected[1].count(b"ba55ed50") >= 4
+    new, result = edited(path)
+    assert printed(new, is_library=is_library) == expected
+    assert complaints(new) == complaints(path)
+    assert lint(new) <= lint(path)
+    for command in after:
+        results = []
+        for each in (path, new):
+            copy = each.with_name("changed")
+            shutil.copy(each, copy)
+            done = run(command[0], *command[1:], copy, check=False)
+            results.append((done.returncode, printed(copy, is_library=is_library), complaints(copy)))
+        assert results[0] == results[1], command
+    return result
+
+
+@pytest.mark.parametrize(("linker", "option"), [("bfd", "pie"), ("lld", "library")])
+def test_linked_files_shrink_and_do_the_same(linker: str, option: str, tmp_path: Path) -> None:
+    path = built(tmp_path, [*compiler(linker), *OPTIONS[option]], main=option != "library")
+    result = check(path, tmp_path, is_library=option == "library", after=AFTERWARDS)
+    assert (result.mode, result.why) == ("shrink", "")
+    assert sum(size for _, size in result.cuts) == path.stat().st_size - (tmp_path / "edited/linked").stat().st_size
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("linker", LINKERS)
+def test_whatever_linker_and_options(linker: str, option: str, tmp_path: Path) -> None:
+    if (linker, option) in UNKNOWN:
+        pytest.skip("the linker does not know the option, or what it makes is not loaded")
+    is_library = "-shared" in OPTIONS[option]
+    path = built(tmp_path, [*compiler(linker), *OPTIONS[option]], main=not is_library)
+    result = check(path, tmp_path, is_library=is_library, after=AFTERWARDS)
+    assert (result.mode, result.why) == ("shrink", "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [(), ("-static",)], ids=["dynamic", "static"])
+def test_programs_of_musl(options: tuple[str, ...], tmp_path: Path) -> None:
+    path = built(tmp_path, [tool("musl-gcc"), *options])
+    assert check(path, tmp_path, is_library=False, after=AFTERWARDS[:3]).mode == "shrink"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [("-pie",), ("-no-pie",), ("-static",)], ids=lambda options: options[0][1:])
+def test_programs_for_aarch64(options: tuple[str, ...], tmp_path: Path) -> None:
+    path = built(tmp_path, [tool("aarch64-linux-gnu-gcc"), *options], LARGE)
+    emulator = (tool("qemu-aarch64-static"), "-L", "/usr/aarch64-linux-gnu")
+    expected = printed(path, is_library=False, emulator=emulator)
+    assert expected[0] == 0 and expected[1].count(b"ba55ed50") == 4
+    new, result = edited(path)
+    assert result.mode == "shrink" and result.cuts[0][1] % 65536 == 0
+    assert printed(new, is_library=False, emulator=emulator) == expected
+    run("aarch64-linux-gnu-strip", new)
+    assert printed(new, is_library=False, emulator=emulator) == expected
+
+
+#: processor → bytes of an address
+PROCESSORS = {
+    "i386-linux-gnu": 4,
+    "x86_64-linux-gnux32": 4,
+    "armv7-linux-gnueabi": 4,
+    "mips-linux-gnu": 4,
+    "mips64-linux-gnuabi64": 8,
+    "powerpc-linux-gnu": 4,
+    "powerpc64-linux-gnu": 8,
+    "powerpc64le-linux-gnu": 8,
+    "riscv64-linux-gnu": 8,
+    "s390x-linux-gnu": 8,
+    "aarch64-linux-gnu": 8,
+    "aarch64_be-linux-gnu": 8,
+}
+KINDS = {
+    "library": ("-shared", "-fPIC"),
+    "pie": ("-pie", "-fPIE"),
+    "program": ("-no-pie", "-fno-pic"),
+    "relr": ("-shared", "-fPIC", "-Wl,-z,pack-relative-relocs"),
+}
+
+
+def freestanding(folder: Path, processor: str, kind: str) -> Path:
+    """Return a file that lld linked for a processor, without any library."""
+    word = PROCESSORS[processor]
+    sources, path = [folder / "device.s", folder / "host.c"], folder / "linked"
+    text = assembly(LARGE, word, "%" if processor.startswith("arm") else "@")
+    sources[0].write_text(text, encoding="ascii")
+    sources[1].write_text("extern char records[]; void _start(void) { *(volatile char *)records; }", encoding="ascii")
+    options = ("-nostdlib", f"--target={processor}", f"--ld-path={tool('ld.lld')}", *KINDS[kind])
+    run("clang", *options, *sources, "-o", path)
+    return path
+
+
+def memory(path: Path) -> dict[int, bytes]:
+    """Return address → bytes of the loaded sections, but for device code, records and what makes room for headers."""
+    file = ElfFile(open_source(path).view())
+    return {
+        section.address: file.contents(section).tobytes()
+        for section in file.sections()
+        if section.flags & 2 and section.stored_size and file.name(section) in (".text", ".rodata", ".eh_frame", ".got")
+    }
+
+
+def held(path: Path) -> list[tuple[int, int]]:
+    """Return the magic and number of the container that each record leads to."""
+    file = ElfFile(open_source(path).view())
+    by_name = {file.name(section): section for section in file.sections()}
+    table, code, word = by_name[".nvFatBinSegment"], by_name[".nv_fatbin"], file.layouts.word
+    found = []
+    for place in range(8, table.size, 8 + 2 * word):
+        at = pointer(file, table, place) - code.address
+        data = file.contents(code).read(at, 20)
+        found.append((int.from_bytes(data[:4], file.layouts.order), int.from_bytes(data[16:], file.layouts.order)))
+    return found
+
+
+def check_other(processor: str, kind: str, tmp_path: Path) -> None:
+    path = freestanding(tmp_path, processor, kind)
+    new, result = edited(path)
+    assert (result.mode, result.why) == ("shrink", "")
+    assert held(new) == held(path) == [(MAGIC, number) for number in range(4)]
+    assert memory(new) == memory(path)
+    assert complaints(new) == complaints(path)
+    assert lint(new) <= lint(path)
+
+
+@pytest.mark.parametrize(("processor", "kind"), [("i386-linux-gnu", "library"), ("s390x-linux-gnu", "relr")])
+def test_files_of_other_words_and_byte_orders(processor: str, kind: str, tmp_path: Path) -> None:
+    check_other(processor, kind, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_files_for_any_processor(processor: str, kind: str, tmp_path: Path) -> None:
+    check_other(processor, kind, tmp_path)
+
+
+def test_several_sections_of_one_segment_take_one_pass(tmp_path: Path) -> None:
+    path = built(tmp_path, [*compiler("lld"), *OPTIONS["pie"]], SEVERAL)
+    result = check(path, tmp_path, is_library=False)
+    assert len(result.cuts) == 3
+
+
+def test_zeros_change_no_layout(tmp_path: Path) -> None:
+    path = built(tmp_path, [*compiler("bfd"), *OPTIONS["pie"]])
+    new, result = edited(path, "zero")
+    assert (result.mode, result.cuts, result.why) == ("zero", [], "")
+    assert printed(new, is_library=False) == printed(path, is_library=False)
+    for option in ("-lW", "-SW"):
+        assert run("readelf", option, new).stdout == run("readelf", option, path).stdout
+    assert lint(new) <= lint(path)
+
+
+@pytest.mark.parametrize("first", ["shrink", "zero"])
+def test_what_was_edited_is_edited_again(first: Mode, tmp_path: Path) -> None:
+    path = built(tmp_path, [*compiler("lld"), *OPTIONS["library"]], LARGE, main=False)
+    expected = printed(path, is_library=True)
+    once, _ = edited(path, first, kept=200000)
+    again, result = edited(once, "shrink", kept=64, name="again/linked")
+    assert result.mode == "shrink"
+    assert printed(again, is_library=True) == expected
+    at_once, _ = edited(path, "shrink", kept=64, name="at_once/linked")
+    assert again.stat().st_size <= at_once.stat().st_size + 4096
+    assert complaints(again) == complaints(path) and lint(again) <= lint(path)
+
+
+@pytest.mark.slow
+def test_a_process_loads_many_of_them(tmp_path: Path) -> None:
+    path = built(tmp_path, [*compiler("lld"), *OPTIONS["library"]], main=False)
+    new, _ = edited(path)
+    data = new.read_bytes()
+    for number in range(300):
+        (tmp_path / f"{number}.so").write_bytes(data)
+    code = (
+        "import ctypes\n"
+        f"loaded = [ctypes.CDLL({str(tmp_path)!r} + f'/{{number}}.so') for number in range(300)]\n"
+        "raise SystemExit(any(each.show() for each in loaded))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout.count(b"ba55ed50") == 1200
