@@ -65,15 +65,15 @@ DOC = Doc(
     ),
     reads="32 and 64 bits, both byte orders, any machine, more than 65279 sections",
     writes=(
-        "sections added to objects, executables and shared objects; exchanged or removed in objects; loaded sections of "
-        "executables and shared objects with fewer bytes, out of the file or as zeros; for fat objects, the whole file "
-        "anew as llvm-objcopy 22 writes it"
+        "sections added to objects, executables and shared objects; exchanged or removed in objects; fewer bytes in "
+        "loaded sections of executables and shared objects, out of the file or as zeros; for fat objects, the whole "
+        "file anew as llvm-objcopy 22 writes it"
     ),
     limitations=(
         "A section added to a linked file is not loaded at run time: tools see it, the program does not. Device code "
         "reaches a program by linking.",
-        "Sections that are loaded at run time are not removed. In linked files they do not grow, and nothing but device "
-        "code and what points to it gets another address.",
+        "Sections that are loaded at run time are not removed. In linked files they do not grow, and nothing but "
+        "device code and what points to it gets another address.",
         "A linked file gets smaller by whole pages. It keeps zeros instead if data follows the ELF image, segments "
         "overlap, the section is written to at run time, a symbol names its end, or no room can be made behind the "
         "program headers. A part of an executable segment that is split stays executable, without code too.",
