@@ -23,6 +23,9 @@ _ELF = (62, 183)
 #: what a host is for those who ask what it shows
 _OBJECT, _PROGRAM, _OTHER, _NOT_READ = "object", "program", "other", "not read"
 
+#: bytes of an address in programs whose code is read
+_WORD = 8
+
 
 def judged(
     view: View, host: str, kernels: Callable[[], Collection[str] | None], *, is_wrapped: bool = False
@@ -85,14 +88,15 @@ def _kind(view: View, host: str) -> tuple[str, ElfFile | None]:
 
 
 def _of_program(elf: ElfFile) -> tuple[Evidence | None, str]:
-    from fatpack.runtime.evidence.programs import constants as followed
-
-    if not followed.is_available():
-        return None, "no capstone"
     from fatpack.runtime.evidence.programs import reading
     from fatpack.runtime.evidence.programs.elf_code import ElfProgram
 
-    return reading.evidence(ElfProgram(elf)), "code"
+    if elf.layouts.word != _WORD:
+        return None, _OTHER
+    try:
+        return reading.evidence(ElfProgram(elf)), "code"
+    except ImportError:
+        return None, "no capstone"
 
 
 def verdicts_of(evidence: Evidence, kernels: Collection[str] | None) -> list[Finding]:

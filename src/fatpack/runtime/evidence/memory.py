@@ -93,13 +93,18 @@ class Memory:
         self.view, self.machine, self.word = view, machine, word
         self.sections = sorted(sections, key=lambda section: section.address)
         self._starts = [section.address for section in self.sections]
-        self.symbols = symbols
+        self._symbols = symbols
         self.undefined = {symbol.address: symbol.name for symbol in symbols if not symbol.is_defined}
         self.functions: list[Function] = []
         self._function_starts: list[int] = []
         self.set_functions(symbols)
         self.arguments: Sequence[int] = _ARGUMENTS.get((machine, is_windows), ())
         self._bytes: dict[int, bytes] = {}
+
+    @property
+    def symbols(self) -> Sequence[Symbol]:
+        """The symbols that matter, or all of them."""
+        return self._symbols
 
     def set_functions(self, symbols: Iterable[Symbol]) -> None:
         """Take the functions from some symbols."""

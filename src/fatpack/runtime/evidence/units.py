@@ -71,13 +71,21 @@ def producer(evidence: Evidence) -> str:
         return NEW_ENTRIES if evidence.entries[0].layout in entries.NEW else OLD_ENTRIES
     if not (evidence.registered or evidence.binaries or evidence.links or evidence.wrappers):
         return ""
-    memory = evidence.memory
-    names = {each.name for each in memory.symbols} | {each.name for each in memory.functions}
+    names = _names(evidence)
     if any(_NVCC in name for name in names):
         return NVCC
     if not names.isdisjoint(_CLANG):
         return CLANG
     return NVCC if evidence.links else CALLS
+
+
+def _names(evidence: Evidence) -> set[str]:
+    """Return the names of functions: those that register, of programs, which have a hundred thousand others."""
+    memory = evidence.memory
+    if not evidence.is_linked:
+        return {each.name for each in memory.symbols} | {each.name for each in memory.functions}
+    starts = {each.caller for each in evidence.binaries} | {each.function for each in evidence.constructors}
+    return {function.name for function in map(memory.function_at, starts) if function is not None}
 
 
 def of_tables(elf: ElfFile) -> Unit | None:

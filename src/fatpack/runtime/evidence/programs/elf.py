@@ -13,16 +13,26 @@ from fatpack.runtime.evidence.symbol_tables import STRINGS, budget, symbol_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from fatpack.elf.file import ElfFile
 
-_MACHINES = {62: "x86-64", 183: "aarch64", 3: "i386"}
+MACHINES = {62: "x86-64", 183: "aarch64", 3: "i386"}
 
 #: LIMIT: symbols with one of the words in their names that are read. Libraries of CUDA have some ten thousand stubs.
 _MOST = 1 << 17
 
-_EXECUTABLE, _FUNCTION, _LOCAL = 4, 2, 0
+#: SHF_EXECINSTR, SHF_TLS; STT_FUNC, STB_LOCAL
+_EXECUTABLE, _THREADS, _FUNCTION, _LOCAL = 4, 0x400, 2, 0
+
+
+#: what is looked for in tables of strings, besides the functions' whole names
+STUBS = functions.STUB.encode()
+LINKS = functions.LINKED_BINARY.encode()
+PARTS = (STUBS, functions.HIP_IMAGE.encode(), LINKS)
+
+#: what the functions' names start with: a file has few of these, and each name is a search of its own
+_BEGINNINGS = (b"__cuda", b"cudaLaunch", b"__hip", b"hipLaunch", b"__tgt_", b"__sycl_")
 
 
 class LinkedElf(Memory):
@@ -30,34 +40,39 @@ class LinkedElf(Memory):
 
     def __init__(self, elf: ElfFile) -> None:
         self._elf = elf
-        sections, left = [], budget(elf.view)
-        for section in elf.sections():
-            if section.flags & constants.ALLOC and section.size and not section.flags & 0x400:
-                is_there = section.end <= len(elf.view) and section.stored_size <= left
-                stored = section.stored_size if is_there else 0
-                left -= stored
-                data = elf.view.slice(section.offset if stored else 0, stored)
-                is_code = bool(section.flags & _EXECUTABLE)
-                name = elf.name(section)
-                sections.append(Section(section.index, name, section.address, section.size, data, is_code))
-        machine = _MACHINES.get(elf.header.machine, "")
-        symbols = list(_symbols(elf))
-        super().__init__(elf.view, machine, elf.layouts.word, sections, symbols, is_windows=False)
+        machine = MACHINES.get(elf.header.machine, "")
+        symbols = list(symbols_of(elf))
+        super().__init__(elf.view, machine, elf.layouts.word, loaded_sections(elf), symbols, is_windows=False)
 
     def pointers(self, section: Section) -> Mapping[int, int]:
         """Return none: what is in place is enough for counting entries."""
         return {}
 
 
-def _symbols(elf: ElfFile) -> Iterator[Symbol]:
-    """Yield the symbols of a runtime's functions, of stubs, and of bundles that the link should bring."""
+def loaded_sections(elf: ElfFile) -> list[Section]:
+    """Return the sections that are loaded, without those of threads, which have the addresses of others."""
+    sections, left = [], budget(elf.view)
+    for section in elf.sections():
+        if section.flags & constants.ALLOC and section.size and not section.flags & _THREADS:
+            is_there = section.end <= len(elf.view) and section.stored_size <= left
+            stored = section.stored_size if is_there else 0
+            left -= stored
+            data = elf.view.slice(section.offset if stored else 0, stored)
+            is_code = bool(section.flags & _EXECUTABLE)
+            name = elf.name(section)
+            sections.append(Section(section.index, name, section.address, section.size, data, is_code))
+    return sections
+
+
+def symbols_of(elf: ElfFile, parts: Sequence[bytes] = PARTS, *, wholes: bool = True) -> Iterator[Symbol]:
+    """Yield the symbols of a runtime's functions, and those with one of some parts in their names."""
     layout, left = elf.layouts.symbol, _MOST
     name, value, size, info, index = map(layout.position, ("name_offset", "value", "size", "info", "section_index"))
     searched: dict[tuple[int, int], dict[int, str]] = {}
     for table, strings in symbol_tables(elf, constants.SYMTAB, constants.DYNSYM):
         key = strings.offset, strings.size
         if key not in searched:
-            searched[key] = names_in(elf.contents(strings).head(0, STRINGS))
+            searched[key] = names_in(elf.contents(strings).head(0, STRINGS), parts, wholes=wholes)
         places = searched[key]
         if not places:
             continue
@@ -71,20 +86,20 @@ def _symbols(elf: ElfFile) -> Iterator[Symbol]:
                 yield Symbol(text, row[value], row[size], kind == _FUNCTION, defined, row[info] >> 4 == _LOCAL)
 
 
-#: what is looked for in tables of strings, besides the functions' whole names
-_PARTS = (functions.STUB.encode(), functions.HIP_IMAGE.encode(), functions.LINKED_BINARY.encode())
+def names_in(strings: bytes, parts: Sequence[bytes] = PARTS, *, wholes: bool = True) -> dict[int, str]:
+    """Return place → name of the strings that are the name of a runtime's function, or have one of some parts.
 
-
-def names_in(strings: bytes) -> dict[int, str]:
-    """Return place → name of the strings that matter."""
+    The end of a longer name stands for a name of its own.
+    """
     found: dict[int, str] = {}
-    for whole in sorted(functions.NAMES):
+    beginnings = tuple(each.decode() for each in _BEGINNINGS if each in strings) if wholes else ()
+    for whole in sorted(name for name in functions.NAMES if name.startswith(beginnings)):
         word = whole.encode() + b"\0"
         at = strings.find(word)
         while at >= 0:
-            found[at] = whole  # the end of a longer name stands for a name of its own
+            found[at] = whole
             at = strings.find(word, at + len(word))
-    for part in _PARTS:
+    for part in parts:
         at = strings.find(part)
         while at >= 0 and len(found) < _MOST:
             start, end = strings.rfind(b"\0", 0, at) + 1, strings.find(b"\0", at)

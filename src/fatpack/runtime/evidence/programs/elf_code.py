@@ -1,8 +1,7 @@
 """ELF programs and libraries with what their code needs to be followed: pointers, imports, stubs of the PLT, functions.
 
 Pointers are in place, or in RELATIVE relocations where a linker left zeros; a slot of the GOT has the name of what it
-imports in its relocation. Functions are those of the symbols, or of ``.eh_frame_hdr``, which ``strip`` keeps. (gABI,
-"Dynamic Linking"; LSB, "Exception Frames".)
+imports in its relocation. (gABI, "Dynamic Linking".)
 """
 
 from __future__ import annotations
@@ -14,67 +13,66 @@ from itertools import islice
 from fatpack.elf import constants
 from fatpack.runtime.evidence import functions
 from fatpack.runtime.evidence.memory import Constructor, Symbol
-from fatpack.runtime.evidence.programs.elf import LinkedElf, names_in
+from fatpack.runtime.evidence.programs import unwinding
+from fatpack.runtime.evidence.programs.elf import LINKS, MACHINES, STUBS, loaded_sections, names_in, symbols_of
+from fatpack.runtime.evidence.programs.program import Program
 from fatpack.runtime.evidence.symbol_tables import STRINGS, budget, symbol_tables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from fatpack.elf.file import ElfFile
-    from fatpack.runtime.evidence.memory import Section
 
-#: machine → types of relocation: RELATIVE; those that put the address of a symbol into a word
-_TYPES = {"x86-64": (8, (1, 6, 7)), "aarch64": (1027, (257, 1025, 1026))}
+#: machine → types of relocation: RELATIVE; those that put the address of a symbol into a word; those of the PLT
+_TYPES = {"x86-64": (8, (1, 6, 7), 7), "aarch64": (1027, (257, 1025, 1026), 1026)}
 
 #: LIMIT: bytes of relocations that are read, 24 each
 _RELOCATIONS = 1 << 28
 
-#: LIMIT: functions that a table of unwinding names
-_MOST = 1 << 21
+_CONSTRUCTORS = (".init_array", ".ctors", ".preinit_array")
+_FUNCTION = 2
 
-_CONSTRUCTORS = (".init_array", ".ctors")
-_DATAREL_SDATA4, _UDATA4, _FUNCTION = 0x3B, 3, 2
+#: LIMIT: bytes of a function's name
+_LONGEST = 8192
 
 
-class ElfProgram(LinkedElf):
-    """An ELF program whose code can be followed. ``imports`` are the names of slots and stubs by address,
-    ``dynamic`` those that relocations name."""
+class ElfProgram(Program):
+    """An ELF program whose code can be followed. Raises FormatError for damaged tables."""
 
     def __init__(self, elf: ElfFile) -> None:
-        self._values: dict[int, int] = {}
-        self.imports: dict[int, str] = {}
-        super().__init__(elf)
+        self._elf = elf
+        machine = MACHINES.get(elf.header.machine, "")
+        super().__init__(elf.view, machine, elf.layouts.word, loaded_sections(elf), is_windows=False)
+        self._found: list[Symbol] | None = None
+        self._titles: dict[int, tuple[bytes, int]] | None = None
         self._relocate()
         self.dynamic = frozenset(self.imports.values())
         self._stubs()
-        self.set_functions([*self.symbols, *self._all_functions(), *self.unwound()])
-        for symbol in self.symbols:
-            if symbol.is_defined and symbol.is_function and functions.is_of_runtime(symbol.name):
-                self.imports.setdefault(symbol.address, symbol.name)
+        starts = list(unwinding.starts(self))
+        starts += self._symbol_starts()
+        starts += [each.function for each in self.constructors()]
+        self.set_starts(starts)
+        self._defined()
 
-    def pointers(self, section: Section) -> Mapping[int, int]:
-        """Return address → value of the pointers that relocations hold: those of the program, asked by address.
+    @property
+    def symbols(self) -> Sequence[Symbol]:
+        """The symbols of a runtime's functions, of stubs, and of bundles that the link should bring."""
+        if self._found is None:
+            self._found = list(symbols_of(self._elf))
+        return self._found
 
-        A copy for every section would cost the square of the file, where sections lie over each other.
-        """
-        return self._values
-
-    def pointer_at(self, address: int) -> int | None:
-        """Return the pointer at an address, None where the file has no bytes."""
-        value = self._values.get(address)
-        if value is not None:
-            return value
-        section = self.section_at(address)
-        if section is None or address - section.address + 8 > len(section.data):
-            return None
-        return int.from_bytes(section.data.head(address - section.address, 8), "little")
+    def stubs(self) -> Mapping[int, str]:
+        """Return address → name of the stubs of kernels that have symbols."""
+        found = symbols_of(self._elf, [STUBS], wholes=False)
+        return {each.address: each.name for each in found if each.is_function and each.is_defined}
 
     def _relocate(self) -> None:
         elf = self._elf
-        relative, symbolic = _TYPES.get(self.machine, (-1, ()))
+        relative, symbolic, jumping = _TYPES.get(self.machine, (-1, (), -1))
         names, values = self._dynamic()
         left = min(_RELOCATIONS, budget(elf.view))
+        held = self._values
         for section in elf.sections():
             if section.type != constants.RELA or not section.flags & constants.ALLOC or section.size > left:
                 continue
@@ -82,32 +80,35 @@ class ElfProgram(LinkedElf):
             data = elf.contents(section).tobytes()
             words = array("Q", data[: len(data) - len(data) % 24])
             for place, info, addend in zip(words[::3], words[1::3], words[2::3], strict=True):
-                kind = info & 0xFFFFFFFF
-                if kind == relative:
-                    self._values[place] = addend
-                elif kind in symbolic:
-                    name = names.get(info >> 32)
-                    if name:
-                        self.imports[place] = name
-                    elif info >> 32 in values:
-                        self._values[place] = values[info >> 32] + addend & 0xFFFFFFFFFFFFFFFF
+                if info == relative:
+                    held[place] = addend
+                    continue
+                kind, number = info & 0xFFFFFFFF, info >> 32
+                if kind not in symbolic:
+                    continue
+                if number in names:
+                    self.imports[place] = names[number]
+                    self.slots.add(place)
+                    if kind == jumping:
+                        self.jumped.add(place)
+                elif number in values:
+                    held[place] = values[number] + addend & 0xFFFFFFFFFFFFFFFF
 
     def _dynamic(self) -> tuple[dict[int, str], dict[int, int]]:
         """Return number → name of the dynamic symbols of a runtime, and number → value of those defined here."""
         elf = self._elf
         names: dict[int, str] = {}
         values: dict[int, int] = {}
-        layout = elf.layouts.symbol
-        name, value, index = map(layout.position, ("name_offset", "value", "section_index"))
         # A program has one such table (gABI, "Sections").
         for table, strings in islice(symbol_tables(elf, constants.DYNSYM), 1):
-            known = names_in(elf.contents(strings).head(0, STRINGS))
-            data = elf.contents(table)
-            for row_number, row in enumerate(layout.struct.iter_unpack(data.head(0, len(data) - len(data) % 24))):
-                if row[index]:
-                    values[row_number] = row[value]
-                if row[name] in known and functions.is_of_runtime(known[row[name]]) and not row[index]:
-                    names[row_number] = known[row[name]]
+            known = names_in(elf.contents(strings).head(0, STRINGS), ())
+            heads, addresses = _columns(elf.contents(table).tobytes())
+            values = {number: address for number, address in enumerate(addresses) if address}
+            if known:
+                for number, head in enumerate(heads):
+                    name = known.get(head & 0xFFFFFFFF)
+                    if name and not head >> 48 and functions.is_of_runtime(name):
+                        names[number] = name
         return names, values
 
     def _stubs(self) -> None:
@@ -120,6 +121,13 @@ class ElfProgram(LinkedElf):
                 if slot in self.imports:
                     self.imports[start] = self.imports[slot]
 
+    def _defined(self) -> None:
+        """Name the functions of a runtime that the program has itself, if it does not import them."""
+        is_dynamic = any("Register" in name for name in self.dynamic)
+        for symbol in symbols_of(self._elf, [LINKS], wholes=not is_dynamic):
+            if symbol.is_defined and symbol.is_function and functions.is_of_runtime(symbol.name):
+                self.imports.setdefault(symbol.address, symbol.name)
+
     def constructors(self) -> list[Constructor]:
         """Return the functions that run before main."""
         found = []
@@ -131,41 +139,41 @@ class ElfProgram(LinkedElf):
                         found.append(Constructor(place, section.name, None, value))
         return found
 
-    def _all_functions(self) -> Iterator[Symbol]:
-        """Yield the functions that have symbols."""
-        elf = self._elf
-        layout, largest = elf.layouts.symbol, 8192
-        name, value, size, info, index = map(layout.position, ("name_offset", "value", "size", "info", "section_index"))
-        last, strings, left = None, b"", 0
-        for table, names in symbol_tables(elf, constants.SYMTAB, constants.DYNSYM):
-            if (names.offset, names.size) != last:
-                last, strings = (names.offset, names.size), elf.contents(names).head(0, STRINGS)
-                left = 4 * len(strings) + (1 << 20)
-            data = elf.contents(table)
-            for row in layout.struct.iter_unpack(data.head(0, len(data) - len(data) % layout.size)):
-                if row[info] & 15 == _FUNCTION and row[index] and left > 0:
-                    end = strings.find(b"\0", row[name], row[name] + largest)
-                    left -= max(end - row[name], 0)
-                    text = strings[row[name] : end].decode("utf-8", "backslashreplace")
-                    yield Symbol(text, row[value], row[size], True, True, True)
+    def _symbol_starts(self) -> Iterator[int]:
+        for table, _ in symbol_tables(self._elf, constants.SYMTAB, constants.DYNSYM):
+            heads, addresses = _columns(self._elf.contents(table).tobytes())
+            for head, address in zip(heads, addresses, strict=True):
+                if head >> 32 & 15 == _FUNCTION and head >> 48:
+                    yield address
 
-    def unwound(self) -> Iterator[Symbol]:
-        """Yield the functions that the table of unwinding names."""
-        header = next((section for section in self.sections if section.name == ".eh_frame_hdr"), None)
-        if header is None:
-            return
-        data = self.content(header)
-        if len(data) < 12 or data[2] != _UDATA4 or data[3] != _DATAREL_SDATA4:
-            return
-        count = min(int.from_bytes(data[8:12], "little"), (len(data) - 12) // 8, _MOST)
-        frames = next((section for section in self.sections if section.name == ".eh_frame"), None)
-        stored = self.content(frames) if frames is not None else b""
-        for start, frame in struct.iter_unpack("<ii", data[12 : 12 + 8 * count]):
-            size = 0
-            at = header.address + frame - frames.address if frames is not None else -1
-            if at >= 0 and at + 16 <= len(stored):
-                size = int.from_bytes(stored[at + 12 : at + 16], "little")
-            yield Symbol("", header.address + start, size, True, True, True)
+    def name_of(self, start: int) -> str:
+        """Return the name of the function that starts at an address, "" if the file has none."""
+        if self._titles is None:
+            self._titles = _titles(self._elf)
+        if start not in self._titles:
+            return ""
+        strings, at = self._titles[start]
+        end = strings.find(b"\0", at, at + _LONGEST)
+        return strings[at : max(end, at)].decode("utf-8", "backslashreplace")
+
+
+def _titles(elf: ElfFile) -> dict[int, tuple[bytes, int]]:
+    """Return address → where the name of the function is: a hundred thousand, of which a few are asked for."""
+    found: dict[int, tuple[bytes, int]] = {}
+    last, strings = None, b""
+    for table, names in symbol_tables(elf, constants.SYMTAB, constants.DYNSYM):
+        if (names.offset, names.size) != last:
+            last, strings = (names.offset, names.size), elf.contents(names).head(0, STRINGS)
+        for head, address in zip(*_columns(elf.contents(table).tobytes()), strict=True):
+            if head >> 32 & 15 == _FUNCTION and head >> 48:
+                found.setdefault(address, (strings, head & 0xFFFFFFFF))
+    return found
+
+
+def _columns(table: bytes) -> tuple[array[int], array[int]]:
+    """Return what a table of symbols says in two columns: name, type and section in one word; the address."""
+    words = array("Q", table[: len(table) - len(table) % 24])
+    return words[::3], words[1::3]
 
 
 def _slots(machine: str, base: int, code: bytes) -> Iterator[tuple[int, int]]:

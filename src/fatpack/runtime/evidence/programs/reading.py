@@ -1,131 +1,104 @@
-"""The evidence of a linked ELF program: its code followed where it calls a runtime, and from constructors to there."""
+"""The evidence of a linked program: what it calls a runtime with, and the constructors that lead there."""
 
 from __future__ import annotations
 
 from fatpack.runtime.evidence import entries, functions, wrappers
 from fatpack.runtime.evidence.facts import Binary, Evidence, Launch, Registered
-from fatpack.runtime.evidence.programs.constants import Follower
-from fatpack.runtime.evidence.programs.search import places
+from fatpack.runtime.evidence.programs import search
+from fatpack.runtime.evidence.programs.sites import Calls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
-    from fatpack.runtime.evidence.memory import Function
-    from fatpack.runtime.evidence.programs.constants import Followed
-    from fatpack.runtime.evidence.programs.elf_code import ElfProgram
+    from fatpack.runtime.evidence.programs.program import Program
 
 #: how many calls deep constructors are followed
 _DEPTH = 5
 
-#: LIMIT: functions that are followed. The largest library known to us has some ten thousand that launch a kernel.
-_MOST = 1 << 17
 
-
-def evidence(program: ElfProgram) -> Evidence:
-    """Return what a program shows. Raises ImportError without capstone."""
+def evidence(program: Program) -> Evidence:
+    """Return what a program shows. Raises ImportError without capstone, where that is needed."""
     return _Reading(program).evidence()
 
 
 class _Reading:
-    def __init__(self, program: ElfProgram) -> None:
-        self.program = program
-        self._follower = Follower(program)
-        self._followed: dict[int, tuple[list[Followed], set[int]]] = {}
-
-    def _of(self, function: Function) -> tuple[list[Followed], set[int]]:
-        if function.start not in self._followed and len(self._followed) < _MOST:
-            self._followed[function.start] = self._follower.calls(function)
-        return self._followed.get(function.start, ([], set()))
-
-    def _holding(self, targets: Iterable[int]) -> dict[int, Function]:
-        """Return the functions that refer to some addresses."""
-        found = {}
-        for at, _ in places(self.program, frozenset(targets)):
-            function = self.program.function_at(at)
-            if function is not None:
-                found[function.start] = function
-        return found
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._binaries: list[Binary] = []
+        self._registered: list[Registered] = []
+        self._launches: list[Launch] = []
+        self._callbacks: set[int] = set()
+        self._unread = 0
 
     def evidence(self) -> Evidence:
-        program = self.program
+        program = self._program
         imports = program.imports
-        stubs = {
-            each.address: each.name for each in program.symbols if each.is_function and functions.STUB in each.name
-        }
         called: dict[str, int] = dict.fromkeys(program.dynamic, 0)
-        binaries: list[Binary] = []
-        registered: list[Registered] = []
-        launches: list[Launch] = []
-        callbacks: set[int] = set()
-        unread = 0
-        callers = self._holding(imports)
-        for start, function in sorted(callers.items()):
+        sites = Calls(program).sites()
+        models = {name: functions.model_of(name) for name in imports.values()}
+        for at, target, values in sites.sites:
+            start, name = program.start_of(at), imports[target]
             if start in imports and not imports[start].startswith(functions.LINKED_BINARY):
                 continue  # the runtime's own, in a program that has it inside
-            for each in self._of(function)[0]:
-                name = imports.get(each.target or 0)
-                if name is None:
-                    continue
-                called[name] = called.get(name, 0) + 1
-                model, arguments = functions.model_of(name), each.arguments
-                if name in functions.REGISTER_BINARY:
-                    binaries.append(Binary(model, each.at, start, arguments[0]))
-                elif name in functions.REGISTER_FUNCTION or name in functions.REGISTER_VARIABLE:
-                    is_kernel = name in functions.REGISTER_FUNCTION
-                    text = program.string_at(arguments[3] or 0)
-                    is_read = bool(text) and arguments[1] is not None
-                    unread += is_kernel and not is_read
-                    if is_read or not is_kernel:
-                        registered.append(Registered(model, each.at, start, text, arguments[1], is_kernel))
-                elif name.startswith(functions.LINKED_BINARY) and arguments[1]:
-                    callbacks.add(arguments[1])
-                elif name in functions.LAUNCH:
-                    handle = arguments[functions.LAUNCH[name]]
-                    if handle is not None and self._is_handle(handle):
-                        launches.append(Launch(model or "openmp", each.at, start, handle))
-        constructors = tuple(program.constructors())
-        wanted = {binary.caller for binary in binaries} | {each.caller for each in registered}
+            called[name] = called.get(name, 0) + 1
+            self._take(at, start, name, models[name], values)
+        constructors = program.constructors()
+        wanted = {binary.caller for binary in self._binaries} | {each.caller for each in self._registered}
         # What the device link of nvcc defines is called by the constructors of other files, too.
         linked = {at for at, name in imports.items() if name.startswith(functions.LINKED_BINARY)}
-        reached = self._reached(wanted, {each.function for each in constructors} | callbacks | linked)
+        reached = self._reached(wanted, {each.function for each in constructors} | self._callbacks | linked)
         return Evidence(
             program,
             True,
-            stubs,
+            program.stubs(),
             called,
-            tuple(binaries),
-            tuple(registered),
-            tuple(launches),
+            tuple(self._binaries),
+            tuple(self._registered),
+            tuple(self._launches),
             wrappers.wrappers(program),
             tuple(entries.tables(program)),
-            constructors,
+            tuple(constructors),
             frozenset(reached),
             tuple(sorted({name for name in called if name.startswith(functions.LINKED_BINARY)})),
-            unread,
+            self._unread,
         )
 
+    def _take(self, at: int, start: int, name: str, model: str, values: tuple[int | None, ...] | None) -> None:
+        """Take note of one call."""
+        if name in functions.REGISTER_FUNCTION or name in functions.REGISTER_VARIABLE:
+            is_kernel = name in functions.REGISTER_FUNCTION
+            handle, place = values if values else (None, None)
+            text = self._program.string_at(place or 0)
+            is_read = bool(text) and handle is not None
+            self._unread += is_kernel and not is_read
+            if is_read or not is_kernel:
+                self._registered.append(Registered(model, at, start, text, handle, is_kernel))
+        elif name in functions.LAUNCH:
+            handle = values[0] if values else None
+            if handle is not None and self._is_handle(handle):
+                self._launches.append(Launch(model or "openmp", at, start, handle))
+        elif name in functions.REGISTER_BINARY:
+            self._binaries.append(Binary(model, at, start, values[0] if values else None))
+        elif name.startswith(functions.LINKED_BINARY) and values and values[0]:
+            self._callbacks.add(values[0])
+
     def _is_handle(self, handle: int) -> bool:
-        section = self.program.section_at(handle)
-        return section is not None and handle not in self.program.imports
+        return self._program.section_at(handle) is not None and handle not in self._program.imports
 
     def _reached(self, wanted: set[int], roots: set[int]) -> set[int]:
         """Return which functions constructors lead to: from the functions backwards, as constructors lead anywhere."""
         leads: dict[int, set[int]] = {}
-        level = set(wanted)
-        seen: set[int] = set()
+        level, seen = set(wanted), set[int]()
         for _ in range(_DEPTH):
             level -= roots | seen
             if not level:
                 break
             seen |= level
-            following: set[int] = set()
-            for start, function in self._holding(level).items():
-                followed, taken = self._of(function)
-                for target in {each.target for each in followed if each.target is not None} | taken:
-                    if target in level and target != start:
-                        leads.setdefault(start, set()).add(target)
-                        following.add(start)
+            following = self._leading(level, self._from(roots, level), leads)
+            rest = level - {target for targets in leads.values() for target in targets}
+            if rest:
+                following |= self._leading(rest, search.references(self._program, rest), leads)
             level = following
         todo = sorted((wanted | set(leads)) & roots)
         reached: set[int] = set()
@@ -135,3 +108,24 @@ class _Reading:
                 reached.add(start)
                 todo.extend(leads.get(start, ()))
         return reached
+
+    def _leading(self, level: set[int], places: Iterable[tuple[int, int]], leads: dict[int, set[int]]) -> set[int]:
+        """Return the functions with places that refer to some others, and take note to which."""
+        found: set[int] = set()
+        for at, target in places:
+            start = self._program.start_of(at)
+            if start and target in level and start != target:
+                leads.setdefault(start, set()).add(target)
+                found.add(start)
+        return found
+
+    def _from(self, roots: Collection[int], targets: Collection[int]) -> Iterable[tuple[int, int]]:
+        """Yield where constructors refer to some functions: asked first, as that is usual and constructors are few."""
+        program = self._program
+        left = search.STEP
+        for root in sorted(roots):
+            function, section = program.function_at(root), program.section_at(root)
+            if function is not None and section is not None and function.end - function.start <= left:
+                left -= function.end - function.start
+                low = function.start - section.address
+                yield from search.references_in(program, section, low, low + function.end - function.start, targets)

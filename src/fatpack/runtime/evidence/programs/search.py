@@ -1,92 +1,200 @@
-"""Where code refers to some addresses: calls and jumps, and addresses taken, found without decoding all of it."""
+"""Where code refers to some addresses: calls and jumps, and addresses taken, found without decoding all of it.
+
+An instruction names an address by its distance. For all places within some hundred kilobytes the upper bytes of the
+distance take a handful of values: a search for those in the code leaves a few places, and each is checked. What only
+looks like an instruction may be among them, once in some billions.
+"""
 
 from __future__ import annotations
 
+import re
 import struct
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from fatpack.runtime.evidence.memory import Memory
+    from fatpack.runtime.evidence.memory import Section
+    from fatpack.runtime.evidence.programs.program import Program
+
+#: bytes of code that are searched at once
+STEP = 1 << 19
+
+#: bytes of code in which every such instruction is looked at: making an expression takes longer
+_SHORT = 1 << 14
 
 #: how many instructions lie between the two that make an address on AArch64, at most
 _NEAR = 16
 
+_number = struct.Struct("<i").unpack_from
 
-def places(memory: Memory, targets: Collection[int]) -> Iterator[tuple[int, int]]:
-    """Yield the addresses in code that may refer to one of some addresses, and which.
+#: x86-64: call and jump; those through a pointer; what loads a pointer, and what makes an address (the last byte says
+#: into which register)
+_DIRECT, _INDIRECT = rb"[\xe8\xe9]", rb"\xff[\x15\x25]"
+_LOADS, _TAKES = rb"\x8b[\x05\x0d\x15\x1d\x25\x2d\x35\x3d]", rb"\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d]"
 
-    What only looks like an instruction may be among them: whoever follows the code there finds out.
-    """
-    wanted = frozenset(targets)
-    search = {"x86-64": _x86, "aarch64": _a64}.get(memory.machine)
-    if search is None or not wanted:
-        return
-    for section in memory.sections:
+
+def code_of(program: Program) -> Iterator[Section]:
+    """Yield the sections of code without the stubs of the PLT."""
+    for section in program.sections:
         if section.is_code and len(section.data) and not section.name.startswith((".plt", ".iplt")):
-            yield from search(section.address, memory.content(section), wanted)
+            yield section
 
 
-def _x86(base: int, code: bytes, wanted: frozenset[int]) -> Iterator[tuple[int, int]]:
-    number = struct.Struct("<i").unpack_from
-    end = len(code) - 7
-    for opcode in (b"\xe8", b"\xe9", b"\xff\x15", b"\xff\x25", b"\x8d", b"\x8b"):
-        skip, find = len(opcode), code.find
-        if opcode in (b"\x8d", b"\x8b"):
-            for register in range(8):
-                yield from _x86_at(base, code, opcode + bytes((register << 3 | 5,)), wanted)
-            continue
-        at = find(opcode)
-        while 0 <= at <= end:
-            target = base + at + skip + 4 + number(code, at + skip)[0]
-            if target in wanted:
-                yield base + at, target
-            at = find(opcode, at + 1)
+def calls(
+    program: Program, section: Section, low: int, high: int, targets: Collection[int]
+) -> list[tuple[int, int, int]]:
+    """Return the calls and jumps in a part of a section that lead to some addresses, or through pointers there.
+
+    Each with its address, that of the next instruction, and where it leads to, in order.
+    """
+    code, base = program.content(section), section.address
+    direct, slots = frozenset(targets) - program.slots, frozenset(targets) & program.slots
+    if program.machine == "aarch64":
+        return [(at, at + 4, to) for at, to in _a64_calls(base, code, low, high, direct)]
+    found = [(at, at + 5, to) for at, to in _x86(base, code, low, high, direct, _DIRECT, 1)]
+    through = slots - program.jumped
+    found += [(at, at + 6, to) for at, to in _x86(base, code, low, high, through, _INDIRECT, 2)]
+    return sorted(found)
+
+
+def loads(program: Program, section: Section, low: int, high: int, slots: Collection[int]) -> list[int]:
+    """Return where code in a part of a section loads one of some pointers: to call what it leads to."""
+    code, base = program.content(section), section.address
+    if program.machine == "aarch64":
+        return [at for at, _ in _a64_addresses(base, code, low, high, frozenset(slots))]
+    return [at for at, _ in _x86(base, code, low, high, frozenset(slots), _LOADS, 2)]
+
+
+def references(program: Program, targets: Collection[int]) -> Iterator[tuple[int, int]]:
+    """Yield the addresses in code that call, jump to, or take one of some addresses, and which."""
+    for section in code_of(program):
+        size = len(section.data)
+        for low in range(0, size, STEP):
+            yield from references_in(program, section, low, min(low + STEP, size), targets)
+
+
+def references_in(
+    program: Program, section: Section, low: int, high: int, targets: Collection[int]
+) -> Iterator[tuple[int, int]]:
+    """Yield those of a part of a section."""
+    code, base, wanted = program.content(section), section.address, frozenset(targets)
+    if program.machine == "aarch64":
+        yield from _a64_calls(base, code, low, high, wanted)
+        yield from _a64_addresses(base, code, low, high, wanted)
+        return
+    yield from _x86(base, code, low, high, wanted, _DIRECT, 1)
+    yield from _x86(base, code, low, high, wanted, _TAKES, 2)
     # Programs at fixed addresses move them into registers.
-    word = struct.Struct("<I").unpack_from
-    for register in range(8):
-        at, opcode = code.find(bytes((0xB8 | register,))), bytes((0xB8 | register,))
-        while 0 <= at <= len(code) - 5:
-            target = word(code, at + 1)[0]
+    uppers = {target >> 16 & 0xFFFF for target in wanted if target >> 32 == 0}
+    if uppers:
+        pattern = _pattern(rb"[\xb8-\xbf]", uppers) if high - low > _SHORT else re.compile(rb"[\xb8-\xbf]")
+        for match in pattern.finditer(code, low, min(high + 4, len(code))):
+            at = match.start()
+            target = int.from_bytes(code[at + 1 : at + 5], "little")
             if target in wanted:
                 yield base + at, target
-            at = code.find(opcode, at + 1)
 
 
-def _x86_at(base: int, code: bytes, opcode: bytes, wanted: frozenset[int]) -> Iterator[tuple[int, int]]:
-    number, end = struct.Struct("<i").unpack_from, len(code) - 6
-    at = code.find(opcode)
-    while 0 <= at <= end:
-        target = base + at + 6 + number(code, at + 2)[0]
+def _pattern(opcode: bytes, uppers: set[int]) -> re.Pattern[bytes]:
+    """Return what finds an opcode before a number whose upper two bytes are among some."""
+    third, fourth = _any({upper & 0xFF for upper in uppers}), _any({upper >> 8 for upper in uppers})
+    return re.compile(opcode + b"(?=.." + third + fourth + b")", re.DOTALL)
+
+
+def _any(values: set[int]) -> bytes:
+    return b"[" + b"".join(b"\\x%02x" % value for value in sorted(values)) + b"]"
+
+
+def _x86(
+    base: int, code: bytes, low: int, high: int, wanted: frozenset[int], opcode: bytes, skip: int
+) -> Iterator[tuple[int, int]]:
+    """Yield where instructions name one of some addresses by its distance from their end."""
+    first, last = base + low, base + high + skip + 4
+    uppers = {
+        distance & 0xFFFF
+        for page in {target >> 16 for target in wanted}
+        for distance in range(page - (last >> 16) - 1, page - (first >> 16) + 2)
+        if -0x8000 <= distance < 0x8000
+    }
+    if not uppers:
+        return
+    end = skip + 4
+    pattern = _pattern(opcode, uppers) if high - low > _SHORT else re.compile(opcode, re.DOTALL)
+    for match in pattern.finditer(code, low, min(high + end - 1, len(code))):
+        at = match.start()
+        target = base + at + end + _number(code, at + skip)[0]
         if target in wanted:
             yield base + at, target
-        at = code.find(opcode, at + 1)
 
 
-def _a64(base: int, code: bytes, wanted: frozenset[int]) -> Iterator[tuple[int, int]]:
-    words = memoryview(code[: len(code) & ~3]).cast("I")
+def _a64_calls(base: int, code: bytes, low: int, high: int, wanted: frozenset[int]) -> Iterator[tuple[int, int]]:
+    """Yield where B and BL lead to one of some addresses: by 26 bits, counted in instructions."""
+    uppers = {
+        distance & 0x3FF
+        for page in {target >> 18 for target in wanted}
+        for distance in range(page - (base + high >> 18) - 1, page - (base + low >> 18) + 2)
+        if -0x200 <= distance < 0x200
+    }
+    if not uppers:
+        return
+    tops = {0x14 | upper >> 8 for upper in uppers}
+    pattern = re.compile(_any({upper & 0xFF for upper in uppers}) + _any(tops | {top | 0x80 for top in tops}))
+    for match in pattern.finditer(code, low, high):
+        at = match.start() - 2
+        if at >= low and not at & 3:
+            offset = int.from_bytes(code[at : at + 4], "little") & 0x3FFFFFF
+            target = base + at + 4 * (offset - (1 << 26) if offset >> 25 else offset)
+            if target in wanted:
+                yield base + at, target
+
+
+def _a64_addresses(base: int, code: bytes, low: int, high: int, wanted: frozenset[int]) -> Iterator[tuple[int, int]]:
+    """Yield where ADRP, with what adds the rest, or ADR make one of some addresses, or load from it."""
+    first, last = base + low, base + high
     pages = {target >> 12 for target in wanted}
-    for index, word in enumerate(words):
-        kind = word >> 24
-        if kind & 0x7C == 0x14:  # B, BL
-            offset = word & 0x3FFFFFF
-            target = base + 4 * (index + (offset - (1 << 26) if offset >> 25 else offset))
+    for at, word in _a64_relative(code, low, high, _uppers(pages, first >> 12, last >> 12), rb"[\x90\xb0\xd0\xf0]"):
+        number = (base + at >> 12) + _offset(word)
+        if number in pages:
+            yield from _second(base + at, code[at + 4 : at + 4 * _NEAR], word & 31, number << 12, wanted)
+    for at, word in _a64_relative(code, low, high, _uppers(wanted, first, last), rb"[\x10\x30\x50\x70]"):
+        if base + at + _offset(word) in wanted:
+            yield base + at, base + at + _offset(word)
+
+
+def _uppers(wanted: Collection[int], first: int, last: int) -> set[int]:
+    """Return which bits 13 to 20 the distances from some places to some others have."""
+    groups = {each >> 13 for each in wanted}
+    return {
+        number & 0xFF
+        for group in groups
+        for number in range((group << 13) - last >> 13, ((group + 1 << 13) - 1 - first >> 13) + 1)
+        if -0x80 <= number < 0x80
+    }
+
+
+def _offset(word: int) -> int:
+    """Return the distance that ADR and ADRP hold, in bytes or pages."""
+    offset = (word >> 5 & 0x7FFFF) << 2 | word >> 29 & 3
+    return offset - (1 << 21) if offset >> 20 else offset
+
+
+def _a64_relative(code: bytes, low: int, high: int, uppers: set[int], top: bytes) -> Iterator[tuple[int, int]]:
+    if uppers:
+        for match in re.finditer(_any(uppers) + top, code[low:high]):
+            at = low + match.start() - 2
+            if at >= low and not at & 3:
+                yield at, int.from_bytes(code[at : at + 4], "little")
+
+
+def _second(at: int, code: bytes, register: int, page: int, wanted: frozenset[int]) -> Iterator[tuple[int, int]]:
+    """Yield what the instruction behind an ADRP makes of its page."""
+    for place in range(0, len(code) - 3, 4):
+        word = int.from_bytes(code[place : place + 4], "little")
+        low = word >> 10 & 0xFFF
+        is_add, is_load = word & 0xFFC00000 == 0x91000000, word & 0xFFC00000 == 0xF9400000
+        if (is_add or is_load) and word >> 5 & 31 == register:
+            target = page | (low if is_add else low * 8)
             if target in wanted:
-                yield base + 4 * index, target
-        elif kind & 0x9F == 0x90:  # ADRP
-            page = (word >> 5 & 0x7FFFF) << 2 | word >> 29 & 3
-            number = (base + 4 * index >> 12) + (page - (1 << 21) if page >> 20 else page)
-            if number in pages:
-                for after in words[index + 1 : index + _NEAR]:
-                    low = after >> 10 & 0xFFF
-                    is_add, is_load = after & 0xFFC00000 == 0x91000000, after & 0xFFC00000 == 0xF9400000
-                    target = number << 12 | (low if is_add else low * 8)
-                    if (is_add or is_load) and after >> 5 & 31 == word & 31 and target in wanted:
-                        yield base + 4 * index, target
-                        break
-        elif kind & 0x9F == 0x10:  # ADR
-            offset = (word >> 5 & 0x7FFFF) << 2 | word >> 29 & 3
-            target = base + 4 * index + (offset - (1 << 21) if offset >> 20 else offset)
-            if target in wanted:
-                yield base + 4 * index, target
+                yield at, target
+                return
