@@ -93,7 +93,7 @@ class Memory:
         self.view, self.machine, self.word = view, machine, word
         self.sections = sorted(sections, key=lambda section: section.address)
         self._starts = [section.address for section in self.sections]
-        self._symbols = symbols
+        self._own_symbols = symbols
         self.undefined = {symbol.address: symbol.name for symbol in symbols if not symbol.is_defined}
         self.functions: list[Function] = []
         self._function_starts: list[int] = []
@@ -104,7 +104,7 @@ class Memory:
     @property
     def symbols(self) -> Sequence[Symbol]:
         """The symbols that matter, or all of them."""
-        return self._symbols
+        return self._own_symbols
 
     def set_functions(self, symbols: Iterable[Symbol]) -> None:
         """Take the functions from some symbols."""
