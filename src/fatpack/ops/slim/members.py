@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fatpack.errors import FatpackError, FormatError, HostError, Unsupported
 from fatpack.record import Record
 from fatpack.trees.passed import is_passed
 
@@ -29,7 +30,7 @@ class Library(Record):
 
     ``before`` and ``after`` are its size in bytes, ``stored_before`` and ``stored_after`` those that it takes in the
     package, compressed, None where files are compressed together. ``slimmed`` is what was made of it, whose pieces
-    cannot be read any more.
+    cannot be read any more; None where it stays because of an ``error``.
     """
 
     name: str
@@ -37,14 +38,26 @@ class Library(Record):
     after: int
     stored_before: int | None
     stored_after: int | None
-    slimmed: Slimmed
+    slimmed: Slimmed | None
+    error: FatpackError | None = None
 
     @property
     def is_changed(self) -> bool:
         """Whether the file is another one."""
-        return self.slimmed.is_changed
+        return self.slimmed is not None and self.slimmed.is_changed
+
+
+def attempt(slimming: Slimming, view: View) -> Slimmed | FatpackError:
+    """Return what becomes of a file, or why it stays as it is: it is damaged, or its host is not edited.
+
+    Raises what concerns all files: wishes that are impossible, and those that would take something away that is needed.
+    """
+    try:
+        return slimming(view)
+    except (FormatError, HostError, Unsupported) as error:
+        return error
 
 
 def is_looked_at(name: str) -> bool:
-    """Return whether a file may hold device code, by its name."""
-    return not is_passed(name)
+    """Return whether a file may hold device code, by its name: what describes an installed wheel holds none."""
+    return ".dist-info/" not in name and not is_passed(name)

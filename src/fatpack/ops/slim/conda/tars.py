@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 
 from fatpack.codec.whole import compressed
+from fatpack.errors import FatpackError
 from fatpack.io.source import View
-from fatpack.ops.slim.members import Library, is_looked_at
+from fatpack.ops.slim.members import Library, attempt, is_looked_at
 from fatpack.packages.compression import method_of
 from fatpack.packages.growing import Growing
 from fatpack.packages.streams import Stream
@@ -68,11 +69,13 @@ class Tar:
         for name, file in self.files.items():
             if name.startswith("info/") or not file.size or not is_looked_at(name):
                 continue
-            slimmed = slimming(self.content(file).view())
-            if slimmed.is_changed:
-                self.put(name, slimmed.pieces)
-            after = self.sizes.get(name, file.size)
-            yield Library(name, file.size, after, None, None, slimmed)
+            outcome = attempt(slimming, self.content(file).view())
+            if isinstance(outcome, FatpackError):
+                yield Library(name, file.size, file.size, None, None, None, outcome)
+                continue
+            if outcome.is_changed:
+                self.put(name, outcome.pieces)
+            yield Library(name, file.size, self.sizes.get(name, file.size), None, None, outcome)
 
     @property
     def is_changed(self) -> bool:

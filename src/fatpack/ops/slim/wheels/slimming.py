@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fatpack.errors import BadValue, FormatError, HostError
-from fatpack.ops.slim.members import Library, is_looked_at
+from fatpack.errors import BadValue, FatpackError, FormatError, HostError
+from fatpack.ops.slim.members import Library, attempt, is_looked_at
 from fatpack.ops.slim.wheels import headers, names, record
 from fatpack.ops.slim.wheels.contents import Wheel
 from fatpack.packages.zip import proving
@@ -101,19 +101,21 @@ class _Work:
         wrong = self._wheel.disagreement(line, source) if line is not None else None
         if wrong is not None:
             self._wrong.append(wrong)
-        is_info = entry.name.startswith(self._wheel.info_file(""))
-        if is_info or not is_looked_at(entry.name) or not source.size:
+        if not is_looked_at(entry.name) or not source.size:
             return
-        slimmed = slimming(source.view())
-        after, stored_after = source.size, entry.stored_size
-        if slimmed.is_changed:
+        outcome = attempt(slimming, source.view())
+        library = Library(entry.name, source.size, source.size, entry.stored_size, entry.stored_size, None)
+        if isinstance(outcome, FatpackError):
+            library = library.replace(error=outcome)
+        elif not outcome.is_changed:
+            library = library.replace(slimmed=outcome)
+        else:
             self._check()
-            content = packed(
-                slimmed.pieces, deflates=entry.method != 0, level=self._level, hash_name=self._hash_of(line)
-            )
-            self._changes[number] = Change(content)
-            after, stored_after = content.size, len(content.stored)
-        self._libraries.append(Library(entry.name, source.size, after, entry.stored_size, stored_after, slimmed))
+            hash_name, deflates = self._hash_of(line), entry.method != 0
+            new = packed(outcome.pieces, deflates=deflates, level=self._level, hash_name=hash_name)
+            self._changes[number] = Change(new)
+            library = library.replace(slimmed=outcome, after=new.size, stored_after=len(new.stored))
+        self._libraries.append(library)
 
     def _check(self) -> None:
         """Raise what stands in the way of any change, before work is done for it."""

@@ -1,0 +1,196 @@
+"""Folders with slimmed libraries: a copy of everything, or each library in its place; the RECORDs of wheels follow.
+
+Links are copied as links and never followed. A file with several names is copied under each.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+
+from fatpack.errors import BadValue, FatpackError, UsageError
+from fatpack.io.sink import write_file
+from fatpack.io.source import View
+from fatpack.io.sources.opening import open_source
+from fatpack.ops.edit.in_place import write_in_place
+from fatpack.ops.slim.members import Library, attempt, is_looked_at
+from fatpack.ops.slim.wheels import record
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import TypeAlias
+
+    from fatpack.io.source import Piece
+    from fatpack.ops.slim.members import Slimmed, Slimming
+
+    #: raises HostError where the second file is no sound edit of the first
+    Check: TypeAlias = Callable[[View, View], None]
+
+#: LIMIT: bytes of a RECORD, which is read whole
+_TEXT = 64 << 20
+
+
+class Folder(Record):
+    """What happens to a folder: a copy goes to ``output``, or with None each library is changed ``in_place``, or none.
+
+    ``check`` verifies each library that changed before it gets its name. ``break_links`` lets files with several names
+    be changed in place, ``force`` writes over files of the output.
+    """
+
+    path: str
+    output: str | None
+    in_place: bool
+    check: Check
+    break_links: bool = False
+    force: bool = False
+
+    def slim(self, slimming: Slimming, notes: list[str]) -> Iterator[Library]:
+        """Slim every library; yield each when it is done. ``notes`` gets what a user should know.
+
+        Raises UsageError for an output that is in the way, ``OSError``, and what ``slimming`` raises for all files.
+        """
+        self._check_output()
+        if self.output is not None or self.in_place:
+            self._refuse(slimming)
+        changed: dict[str, tuple[bytes, int]] = {}
+        records: list[str] = []
+        for name in _walk(self.path, self.output, notes):
+            if name.endswith(".dist-info/RECORD"):
+                records.append(name)
+                continue
+            library = self._file(name, slimming, changed)
+            if library is not None:
+                yield library
+        for name in records:
+            self._record(name, changed, notes)
+
+    def _refuse(self, slimming: Slimming) -> None:
+        """Raise what slimming a file raises for all of them, before anything is written."""
+        for name in _walk(self.path, None, []):
+            path = os.path.join(self.path, name)
+            if is_looked_at(name) and os.path.getsize(path):
+                with open_source(path) as source:
+                    attempt(slimming, source.view())
+
+    def _check_output(self) -> None:
+        if self.output is None:
+            return
+        source, target = os.path.realpath(self.path), os.path.realpath(self.output)
+        if os.path.commonpath([source, target]) in (source, target):
+            raise UsageError(f"{self.output} and {self.path} are one in the other", hint="choose another output")
+        if not self.force and os.path.isdir(self.output) and os.listdir(self.output):
+            raise UsageError(f"{self.output} is not empty", hint="choose another output, or --force to write over it")
+
+    def _file(self, name: str, slimming: Slimming, changed: dict[str, tuple[bytes, int]]) -> Library | None:
+        path = os.path.join(self.path, name)
+        if not is_looked_at(name) or not os.path.getsize(path):
+            self._copy(name)
+            return None
+        with open_source(path) as source:
+            view = source.view()
+            outcome = attempt(slimming, view)
+            if isinstance(outcome, FatpackError) or not outcome.is_changed:
+                self._copy(name)
+                error = outcome if isinstance(outcome, FatpackError) else None
+                slimmed = None if isinstance(outcome, FatpackError) else outcome
+                return Library(name, len(view), len(view), None, None, slimmed, error)
+            digest = _digest(outcome.pieces)
+            size = self._write(name, view, outcome)
+            changed[name] = digest, size
+            return Library(name, len(view), size, None, None, outcome)
+
+    def _write(self, name: str, view: View, slimmed: Slimmed) -> int:
+        path = os.path.join(self.path, name)
+
+        def verify(after: View) -> None:
+            self.check(view, after)
+
+        if self.output is not None:
+            mode = stat.S_IMODE(os.stat(path).st_mode)
+            target = self._target(name)
+            return write_file(target, list(slimmed.pieces), force=self.force, mode=mode, inputs=[view], verify=verify)
+        if self.in_place:
+            done = write_in_place(view, slimmed.pieces, path, break_links=self.break_links, check=self.check)
+            return done.size
+        return sum(map(len, slimmed.pieces))
+
+    def _target(self, name: str) -> str:
+        assert self.output is not None
+        target = os.path.join(self.output, name)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        return target
+
+    def _copy(self, name: str, pieces: Sequence[Piece] | None = None) -> None:
+        """Copy a file with its permissions and times, if there is an output."""
+        if self.output is None:
+            return
+        path, target = os.path.join(self.path, name), self._target(name)
+        status = os.stat(path)
+        with open_source(path) as source:
+            view = source.view()
+            content = [view] if pieces is None else pieces
+            write_file(target, content, force=self.force, mode=stat.S_IMODE(status.st_mode), inputs=[view])
+        os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+    def _record(self, name: str, changed: dict[str, tuple[bytes, int]], notes: list[str]) -> None:
+        """Bring the RECORD of an installed wheel in step with its files."""
+        base = os.path.dirname(os.path.dirname(name))
+        path = os.path.join(self.path, name)
+        own = {os.path.relpath(file, base or os.curdir): facts for file, facts in changed.items()}
+        with open_source(path) as source:
+            data = source.read(0, min(source.size, _TEXT))
+            try:
+                lines = record.parsed(data, (path,))
+            except BadValue as error:
+                notes.append(f"{name} stays as it is: {error.describe()}")
+                lines = []
+            hashed = {line.path: line.hash_name for line in lines}
+            for file in own:
+                if hashed.get(file) not in ("sha256", "", None):
+                    notes.append(f"{name} names {file} by {hashed[file]}, which is out of date now")
+            known = {file: facts for file, facts in own.items() if hashed.get(file) == "sha256"}
+            new = record.rewritten(lines, known, {}) if known and len(data) == source.size else data
+            if new == data:
+                self._copy(name)
+            elif self.output is not None:
+                self._copy(name, [new])
+            elif self.in_place:
+                write_in_place(source.view(), [new], path, break_links=self.break_links, check=lambda _old, _new: None)
+
+
+def _walk(folder: str, output: str | None, notes: list[str]) -> Iterator[str]:
+    """Yield the names of all regular files below a folder, in order; folders and links are made in the output."""
+    left = [""]
+    special = 0
+    while left:
+        inside = left.pop()
+        if output is not None:
+            os.makedirs(os.path.join(output, inside), exist_ok=True)
+        folders = []
+        with os.scandir(os.path.join(folder, inside)) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+        for entry in found:
+            name = os.path.join(inside, entry.name)
+            if entry.is_symlink():
+                if output is not None and not os.path.lexists(os.path.join(output, name)):
+                    os.symlink(os.readlink(entry.path), os.path.join(output, name))
+            elif entry.is_dir():
+                folders.append(name)
+            elif entry.is_file():
+                yield name
+            else:
+                special += 1
+        left += reversed(folders)
+    if special:
+        notes.append(f"pipes, sockets and devices are not copied: {special}")
+
+
+def _digest(pieces: Sequence[Piece]) -> bytes:
+    digest = hashlib.sha256(usedforsecurity=False)
+    for piece in pieces:
+        for part in piece.once() if isinstance(piece, View) else [piece]:
+            digest.update(part)
+    return digest.digest()

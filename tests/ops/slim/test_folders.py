@@ -1,0 +1,198 @@
+"""Folders with slimmed libraries: everything else is copied as it is, and RECORDs of installed wheels follow."""
+
+from __future__ import annotations
+
+import csv
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.builders import wheels as build
+
+from fatpack.errors import FatpackError, FormatError, HostError, UsageError
+from fatpack.io.source import View
+from fatpack.ops.slim.folders import Folder
+from fatpack.ops.slim.members import Library
+from fatpack.record import Record
+
+LIBRARY = b"\x7fELF" + b"code" * 9 + bytes(3000)
+FILES = {
+    "demo/liba.so": LIBRARY,
+    "demo/libb.so": b"\x7fELF plain",
+    "demo/a.py": b"value = 1\n",
+    "demo/deep/c.so": LIBRARY,
+}
+
+
+class Shorter(Record):
+    """What stands for a slimmed library here."""
+
+    pieces: list[bytes]
+    is_changed: bool
+
+
+def shorter(view: View) -> Shorter:
+    """Take the zeros at the end of a file away."""
+    data = view.tobytes()
+    return Shorter([data[:2], data[2:].rstrip(b"\0")], data.endswith(b"\0"))
+
+
+def no_check(before: View, after: View) -> None:
+    assert len(after) < len(before)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "site-packages"
+    for name, data in build.files_of(FILES).items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(data)
+        os.utime(path / name, (1_600_000_000, 1_600_000_000))
+    (path / "demo" / "liba.so").chmod(0o755)
+    (path / "demo" / "link.so").symlink_to("liba.so")
+    (path / "out").symlink_to("/nowhere")
+    (path / "empty").mkdir()
+    return path
+
+
+def slim(
+    path: Path,
+    output: Path | None,
+    *,
+    in_place: bool = False,
+    slimming: Callable[[View], Shorter] = shorter,
+    **more: bool,
+) -> tuple[list[Library], list[str]]:
+    notes: list[str] = []
+    work = Folder(str(path), None if output is None else str(output), in_place, no_check, **more)
+    return list(work.slim(slimming, notes)), notes
+
+
+def check_slimmed(path: Path) -> None:
+    new = LIBRARY.rstrip(b"\0")
+    expected = {name: new if data is LIBRARY else data for name, data in FILES.items()}
+    assert {name: (path / name).read_bytes() for name in FILES} == expected
+    with (path / "demo-1.5.dist-info" / "RECORD").open() as file:
+        rows = list(csv.reader(file))
+    for name, stated, size in rows[:-1]:
+        data = (path / name).read_bytes()
+        assert (stated, int(size)) == (build.digest(data), len(data))
+    assert stat.S_IMODE((path / "demo" / "liba.so").stat().st_mode) == 0o755
+
+
+def test_a_copy_has_everything(folder: Path, tmp_path: Path) -> None:
+    before = {path: path.lstat().st_mtime for path in folder.rglob("*")}
+    libraries, notes = slim(folder, tmp_path / "new")
+    check_slimmed(tmp_path / "new")
+    assert [(item.name, item.is_changed, item.after) for item in libraries] == [
+        ("demo/liba.so", True, 40),
+        ("demo/libb.so", False, 10),
+        ("demo/deep/c.so", True, 40),
+    ]
+    assert notes == []
+    assert (tmp_path / "new" / "demo" / "link.so").readlink() == Path("liba.so")
+    assert (tmp_path / "new" / "out").readlink() == Path("/nowhere")
+    assert list((tmp_path / "new" / "empty").iterdir()) == []
+    assert (tmp_path / "new" / "demo" / "a.py").stat().st_mtime == 1_600_000_000
+    assert {path: path.lstat().st_mtime for path in folder.rglob("*")} == before
+
+
+def test_in_place_changes_libraries_and_record_alone(folder: Path) -> None:
+    slim(folder, None, in_place=True)
+    check_slimmed(folder)
+    assert (folder / "demo" / "libb.so").stat().st_mtime == 1_600_000_000
+
+
+def test_a_dry_run_changes_nothing(folder: Path) -> None:
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    libraries, _ = slim(folder, None)
+    assert [item.after for item in libraries] == [40, 10, 40]
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_a_library_that_cannot_be_slimmed_is_copied_and_told(folder: Path, tmp_path: Path) -> None:
+    def some(view: View) -> Shorter:
+        if len(view) > 1000:
+            raise HostError("it is signed")
+        return shorter(view)
+
+    libraries, _ = slim(folder, tmp_path / "new", slimming=some)
+    assert [str(item.error) for item in libraries if item.error] == ["it is signed"] * 2
+    assert (tmp_path / "new" / "demo" / "liba.so").read_bytes() == LIBRARY
+
+
+class Refused(FatpackError):
+    """What concerns all files."""
+
+
+def test_what_is_refused_for_all_is_refused_before_anything_is_written(folder: Path, tmp_path: Path) -> None:
+    def none(view: View) -> Shorter:
+        if "deep" in view.chain[0]:
+            raise Refused("it would serve nothing")
+        return shorter(view)
+
+    with pytest.raises(Refused):
+        slim(folder, tmp_path / "new", slimming=none)
+    assert not (tmp_path / "new").exists()
+    with pytest.raises(Refused):
+        slim(folder, None, in_place=True, slimming=none)
+    assert (folder / "demo" / "liba.so").read_bytes() == LIBRARY
+
+
+@pytest.mark.parametrize("output", ["site-packages", "site-packages/new", "."])
+def test_outputs_in_the_folder_and_around_it_are_refused(folder: Path, tmp_path: Path, output: str) -> None:
+    with pytest.raises(UsageError, match="one in the other"):
+        slim(folder, tmp_path / output)
+
+
+def test_an_output_with_files_is_refused_without_force(folder: Path, tmp_path: Path) -> None:
+    slim(folder, tmp_path / "new")
+    with pytest.raises(UsageError, match="is not empty"):
+        slim(folder, tmp_path / "new")
+    slim(folder, tmp_path / "new", force=True)
+    check_slimmed(tmp_path / "new")
+
+
+def test_files_with_several_names_are_not_changed_in_place_unless_asked(folder: Path) -> None:
+    os.link(folder / "demo" / "liba.so", folder / "demo" / "second.so")
+    with pytest.raises(UsageError, match="hard links"):
+        slim(folder, None, in_place=True)
+    slim(folder, None, in_place=True, break_links=True)
+    check_slimmed(folder)
+
+
+def test_a_record_that_is_none_is_told_and_stays(folder: Path) -> None:
+    record = folder / "demo-1.5.dist-info" / "RECORD"
+    record.write_bytes(b"a,b\n")
+    _, notes = slim(folder, None, in_place=True)
+    assert len(notes) == 1
+    assert "RECORD stays as it is" in notes[0]
+    assert record.read_bytes() == b"a,b\n"
+
+
+def test_a_digest_by_another_hash_is_told(folder: Path) -> None:
+    record = folder / "demo-1.5.dist-info" / "RECORD"
+    old = record.read_text()
+    record.write_text(old.replace(build.digest(LIBRARY), build.digest(LIBRARY, "sha512")))
+    _, notes = slim(folder, None, in_place=True)
+    assert [note.partition(",")[0] for note in notes] == [
+        f"demo-1.5.dist-info/RECORD names {name} by sha512" for name in ("demo/liba.so", "demo/deep/c.so")
+    ]
+
+
+def test_pipes_are_told(folder: Path, tmp_path: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    _, notes = slim(folder, tmp_path / "new")
+    assert notes == ["pipes, sockets and devices are not copied: 1"]
+
+
+def test_a_check_that_fails_leaves_the_old_file(folder: Path) -> None:
+    def wrong(before: View, after: View) -> None:
+        raise FormatError("it is another program")
+
+    work = Folder(str(folder), None, True, wrong)
+    with pytest.raises(FormatError):
+        list(work.slim(shorter, []))
+    assert (folder / "demo" / "liba.so").read_bytes() == LIBRARY
