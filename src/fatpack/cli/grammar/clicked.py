@@ -7,6 +7,7 @@ import click
 from fatpack.cli.grammar.declared import Argument
 from fatpack.cli.grammar.help_page import command_page
 from fatpack.cli.grammar.kinds import Choice, FileName, Number, Words
+from fatpack.cli.grammar.plain import arranged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +37,10 @@ class Clicked(click.Command):
             add_help_option=not command.forwards,
         )
         self.declared = command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments, of which those that count by their places are one argument's words."""
+        return super().parse_args(ctx, arranged(self.declared, args))
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the help that is printed without click."""

@@ -37,7 +37,8 @@ class Option(Record):
 
     ``use`` tells what counts: the last ``value``, all ``values``, that it is there (``flag``), how often (``count``).
     Where it is not given, the function gets ``absent``. ``during`` makes of the value what holds while the command
-    runs; then the function does not get it.
+    runs; then the function does not get it. One that ``is_placed`` counts by where it stands: it becomes one of the
+    words of the last argument, and its value another.
     """
 
     spellings: tuple[str, ...]
@@ -49,6 +50,7 @@ class Option(Record):
     shows_default: bool
     during: During | None
     help: str
+    is_placed: bool = False
 
     @property
     def takes_value(self) -> bool:
@@ -83,7 +85,8 @@ class Command(Record):
 
     def __call__(self, values: Mapping[str, Any]) -> int:
         """Run the command with a value for each parameter, by name, and return the exit code."""
-        values = dict(values)
+        placed = {option.name for option in self.options if option.is_placed}
+        values = {name: value for name, value in values.items() if name not in placed}
         held = [(option, values.pop(option.name)) for option in self.options if option.during]
         return _run_during(
             [option.during(value) for option, value in held if option.during and value != option.absent],
@@ -118,6 +121,7 @@ def option(
     count: bool = False,
     default: object = None,
     during: During | None = None,
+    is_placed: bool = False,
     help: str,
 ) -> Option:
     """Return an option; see :class:`Option`. Without a name it has that of its long spelling, with ``_`` for ``-``.
@@ -143,4 +147,5 @@ def option(
         shows_default=default is not None,
         during=during,
         help=help,
+        is_placed=is_placed,
     )

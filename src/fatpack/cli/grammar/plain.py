@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def parsed(command: Command, words: Sequence[str]) -> dict[str, Any] | None:
     """Return a value for each parameter of a command, by name; None where click has to look at the words."""
-    split = _split(command, words)
+    split = _split(command, arranged(command, words))
     if split is None:
         return None
     texts, left = split
@@ -26,6 +26,40 @@ def parsed(command: Command, words: Sequence[str]) -> dict[str, Any] | None:
     except ValueError:
         return None
     return values | arguments if arguments is not None else None
+
+
+def arranged(command: Command, words: Sequence[str]) -> list[str]:
+    """Return the words with those that count by their places behind the others and a ``--``, in their order.
+
+    These are the arguments, and options that are placed: as their first spelling, with their value as the next word.
+    Behind a ``--`` in the words nothing is taken apart, and it stays there as a word of its own.
+    """
+    placed = {spelling: option for option in command.options if option.is_placed for spelling in option.spellings}
+    if not placed:
+        return list(words)
+    options = {spelling: option for option in command.options for spelling in option.spellings}
+    before: list[str] = []
+    line: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word == "--":
+            line += ["--", *rest]
+        elif word[:1] != "-" or word == "-":
+            line.append(word)
+        else:
+            *flags, (spelling, attached) = _uses(word, options)
+            option = options.get(spelling)
+            value = attached
+            if option is not None and option.takes_value and attached is None:
+                value = next(rest, None)
+                if value is None:
+                    return list(words)  # what is missing is said of the words as they are
+            if option is None or not option.is_placed or (attached is not None and not option.takes_value):
+                before += [word] if value is attached else [word, value or ""]
+            else:
+                before += [flag for flag, _ in flags]
+                line += [option.spellings[0]] if value is None else [option.spellings[0], value]
+    return [*before, "--", *line]
 
 
 def _split(command: Command, words: Sequence[str]) -> tuple[dict[str, list[str]], list[str]] | None:
