@@ -6,6 +6,7 @@ The public names, imported when first used::
     rows                                                   files as flat records
     files                                                  many files: folders, patterns, packages
     embed, replace, remove, map_images                     what one does with hosts
+    link_inputs, LinkGroup                                 what a device link gets
     Image, Container, Target, Span, Finding, ImageFile     the model
     Selector                                               which images are meant
     OffloadBinaryOptions, BundleOptions, FatbinOptions, CirOptions, KpackOptions,
@@ -23,6 +24,7 @@ __version__ = "0.1.0"
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.api.editing import embed, remove, replace
+    from fatpack.api.linking import LinkGroup, link_inputs
     from fatpack.api.mapping import map_images
     from fatpack.api.packing import ImageFile, convert, pack
     from fatpack.api.reading import File, Images, extract, open, scan
@@ -114,6 +116,7 @@ _HOMES = {
         ),
         "options",
     ),
+    **dict.fromkeys(("LinkGroup", "link_inputs"), "api.linking"),
     "map_images": "api.mapping",
     "rows": "api.rows",
     **dict.fromkeys(("Files", "files"), "api.trees"),
@@ -151,6 +154,7 @@ __all__ = [
     "KernelRow",
     "KpackOptions",
     "LimitExceeded",
+    "LinkGroup",
     "NotSearched",
     "Offload",
     "OffloadBinaryOptions",
@@ -169,6 +173,7 @@ __all__ = [
     "embed",
     "extract",
     "files",
+    "link_inputs",
     "map_images",
     "open",
     "pack",

@@ -20,8 +20,14 @@ _COMMAND_ALONE = ("cli/", "report/", "survey/")
 #: Calls whose text is no message: the cards of rooms are documents, and ``startswith`` asks what stands in a message.
 _NO_MESSAGES = {"Doc", "startswith"}
 
-#: What packs options as they are typed: the library packs records, and never comes here.
-_TYPED = {"ops/pack/slips.py", "ops/pack/formats.py", "formats/offload_binary/image_option.py"}
+#: What packs options as they are typed: the library packs records, and never comes here. A link line has the same words
+#: in both.
+_TYPED = {
+    "ops/pack/slips.py",
+    "ops/pack/formats.py",
+    "ops/link_inputs/words.py",
+    "formats/offload_binary/image_option.py",
+}
 
 #: How selectors and options describe themselves: as one would type them.
 _DESCRIBE = {"ops/choose/select.py"}

@@ -88,6 +88,7 @@ PLAIN = {
     "remove": ["remove", FAT, "--container", "0", "-o", "-", "--dry-run"],
     "replace": ["replace", FAT, CONTAINER, "-f", "-o", "fat.o"],
     "map": ["map", CONTAINER, "--arch=sm_*", "--replace", "-qo", "x.bin", "--", "/bin/cp", "{in}", "{out}"],
+    "link-inputs": ["link-inputs", FAT, "-L", "lib", "--whole-archive", FAT, "-qd", "out", "--llvm=22"],
     "targets": ["targets", "sm_90a", "--runs-on"],
     "check": ["check", "--kpack", "installed", "--device", "gfx90a:xnack-", "-v"],
     "survey": ["survey", CONTAINER, "-o", "out", "--format=jsonl", "--workers=1", "-q"],

@@ -23,6 +23,7 @@ COMMANDS = {
     "remove": "Remove device code, or the selected images, from an object, archive or container.",
     "replace": "Replace one image of an object, archive or container, or all device code of an object.",
     "map": "Run a program for every selected image, and put back or keep what it makes.",
+    "link-inputs": "Collect the device images of a link line, grouped for the device link.",
     "targets": "Explain a triple, architecture or device name, or list all names.",
     "check": "Check that programs find their device code in the kpack archives that are installed.",
     "survey": "Collect the rows of many files, on all cores or on a cluster, into a folder of tables.",
@@ -32,5 +33,6 @@ COMMANDS = {
 
 def command(name: str) -> Command:
     """Import and return one of the commands: none of them pays for another."""
-    declared: Command = __import__(f"{__name__}.{name}", fromlist=["command"]).command
+    module = name.replace("-", "_")
+    declared: Command = __import__(f"{__name__}.{module}", fromlist=["command"]).command
     return declared

@@ -1,0 +1,1 @@
+"""What a device link gets: device images of objects and archives on a link line, grouped by target."""

@@ -1,0 +1,103 @@
+"""Which images are linked together: one group per program for a device, as clang-linker-wrapper makes them.
+
+Objects, bitcode, offload binaries and whole archives make the groups. Images of other archives only join groups that
+are there already, or whose architecture is asked for (``--should-extract``); each that joins none stays where it is.
+"""
+
+from __future__ import annotations
+
+from fatpack.errors import UsageError
+from fatpack.record import Record
+from fatpack.target.link_groups import absorbs, joins, specificity
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from fatpack.model import Target
+    from fatpack.ops.link_inputs.inputs import Device
+
+
+#: LIMIT: device links of one line; every image is compared with the target of each. The compilers know 200 targets.
+MOST_GROUPS = 1000
+
+
+class Group(Record):
+    """One device link: the target that it makes a program for, and the images that go into it, in their order."""
+
+    target: Target
+    devices: tuple[Device, ...]
+
+    @property
+    def offloads(self) -> tuple[str, ...]:
+        """The programming models of its images: the program is registered once for each, ``none`` aside."""
+        kinds = dict.fromkeys(each.image.target.offload for each in self.devices)
+        return tuple(kind for kind in kinds if kind != "none")
+
+    @property
+    def refusal(self) -> str:
+        """Why no device linker takes this group, "" if nothing is known against it."""
+        if "sycl" in self.offloads and len(self.offloads) > 1:
+            others = ", ".join(kind for kind in self.offloads if kind != "sycl")
+            return f"images of SYCL and of {others} for one target: clang-linker-wrapper links no such mixture"
+        return ""
+
+
+def group(devices: Sequence[Device], llvm: str, asked: Collection[str] = ()) -> tuple[list[Group], list[Device]]:
+    """Return the groups in the order in which clang-linker-wrapper links them, and the images that are in none.
+
+    ``asked`` are architectures of which images in archives are taken even if nothing else is for them.
+    """
+    ordered = [each for each in devices if not each.is_lazy]
+    if llvm != "22":
+        ordered.sort(key=lambda each: -specificity(each.image.target))
+    groups = _Groups(llvm)
+    for each in ordered:
+        groups.add(each)
+    left = [each for each in devices if each.is_lazy and not groups.join(each, asked)]
+    return groups.made(), left
+
+
+class _Groups:
+    """Groups while they are made: triple and arch as they are spelled → the target and its images."""
+
+    def __init__(self, llvm: str) -> None:
+        self._llvm = llvm
+        self._groups: dict[tuple[str, str], tuple[Target, list[Device]]] = {}
+
+    def add(self, device: Device) -> None:
+        """Add an image that is linked in any case."""
+        target = device.image.target
+        if self._llvm == "22":
+            # The group of its own comes last among those that it is put into only where it is new.
+            self._put(device, [_key(target), *self._others(target)])
+        else:
+            taking = [key for key, (other, _) in self._groups.items() if absorbs(other, target)]
+            self._put(device, taking or [_key(target)])
+
+    def join(self, device: Device, asked: Collection[str]) -> bool:
+        """Add an image of an archive to the groups that take it; return whether there is one."""
+        target = device.image.target
+        keys = [_key(target), *self._others(target)]
+        chosen = [key for key in keys if key in self._groups or key[1] in asked]
+        self._put(device, chosen)
+        return bool(chosen)
+
+    def _others(self, target: Target) -> list[tuple[str, str]]:
+        return [key for key, (other, _) in self._groups.items() if joins(target, other, self._llvm)]
+
+    def _put(self, device: Device, keys: Iterable[tuple[str, str]]) -> None:
+        for key in keys:
+            self._groups.setdefault(key, (device.image.target, []))[1].append(device)
+        if len(self._groups) > MOST_GROUPS:
+            raise UsageError(
+                f"the images are for more than {MOST_GROUPS} targets", hint="link them in several steps, by target"
+            )
+
+    def made(self) -> list[Group]:
+        """Return the groups, in the order of their first images."""
+        return [Group(target, tuple(devices)) for target, devices in self._groups.values()]
+
+
+def _key(target: Target) -> tuple[str, str]:
+    return target.triple, target.arch

@@ -1,0 +1,149 @@
+"""Link lines: files, libraries and where they are looked for, in the order in which a linker is given them.
+
+What clang-linker-wrapper reads of a line is read here, in the same way: every ``-L`` counts for every ``-l``, wherever
+it stands; ``--whole-archive`` counts for what stands behind it, until ``--no-whole-archive``. Of all else on a line it
+knows nothing: the value of an option that it does not know is a file for it, which is passed by where there is none.
+
+QUIRK(LLVM 22, 23): ``--library=NAME`` and ``--library NAME``, which linkers take for ``-l``, are passed by.
+QUIRK(LLVM 22): ``-lNAME.lib`` is looked for without its first letter; this does as LLVM 23 does.
+
+How we know: ``getDeviceInput`` and ``searchLibrary`` in ClangLinkerWrapper.cpp, and LinkerWrapperOpts.td, of
+clang/tools/clang-linker-wrapper; every spelling was tried with 22.1 and 23.1.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fatpack.errors import UsageError
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+#: Options that linkers spell with one dash or two.
+_WHOLE = {"whole-archive": True, "no-whole-archive": False}
+
+#: How a line names a folder, the system's root, an architecture: behind the word, or as the next one.
+_FOLDERS = ("--library-path=", "-library-path=", "-libpath:")
+_ROOT = "--sysroot="
+_ASKED = "--should-extract="
+
+#: Options whose value is no input
+_OUTPUTS = ("-o", "--output")
+
+
+class Word(Record):
+    """A file or a library on a line; ``is_whole``: all members of an archive are linked, whether needed or not.
+
+    ``is_required`` tells that the line means a file: one that is missing is an error then, and passed by otherwise.
+    """
+
+    text: str
+    is_library: bool
+    is_whole: bool
+    is_required: bool = True
+
+
+class Line(Record):
+    """A link line: what is linked, in order, the folders of libraries, the root of the system, and what is asked for.
+
+    ``asked`` are architectures whose images are taken from archives even if nothing else is for them, ``passed_by`` the
+    words that mean nothing here.
+    """
+
+    words: tuple[Word, ...]
+    folders: tuple[str, ...]
+    root: str
+    asked: tuple[str, ...]
+    passed_by: tuple[str, ...]
+
+
+def read(words: Sequence[str], linker_words: Sequence[str] = ()) -> Line:
+    """Return the line that words make. Raises UsageError for an option that is none of a link line.
+
+    ``linker_words`` are a linker's own, behind the others: options that are not known there are passed by, and so are
+    files that are missing, as clang-linker-wrapper does it.
+    """
+    line = _Reader()
+    line.read(words, is_strict=True)
+    line.read(linker_words, is_strict=False)
+    return Line(tuple(line.words), tuple(line.folders), line.root, tuple(line.asked), tuple(line.passed_by))
+
+
+class _Reader:
+    """A line while it is read."""
+
+    def __init__(self) -> None:
+        self.words: list[Word] = []
+        self.folders: list[str] = []
+        self.root = ""
+        self.asked: list[str] = []
+        self.passed_by: list[str] = []
+        self._is_whole = False
+
+    def read(self, words: Sequence[str], *, is_strict: bool) -> None:
+        rest = iter(words)
+        for word in rest:
+            if word[:1] != "-" or word == "-":
+                self.words.append(Word(word, False, self._is_whole, is_strict))
+            elif not self._option(word, rest):
+                if is_strict:
+                    raise UsageError(
+                        f"{word} is no option of a link line",
+                        hint="-L, -l, --whole-archive, --no-whole-archive are; write -- before the words of a linker",
+                    )
+                self.passed_by.append(word)
+
+    def _option(self, word: str, rest: Iterator[str]) -> bool:
+        """Read an option, with the next word where it belongs to it; return whether it is known."""
+        bare = word.lstrip("-")
+        if bare in _WHOLE:
+            self._is_whole = _WHOLE[bare]
+        elif word.startswith("-L"):
+            self.folders.append(word[2:] or _next(word, rest))
+        elif word.startswith(_FOLDERS):
+            self.folders.append(next(word[len(start) :] for start in _FOLDERS if word.startswith(start)))
+        elif word.startswith(_ROOT):
+            self.root = word[len(_ROOT) :]
+        elif word.startswith(_ASKED):
+            self.asked.append(word[len(_ASKED) :])
+        elif word in _OUTPUTS:
+            self.passed_by += [word, _next(word, rest)]
+        elif word.startswith("-l"):
+            self.words.append(Word(word[2:] or _next(word, rest), True, self._is_whole))
+        else:
+            return False
+        return True
+
+
+def _next(word: str, rest: Iterator[str]) -> str:
+    text = next(rest, None)
+    if text is None:
+        raise UsageError(f"{word} is the last word of the line, and needs another one behind it")
+    return text
+
+
+def path_of(word: Word, line: Line) -> str:
+    """Return the file that a word means. Raises UsageError for a library that is in none of the folders."""
+    if not word.is_library:
+        return word.text
+    name = word.text
+    names = (
+        [name[1:]] if name.startswith(":") else [name] if name.endswith(".lib") else [f"lib{name}.so", f"lib{name}.a"]
+    )
+    for folder in line.folders:
+        for each in names:
+            path = os.path.join(_rooted(folder, line.root), each)
+            if os.path.exists(path):
+                return path
+    where = f"in {', '.join(line.folders)}" if line.folders else "and no -L says where libraries are"
+    raise UsageError(f"-l{name}: no {' and no '.join(names)} {where}", hint="add -L FOLDER, or name the file itself")
+
+
+def _rooted(folder: str, root: str) -> str:
+    """Return a folder, below the root of the system if it starts with ``=``."""
+    if not folder.startswith("="):
+        return folder
+    return os.path.join(root, folder[1:].lstrip("/")) if root else folder[1:]

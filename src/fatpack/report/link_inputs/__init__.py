@@ -1,0 +1,1 @@
+"""Which files are linked for which target, as records and as text: `link-inputs`."""
