@@ -26,7 +26,7 @@ LEVELS = [
     {"elf"},
     {"symbols"},
     {"images", "formats", "hosts"},
-    {"deep", "runtime", "packages"},
+    {"deep", "runtime", "packages", "proof"},
     {"scanner"},
     {"trees"},
     {"ops", "answers"},

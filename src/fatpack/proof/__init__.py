@@ -1,0 +1,82 @@
+"""Proof that an edited program is the same program but for its device code, by readers that share nothing with editors.
+
+The memory images of both files are built through pyelftools (ELF) and LIEF (PE), and compared everywhere but where
+device code was, where records point to it, and where file headers count segments. What may differ there is checked by
+rules of its own: containers, images, pointers, headers. Nothing that an editor says is used: the two files are enough.
+"""
+
+from __future__ import annotations
+
+from fatpack import magics
+from fatpack.errors import Unsupported
+from fatpack.proof.ledger import Ledger
+from fatpack.proof.verdict import FileFact, Verdict
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from fatpack.io.source import View
+    from fatpack.proof.device import DeviceCode
+    from fatpack.proof.verdict import Changed
+
+    class _Room(Protocol):
+        """What the proofs for ELF and PE offer."""
+
+        COMPARED: tuple[str, ...]
+        NOT_COMPARED: tuple[str, ...]
+
+        def compare(self, before: View, after: View, ledger: Ledger) -> tuple[DeviceCode, tuple[Changed, ...]]: ...
+
+
+def verify(before: View, after: View) -> Verdict:
+    """Return whether ``after`` is ``before`` with less device code, or none the less, and nothing else.
+
+    Both are linked programs or libraries: ELF or PE. Reads both files about three times, in windows. Raises
+    Unsupported for other files, FormatError for a damaged one, and LimitExceeded where device code inflates to more
+    than may be.
+    """
+    ledger = Ledger()
+    host = _host(before)
+    if _host(after) != host:
+        raise Unsupported(f"{_name(before)} is {host.upper()}, and {_name(after)} is not", chain=after.chain)
+    from fatpack.proof.digests import digest
+
+    room = _room(host)
+    device, changed = room.compare(before, after, ledger)
+    return Verdict(
+        host,
+        FileFact(_name(before), len(before), digest(before)),
+        FileFact(_name(after), len(after), digest(after)),
+        not ledger.count,
+        tuple(ledger.differences),
+        ledger.count,
+        ledger.compared,
+        changed,
+        device.containers,
+        device.kept,
+        device.dropped,
+        room.COMPARED,
+        room.NOT_COMPARED,
+    )
+
+
+def _room(host: str) -> _Room:
+    return __import__(f"fatpack.proof.{host}", fromlist=["compare"])
+
+
+def _host(view: View) -> str:
+    head = view.head(0, 4)
+    if head.startswith(magics.ELF):
+        return "elf"
+    if head.startswith(magics.DOS):
+        return "pe"
+    raise Unsupported(
+        "only linked programs and libraries are proved: ELF and PE",
+        hint="of objects, archives and containers compare what fatpack inspect prints",
+        chain=view.chain,
+    )
+
+
+def _name(view: View) -> str:
+    return view.chain[-1] if view.chain else ""

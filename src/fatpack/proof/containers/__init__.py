@@ -1,0 +1,43 @@
+"""Containers as a proof reads them: every byte of one accounted for, and each image with its digest.
+
+This is a reading of its own, as short as a proof allows: whatever is unusual is taken for no container, and bytes that
+are none must stay as they are. Fat binaries of CUDA, and HIP's bundles as they are and compressed.
+"""
+
+from __future__ import annotations
+
+from fatpack import magics
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.proof.containers.facts import Container
+    from fatpack.proof.memory import Memory
+
+#: The longest magic of a container that is read here.
+_LONGEST = len(magics.BUNDLE)
+
+
+def starts(head: bytes) -> bool:
+    """Return whether bytes start as a container that is read here."""
+    return head.startswith((magics.FATBIN, magics.BUNDLE, magics.COMPRESSED_BUNDLE))
+
+
+def read(memory: Memory, address: int, end: int) -> Container | None:
+    """Return the container at an address that ends before ``end``, None if there is none that is wholly understood.
+
+    Raises LimitExceeded for a compressed one that inflates to more than may be.
+    """
+    head = memory.read(address, min(_LONGEST, end - address)) or b""
+    if head.startswith(magics.FATBIN):
+        from fatpack.proof.containers.fatbin import read_fatbin
+
+        return read_fatbin(memory, address, end)
+    if head.startswith(magics.COMPRESSED_BUNDLE):
+        from fatpack.proof.containers.compressed import read_compressed
+
+        return read_compressed(memory, address, end)
+    if head.startswith(magics.BUNDLE):
+        from fatpack.proof.containers.bundle import read_bundle
+
+        return read_bundle(memory, address, end)
+    return None

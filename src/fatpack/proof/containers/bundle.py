@@ -1,0 +1,133 @@
+"""HIP's bundles as a proof reads them: ``__CLANG_OFFLOAD_BUNDLE__``, not compressed.
+
+::
+
+    0x00  magic, 24 bytes   0x18  number of entries u64
+    each entry: offset of the image u64, its size u64, length of the ID u64, the ID
+    then the images, with zeros between them
+
+Offsets count from the magic, and everything is little-endian (clang/docs/ClangOffloadBundler.rst, LLVM 22.1). A bundle
+is read as one stream, once, so one that is inflated takes no memory.
+"""
+
+from __future__ import annotations
+
+import struct
+from hashlib import sha256
+from itertools import pairwise
+
+from fatpack import magics
+from fatpack.proof.containers.facts import Container, Image
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from fatpack.proof.memory import Memory
+
+_COUNT, _ENTRY = struct.Struct("<Q"), struct.Struct("<QQQ")
+_START = len(magics.BUNDLE) + _COUNT.size
+
+#: LIMIT: bytes of the table in front of the images. A table of a hundred targets takes 8 KB.
+MOST_TABLE = 1 << 20
+
+#: LIMIT: bytes of an ID.
+_LONGEST_ID = 1 << 12
+
+
+class Entry(Record):
+    """An entry of the table: ID, and where in the bundle its image is."""
+
+    title: bytes
+    offset: int
+    size: int
+
+
+def read_bundle(memory: Memory, address: int, end: int) -> Container | None:
+    """Return the bundle at an address, None unless it ends before ``end`` with zeros between its parts."""
+    entries = table(lambda at, size: memory.read(address + at, size) or b"")
+    if entries is None:
+        return None
+    stop = max([table_size(entries), *(entry.offset + entry.size for entry in entries)])
+    if address + stop > end:
+        return None
+    stored = memory.stored(address, stop)
+    images = None if stored is None else digests(entries, stored.pieces())
+    return None if images is None else Container("clang-offload-bundle", address, address + stop, images, b"")
+
+
+def table_size(entries: Iterable[Entry]) -> int:
+    """Return how many bytes magic and table take."""
+    return _START + sum(_ENTRY.size + len(entry.title) for entry in entries)
+
+
+def table(read: Callable[[int, int], bytes]) -> list[Entry] | None:
+    """Return the entries of a bundle, None where the table is damaged; ``read`` gives bytes of it, fewer at its end."""
+    head = read(0, _START)
+    if len(head) < _START:
+        return None
+    (count,) = _COUNT.unpack_from(head, len(magics.BUNDLE))
+    entries: list[Entry] = []
+    at = _START
+    while len(entries) < count:
+        data = read(at, _ENTRY.size)
+        if len(data) < _ENTRY.size or at > MOST_TABLE:
+            return None
+        offset, size, length = _ENTRY.unpack(data)
+        title = read(at + _ENTRY.size, length) if length <= _LONGEST_ID else b""
+        if len(title) < length or length > _LONGEST_ID:
+            return None
+        entries.append(Entry(title, offset, size))
+        at += _ENTRY.size + length
+    return entries
+
+
+def digests(
+    entries: list[Entry], pieces: Iterable[memoryview | bytes], *, inflated: bool = False
+) -> tuple[Image, ...] | None:
+    """Return the images of a bundle whose bytes come in pieces, in the table's order.
+
+    None where images overlap each other or the table, or where other bytes than zeros lie between them.
+    """
+    filled = sorted({(entry.offset, entry.offset + entry.size) for entry in entries if entry.size})
+    found: dict[tuple[int, int], str] = {}
+    edges = [(0, table_size(entries)), *filled]
+    if any(later[0] < earlier[1] for earlier, later in pairwise(edges)):
+        return None
+    number, at, current = 0, 0, sha256()
+    for piece in pieces:
+        data = memoryview(piece)
+        while data:
+            if number == len(edges):
+                if any(data):
+                    return None
+                break
+            start, stop = edges[number]
+            if at < start:
+                gap = data[: start - at]
+                if any(gap):
+                    return None
+                at += len(gap)
+                data = data[len(gap) :]
+                continue
+            part = data[: stop - at]
+            current.update(part)
+            at += len(part)
+            data = data[len(part) :]
+            if at == stop:
+                found[edges[number]] = current.hexdigest()
+                number, current = number + 1, sha256()
+    if number < len(edges):
+        return None
+    empty = sha256().hexdigest()
+    return tuple(
+        Image(
+            entry.title.decode("utf-8", "replace"),
+            entry.size,
+            found.get((entry.offset, entry.offset + entry.size), empty),
+            entry.title,
+            inflated,
+        )
+        for entry in entries
+    )

@@ -1,0 +1,89 @@
+"""Compressed bundles (CCOB) as a proof reads them: inflated, image by image, without keeping what was inflated.
+
+::
+
+    0x00  magic "CCOB"   0x04  version u16   0x06  method u16: 0 zlib, 1 zstd
+    version 2: size u32, inflated size u32   version 3: size u64, inflated size u64   then the MD5's first 8 bytes
+
+(llvm/lib/Object/OffloadBundle.cpp, LLVM 22.1.) Version 1 does not say how long it is, and is not read here.
+"""
+
+from __future__ import annotations
+
+import struct
+from hashlib import md5
+
+from fatpack import codec
+from fatpack.errors import FormatError, LimitExceeded
+from fatpack.proof.containers.bundle import MOST_TABLE, Entry, digests, table
+from fatpack.proof.containers.facts import Container
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.io.source import View
+    from fatpack.proof.containers.facts import Image
+    from fatpack.proof.memory import Memory
+
+_METHODS = {0: "zlib", 1: "zstd"}
+#: version → header: magic, version, method, size, inflated size, hash
+_HEADERS = {2: struct.Struct("<4sHHII8s"), 3: struct.Struct("<4sHHQQ8s")}
+
+
+def read_compressed(memory: Memory, address: int, end: int) -> Container | None:
+    """Return the compressed bundle at an address, None unless it inflates to what its header says.
+
+    Raises LimitExceeded where it inflates to more than may be.
+    """
+    version = memory.number(address + 4, 2)
+    layout = _HEADERS.get(version or 0)
+    head = None if layout is None else memory.read(address, layout.size)
+    if layout is None or head is None:
+        return None
+    _, _, number, size, inflated, digest = layout.unpack(head)
+    if size < layout.size or address + size > end or number not in _METHODS:
+        return None
+    stored = memory.stored(address + layout.size, size - layout.size)
+    if stored is None:
+        return None
+    images = _images(stored, _METHODS[number], inflated, digest)
+    if images is None:
+        return None
+    return Container("clang-offload-bundle", address, address + size, images, b"", f"{_METHODS[number]} v{version}")
+
+
+def _images(stored: View, method: str, size: int, digest: bytes) -> tuple[Image, ...] | None:
+    """Return the images in compressed data, None for damaged data, and where the hash in the header is another one."""
+    found = md5(usedforsecurity=False)
+
+    def hashed() -> Iterator[bytes]:
+        for piece in codec.inflated(stored, method, size, format="clang-offload-bundle"):
+            found.update(piece)
+            yield bytes(piece)
+
+    pieces = hashed()
+    try:
+        entries, start = _table(pieces)
+        images = None if entries is None else digests(entries, _chained(start, pieces), inflated=True)
+    except LimitExceeded:
+        raise
+    except FormatError:
+        return None
+    return images if found.digest()[: len(digest)] == digest else None
+
+
+def _chained(start: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    yield start
+    yield from pieces
+
+
+def _table(pieces: Iterator[bytes]) -> tuple[list[Entry] | None, bytes]:
+    """Return the table of a bundle that comes in pieces, and the bytes that were read for it."""
+    start = b""
+    for piece in pieces:
+        start += piece
+        entries = table(lambda at, size: start[at : at + size])  # noqa: B023  (called at once)
+        if entries is not None or len(start) > 2 * MOST_TABLE:
+            return entries, start
+    return None, start

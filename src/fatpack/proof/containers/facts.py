@@ -1,0 +1,41 @@
+"""What is read of a container, whatever its format."""
+
+from __future__ import annotations
+
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Image(Record):
+    """An image of a container.
+
+    ``title`` is what the container says it is; ``digest`` is the SHA-256 of its ``size`` bytes: as they are stored, or
+    inflated (``is_inflated``) where the container is compressed as a whole. ``rest`` is all else that the container
+    says of it. ``content`` inflates an image that is compressed by itself and returns size and digest of what it
+    inflates to, with what the container says of it apart from the compression; None where that cannot be had.
+    """
+
+    title: str
+    size: int
+    digest: str
+    rest: bytes
+    is_inflated: bool = False
+    content: Callable[[], tuple[int, str, bytes] | None] | None = None
+
+
+class Container(Record):
+    """A container: its ``kind``, the addresses ``[start, end)`` of its bytes, and its images in order.
+
+    ``head`` is what it states beside images, sizes and places; an edit keeps it, but for ``method``: how it is
+    compressed as a whole.
+    """
+
+    kind: str
+    start: int
+    end: int
+    images: tuple[Image, ...]
+    head: bytes
+    method: str = ""

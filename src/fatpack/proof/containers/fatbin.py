@@ -1,0 +1,126 @@
+"""CUDA fat binaries as a proof reads them.
+
+::
+
+    0x00  magic   0x04  version u16, 1   0x06  size of this header u16   0x08  bytes of all entries u64
+    each entry: 64 bytes, a variable area up to its header's size, then the image with its padding
+
+    0x00  kind u16          0x04  size of the header u32    0x08  size of the image with padding u64
+    0x10  compressed size u32                               0x1c  number of the architecture u32
+    0x28  flags u64         0x38  inflated size u64
+
+Everything is little-endian. NVIDIA documents none of it: ``fatpack.formats.cuda_fatbin`` says how it is known.
+"""
+
+from __future__ import annotations
+
+import struct
+from hashlib import sha256
+
+from fatpack import codec
+from fatpack.errors import FormatError, LimitExceeded
+from fatpack.proof.containers.facts import Container, Image
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import View
+    from fatpack.proof.memory import Memory
+
+_HEADER = struct.Struct("<4sHHQ")
+#: kind, version, header size, padded size, compressed size, -, -, sm, identifier…, flags, key, inflated size
+_ENTRY = struct.Struct("<HHIQIIHHIIIQQQ")
+
+#: kind → what the image is
+_KINDS = {0x01: "ptx", 0x02: "cubin", 0x08: "ltoir", 0x40: "ptx", 0x80: "tileir"}
+#: flags of variants of an architecture
+_VARIANTS = {0x100000: "a", 0x200000: "f"}
+#: flags of compression, in the order in which readers look at them
+_METHODS = {0x1000: "zlib", 0x2000: "lz4", 0x4000: "lz4-frame", 0x8000: "zstd"}
+_COMPRESSED = 0xF000
+
+#: LIMIT: bytes in front of an entry's image. Options of a compiler are a few hundred.
+_LONGEST_HEADER = 1 << 20
+
+#: Images are padded to a multiple of this.
+_ALIGN = 8
+
+
+def read_fatbin(memory: Memory, address: int, end: int) -> Container | None:
+    """Return the fat binary at an address, None unless its entries fill it exactly and it ends before ``end``."""
+    data = memory.read(address, _HEADER.size)
+    if data is None or address + _HEADER.size > end:
+        return None
+    _, version, size, entries_size = _HEADER.unpack(data)
+    at, stop = address + size, address + size + entries_size
+    if version != 1 or size < _HEADER.size or stop > end:
+        return None
+    head = memory.read(address, size)
+    images = []
+    while at < stop:
+        image = _image(memory, at, stop)
+        if image is None:
+            return None
+        images.append(image[0])
+        at = image[1]
+    return Container("cuda-fatbin", address, stop, tuple(images), (head or b"")[:8] + (head or b"")[_HEADER.size :])
+
+
+def _image(memory: Memory, at: int, stop: int) -> tuple[Image, int] | None:
+    """Return the image of the entry at an address, and where the entry ends."""
+    if at + _ENTRY.size > stop:
+        return None
+    data = memory.read(at, _ENTRY.size)
+    if data is None:
+        return None
+    kind, _, header_size, padded, compressed, *_, sm, _, _, flags, _, inflated = _ENTRY.unpack(data)
+    start, next_at = at + header_size, at + header_size + padded
+    if header_size < _ENTRY.size or header_size > _LONGEST_HEADER or next_at > stop or compressed > padded:
+        return None
+    rest = memory.read(at, header_size)
+    if rest is None or memory.read(next_at - 1, 1) is None:
+        return None
+    variant = "".join(letter for bit, letter in _VARIANTS.items() if flags & bit)
+    title = f"{_KINDS.get(kind, f'kind {kind:#x}')} sm_{sm}{variant}"
+    method = next((name for bit, name in _METHODS.items() if flags & bit), "")
+    is_plain = not method and not compressed and not inflated
+    is_packed = (
+        method
+        and 0 <= padded - compressed < _ALIGN
+        and not any(memory.read(start + compressed, padded - compressed) or b"")
+    )
+
+    def content() -> tuple[int, str, bytes] | None:
+        if not is_plain and not is_packed:
+            return None
+        size, digest = _content(memory.stored(start, compressed if method else padded), method, inflated)
+        return (size, digest, _uncompressed(rest)) if digest else None
+
+    return Image(title, padded, memory.digest(start, padded), rest, content=content), next_at
+
+
+def _uncompressed(rest: bytes) -> bytes:
+    """Return the header of an entry without what says how the image is stored: sizes, and flags of compression."""
+    fields = list(_ENTRY.unpack_from(rest))
+    fields[3] = fields[4] = fields[13] = 0
+    fields[11] &= ~_COMPRESSED
+    return _ENTRY.pack(*fields) + rest[_ENTRY.size :]
+
+
+def _content(stored: View | None, method: str, inflated: int) -> tuple[int, str]:
+    """Return size and digest of an image, padded to a multiple of 8 as in an entry; no digest for a damaged one.
+
+    Raises LimitExceeded where it inflates to more than may be.
+    """
+    if stored is None:
+        return 0, ""
+    found, size = sha256(), 0
+    try:
+        for piece in codec.inflated(stored, method, inflated, format="cuda-fatbin") if method else stored.pieces():
+            found.update(piece)
+            size += len(piece)
+    except LimitExceeded:
+        raise
+    except FormatError:
+        return 0, ""
+    found.update(bytes(-size % _ALIGN))
+    return size + -size % _ALIGN, found.hexdigest()

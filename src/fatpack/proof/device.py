@@ -1,0 +1,288 @@
+"""The device code of both files: every container reached, every image compared, every byte of its ranges explained."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+
+from fatpack.errors import LimitExceeded, hexadecimal
+from fatpack.proof import containers
+from fatpack.proof.ledger import inside, merged, without
+from fatpack.proof.matching import match
+from fatpack.proof.records import find_records
+from fatpack.proof.verdict import Changed, ContainerFact
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from typing import TypeAlias
+
+    from fatpack.proof.containers.facts import Container
+    from fatpack.proof.ledger import Ledger, Range
+    from fatpack.proof.memory import Memory
+    from fatpack.proof.records import Pointer, Resolve
+    from fatpack.proof.verdict import ImageFact
+
+    Pair: TypeAlias = tuple[Container, Container | None]
+    """A container as it was, and as it is; None if it is gone."""
+
+#: LIMIT: containers of a program that no record leads to. Device links leave a few, static libraries none.
+_MOST_OTHERS = 1 << 16
+
+#: Containers begin at a multiple of this.
+_ALIGN = 8
+
+
+class DeviceCode(Record):
+    """What the comparison of device code leaves to the others.
+
+    ``ranges`` held device code, ``words`` may differ in the records and their relocations; both are in order. ``moves``
+    leads from a container's old address and size to its new ones, where these differ.
+    """
+
+    ranges: Sequence[Range]
+    words: Sequence[Range]
+    changed: tuple[Changed, ...]
+    moves: Mapping[int, tuple[int, int, int]]
+    containers: tuple[ContainerFact, ...]
+    kept: tuple[ImageFact, ...]
+    dropped: tuple[ImageFact, ...]
+
+
+class _Reader:
+    """Reads the containers of one file once each."""
+
+    def __init__(self, memory: Memory, ranges: Sequence[Range]) -> None:
+        self.memory = memory
+        self.ranges = ranges
+        self._known: dict[int, Container | None] = {}
+
+    def at(self, address: int) -> Container | None:
+        """Return the container at an address, None if none is understood there."""
+        if address not in self._known:
+            where = inside(address, self.ranges)
+            stretch = self.memory.stretch(address)
+            end = where[1] if where else stretch.end if stretch else address
+            self._known[address] = containers.read(self.memory, address, end)
+        return self._known[address]
+
+    def others(self, taken: Sequence[Range]) -> list[Container]:
+        """Return the containers of the ranges that lie outside what is taken, in order."""
+        found = []
+        for start, end in without(self.ranges, taken):
+            at = self.memory.first_byte(start, end)
+            while at < end:
+                at += -at % _ALIGN
+                container = containers.read(self.memory, at, end) if at < end else None
+                if container is None:
+                    break  # other bytes follow: they must stay as they are
+                found.append(container)
+                if len(found) > _MOST_OTHERS:
+                    raise LimitExceeded(
+                        f"more than {_MOST_OTHERS} containers that no record leads to",
+                        expected=f"at most {_MOST_OTHERS}",
+                        chain=self.memory.view.chain,
+                    )
+                at = self.memory.first_byte(container.end, end)
+        return found
+
+
+def compare_device_code(
+    before: Memory,
+    after: Memory,
+    named: Sequence[Range],
+    moved: Sequence[Range],
+    resolve: Resolve,
+    ledger: Ledger,
+) -> DeviceCode:
+    """Compare the device code of two files.
+
+    ``named`` are the ranges of the first file's sections of device code, ``moved`` what else may lie in them in the
+    second. Raises LimitExceeded for what inflates to more than may be.
+    """
+    ours = find_records(before, named, resolve)
+    old = _Reader(before, named)
+    led = _followed(old, ours)
+    ranges = merged([*named, *((item.start, item.end) for item in led.values())])
+    theirs = resolve(after, led.keys())
+    new = _Reader(after, ranges)
+    pairs, records = _pairs(led, theirs, new, ledger)
+
+    lonely = old.others(merged((item.start, item.end) for item, _ in pairs.values()))
+    reached = merged((item.start, item.end) for _, item in pairs.values() if item is not None)
+    others = _matched_in_order(lonely, new.others(reached))
+    _check_references(before, ranges, others.values(), ledger)
+    pairs |= others
+    _check_overlaps([item for _, item in pairs.values() if item is not None], ledger)
+
+    facts, kept, dropped, moves = [], [], [], {}
+    for start, (container, other) in sorted(pairs.items()):
+        fact, stay, go = match(container, other, records.get(start, ()), ledger)
+        facts.append(fact)
+        kept += stay
+        dropped += go
+        if other is not None:
+            moves[start] = (container.end - start, other.start, other.end - other.start)
+    _check_rest(before, after, ranges, pairs, moved, ledger)
+    words = _words(before, after, led, ours, theirs, ledger)
+    changed = [Changed(start, end, "device code") for start, end in ranges]
+    changed += [Changed(start, end, "pointer to device code") for start, end in words]
+    return DeviceCode(ranges, words, tuple(changed), moves, tuple(facts), tuple(kept), tuple(dropped))
+
+
+def _followed(reader: _Reader, pointers: Mapping[int, Pointer]) -> dict[int, Container]:
+    """Return the containers that pointers lead to, by the address of the pointer."""
+    led = {}
+    for place, pointer in pointers.items():
+        container = None if pointer.value is None else reader.at(pointer.value)
+        if container is not None:
+            led[place] = container
+    return led
+
+
+def _pairs(
+    led: Mapping[int, Container], theirs: Mapping[int, Pointer], new: _Reader, ledger: Ledger
+) -> tuple[dict[int, Pair], dict[int, tuple[int, ...]]]:
+    """Return what became of each registered container, and the records of each, both by its old address."""
+    pairs: dict[int, Pair] = {}
+    records: dict[int, list[int]] = {}
+    for place, container in led.items():
+        value = theirs[place].value
+        other = None if value is None or not inside(value, new.ranges) else new.at(value)
+        known = pairs.get(container.start, (container, None))[1]
+        if other is None:
+            found = "no pointer" if value is None else hexadecimal(value)
+            expected = f"the address of the {container.kind} that was at {hexadecimal(container.start)}"
+            ledger.differ("pointer of a record", address=place, expected=expected, found=found)
+        elif known is not None and known.start != other.start:
+            ledger.differ("pointer to a container", address=place, expected=known.start, found=other.start)
+        pairs[container.start] = container, other or known
+        records.setdefault(container.start, []).append(place)
+    return pairs, {start: tuple(places) for start, places in records.items()}
+
+
+def _matched_in_order(old: Sequence[Container], new: Sequence[Container]) -> dict[int, Pair]:
+    """Return what became of containers that no record leads to, by their old address: images and order tell.
+
+    One of the new ones that is none of the old ones is left over, and its bytes are not explained then.
+    """
+    pairs: dict[int, Pair] = {container.start: (container, None) for container in old}
+    contents = [{(image.rest, image.digest) for image in container.images} for container in old]
+    at = 0
+    for container in new:
+        images = {(image.rest, image.digest) for image in container.images}
+        while at < len(old) and not (container.kind == old[at].kind and images <= contents[at]):
+            at += 1
+        if at == len(old):
+            break
+        pairs[old[at].start] = old[at], container
+        at += 1
+    return pairs
+
+
+def _check_references(before: Memory, ranges: Sequence[Range], pairs: Collection[Pair], ledger: Ledger) -> None:
+    """Check that no word outside of device code holds the address of a container that no record leads to and moved.
+
+    Addends of relocations are such words.
+    """
+    moved = {old.start + before.base for old, new in pairs if new is None or new.start != old.start}
+    if not moved:
+        return
+    loaded = without([(item.start, item.filled) for item in before.stretches], ranges)
+    for start, end in loaded:
+        for address, data in before.windows(start + -start % before.word, end):
+            words = array("Q" if before.word == 8 else "I", data[: len(data) - len(data) % before.word])
+            if (sys.byteorder == "big") != (before.order == "big"):
+                words.byteswap()
+            if not moved.isdisjoint(words):
+                at = next(number for number, word in enumerate(words) if word in moved)
+                ledger.differ(
+                    "container that moved, without a record", address=words[at] - before.base,
+                    expected="the address that a word of the program holds", found=address + at * before.word,
+                )  # fmt: skip
+                return
+
+
+def _check_overlaps(found: Sequence[Container], ledger: Ledger) -> None:
+    last = None
+    for container in sorted(found, key=lambda item: item.start):
+        if last is not None and container.start < last.end:
+            ledger.differ("containers overlap", address=container.start, expected=f"from {hexadecimal(last.end)} on")
+        last = container
+
+
+def _check_rest(
+    before: Memory,
+    after: Memory,
+    ranges: Sequence[Range],
+    pairs: Mapping[int, Pair],
+    moved: Sequence[Range],
+    ledger: Ledger,
+) -> None:
+    """Check the bytes of device code's ranges that are in no container: those that were none stay, others are zero."""
+    old = merged((item.start, item.end) for item, _ in pairs.values())
+    new = merged([*((item.start, item.end) for _, item in pairs.values() if item is not None), *moved])
+    for start, end in without(ranges, new):
+        for low, high in without([(start, end)], old):
+            _same_or_zero(before, after, low, high, ledger)
+        for low, high in _common((start, end), old):
+            at = after.first_byte(low, high)
+            if at < high:
+                ledger.differ("bytes that are in no container", address=at, expected="zeros")
+    for low, high in without(_overlaid(new, ranges), old):
+        if any(any(data) for _, data in before.windows(low, high)) and not _is_same(before, after, low, high):
+            ledger.differ("bytes beside containers are overwritten", address=low, expected="what was there")
+
+
+def _common(part: Range, ranges: Sequence[Range]) -> list[Range]:
+    return without([part], without([part], ranges))
+
+
+def _overlaid(new: Sequence[Range], ranges: Sequence[Range]) -> list[Range]:
+    return [item for part in ranges for item in _common(part, new)]
+
+
+def _is_same(before: Memory, after: Memory, start: int, end: int) -> bool:
+    return all(after.read(address, len(data)) == data for address, data in before.windows(start, end))
+
+
+def _same_or_zero(before: Memory, after: Memory, start: int, end: int, ledger: Ledger) -> None:
+    """Check bytes that were in no container: they are what they were, and zeros may be gone."""
+    for low, high, stretch in before.parts(start, end):
+        if stretch is None:
+            continue
+        at = before.first_byte(low, high)
+        if at == high:
+            at = after.first_byte(low, high)
+            if at < high:
+                ledger.differ("bytes between containers", address=at, expected="zeros")
+        elif not _is_same(before, after, low, high):
+            ledger.differ("bytes between containers", address=at, expected="what was there")
+
+
+def _words(
+    before: Memory,
+    after: Memory,
+    led: Mapping[int, Container],
+    ours: Mapping[int, Pointer],
+    theirs: Mapping[int, Pointer],
+    ledger: Ledger,
+) -> list[Range]:
+    """Return the words that may differ: those in place, and addends of relocations; what they hold is checked."""
+    words = []
+    for place in led:
+        old, new = ours[place], theirs[place]
+        words.append((place, place + before.word))
+        if old.addend is None:
+            if new.addend is not None:
+                ledger.differ("relocation of a pointer", address=place, expected="none", found="one")
+            continue
+        ledger.same("place of a relocation", old.addend, new.addend, address=place)
+        words.append((old.addend[0], old.addend[0] + old.addend[1]))
+        # The word in place is overwritten when the program is loaded: it is what it was, or what the pointer holds.
+        allowed = {old.in_place, None if new.value is None else new.value + before.base}
+        if new.in_place not in allowed:
+            expected = hexadecimal(old.in_place)
+            ledger.differ("word in place of a pointer", address=place, expected=expected, found=new.in_place)
+    return merged(words)

@@ -1,0 +1,74 @@
+"""The proof for linked ELF programs and libraries, through pyelftools."""
+
+from __future__ import annotations
+
+from fatpack.proof.device import compare_device_code
+from fatpack.proof.elf.headers import compare_headers
+from fatpack.proof.elf.pointers import pointers
+from fatpack.proof.elf.reading import ElfFile, read_elf
+from fatpack.proof.elf.unloaded import compare_unloaded
+from fatpack.proof.ledger import compare_memory, merged, without
+from fatpack.proof.verdict import Changed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.io.source import View
+    from fatpack.proof.device import DeviceCode
+    from fatpack.proof.ledger import Ledger, Range
+
+#: Sections of device code, by the names that compilers give them.
+_SECTIONS = (".nv_fatbin", "__nv_relfatbin", ".hip_fatbin")
+
+COMPARED = (
+    "the memory image of both files: every PT_LOAD, with its rights, what is zero, and the bytes at each address",
+    "relocations, symbols and strings of the loader, which are part of that image, byte for byte",
+    "file header, program headers and dynamic section; what made room for program headers, at its new address",
+    "the pointers of registration records: the word in place, and addends of the relocations on it",
+    "the containers that records lead to: every byte of them is explained, every image is equal by SHA-256",
+    "the section table, sections that are not loaded, and bytes that belong to nothing",
+)
+NOT_COMPARED = (
+    "addresses of device code that instructions compute: code that leads to a container without a record",
+    "whether a device can run what is left",
+)
+
+
+def compare(before: View, after: View, ledger: Ledger) -> tuple[DeviceCode, tuple[Changed, ...]]:
+    """Compare two linked ELF files; return what became of the device code, and all ranges that may differ.
+
+    Raises FormatError for a damaged file.
+    """
+    old, new = read_elf(before), read_elf(after)
+    files: dict[int, ElfFile] = {id(old.memory): old, id(new.memory): new}
+    headers = compare_headers(old, new, ledger)
+    named = merged(_device_ranges(old))
+    moved = [(each.new, each.new + each.size) for each in headers.moved]
+    device = compare_device_code(
+        old.memory, new.memory, named, moved, lambda memory, places: pointers(files[id(memory)], places), ledger
+    )
+    but = merged([*device.ranges, *headers.own, *headers.left])
+    compare_memory(old.memory, new.memory, but, merged([*device.words, *headers.words]), ledger)
+    _compare_left(old, new, headers.left, headers.own, ledger)
+    compare_unloaded(old, new, device, headers.moved, ledger)
+    changed = [Changed(*each, "file header or program headers") for each in headers.own]
+    changed += [Changed(each.old, each.old + each.size, "moved out of the table's way") for each in headers.moved]
+    changed += [Changed(*each, "address of a table of dynamic symbols") for each in headers.words]
+    return device, (*device.changed, *changed)
+
+
+def _device_ranges(elf: ElfFile) -> list[Range]:
+    return [
+        (section.address, section.address + section.size)
+        for section in elf.sections
+        if section.name in _SECTIONS and section.address and section.size and elf.memory.stretch(section.address)
+    ]
+
+
+def _compare_left(before: ElfFile, after: ElfFile, left: Sequence[Range], own: Sequence[Range], ledger: Ledger) -> None:
+    """Check what lies where moved things were, behind the table: what it was, or zeros."""
+    for start, end in without(left, own):
+        ours = all(after.memory.read(at, len(data)) == data for at, data in before.memory.windows(start, end))
+        if not ours and after.memory.first_byte(start, end) < end:
+            ledger.differ("bytes that were moved", address=start, expected="all that was there, or zeros")

@@ -1,0 +1,186 @@
+"""The header and the program header table of an edited ELF file, and what was moved out of the table's way.
+
+An edit may split a PT_LOAD where device code was taken out of it, and so needs more program headers. The table stays
+where it is and grows; notes, the interpreter's name and hash tables that stood behind it have another address then.
+"""
+
+from __future__ import annotations
+
+from fatpack.proof.elf.tables import table_size
+from fatpack.proof.ledger import merged
+from fatpack.proof.memory import WINDOW
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.proof.elf.reading import ElfFile, Segment
+    from fatpack.proof.ledger import Ledger, Range
+
+#: Segments whose contents only their program header leads to.
+_MOVABLE = ("PT_INTERP", "PT_NOTE", "PT_GNU_PROPERTY")
+#: Tables to which only the dynamic section leads.
+_TABLES = ("DT_HASH", "DT_GNU_HASH", "DT_SYMTAB", "DT_STRTAB", "DT_VERSYM", "DT_VERNEED", "DT_VERDEF")
+
+#: Pages may have this size at most (AArch64, PowerPC), whatever a segment's alignment is.
+_LARGEST_PAGE = 0x10000
+
+
+class Moved(Record):
+    """Something loaded at a new address: old and new address, and its size in bytes."""
+
+    old: int
+    new: int
+    size: int
+
+
+class Headers(Record):
+    """What may differ by the header's rules: ``own`` are the file header and the table, ``left`` where moved things
+    were; ``words`` are the values of the dynamic section that lead to moved tables.
+    """
+
+    own: Sequence[Range]
+    left: Sequence[Range]
+    words: Sequence[Range]
+    moved: Sequence[Moved]
+
+
+def compare_headers(before: ElfFile, after: ElfFile, ledger: Ledger) -> Headers:
+    """Compare file header, program headers and dynamic sections of two files."""
+    _compare_file_header(before, after, ledger)
+    _compare_loads(before, after, ledger)
+    moved = _compare_others(before, after, ledger)
+    tables, words = _compare_dynamic(before, after, ledger)
+    moved += tables
+    own = _own(after)
+    for each in moved:
+        _compare_moved(before, after, each, ledger)
+    left = [(each.old, each.old + each.size) for each in moved]
+    if after.segments != before.segments and not own:
+        ledger.differ("program header table", expected="in a segment, as it was", found=after.header["e_phoff"])
+    return Headers(merged(own), merged(left), merged(words), moved)
+
+
+def _own(elf: ElfFile) -> list[Range]:
+    """Return where header and table are loaded, as far as they are."""
+    start, size = elf.header["e_phoff"], len(elf.segments) * elf.segment_size
+    own = []
+    for each in elf.memory.stretches:
+        for low, high in ((0, elf.header_size), (start, start + size)):
+            stop = each.at + each.filled - each.start
+            if each.at <= low and high <= stop:
+                own.append((low - each.at + each.start, high - each.at + each.start))
+    return own
+
+
+def _compare_file_header(before: ElfFile, after: ElfFile, ledger: Ledger) -> None:
+    """Compare the file headers: only the place of the section table and the number of program headers may differ."""
+    wide = before.memory.word == 8
+    ours, theirs = (bytearray(elf.view.head(0, elf.header_size)) for elf in (before, after))
+    for at, size in ((40, 8), (56, 2)) if wide else ((32, 4), (44, 2)):
+        ours[at : at + size] = theirs[at : at + size] = bytes(size)
+    ledger.same("file header", ours.hex(), theirs.hex(), offset=0)
+    # The number of headers is what was read: a table that takes 65,535 or more says so elsewhere.
+    if not before.segments:
+        ledger.same("program headers", 0, len(after.segments), offset=0)
+    if not before.sections:
+        ledger.same("place of the section table", 0, after.header["e_shoff"], offset=0)
+
+
+def _compare_loads(before: ElfFile, after: ElfFile, ledger: Ledger) -> None:
+    """Check that each loaded segment is a part of one that there was, in order and at a place that can be mapped."""
+    ours = [each for each in before.segments if each.type == "PT_LOAD"]
+    number = 0
+    last: Segment | None = None
+    for each in after.segments:
+        if each.type != "PT_LOAD":
+            continue
+        while number < len(ours) and ours[number].end <= each.vaddr and ours[number] != each:
+            number += 1
+        whole = ours[number] if number < len(ours) else None
+        if whole is None or not (whole.vaddr <= each.vaddr and each.end <= whole.end):
+            ledger.differ("loaded segment", address=each.vaddr, expected="a part of one that there was")
+            continue
+        for name in ("flags", "align"):
+            ledger.same(f"{name} of a loaded segment", getattr(whole, name), getattr(each, name), address=each.vaddr)
+        ledger.same("physical address", whole.paddr + each.vaddr - whole.vaddr, each.paddr, address=each.vaddr)
+        zeros = whole.memsz - whole.filesz if each.end == whole.end else 0
+        ledger.same("zeros behind a segment", zeros, each.memsz - each.filesz, address=each.vaddr)
+        if each.align > 1 and (each.vaddr - each.offset) % each.align:
+            ledger.differ("place of a segment in the file", address=each.vaddr, found=each.offset)
+        page = max(1, min(each.align, _LARGEST_PAGE))
+        if last is not None and each not in ours and each.vaddr // page < -(-last.end // page):
+            ledger.differ("loaded segments share a page", address=each.vaddr, expected=f"behind {last.end:#x}")
+        last = each
+
+
+def _compare_others(before: ElfFile, after: ElfFile, ledger: Ledger) -> list[Moved]:
+    """Compare the other program headers one by one; return what moved."""
+    ours, theirs = ([each for each in elf.segments if each.type != "PT_LOAD"] for elf in (before, after))
+    if not ledger.same("program headers but PT_LOAD", [e.type for e in ours], [e.type for e in theirs]):
+        return []
+    loads = [[each.type == "PT_LOAD" for each in elf.segments] for elf in (before, after)]
+    ledger.same("program headers in front of the first PT_LOAD", _first(loads[0]), _first(loads[1]))
+    moved = []
+    for old, new in zip(ours, theirs, strict=True):
+        expected = old.replace(offset=new.offset)
+        if old.type == "PT_PHDR" and len(after.segments) != len(before.segments):
+            size = len(after.segments) * after.segment_size
+            expected = expected.replace(filesz=size, memsz=size)
+        elif old.type in _MOVABLE and old.vaddr != new.vaddr and old.filesz == new.filesz:
+            expected = expected.replace(vaddr=new.vaddr, paddr=old.paddr + new.vaddr - old.vaddr)
+            moved.append(Moved(old.vaddr, new.vaddr, old.filesz))
+        ledger.same(f"program header {old.type}", expected, new, address=new.vaddr)
+        _compare_place(before, after, old, new, ledger)
+    return moved
+
+
+def _first(flags: list[bool]) -> int:
+    return flags.index(True) if True in flags else len(flags)
+
+
+def _compare_place(before: ElfFile, after: ElfFile, old: Segment, new: Segment, ledger: Ledger) -> None:
+    """Check where in the file a segment is: where its addresses are loaded from, or where it was."""
+    if new.type == "PT_GNU_STACK" or not new.filesz:
+        stretch = after.memory.stretch(new.vaddr)
+        places = {old.offset, 0} | ({stretch.at + new.vaddr - stretch.start} if stretch else set())
+        # An empty segment has no bytes; linkers write the offset that its address would have.
+        loads = {each.offset + new.vaddr - each.vaddr for each in after.segments if each.type == "PT_LOAD"}
+        if new.offset not in places | loads:
+            ledger.differ(f"offset of {new.type}", address=new.vaddr, expected=old.offset, found=new.offset)
+        return
+    stretch, was = after.memory.stretch(new.vaddr), before.memory.stretch(old.vaddr)
+    place = old.offset if stretch is None or was is None else stretch.at + new.vaddr - stretch.start
+    if stretch is not None and was is not None and was.at + old.vaddr - was.start != old.offset:
+        place = old.offset  # it never was where its address says
+    ledger.same(f"offset of {new.type}", place, new.offset, address=new.vaddr)
+
+
+def _compare_dynamic(before: ElfFile, after: ElfFile, ledger: Ledger) -> tuple[list[Moved], list[Range]]:
+    """Compare the dynamic sections; return tables that moved, and the words that say so."""
+    moved, words = [], []
+    for old, new in zip(before.dynamic, after.dynamic, strict=False):
+        if old == new or old[0] != new[0] or old[2] != new[2] or old[0] not in _TABLES:
+            continue  # what differs besides is found where the bytes in memory are compared
+        size = table_size(before, old[0], old[1])
+        if size is None:
+            ledger.differ(f"{old[0]} moved, and its table is damaged", address=old[1])
+            continue
+        moved.append(Moved(old[1], new[1], size))
+        words.append((old[2] + before.memory.word, old[2] + 2 * before.memory.word))
+    return moved, words
+
+
+def _compare_moved(before: ElfFile, after: ElfFile, moved: Moved, ledger: Ledger) -> None:
+    """Check that what moved is the same at its new address, and that its old bytes are unchanged or zero or table."""
+    for at in range(0, moved.size, WINDOW):
+        size = min(WINDOW, moved.size - at)
+        ours, theirs = before.memory.read(moved.old + at, size), after.memory.read(moved.new + at, size)
+        if ours is None or ours != theirs:
+            ledger.differ("what was moved out of the table's way", address=moved.new, expected="the same bytes")
+            return
+    old, new = before.memory.stretch(moved.old), after.memory.stretch(moved.new)
+    ledger.same(
+        "rights of what was moved", old.flags if old else "nothing", new.flags if new else "nothing", address=moved.new
+    )

@@ -1,0 +1,177 @@
+"""Where a proof writes down what it compared and what differs."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from itertools import pairwise
+
+from fatpack.errors import hexadecimal
+from fatpack.proof.memory import WINDOW
+from fatpack.proof.verdict import Difference
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from fatpack.io.source import View
+    from fatpack.proof.memory import Memory
+
+    Range = tuple[int, int]
+
+#: LIMIT: differences that a verdict names; all are counted.
+_MOST_NAMED = 200
+
+#: bytes of a difference that are shown
+_SHOWN = 16
+
+
+class Ledger:
+    """The differences found so far, and how much was compared."""
+
+    def __init__(self) -> None:
+        self.differences: list[Difference] = []
+        self.count = 0
+        self.compared = 0
+
+    def differ(
+        self,
+        what: str,
+        *,
+        address: int | None = None,
+        offset: int | None = None,
+        expected: object = "",
+        found: object = "",
+    ) -> None:
+        """Note a difference; numbers are shown as hexadecimal."""
+        self.count += 1
+        if len(self.differences) < _MOST_NAMED:
+            texts = [hexadecimal(item) if isinstance(item, int) else str(item) for item in (expected, found)]
+            self.differences.append(Difference(what, address, offset, *texts))
+
+    def same(
+        self, what: str, expected: object, found: object, *, address: int | None = None, offset: int | None = None
+    ) -> bool:
+        """Note a difference unless two values are equal; return whether they are."""
+        if expected == found:
+            return True
+        self.differ(what, address=address, offset=offset, expected=expected, found=found)
+        return False
+
+
+def first_difference(before: bytes, after: bytes) -> int:
+    """Return the first position at which two different texts of one size differ."""
+    low, high = 0, len(before)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if before[low:middle] != after[low:middle]:
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def shown(data: bytes) -> str:
+    """Return the first bytes of some as a message shows them."""
+    text = data[:_SHOWN].hex(" ")
+    return f"{text} …" if len(data) > _SHOWN else text
+
+
+def compare_memory(before: Memory, after: Memory, but: Sequence[Range], words: Sequence[Range], ledger: Ledger) -> None:
+    """Compare two memory images everywhere but in the ranges ``but``, and in the few bytes of each of ``words``.
+
+    Both are in order. What is loaded, with which rights, and every byte of it must be equal.
+    """
+    edges = {edge for memory in (before, after) for item in memory.stretches for edge in (item.start, item.end)}
+    edges.update(edge for item in but for edge in item)
+    number = 0
+    for low, high in pairwise(sorted(edges)):
+        while number < len(but) and but[number][1] <= low:
+            number += 1
+        if number < len(but) and but[number][0] <= low:
+            continue
+        ours, theirs = before.stretch(low), after.stretch(low)
+        if ours is None and theirs is None:
+            continue
+        if ours is None or theirs is None:
+            loaded = ("nothing", "bytes") if ours is None else ("bytes", "nothing")
+            ledger.differ("what is loaded", address=low, expected=loaded[0], found=loaded[1])
+            continue
+        ledger.same("rights of what is loaded", ours.flags, theirs.flags, address=low)
+        _compare_part(before, after, (low, min(high, max(ours.filled, theirs.filled))), words, ledger)
+        ledger.compared += high - low
+
+
+def _compare_part(before: Memory, after: Memory, part: Range, words: Sequence[Range], ledger: Ledger) -> None:
+    for address in range(*part, WINDOW):
+        size = min(WINDOW, part[1] - address)
+        ours, theirs = before.read(address, size), after.read(address, size)
+        if ours == theirs or ours is None or theirs is None:
+            continue
+        theirs = _without(words, address, ours, theirs)
+        if ours != theirs:
+            at = first_difference(ours, theirs)
+            expected, found = shown(ours[at:]), shown(theirs[at:])
+            ledger.differ("bytes in memory", address=address + at, expected=expected, found=found)
+
+
+def _without(words: Sequence[Range], address: int, ours: bytes, theirs: bytes) -> bytes:
+    """Return the second of two windows, with the bytes of the first where words may differ."""
+    number = max(0, bisect_left(words, (address, 0)) - 1)
+    changed = bytearray(theirs)
+    for start, end in words[number:]:
+        if start >= address + len(ours):
+            break
+        low, high = max(start - address, 0), min(end - address, len(ours))
+        if low < high:
+            changed[low:high] = ours[low:high]
+    return bytes(changed)
+
+
+def compare_views(what: str, before: View, after: View, ledger: Ledger) -> None:
+    """Compare bytes that are not loaded; both have the same size, or that is the difference."""
+    if not ledger.same(f"size of {what}", len(before), len(after), offset=after.start):
+        return
+    for at in range(0, len(before), WINDOW):
+        size = min(WINDOW, len(before) - at)
+        ours, theirs = before.read(at, size), after.read(at, size)
+        if ours != theirs:
+            first = first_difference(ours, theirs)
+            expected, found = shown(ours[first:]), shown(theirs[first:])
+            ledger.differ(what, offset=after.offset(at + first), expected=expected, found=found)
+            return
+
+
+def merged(ranges: Iterable[Range]) -> list[Range]:
+    """Return ranges in order, those that touch or overlap made one."""
+    out: list[Range] = []
+    for start, end in sorted(ranges):
+        if out and start <= out[-1][1]:
+            out[-1] = (out[-1][0], max(end, out[-1][1]))
+        elif start < end:
+            out.append((start, end))
+    return out
+
+
+def without(ranges: Iterable[Range], holes: Sequence[Range]) -> list[Range]:
+    """Return what is left of ranges without the holes; holes are in order and do not overlap."""
+    out = []
+    for start, stop in ranges:
+        low = start
+        number = max(0, bisect_left(holes, (start, 0)) - 1)
+        for first, last in holes[number:]:
+            if first >= stop:
+                break
+            if last <= low:
+                continue
+            if first > low:
+                out.append((low, first))
+            low = last
+        if low < stop:
+            out.append((low, stop))
+    return out
+
+
+def inside(address: int, ranges: Sequence[Range]) -> Range | None:
+    """Return the range that an address lies in; ranges are in order and do not overlap."""
+    number = bisect_left(ranges, (address + 1, 0)) - 1
+    return ranges[number] if number >= 0 and address < ranges[number][1] else None

@@ -1,0 +1,132 @@
+"""The memory of a loaded program: which bytes the loader puts at which address.
+
+Addresses are those that the file states, without the base that a loader adds. Nothing is mapped or kept: bytes are
+read from the file in windows.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from hashlib import sha256
+
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Literal
+
+    from fatpack.io.source import View
+
+#: Bytes of each file that are compared at a time.
+WINDOW = 1 << 20
+
+
+class Stretch(Record):
+    """Addresses that one segment or section takes: ``[start, end)``, with the rights ``flags``.
+
+    The bytes up to ``filled`` lie in the file from position ``at`` on, those behind it are zero.
+    """
+
+    start: int
+    end: int
+    at: int
+    filled: int
+    flags: str
+
+
+class Memory:
+    """A program's memory image. ``stretches`` are in order of their addresses and do not overlap."""
+
+    def __init__(
+        self, view: View, stretches: Sequence[Stretch], *, word: int, order: Literal["little", "big"], base: int = 0
+    ) -> None:
+        self.view = view
+        self.stretches = stretches
+        self.word, self.order = word, order
+        #: what pointers in the program's data have on top of the addresses that are used here
+        self.base = base
+        self._starts = [stretch.start for stretch in stretches]
+
+    def stretch(self, address: int) -> Stretch | None:
+        """Return the stretch that an address lies in, None if nothing is loaded there."""
+        number = bisect_right(self._starts, address) - 1
+        if number < 0 or address >= self.stretches[number].end:
+            return None
+        return self.stretches[number]
+
+    def read(self, address: int, size: int) -> bytes | None:
+        """Return the bytes at an address as they are before relocation, None unless all of them are loaded."""
+        parts = []
+        while size > 0:
+            stretch = self.stretch(address)
+            if stretch is None:
+                return None
+            most = min(size, stretch.end - address)
+            stored = max(0, min(most, stretch.filled - address))
+            if stored:
+                parts.append(self.view.read(stretch.at + address - stretch.start, stored))
+            if most > stored:
+                parts.append(bytes(most - stored))
+            address += most
+            size -= most
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def stored(self, address: int, size: int) -> View | None:
+        """Return a view of bytes at an address; None unless all of them lie in one piece in the file."""
+        stretch = self.stretch(address)
+        if stretch is None or address + size > stretch.filled:
+            return None
+        return self.view.slice(stretch.at + address - stretch.start, size)
+
+    def number(self, address: int, size: int) -> int | None:
+        """Return an unsigned number in the program's byte order, None where nothing is loaded."""
+        data = self.read(address, size)
+        return None if data is None else int.from_bytes(data, self.order)
+
+    def parts(self, start: int, end: int) -> Iterator[tuple[int, int, Stretch | None]]:
+        """Yield what is loaded between two addresses in order: start, end, and the stretch, None where nothing is."""
+        while start < end:
+            stretch = self.stretch(start)
+            if stretch is None:
+                number = bisect_right(self._starts, start)
+                stop = self._starts[number] if number < len(self._starts) else end
+            else:
+                stop = stretch.end
+            stop = min(stop, end)
+            yield start, stop, stretch
+            start = stop
+
+    def windows(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+        """Yield the loaded bytes between two addresses, at most a window at a time; zeros behind the file's are left
+        out.
+        """
+        for low, high, stretch in self.parts(start, end):
+            if stretch is not None:
+                stop = min(high, stretch.filled)
+                for address in range(low, stop, WINDOW):
+                    size = min(WINDOW, stop - address)
+                    yield address, self.view.read(stretch.at + address - stretch.start, size)
+
+    def first_byte(self, start: int, end: int) -> int:
+        """Return the first address from ``start`` on where something else than zero is loaded, at most ``end``."""
+        for low, high, stretch in self.parts(start, end):
+            stop = min(high, stretch.filled) if stretch is not None else low
+            if stretch is not None and stop > low:
+                shift = stretch.at - stretch.start
+                found = self.view.skip_zeros(low + shift, stop + shift) - shift
+                if found < stop:
+                    return found
+        return end
+
+    def digest(self, start: int, size: int) -> str:
+        """Return the SHA-256 of loaded bytes in hexadecimal digits; the caller knows that all of them are loaded."""
+        found = sha256()
+        while size > 0:
+            data = self.read(start, min(size, WINDOW))
+            if data is None:
+                return ""
+            found.update(data)
+            start += len(data)
+            size -= len(data)
+        return found.hexdigest()

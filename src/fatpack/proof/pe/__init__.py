@@ -1,0 +1,77 @@
+"""The proof for linked PE images, through LIEF."""
+
+from __future__ import annotations
+
+from fatpack.proof.device import compare_device_code
+from fatpack.proof.ledger import Ledger, compare_memory, compare_views, merged
+from fatpack.proof.pe.headers import compare_headers
+from fatpack.proof.pe.reading import CERTIFICATES, PeFile, read_pe
+from fatpack.proof.pe.unloaded import compare_unloaded
+from fatpack.proof.records import Pointer
+from fatpack.proof.verdict import Changed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from fatpack.io.source import View
+    from fatpack.proof.device import DeviceCode
+    from fatpack.proof.ledger import Range
+    from fatpack.proof.memory import Memory
+
+#: Sections of device code: names in objects, and as linkers cut them.
+_SECTIONS = (b".nv_fatbin", b".nv_fatb", b"__nv_relfatbin", b"__nv_rel", b".hip_fatbin", b".hip_fat")
+
+COMPARED = (
+    "the memory image of both files: the headers and every section, with its rights, what is zero, and all bytes",
+    "base relocations, imports, exports and exception tables, which are part of that image, byte for byte",
+    "what the headers state of the file: sizes and offsets of sections, CheckSum, SizeOfInitializedData, debug data",
+    "the pointers of registration records",
+    "the containers that records lead to: every byte of them is explained, every image is equal by SHA-256",
+    "COFF symbols, padding and an overlay",
+)
+NOT_COMPARED = (
+    "addresses of device code that instructions compute: code that leads to a container without a record",
+    "whether a device can run what is left",
+)
+
+
+def compare(before: View, after: View, ledger: Ledger) -> tuple[DeviceCode, tuple[Changed, ...]]:
+    """Compare two PE images; return what became of the device code, and all ranges that may differ.
+
+    Raises FormatError for a damaged file.
+    """
+    old, new = read_pe(before), read_pe(after)
+    device = compare_device_code(old.memory, new.memory, merged(_device_ranges(old)), [], _pointers, ledger)
+    words = compare_headers(old, new, device.ranges, ledger)
+    compare_memory(old.memory, new.memory, device.ranges, merged([*device.words, *words]), ledger)
+    compare_unloaded(old, new, device.moves, _is_same(before, after), ledger)
+    changed = [Changed(*each, "size, offset or checksum in the headers") for each in words]
+    if old.directory(CERTIFICATES) != new.directory(CERTIFICATES):
+        at = old.directory_at(CERTIFICATES)
+        changed.append(Changed(at, at + 8, "signature, which is taken out"))
+    return device, (*device.changed, *changed)
+
+
+def _device_ranges(pe: PeFile) -> list[Range]:
+    return [
+        (each.address, each.address + (each.virtual_size or each.raw_size))
+        for each in pe.sections
+        if each.name in _SECTIONS
+    ]
+
+
+def _pointers(memory: Memory, places: Collection[int]) -> dict[int, Pointer]:
+    """Return what pointers of an image hold: the word in place, as an address that counts from the image's base."""
+    found = {}
+    for place in places:
+        word = memory.number(place, memory.word)
+        value = None if word is None or word < memory.base else word - memory.base
+        found[place] = Pointer(value, word or 0)
+    return found
+
+
+def _is_same(before: View, after: View) -> bool:
+    own = Ledger()
+    compare_views("file", before, after, own)
+    return not own.count

@@ -1,0 +1,208 @@
+"""Proofs of edited shared libraries: true edits hold, and every lie is found."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+import pytest
+from tests.builders import linked_elf
+from tests.builders.linked_elf import entry, fatbin
+
+from fatpack.errors import FatpackError, FormatError, Unsupported
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
+from fatpack.proof import verify
+from fatpack.proof.verdict import Verdict
+
+SM80 = entry(2, 80, b"\x7fELF" + bytes(range(200)) * 3)
+SM90 = entry(2, 90, b"\x7fELF" + bytes(range(90)))
+PTX = entry(1, 90, b".version 8.0\n")
+WHOLE = [fatbin(SM80, SM90, PTX), fatbin(SM80, SM90)]
+LIBRARY = linked_elf.build(WHOLE)
+REDUCED = [fatbin(SM90, PTX), fatbin(SM90)]
+ZEROED = linked_elf.zeroed(LIBRARY, REDUCED)
+SHRUNK = linked_elf.shrunk(LIBRARY, REDUCED)
+
+
+def view(data: bytes, name: str = "lib.so") -> View:
+    return BytesSource(data, name).view()
+
+
+def verdict(after: bytes, before: bytes = LIBRARY.data) -> Verdict:
+    return verify(view(before), view(after, "slim.so"))
+
+
+def is_found(after: bytes, before: bytes = LIBRARY.data) -> bool:
+    """Return whether a lie is found: by a difference, or because the file is no program any more."""
+    try:
+        return not verdict(after, before).is_proved
+    except (FormatError, Unsupported):
+        return True
+
+
+def test_a_file_is_the_same_program_as_itself() -> None:
+    found = verdict(LIBRARY.data)
+    assert found.is_proved and not found.dropped
+    assert [fact.fate for fact in found.containers] == ["kept", "kept"]
+    titles = ["cubin sm_80", "cubin sm_90", "ptx sm_90", "cubin sm_80", "cubin sm_90"]
+    assert [image.title for image in found.kept] == titles
+
+
+@pytest.mark.parametrize("after", [ZEROED, SHRUNK], ids=["zero", "shrink"])
+def test_a_true_edit_is_proved(after: bytes) -> None:
+    found = verdict(after)
+    assert found.is_proved, found.differences
+    assert [image.title for image in found.kept] == ["cubin sm_90", "ptx sm_90", "cubin sm_90"]
+    assert [image.title for image in found.dropped] == ["cubin sm_80", "cubin sm_80"]
+    first, second = found.containers
+    assert (first.fate, second.fate) == ("reduced", "reduced")
+    assert first.new == first.old == LIBRARY.containers[0]
+    assert second.old == LIBRARY.containers[1] and second.new == first.old + len(REDUCED[0])
+    assert found.before.size == len(LIBRARY.data) and found.after.size == len(after)
+
+
+def test_an_emptied_container_is_told() -> None:
+    found = verdict(linked_elf.shrunk(LIBRARY, [fatbin(), fatbin(SM90)]))
+    assert found.is_proved, found.differences
+    assert [fact.fate for fact in found.containers] == ["emptied", "reduced"]
+
+
+def test_an_edit_of_an_edit_is_proved_against_both() -> None:
+    again = linked_elf.zeroed(LIBRARY, [fatbin(PTX), fatbin(SM90)])
+    assert verdict(again).is_proved
+    assert verdict(again, ZEROED).is_proved
+
+
+def test_no_byte_of_the_edited_file_can_lie() -> None:
+    missed = [at for at in range(3, len(SHRUNK), 23) if not is_found(_flipped(SHRUNK, at, 0x41))]
+    assert not missed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("after", "bits"), [(ZEROED, 0x01), (SHRUNK, 0xFF)], ids=["zero", "shrink"])
+def test_no_byte_can_lie_anywhere(after: bytes, bits: int) -> None:
+    missed = [at for at in range(len(after)) if not is_found(_flipped(after, at, bits))]
+    assert not missed
+
+
+def _flipped(data: bytes, at: int, bits: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ bits]) + data[at + 1 :]
+
+
+def _patched(at: int, data: bytes) -> bytes:
+    return ZEROED[:at] + data + ZEROED[at + len(data) :]
+
+
+def _addend(number: int) -> int:
+    return LIBRARY.places[".rela.dyn"][0] + 24 * number + 16
+
+
+def _swapped_pointers() -> bytes:
+    first, second = (ZEROED[_addend(number) :][:8] for number in (0, 1))
+    return _patched(_addend(0), second)[: _addend(1)] + first + ZEROED[_addend(1) + 8 :]
+
+
+LIES: dict[str, tuple[Callable[[], bytes], str]] = {
+    "swapped pointers": (_swapped_pointers, "image"),
+    "a relocation less": (lambda: _patched(_addend(0) - 8, bytes(8)), "pointer of a record"),
+    "a pointer elsewhere": (lambda: _patched(_addend(1), struct.pack("<q", 0x40)), "pointer of a record"),
+    "rights of a segment": (lambda: _patched(64 + 4, b"\x05"), "flags of a loaded segment"),
+    "an image of another": (
+        lambda: linked_elf.zeroed(LIBRARY, [fatbin(SM90), fatbin(PTX)]),
+        "image",
+    ),
+    "an image twice": (lambda: linked_elf.zeroed(LIBRARY, [fatbin(SM90, SM90), fatbin(SM90)]), "image"),
+    "images in another order": (lambda: linked_elf.zeroed(LIBRARY, [fatbin(PTX, SM90), fatbin(SM90)]), "image"),
+    "a byte behind the end": (lambda: ZEROED + b"\0", "size of bytes behind the last part"),
+    "a byte of data": (lambda: _patched(LIBRARY.places[".data"][0], b"D"), "bytes in memory"),
+    "a section's name": (lambda: _patched(LIBRARY.places[".shstrtab"][0] + 2, b"N"), "section header"),
+    "left-over device code": (
+        lambda: _patched(LIBRARY.places[".nv_fatbin"][0] + 700, b"\1"),
+        "bytes that are in no container",
+    ),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_lie_is_named(lie: str) -> None:
+    make, what = LIES[lie]
+    found = verdict(make())
+    assert not found.is_proved and found.difference_count >= len(found.differences) > 0
+    assert what in [difference.what for difference in found.differences]
+
+
+def test_an_uncompressed_image_may_not_state_a_compressed_size() -> None:
+    at = LIBRARY.containers[0] + 16 + 16
+    assert is_found(_patched(at, b"\1"))
+
+
+def test_an_image_that_is_compressed_otherwise_is_the_same_image() -> None:
+    zstandard = pytest.importorskip("zstandard")
+    text = b".version 8.0\n" * 40 + b"\0"
+    plain, packed = entry(1, 90, text), zstandard.compress(text)
+    squeezed = bytearray(entry(1, 90, packed, 0x8011))
+    struct.pack_into("<I", squeezed, 16, len(packed))
+    struct.pack_into("<Q", squeezed, 56, len(text))
+    library = linked_elf.build([fatbin(SM80, plain)])
+    found = verdict(linked_elf.zeroed(library, [fatbin(bytes(squeezed))]), library.data)
+    assert found.is_proved, found.differences
+    assert [(image.title, image.recompressed) for image in found.kept] == [("ptx sm_90", True)]
+    damaged = bytes(squeezed).replace(packed, packed[:-1] + bytes([packed[-1] ^ 1]))
+    assert is_found(linked_elf.zeroed(library, [fatbin(damaged)]), library.data)
+
+
+def test_a_container_without_a_record_may_go_where_nothing_refers_to_it() -> None:
+    lonely = _without_record(LIBRARY.data, 0)
+    found = verdict(_without_record(SHRUNK, 1024), lonely)
+    assert found.is_proved, found.differences
+    assert [fact.records for fact in found.containers][1] == ()
+
+
+def test_a_container_that_moved_without_a_record_must_not_be_referred_to() -> None:
+    at = LIBRARY.places[".data"][0]
+    word = struct.pack("<Q", LIBRARY.containers[1])
+    before, after = (_without_record(data, shift) for data, shift in ((LIBRARY.data, 0), (SHRUNK, 1024)))
+    before = before[:at] + word + before[at + 8 :]
+    after = after[: at - 1024] + word + after[at - 1024 + 8 :]
+    found = verdict(after, before)
+    assert [difference.what for difference in found.differences] == ["container that moved, without a record"]
+
+
+def _without_record(data: bytes, shift: int) -> bytes:
+    """Return a library of whose records the second has another magic, and its relocation another type."""
+    record = LIBRARY.places[".nvFatBinSegment"][0] + 24 - shift
+    relocation = LIBRARY.places[".rela.dyn"][0] + 24
+    data = data[:record] + bytes(24) + data[record + 24 :]
+    return data[:relocation] + bytes(24) + data[relocation + 24 :]
+
+
+def test_other_files_are_refused() -> None:
+    with pytest.raises(Unsupported, match="only linked programs"):
+        verify(view(b"text"), view(b"text"))
+    with pytest.raises(Unsupported, match="is not"):
+        verify(view(LIBRARY.data), view(b"MZ" + bytes(62)))
+    with pytest.raises(Unsupported, match="not linked"):
+        verdict(_of_type(SHRUNK, 1), _of_type(LIBRARY.data, 1))
+
+
+def _of_type(data: bytes, number: int) -> bytes:
+    return data[:16] + bytes([number]) + data[17:]
+
+
+@pytest.mark.parametrize("name", ["before", "after"])
+def test_a_cut_file_gives_an_error_or_a_difference(name: str) -> None:
+    for size in range(0, len(LIBRARY.data), 111):
+        pair = (LIBRARY.data[:size], ZEROED) if name == "before" else (LIBRARY.data, ZEROED[:size])
+        try:
+            assert not verify(view(pair[0]), view(pair[1])).is_proved
+        except FatpackError:
+            pass
+
+
+def test_a_damaged_file_gives_an_error_or_a_verdict_and_nothing_else() -> None:
+    for at in range(0, len(LIBRARY.data), 13):
+        try:
+            verdict(ZEROED, _flipped(LIBRARY.data, at, 0x80))
+        except FatpackError:
+            pass
