@@ -54,6 +54,7 @@ HEAVY = {
 }
 #: What a command is made of: a vocabulary that people read and write, processes.
 NEEDED = {
+    "slim": {"tomllib"},
     "targets": {"tomllib"},
     "check": {"tomllib"},
     "survey": {"subprocess", "tempfile"},
@@ -88,6 +89,7 @@ PLAIN = {
     "remove": ["remove", FAT, "--container", "0", "-o", "-", "--dry-run"],
     "replace": ["replace", FAT, CONTAINER, "-f", "-o", "fat.o"],
     "map": ["map", CONTAINER, "--arch=sm_*", "--replace", "-qo", "x.bin", "--", "/bin/cp", "{in}", "{out}"],
+    "slim": ["slim", FATBIN, "--for", "sm_90", "--allow-empty", "-o", "slim.fatbin", "-qf"],
     "link-inputs": ["link-inputs", FAT, "-L", "lib", "--whole-archive", FAT, "-qd", "out", "--llvm=22"],
     "targets": ["targets", "sm_90a", "--runs-on"],
     "check": ["check", "--kpack", "installed", "--device", "gfx90a:xnack-", "-v"],

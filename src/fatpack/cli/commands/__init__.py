@@ -13,7 +13,7 @@ Results go to stdout, messages to stderr. "-" is stdin or stdout; "@FILE" is a f
 0 fine, 1 findings or nothing matched, 2 usage, 3 malformed input, 4 unsupported, 5 input/output error.
 """
 
-#: command, which is a module of this folder → one line for the overview
+#: command, which is a module of this folder or of one in it → one line for the overview
 COMMANDS = {
     "pack": "Pack device images into a container, or straight into a host object.",
     "extract": "Extract device images from any supported file.",
@@ -23,6 +23,7 @@ COMMANDS = {
     "remove": "Remove device code, or the selected images, from an object, archive or container.",
     "replace": "Replace one image of an object, archive or container, or all device code of an object.",
     "map": "Run a program for every selected image, and put back or keep what it makes.",
+    "slim": "Take device code that no device needs out of libraries, objects and archives.",
     "link-inputs": "Collect the device images of a link line, grouped for the device link.",
     "targets": "Explain a triple, architecture or device name, or list all names.",
     "check": "Check that programs find their device code in the kpack archives that are installed.",
@@ -31,8 +32,14 @@ COMMANDS = {
 }
 
 
+#: commands whose modules lie in a folder of their own
+_FOLDERS = dict.fromkeys(("embed", "map", "remove", "replace", "slim"), "editing")
+
+
 def command(name: str) -> Command:
     """Import and return one of the commands: none of them pays for another."""
     module = name.replace("-", "_")
+    if name in _FOLDERS:
+        module = f"{_FOLDERS[name]}.{module}"
     declared: Command = __import__(f"{__name__}.{module}", fromlist=["command"]).command
     return declared

@@ -62,17 +62,17 @@ class Meant(Record):
     damaged: tuple[Finding, ...] = ()
 
 
-def choose(host: View, selector: Selector, verb: str) -> Meant:
+def choose(host: View, selector: Selector, verb: str, whole: Part | None = None) -> Meant:
     """Return the images of a file, or of all members of an archive, that a selector means; at least one.
 
-    ``verb`` is what is to be done with them, for messages. A damaged container refuses the whole edit: what cannot be
-    read cannot be kept safely. Raises NothingSelected, with what is there, FormatError, and HostError for a host that
-    is not edited.
+    ``verb`` is what is to be done with them, for messages; ``whole`` is what :func:`look` returned, if it was asked. A
+    damaged container refuses the whole edit: what cannot be read cannot be kept safely. Raises NothingSelected, with
+    what is there, FormatError, and HostError for a host that is not edited.
     """
     name = host_of(host)
     if name not in ("archive", "raw"):
         editor(host)
-    whole = look(host)
+    whole = whole or look(host)
     items = everything(whole)
     parts = list(_parts(whole))
     chosen = list(select(items, selector))

@@ -6,10 +6,10 @@ from fatpack import hosts
 from fatpack.elf.header import header
 from fatpack.errors import FatpackError, FormatError, HostError, counted, in_both
 from fatpack.model import Finding
-from fatpack.ops.choose.presence import NothingSelected, unseen
+from fatpack.ops.choose.presence import unseen
 from fatpack.ops.choose.select import Selector
 from fatpack.ops.edit import editor
-from fatpack.ops.edit.meant import choose, written
+from fatpack.ops.edit.meant import choose, everything, look, written
 from fatpack.ops.slim import linked
 from fatpack.ops.slim.selection import Row, Selection, Unserved, select
 from fatpack.ops.verify import content_findings
@@ -91,14 +91,17 @@ def plan(view: View, wishes: Wishes) -> Plan:
     return slimmed
 
 
-_NOTHING = "it holds no device code"
+def _without_code(view: View, items: Sequence[Found | Finding]) -> Plan:
+    seen, damaged = tuple(unseen(items)), tuple(one for one in items if isinstance(one, Finding) and _is_damage(one))
+    return Plan((view,), (), (), ("it holds no device code",), unseen=seen, damaged=damaged)
 
 
 def _unlinked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan:
-    try:
-        meant = choose(view, Selector(), "slim")
-    except NothingSelected:
-        return Plan((view,), (), (), (_NOTHING,))
+    whole = look(view)
+    items = everything(whole)
+    if not any(isinstance(item, Found) for item in items):
+        return _without_code(view, items)
+    meant = choose(view, Selector(), "slim", whole)
     selection = select(meant.items, wishes, all_minors=library is not None)
     refuse(selection, wishes, view)
     changes: Changes = {id(row.image): () for row in selection.dropped}
@@ -112,7 +115,7 @@ def _linked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan:
     items = list(scan(view))
     seen, damaged = tuple(unseen(items)), tuple(one for one in items if isinstance(one, Finding) and _is_damage(one))
     if not any(isinstance(item, Found) for item in items):
-        return Plan((view,), (), (), (_NOTHING,), unseen=seen, damaged=damaged)
+        return _without_code(view, items)
     host = host_of(view)
     file = linked.linked(view, host, items)
     selection = select(

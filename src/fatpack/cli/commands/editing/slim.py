@@ -1,0 +1,104 @@
+"""``fatpack slim``: device code that nobody needs taken out of libraries, objects, archives and containers."""
+
+from __future__ import annotations
+
+import sys
+
+from fatpack.cli.editing import Destination
+from fatpack.cli.grammar.declared import argument, option, takes
+from fatpack.cli.grammar.kinds import DIRECTORY, FILE, INPUT, TARGET, Choice, Number
+from fatpack.cli.options import force_option, limit_option, max_inflated_option, max_output_option, quiet_option
+from fatpack.report.answers.slimming import SCHEMA, record, render
+from fatpack.report.problems import FINE, MALFORMED, exit_code, worst
+from fatpack.report.text import write_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+@takes(
+    argument("files", INPUT, metavar="FILE...", is_many=True),
+    option(
+        "--for",
+        name="for_",
+        multiple=True,
+        type=TARGET,
+        metavar="DEVICE,…",
+        help="Keep what these devices would load: sm_86, gfx942, 'RTX 4090', this-machine. Repeatable.",
+    ),
+    option("--keep", multiple=True, type=TARGET, metavar="PATTERN,…", help="Keep these: 'sm_9*', gfx90a."),
+    option(
+        "--drop",
+        multiple=True,
+        type=TARGET,
+        metavar="PATTERN,…",
+        help="Take these out: 'sm_5*,sm_6*'; PTX is compute_80. Repeatable.",
+    ),
+    option(
+        "--keep-ptx",
+        type=Choice(("none", "newest", "all")),
+        help="PTX and SPIR-V beside what devices take. Default: newest with --for and --keep, else all.",
+    ),
+    option("--drop-ptx", is_flag=True, help="The same as --keep-ptx=none."),
+    option("--allow-empty", is_flag=True, help="Let containers lose all device code, whose kernels fail then."),
+    option("--mode", type=Choice(("auto", "shrink", "zero")), default="auto", help="How linked files lose bytes."),
+    option("--recompress", type=Choice(("zstd", "lz4", "zlib", "none")), help="Compress images anew by this method."),
+    option("--level", type=Number(0, 22), metavar="N", help="With --recompress: the level."),
+    option("-o", "--output", type=FILE, help='Where to write the slimmed file; "-" is stdout.'),
+    option("-d", "--directory", type=DIRECTORY, metavar="DIR", help="Where to write slimmed files under their names."),
+    option("--in-place", is_flag=True, help="Change each FILE itself, after the result was verified."),
+    option("--break-links", is_flag=True, help="With --in-place: other names (hard links) keep the old file."),
+    force_option,
+    option("--deflated", is_flag=True, help="Say how many bytes a file takes in a wheel, before and after."),
+    option("--dry-run", is_flag=True, help="Only print what would be done."),
+    option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
+    option("--schema", is_flag=True, help="Print the JSON schema of this output and exit."),
+    max_inflated_option,
+    max_output_option,
+    limit_option,
+    quiet_option,
+)
+def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
+    """Take device code out of FILE that no device needs: slim lib.so --for sm_86,sm_90 -o slim/lib.so
+
+    FILE is a library or program (ELF, PE), an object, an archive, a container, or a folder of such. Of each container
+    those images stay that the runtime of a device would take, and the newest PTX for devices to come. Nothing else in a
+    linked file moves: its addresses stay as they are, and the freed bytes go out of the file.
+
+    A container that would be left with nothing refuses the file, with the names of its kernels.
+
+    The exit code is 0 if all is done, and 1 if a file was refused.
+    """
+    if schema:
+        from fatpack.report.schemas import text
+
+        sys.stdout.write(text("slim"))
+        return FINE
+    from fatpack.cli.slimming.files import slim_all
+    from fatpack.cli.slimming.request import Request, wishes_of
+
+    to = Destination(options["output"], options["in_place"], options["break_links"], options["force"])
+    request = Request(
+        files=files,
+        wishes=wishes_of(options),
+        to=to,
+        directory=options["directory"],
+        dry_run=options["dry_run"],
+        deflates=options["deflated"],
+        as_json=options["as_json"],
+        quiet=options["quiet"],
+    )
+    request.check()
+    outcomes = slim_all(request)
+    damaged = any(item.plan is not None and item.plan.damaged for item in outcomes)
+    code = worst((FINE, *(exit_code(item.error) for item in outcomes if item.error), *([MALFORMED] if damaged else [])))
+    if request.as_json:
+        from fatpack.report.json_text import json_pieces
+
+        document = record(outcomes, request.wishes, code, is_written=not request.dry_run)
+        sys.stdout.writelines(json_pieces(document))
+        sys.stdout.write("\n")
+    elif not request.quiet:
+        write_lines(render(outcomes), sys.stderr if to.output == "-" else sys.stdout)
+    return code

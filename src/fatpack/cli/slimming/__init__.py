@@ -1,0 +1,3 @@
+"""What ``fatpack slim`` does: wishes from options, files one after the other, and where the results go."""
+
+from __future__ import annotations

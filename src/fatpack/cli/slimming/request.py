@@ -1,0 +1,94 @@
+"""What a user of ``fatpack slim`` asks for, checked before a file is opened."""
+
+from __future__ import annotations
+
+import os
+
+from fatpack.cli.editing import check_output
+from fatpack.cli.options import allow_any_output, check_name
+from fatpack.errors import UsageError
+from fatpack.ops.slim.wishes import Wishes
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from fatpack.cli.editing import Destination
+
+
+class Request(Record):
+    """The files, what is wished, and where the results go: to one place, or into the folder ``directory``.
+
+    ``deflates`` asks for sizes as in a wheel, ``certificate`` is the file that the proof is written to.
+    """
+
+    files: tuple[str, ...]
+    wishes: Wishes
+    to: Destination
+    directory: str | None = None
+    dry_run: bool = False
+    deflates: bool = False
+    certificate: str | None = None
+    as_json: bool = False
+    quiet: bool = False
+
+    def check(self) -> None:
+        """Raise UsageError unless the options say what to do and where to write."""
+        wishes = self.wishes
+        if not self.files:
+            raise UsageError("no file is given", hint="fatpack slim FILE --for DEVICE -o OUTPUT")
+        if not wishes.drops and wishes.recompress is None:
+            raise UsageError(
+                "nothing says what is to go", hint="--for DEVICE, --drop PATTERN, --keep PATTERN, or --recompress"
+            )
+        if wishes.level is not None and wishes.recompress is None:
+            raise UsageError("--level goes with --recompress")
+        several = len(self.files) > 1 or os.path.isdir(self.files[0])
+        if self.dry_run:
+            return
+        if self.directory is not None:
+            allow_any_output(self.to.force)
+            check_name(self.directory)
+            if self.to.output is not None or self.to.in_place:
+                raise UsageError("-d, -o and --in-place exclude each other")
+        elif several and not self.to.in_place:
+            raise UsageError("several files do not go into one", hint="-d DIR for all of them, or --in-place")
+        else:
+            check_output(self.files[0], self.to)
+        if self.certificate is not None and several:
+            raise UsageError("a certificate is about one file", hint="slim one file at a time")
+
+
+def patterns(texts: Iterable[str], option: str) -> tuple[str, ...]:
+    """Return the patterns of an option, also several in one text. Raises UsageError for an empty one."""
+    found = tuple(part.strip() for text in texts for part in text.split(","))
+    if "" in found:
+        raise UsageError(f"{option}: a pattern is empty", hint="write PATTERN or PATTERN,PATTERN")
+    return found
+
+
+def wishes_of(options: dict[str, Any]) -> Wishes:
+    """Return the wishes that the options of the command describe. Raises TargetError for a device that nobody knows."""
+    named = options["for_"]
+    devices: tuple[Any, ...] = ()
+    if named:
+        from fatpack.target.machine import devices as read
+
+        devices = read(named)
+    keep_ptx = options["keep_ptx"]
+    if options["drop_ptx"]:
+        if keep_ptx not in (None, "none"):
+            raise UsageError("--drop-ptx and --keep-ptx exclude each other")
+        keep_ptx = "none"
+    return Wishes(
+        devices=devices,
+        keep=patterns(options["keep"], "--keep"),
+        drop=patterns(options["drop"], "--drop"),
+        keep_ptx=keep_ptx,
+        allow_empty=options["allow_empty"],
+        recompress=options["recompress"],
+        level=options["level"],
+        mode=options["mode"],
+    )

@@ -1,0 +1,79 @@
+"""Whether a slimmed file holds what it is meant to: read again as any file, and compared with the plan."""
+
+from __future__ import annotations
+
+from fatpack.errors import HostError, counted
+from fatpack.io.source import is_in_file
+from fatpack.ops.edit import editor
+from fatpack.ops.edit.bare import is_same
+from fatpack.ops.edit.meant import everything, look
+from fatpack.ops.slim.selection import spelled
+from fatpack.scanner import Found
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.io.source import View
+    from fatpack.model import Image
+    from fatpack.ops.edit.editor import Check
+    from fatpack.ops.slim.plan import Plan
+
+
+def check_of(plan: Plan) -> Check:
+    """Return what raises HostError unless a file is what a plan makes of the one before it.
+
+    Every image that stays must be there, in order, with the bytes that were stored or what they inflate to, and no
+    other. Objects, archives and containers must be sound edits by the rules of their hosts, too. Of linked files the
+    rest is for a proof that needs nothing of the plan.
+    """
+
+    def check(before: View, after: View) -> None:
+        if plan.mode == "edit":
+            editor.verify(before, after, in_containers=False)
+        elif not plan.mode:
+            return
+        found = list(_images(after))
+        kept = [(spelled(row.image), row.image.as_stored) for row in plan.kept]
+        if len(found) != len(kept):
+            problem = f"{counted(len(found), 'image')} where {len(kept)} were to stay"
+            raise HostError(f"the result is not what was meant: {problem}", chain=after.chain)
+        # Some formats sort what they hold; images for the same stay in order.
+        pairs = zip(sorted(found, key=_name), sorted(kept, key=_name), strict=True)
+        for (name, image), (expected, old) in pairs:
+            if name != expected:
+                raise HostError(f"the result is not what was meant: {name} where {expected} was", chain=after.chain)
+            if not _is_same(image, after, old, before):
+                raise HostError(f"the result is not what was meant: the bytes of {name}", chain=after.chain)
+
+    return check
+
+
+def _name(pair: tuple[str, Image]) -> str:
+    return pair[0]
+
+
+def _images(view: View) -> Iterator[tuple[str, Image]]:
+    for item in everything(look(view)):
+        if isinstance(item, Found):
+            for image in item.images:
+                yield spelled(image), image.as_stored
+
+
+def _is_same(image: Image, after: View, old: Image, before: View) -> bool:
+    """Return whether two images have the same bytes: as they are stored, if that is in the same way."""
+    here, there = image.data, old.data
+    if image.compression == old.compression is not None and image.stored_size == old.stored_size:
+        if is_in_file(image.span.source) and is_in_file(old.span.source):
+            here = after.slice(image.span.start - after.start, image.span.size)
+            there = before.slice(old.span.start - before.start, old.span.size)
+        if is_same(here, there):
+            return True
+        here, there = image.data, old.data
+    # What is not compressed in a fat binary ends in zeros up to 8 bytes, and texts in a NUL.
+    size = min(len(here), len(there))
+    return abs(len(here) - len(there)) <= _PADDING and is_same(here.slice(0, size), there.slice(0, size))
+
+
+#: zeros that a fat binary may put behind an image, and more
+_PADDING = 16

@@ -1,0 +1,161 @@
+"""What ``slim`` did, as plain data and as text: a record for each file, and what they add up to.
+
+The document is ``fatpack.slim/1``; ``schemas/slim.schema.json`` describes it.
+"""
+
+from __future__ import annotations
+
+from fatpack.errors import FatpackError, counted
+from fatpack.ops.slim.outcome import by_architecture
+from fatpack.ops.slim.plan import Refused
+from fatpack.ops.slim.selection import spelled
+from fatpack.report.problems import exit_code, message
+from fatpack.report.text import columns, printable, size_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from fatpack.ops.slim.outcome import Outcome
+    from fatpack.ops.slim.selection import Row, Unserved
+    from fatpack.ops.slim.wishes import Wishes
+
+SCHEMA = "fatpack.slim/1"
+
+
+def record(outcomes: Sequence[Outcome], wishes: Wishes, code: int, *, is_written: bool) -> dict[str, Any]:
+    """Return the document of a run; ``is_written`` says that files were written, and not only planned."""
+    files = [_file(item) for item in outcomes]
+    return {
+        "schema": SCHEMA,
+        "written": is_written,
+        "devices": [
+            {"vendor": one.vendor, "arch": one.arch, "given": one.given, "title": one.title} for one in wishes.devices
+        ],
+        "files": files,
+        "totals": {
+            "files": len(files),
+            "changed": sum(1 for item in files if item["mode"]),
+            "before": sum(item["before"] for item in files),
+            "after": sum(item["after"] for item in files),
+            "kept": sum(len(item["kept"]) for item in files),
+            "dropped": sum(len(item["dropped"]) for item in files),
+        },
+        "exit_code": code,
+    }
+
+
+def _file(item: Outcome) -> dict[str, Any]:
+    plan, error = item.plan, item.error
+    refused = error.containers if isinstance(error, Refused) else ()
+    found: dict[str, Any] = {
+        "path": item.path,
+        "output": item.output or None,
+        "before": item.before,
+        "after": item.after,
+        "mode": plan.mode if plan else "",
+        "kept": [_image(row) for row in plan.kept] if plan else [],
+        "dropped": [_image(row) for row in plan.dropped] if plan else [],
+        "kept_by_arch": by_architecture(plan.kept) if plan else {},
+        "dropped_by_arch": by_architecture(plan.dropped) if plan else {},
+        "cuts": [{"offset": offset, "size": size} for offset, size in plan.cuts] if plan else [],
+        "notes": list(plan.notes) if plan else [],
+        "refused": [_refused(one) for one in refused],
+        "error": None,
+    }
+    if item.deflated is not None:
+        found["deflated"] = {"before": item.deflated[0], "after": item.deflated[1]}
+    if error is not None:
+        found["error"] = {"message": message(error), "exit_code": exit_code(error)}
+    return found
+
+
+def _image(row: Row) -> dict[str, Any]:
+    image = row.image
+    return {
+        "container": row.number,
+        "index": row.index,
+        "arch": spelled(image),
+        "form": image.form,
+        "offload": image.target.offload,
+        "size": image.size,
+        "stored_size": image.stored_size,
+    }
+
+
+def _refused(one: Unserved) -> dict[str, Any]:
+    return {
+        "container": one.number,
+        "offset": one.found.container.span.start,
+        "section": one.found.section,
+        "device": one.device or None,
+        "kernels": list(one.kernels),
+        "kernel_count": one.kernel_count,
+    }
+
+
+def render(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Yield a table of the files that change, what stayed as it is and why, and the sum of all."""
+    slimmed = [item for item in outcomes if item.plan is not None and item.plan.is_changed]
+    if slimmed:
+        has_deflated = any(item.deflated for item in slimmed)
+        head = ["file", "before", "after", "saved", *(["in a wheel"] if has_deflated else []), "kept", "dropped"]
+        rows = [head, *(_row(item, has_deflated=has_deflated) for item in slimmed)]
+        yield from columns(rows, right=(1, 2, 3))
+    for item in outcomes:
+        yield from _remarks(item)
+    if len(outcomes) > 1:
+        before, after = (sum(getattr(item, name) for item in outcomes) for name in ("before", "after"))
+        yield (
+            f"{counted(len(slimmed), 'file')} of {len(outcomes)} slimmed: "
+            f"{size_words(before)} → {size_words(after)}{_saved(before, after)}"
+        )
+
+
+def _row(item: Outcome, *, has_deflated: bool) -> list[str]:
+    plan = item.plan
+    assert plan is not None
+    deflated = item.deflated or (0, 0)
+    wheel = [f"{size_words(deflated[0])} → {size_words(deflated[1])}"] if has_deflated else []
+    return [
+        printable(item.path),
+        size_words(item.before),
+        size_words(item.after),
+        f"{_percent(item.before, item.after)} %"
+        if item.after < item.before
+        else "zeros"
+        if plan.mode == "zero"
+        else "-",
+        *wheel,
+        printable(_archs(by_architecture(plan.kept))),
+        printable(_archs(by_architecture(plan.dropped))),
+    ]
+
+
+#: mode of an edit → what stands in the column of what it saved where the file is no smaller
+_UNSAVED = {"zero": "zeros"}
+
+
+def _saved(before: int, after: int) -> str:
+    return f", {_percent(before, after)} % less" if after < before else ""
+
+
+def _percent(before: int, after: int) -> int:
+    return round(100 * (before - after) / before) if before else 0
+
+
+def _archs(counts: dict[str, int]) -> str:
+    return " ".join(name if number == 1 else f"{name}×{number}" for name, number in counts.items()) or "-"
+
+
+def _remarks(item: Outcome) -> Iterator[str]:
+    if item.error is not None:
+        words = item.error.problem if isinstance(item.error, FatpackError) else str(item.error)
+        yield printable(f"{item.path}: not slimmed: {words}")
+        return
+    assert item.plan is not None
+    if not item.plan.is_changed:
+        yield printable(f"{item.path}: stays as it is: {'; '.join(item.plan.notes) or 'nothing in it is to go'}")
+        return
+    yield from (printable(f"{item.path}: {note}") for note in item.plan.notes)

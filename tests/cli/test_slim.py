@@ -1,0 +1,125 @@
+"""``fatpack slim``: files in, smaller files out, and what is said about them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+from tests.builders.archive import GNU, member
+from tests.builders.fatbin import of_words
+from tests.laws.rooms import FIXTURES
+
+import fatpack as library
+from fatpack.cli import main
+from fatpack.report.schemas import text as schema_text
+
+#: an object of nvcc with fat binaries
+OBJECT = FIXTURES / "cuda_fatbin" / "hosts" / "single.o"
+
+
+def archs(path: Path) -> list[str]:
+    with library.open(path) as file:
+        return [f"{image.form} {image.target.arch}" for found in file.containers for image in found.images]
+
+
+@pytest.fixture
+def fatbin(tmp_path: Path) -> Path:
+    path = tmp_path / "x.fatbin"
+    path.write_bytes(of_words("80 86 90 p80 p90"))
+    return path
+
+
+def test_a_container_keeps_what_a_device_takes(fatbin: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = fatbin.with_name("y.fatbin")
+    assert main(["slim", str(fatbin), "--for", "sm_86", "-o", str(out)]) == 0
+    assert archs(out) == ["cubin sm_86", "ptx sm_90"]
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].split() == ["file", "before", "after", "saved", "kept", "dropped"]
+    assert printed[1].endswith("compute_90 sm_86  compute_80 sm_80 sm_90")
+
+
+def test_slimming_again_changes_nothing(fatbin: Path) -> None:
+    once, twice = fatbin.with_name("1"), fatbin.with_name("2")
+    assert main(["slim", str(fatbin), "--for", "sm_86", "-o", str(once), "-q"]) == 0
+    assert main(["slim", str(once), "--for", "sm_86", "-o", str(twice), "-q"]) == 0
+    assert once.read_bytes() == twice.read_bytes()
+
+
+def test_in_place_and_into_a_folder(fatbin: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.fatbin"
+    other.write_bytes(of_words("80 86"))
+    assert main(["slim", str(fatbin), str(other), "--drop", "sm_80", "-d", str(tmp_path / "out"), "-q"]) == 0
+    assert archs(tmp_path / "out" / "other.fatbin") == ["cubin sm_86"]
+    assert "cubin sm_80" in archs(fatbin)
+    assert main(["slim", str(fatbin), str(other), "--drop", "sm_80", "--in-place", "-q"]) == 0
+    assert "cubin sm_80" not in archs(fatbin)
+
+
+def test_of_a_folder_only_what_changes_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    home = tmp_path / "site" / "lib"
+    home.mkdir(parents=True)
+    (home / "a.fatbin").write_bytes(of_words("80 90"))
+    (home / "b.fatbin").write_bytes(of_words("90"))
+    (home / "c.bin").write_bytes(b"no device code")
+    out = tmp_path / "out"
+    assert main(["slim", str(tmp_path / "site"), "--for", "sm_90", "-d", str(out)]) == 0
+    assert [path.name for path in out.rglob("*") if path.is_file()] == ["a.fatbin"]
+    printed = capsys.readouterr().out
+    assert "b.fatbin: stays as it is: nothing in it is to go" in printed
+    assert "c.bin: stays as it is: it holds no device code" in printed
+    assert "1 file of 3 slimmed" in printed
+
+
+def test_an_object_and_an_archive_of_it(tmp_path: Path) -> None:
+    out, lib = tmp_path / "x.o", tmp_path / "x.a"
+    lib.write_bytes(GNU + member(b"x.o/", OBJECT.read_bytes()))
+    assert archs(OBJECT) == ["cubin sm_80", "cubin sm_90", "ptx sm_90"]
+    assert main(["slim", str(OBJECT), "--for", "sm_80", "-o", str(out), "-q"]) == 0
+    assert archs(out) == ["cubin sm_80", "ptx sm_90"]
+    assert main(["slim", str(lib), "--for", "sm_80", "--drop-ptx", "-o", str(tmp_path / "y.a"), "-q"]) == 0
+    assert archs(tmp_path / "y.a") == ["cubin sm_80"]
+
+
+def test_json_follows_its_schema(fatbin: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = fatbin.with_name("other")
+    other.write_bytes(of_words("70"))
+    options = ["--for", "RTX 3090", "--dry-run", "--json", "--deflated"]
+    assert main(["slim", str(fatbin), str(other), *options]) == 1
+    document = json.loads(capsys.readouterr().out)
+    jsonschema.validate(document, json.loads(schema_text("slim")))
+    assert document["devices"][0]["arch"] == "sm_86"
+    first, second = document["files"]
+    assert first["kept_by_arch"] == {"compute_90": 1, "sm_86": 1}
+    assert first["after"] < first["before"]
+    assert second["refused"][0]["container"] == 0
+    assert document["totals"]["changed"] == 1
+    assert main(["slim", "--schema"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "nothing says what is to go"),
+        (["--drop", "sm_80"], "say where to write"),
+        (["--for", "sm_80,", "--dry-run"], "unknown"),
+        (["--drop", "sm_80,", "--dry-run"], "a pattern is empty"),
+        (["--for", "RTX 9999", "--dry-run"], "nvidia-smi"),
+        (["--drop-ptx", "--keep-ptx=all", "--dry-run"], "exclude each other"),
+        (["--drop", "sm_80", "-o", "x", "-d", "y"], "exclude each other"),
+        (["--drop", "sm_80", "--level=3", "--dry-run"], "--level goes with --recompress"),
+    ],
+)
+def test_options_that_say_too_little_or_too_much(
+    fatbin: Path, options: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["slim", str(fatbin), *options]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_refusal_names_kernels_and_writes_nothing(fatbin: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = fatbin.with_name("y")
+    assert main(["slim", str(fatbin), "--drop", "*", "-o", str(out)]) == 1
+    assert not out.exists()
+    assert "kernels: k80" in capsys.readouterr().err
