@@ -28,7 +28,7 @@ def test_every_room_and_every_stand_in_is_a_target() -> None:
     rooms = {*formats.ROOMS, *hosts.ROOMS} - {"cir-offload-container"} | {"cir-text", "cir-bytecode"}
     assert rooms <= TARGETS.keys()
     assert {f"tool-{name}" for name in TOOLS if name != "clang-offload-packager"} <= TARGETS.keys()
-    assert {"inspect", "rows", "image", "packages", "embed", "replace", "remove"} <= TARGETS.keys()
+    assert {"inspect", "rows", "image", "packages", "embed", "replace", "remove", "relay"} <= TARGETS.keys()
 
 
 def in_process(name: str, *arguments: str) -> dict[str, object]:

@@ -19,7 +19,8 @@ from tools.fuzz.mutate import Field
 
 from fatpack import formats, hosts, images, packages, rows
 from fatpack.deep import bare
-from fatpack.errors import FatpackError, FormatError, Unsupported
+from fatpack.errors import FatpackError, FormatError, HostError, Unsupported
+from fatpack.hosts.relaying import NewContent, Relay
 from fatpack.images import Recognised, sidecar
 from fatpack.images.kernel import Kernel
 from fatpack.images.nvidia import tile_ir
@@ -336,6 +337,32 @@ def with_another(view: View) -> Iterable[object]:
 def with_other(view: View) -> Iterable[object]:
     """Put a container in the place of the one that is there."""
     return replace(view, _view(_CONTAINER), force=True)
+
+
+def relay_file(data: bytes) -> str:
+    """Take device code out of a linked file; what is made is as long as it says, and can be edited again."""
+    view = _view(data)
+    host = host_of(view)
+    relayer = hosts.relayer(host) if host in hosts.ROOMS else None
+    if relayer is None:
+        return f"{host} none"
+    try:
+        sites = [site for site in hosts.room(host).locate(view) if not isinstance(site, Finding)]
+        contents = [
+            NewContent(site.index, [site.data.slice(0, min(len(site.data) // 4, 64))])
+            for site in sites
+            if site.index is not None and site.expects != hosts.TABLE
+        ]
+        done = relayer.relay(view, Relay(contents, [], {}))
+    except FatpackError as error:
+        return f"{host} {_words(error)}"
+    after = _joined(done.pieces)
+    if len(after) != len(data) - sum(size for _, size in done.cuts):
+        raise AssertionError(f"{len(after)} bytes are left of {len(data)} without {done.cuts}")
+    again = relayer.relay(_view(after), Relay(contents, [], {}), mode="zero")
+    if len(_joined(again.pieces)) != len(after):
+        raise AssertionError("an edit without a cut changed the size")
+    return f"{host} {done.mode} {len(done.cuts)} {_words(HostError(done.why))}"
 
 
 def fresh_folder(data: bytes) -> None:

@@ -52,6 +52,15 @@ def packages() -> list[bytes]:
     return sorted({data for data in made if len(data) <= LARGEST}, key=lambda data: (len(data), data))
 
 
+def linked() -> list[bytes]:
+    """Return linked programs: one of every word size and byte order, which the tests make, and small real ones."""
+    from tests.builders.handmade_elf import LinkedElf
+
+    kinds = [(bits, order) for bits in (32, 64) for order in ("little", "big")]
+    made = [LinkedElf(bits, order, machine=62 if bits == 64 else 3).build() for bits, order in kinds]
+    return [*files("elf", "pe", "cuda_fatbin/hosts", ends=(".so", ".dll", ".exe", ".pyd")), *made]
+
+
 #: All magics, and what containers and sections are called: bytes that a reader looks for.
 WORDS = [
     *sorted({value for name, value in vars(magics).items() if name.isupper() and isinstance(value, bytes)}),

@@ -105,6 +105,7 @@ def _targets() -> Iterator[Target]:
     yield Target("replace", checks.edit_file(checks.with_other), _files(*objects), fields)
     containers = ("offload_binary", "clang_bundle", "cuda_fatbin", "kpack", "syclbin")
     yield Target("remove", checks.edit_file(checks.without_images), _files(*objects, *containers), fields)
+    yield Target("relay", checks.relay_file, seeds.linked, fields)
     for name, (folders, command_lines) in _TOOLS.items():
         is_text = name == "cir-offload-merge"
         words = seeds.TEXT_WORDS if is_text else seeds.WORDS

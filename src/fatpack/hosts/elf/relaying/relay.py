@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from fatpack.hosts.elf.relaying.laying import Plan
     from fatpack.hosts.elf.relaying.linked import Changed
+    from fatpack.hosts.elf.relaying.symbols import Symbol
     from fatpack.hosts.relaying import Mode, Relay
     from fatpack.io.source import View
 
@@ -29,11 +30,12 @@ def relay(view: View, change: Relay, *, mode: Mode = AUTO) -> Relayed:
     """
     elf = LinkedFile(view)
     changed = elf.changed(change.contents)
-    plan, why = (None, "") if mode == ZERO else _planned(elf, changed, is_strict=mode == SHRINK)
+    found = symbols.symbols_in(elf, {each.section.index for each in changed})
+    plan, why = (None, "") if mode == ZERO else _planned(elf, changed, found, is_strict=mode == SHRINK)
     reduced = {cut.changed.section.index for cut in plan.cuts} if plan else set[int]()
     patches = {
         **(plan.moved.patches if plan and plan.moved else {}),
-        **symbols.patches(elf, changed, change.moves, reduced),
+        **symbols.patches(elf, changed, found, change.moves, reduced),
         **pointers.patches(elf, changed, change.moves, change.pointers),
     }
     pieces = laying.laid(elf, changed, patches, plan)
@@ -41,13 +43,14 @@ def relay(view: View, change: Relay, *, mode: Mode = AUTO) -> Relayed:
     return Relayed(pieces, SHRINK if plan else ZERO, gone, why)
 
 
-def _planned(elf: LinkedFile, changed: Sequence[Changed], *, is_strict: bool) -> tuple[Plan | None, str]:
+def _planned(
+    elf: LinkedFile, changed: Sequence[Changed], named: Sequence[Symbol], *, is_strict: bool
+) -> tuple[Plan | None, str]:
     """Return what is cut, None if nothing, and why not more of it. Raises HostError for that if it is strict."""
     plan, reasons = None, list[str]()
     try:
         align = cuts.check(elf)
-        ends = symbols.ends(elf, changed)
-        found, reasons = cuts.cuts(elf, changed, align, ends)
+        found, reasons = cuts.cuts(elf, changed, align, symbols.ends(elf, changed, named))
         plan, left = _with_room(elf, found, align)
         reasons += left
     except Whole as reason:

@@ -49,9 +49,10 @@ def symbols_in(elf: LinkedFile, sections: Collection[int]) -> list[Symbol]:
 def _of(elf: LinkedFile, table: Section, words: Section | None, sections: Collection[int]) -> Iterator[Symbol]:
     layout = elf.layouts.symbol
     value, size, info, other = (layout.position(name) for name in ("value", "size", "info", "other"))
+    wanted = {index if index < constants.FIRST_RESERVED else constants.ESCAPED for index in sections}
     at, number = table.offset, 0
     for block in blocks(elf.view, at, table.size // layout.size, layout.size):
-        for place, stored in enumerate(_section_column(elf, block)):
+        for place, stored in _hits(elf, block, wanted):
             section = _wide(elf, words, number + place) if stored == constants.ESCAPED else stored
             if section in sections:
                 row = layout.struct.unpack_from(block, place * layout.size)
@@ -61,15 +62,30 @@ def _of(elf: LinkedFile, table: Section, words: Section | None, sections: Collec
         number += len(block) // layout.size
 
 
-def _section_column(elf: LinkedFile, block: bytes) -> list[int]:
-    """Return the numbers of the sections of a block of symbols, in C: programs have a million of them."""
-    from array import array
+#: Of more sections than these, symbols are looked at one by one.
+_FEW = 16
 
-    layout = elf.layouts.symbol
-    halves = array("H", block)
-    if elf.layouts.order != sys.byteorder:
-        halves.byteswap()
-    return halves[layout.field_offset("section_index") // 2 :: layout.size // 2].tolist()
+
+def _hits(elf: LinkedFile, block: bytes, wanted: Collection[int]) -> list[tuple[int, int]]:
+    """Return (place in the block, stored number of the section) of the symbols of some sections.
+
+    Programs have a million symbols and a handful on device code: these are searched for, not come across.
+    """
+    layout, order = elf.layouts.symbol, elf.layouts.order
+    column = memoryview(block).cast("H")[layout.field_offset("section_index") // 2 :: layout.size // 2].tobytes()
+    if len(wanted) > _FEW:
+        found = memoryview(column).cast("H").tolist()
+        swapped = found if order == sys.byteorder else [(each & 0xFF) << 8 | each >> 8 for each in found]
+        return [(place, stored) for place, stored in enumerate(swapped) if stored in wanted]
+    hits = []
+    for stored in wanted:
+        key = stored.to_bytes(2, order)
+        at = column.find(key)
+        while at >= 0:
+            if not at % 2:
+                hits.append((at // 2, stored))
+            at = column.find(key, at + 1)
+    return sorted(hits)
 
 
 def _wide(elf: LinkedFile, words: Section | None, number: int) -> int:
@@ -80,11 +96,14 @@ def _wide(elf: LinkedFile, words: Section | None, number: int) -> int:
     return int(section)
 
 
-def ends(elf: LinkedFile, changed: Sequence[Changed]) -> dict[int, str]:
-    """Return the changed sections whose end a symbol names, as ``__stop_NAME`` of linkers does: index → title."""
+def ends(elf: LinkedFile, changed: Sequence[Changed], symbols: Sequence[Symbol]) -> dict[int, str]:
+    """Return the changed sections whose end a symbol names, as ``__stop_NAME`` of linkers does: index → title.
+
+    ``symbols`` are those of the changed sections.
+    """
     sections = {each.section.index: each.section for each in changed}
     found = {}
-    for symbol in symbols_in(elf, sections):
+    for symbol in symbols:
         section = sections[symbol.section]
         if symbol.value == section.address + section.size and section.size and not symbol.size:
             found[symbol.section] = _name(elf, symbol)
@@ -92,9 +111,13 @@ def ends(elf: LinkedFile, changed: Sequence[Changed]) -> dict[int, str]:
 
 
 def patches(
-    elf: LinkedFile, changed: Sequence[Changed], moves: Sequence[Move], reduced: Collection[int]
+    elf: LinkedFile,
+    changed: Sequence[Changed],
+    symbols: Sequence[Symbol],
+    moves: Sequence[Move],
+    reduced: Collection[int],
 ) -> dict[int, bytes]:
-    """Return position → bytes for symbols on containers that move or change size.
+    """Return position → bytes for those of the changed sections' symbols that name something else now.
 
     ``reduced`` are the sections that end earlier now: symbols on what is gone name their end, and nothing. Raises
     HostError for a symbol that other files can see, on something that moves or goes.
@@ -102,7 +125,7 @@ def patches(
     sections = {each.section.index: each for each in changed}
     by_address = {move.old: move for move in moves}
     result = {}
-    for symbol in symbols_in(elf, sections):
+    for symbol in symbols:
         if symbol.info & 0xF == constants.SECTION_SYMBOL:
             continue
         change = sections[symbol.section]
