@@ -41,3 +41,7 @@ def packed(files: Mapping[str, bytes]) -> bytes:
 
 def wheel(files: Mapping[str, bytes]) -> bytes:
     return packed(files_of(files))
+
+
+def hexadecimal(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

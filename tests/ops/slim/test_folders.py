@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.builders import wheels as build
 
-from fatpack.errors import FatpackError, FormatError, HostError, UsageError
+from fatpack.errors import FatpackError, HostError, UsageError
 from fatpack.io.source import View
 from fatpack.ops.slim.folders import Folder
 from fatpack.ops.slim.members import Library
@@ -32,15 +32,14 @@ class Shorter(Record):
     pieces: list[bytes]
     is_changed: bool
 
+    def verify(self, before: View, after: View) -> None:
+        assert before.tobytes().rstrip(b"\0") == after.tobytes()
+
 
 def shorter(view: View) -> Shorter:
     """Take the zeros at the end of a file away."""
     data = view.tobytes()
     return Shorter([data[:2], data[2:].rstrip(b"\0")], data.endswith(b"\0"))
-
-
-def no_check(before: View, after: View) -> None:
-    assert len(after) < len(before)
 
 
 @pytest.fixture
@@ -66,7 +65,7 @@ def slim(
     **more: bool,
 ) -> tuple[list[Library], list[str]]:
     notes: list[str] = []
-    work = Folder(str(path), None if output is None else str(output), in_place, no_check, **more)
+    work = Folder(str(path), None if output is None else str(output), in_place, **more)
     return list(work.slim(slimming, notes)), notes
 
 
@@ -188,11 +187,14 @@ def test_pipes_are_told(folder: Path, tmp_path: Path) -> None:
     assert notes == ["pipes, sockets and devices are not copied: 1"]
 
 
-def test_a_check_that_fails_leaves_the_old_file(folder: Path) -> None:
-    def wrong(before: View, after: View) -> None:
-        raise FormatError("it is another program")
+class Wrong(Shorter):
+    """A result that is none."""
 
-    work = Folder(str(folder), None, True, wrong)
-    with pytest.raises(FormatError):
-        list(work.slim(shorter, []))
+    def verify(self, before: View, after: View) -> None:
+        raise HostError("it is another program")
+
+
+def test_a_result_that_is_none_leaves_the_old_file(folder: Path) -> None:
+    with pytest.raises(HostError):
+        slim(folder, None, in_place=True, slimming=lambda _: Wrong([b"short"], True))
     assert (folder / "demo" / "liba.so").read_bytes() == LIBRARY

@@ -6,46 +6,43 @@ import os
 
 from fatpack.cli.editing import write_result
 from fatpack.cli.messages import say
-from fatpack.errors import FatpackError, UsageError
-from fatpack.io.names import safe_word
+from fatpack.cli.slimming.packages import is_whole, slim_folder, slim_package
+from fatpack.errors import FatpackError
 from fatpack.io.sources.opening import open_source
 from fatpack.io.sources.pieces import PiecesSource
 from fatpack.ops.choose.address import find, parse_address, refuse_package
 from fatpack.ops.slim.checking import check_of
 from fatpack.ops.slim.outcome import Outcome, deflated_size
 from fatpack.ops.slim.plan import plan
-from fatpack.trees.walk import Walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from fatpack.cli.slimming.request import Request
-    from fatpack.trees.walk import Place
 
 
 def slim_all(request: Request) -> list[Outcome]:
     """Slim the files of a request, and return what became of each. What fails is an outcome, too."""
-    found = []
+    found: list[Outcome] = []
     for file in request.files:
-        if os.path.isdir(file):
-            found += [_outcome(request, place.path, place.parts) for place in _inside(file)]
-        else:
-            found.append(_outcome(request, file, ()))
+        try:
+            found += slim_folder(request, file) if os.path.isdir(file) else _slim_file(request, file)
+        except BrokenPipeError:
+            raise
+        except (FatpackError, OSError) as error:
+            say(f"fatpack: error: {_message(error)}")
+            found.append(Outcome(file, 0, 0, "", None, error))
     return found
 
 
-def _inside(folder: str) -> Iterator[Place]:
-    """Yield the files of a folder that may hold device code. Raises UsageError if there are none."""
-    is_met = False
-    for place in Walk([folder], as_named=True, passes=True):
-        is_met = True
-        yield place
-    if not is_met:
-        raise UsageError(f"{folder} has no file that may hold device code")
+def _slim_file(request: Request, file: str) -> list[Outcome]:
+    address = parse_address(file)
+    with open_source(address.path) as source:
+        if not address.inside and is_whole(source.view(), address.path):
+            return slim_package(request, source.view(), address.path)
+    return [_outcome(request, file)]
 
 
-def _outcome(request: Request, file: str, parts: tuple[str, ...]) -> Outcome:
+def _outcome(request: Request, file: str) -> Outcome:
     size = 0
     try:
         address = parse_address(file)
@@ -63,9 +60,7 @@ def _outcome(request: Request, file: str, parts: tuple[str, ...]) -> Outcome:
                 if made.is_changed:
                     check_of(made)(place.view, PiecesSource(list(made.pieces), address.path).view())
                 return done
-            if parts and not made.is_changed:  # of a folder only what changes is written
-                return done
-            output = _output(request, address.path, parts)
+            output = _output(request, address.path)
             if request.to.in_place and not made.is_changed:
                 return done
             to = request.to if request.directory is None else request.to.replace(output=output)
@@ -87,8 +82,7 @@ def _message(error: FatpackError | OSError) -> str:
     return message(error)
 
 
-def _output(request: Request, path: str, parts: tuple[str, ...]) -> str:
+def _output(request: Request, path: str) -> str:
     if request.directory is not None:
-        names = parts or (os.path.basename(path),)
-        return os.path.join(request.directory, *(safe_word(name) if parts else name for name in names))
+        return os.path.join(request.directory, os.path.basename(path))
     return path if request.to.output is None else request.to.output

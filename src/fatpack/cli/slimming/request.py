@@ -7,6 +7,7 @@ import os
 from fatpack.cli.editing import check_output
 from fatpack.cli.options import allow_any_output, check_name
 from fatpack.errors import UsageError
+from fatpack.ops.slim.naming import Naming
 from fatpack.ops.slim.wishes import Wishes
 from fatpack.record import Record
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 class Request(Record):
     """The files, what is wished, and where the results go: to one place, or into the folder ``directory``.
 
-    ``deflates`` asks for sizes as in a wheel, ``certificate`` is the file that the proof is written to.
+    ``deflates`` asks for sizes as in a wheel, ``certificate`` is the file that the proof is written to. ``naming`` says
+    how a package that changes is called, ``sbom`` is the file that lists what device code it holds.
     """
 
     files: tuple[str, ...]
@@ -33,6 +35,8 @@ class Request(Record):
     certificate: str | None = None
     as_json: bool = False
     quiet: bool = False
+    naming: Naming = Naming()
+    sbom: str | None = None
 
     def check(self) -> None:
         """Raise UsageError unless the options say what to do and where to write."""
@@ -45,6 +49,8 @@ class Request(Record):
             )
         if wishes.level is not None and wishes.recompress is None:
             raise UsageError("--level goes with --recompress")
+        if self.sbom is not None and len(self.files) > 1:
+            raise UsageError("an SBOM is about one package", hint="slim one at a time")
         several = len(self.files) > 1 or os.path.isdir(self.files[0])
         if self.dry_run:
             return

@@ -13,6 +13,7 @@ from fatpack.errors import BadValue, FatpackError, UsageError
 from fatpack.io.sink import write_file
 from fatpack.io.source import View
 from fatpack.io.sources.opening import open_source
+from fatpack.io.sources.pieces import PiecesSource
 from fatpack.ops.edit.in_place import write_in_place
 from fatpack.ops.slim.members import Library, attempt, is_looked_at
 from fatpack.ops.slim.wheels import record
@@ -20,14 +21,10 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from typing import TypeAlias
+    from collections.abc import Iterator, Sequence
 
     from fatpack.io.source import Piece
     from fatpack.ops.slim.members import Slimmed, Slimming
-
-    #: raises HostError where the second file is no sound edit of the first
-    Check: TypeAlias = Callable[[View, View], None]
 
 #: LIMIT: bytes of a RECORD, which is read whole
 _TEXT = 64 << 20
@@ -36,14 +33,13 @@ _TEXT = 64 << 20
 class Folder(Record):
     """What happens to a folder: a copy goes to ``output``, or with None each library is changed ``in_place``, or none.
 
-    ``check`` verifies each library that changed before it gets its name. ``break_links`` lets files with several names
-    be changed in place, ``force`` writes over files of the output.
+    Each library that changed is verified before it gets its name. ``break_links`` lets files with several names be
+    changed in place, ``force`` writes over files of the output.
     """
 
     path: str
     output: str | None
     in_place: bool
-    check: Check
     break_links: bool = False
     force: bool = False
 
@@ -106,16 +102,18 @@ class Folder(Record):
         path = os.path.join(self.path, name)
 
         def verify(after: View) -> None:
-            self.check(view, after)
+            slimmed.verify(view, after)
 
         if self.output is not None:
             mode = stat.S_IMODE(os.stat(path).st_mode)
             target = self._target(name)
             return write_file(target, list(slimmed.pieces), force=self.force, mode=mode, inputs=[view], verify=verify)
         if self.in_place:
-            done = write_in_place(view, slimmed.pieces, path, break_links=self.break_links, check=self.check)
-            return done.size
-        return sum(map(len, slimmed.pieces))
+            links = self.break_links
+            return write_in_place(view, slimmed.pieces, path, break_links=links, check=slimmed.verify).size
+        after = PiecesSource(slimmed.pieces, path)
+        verify(after.view())
+        return after.size
 
     def _target(self, name: str) -> str:
         assert self.output is not None

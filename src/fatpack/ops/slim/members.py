@@ -14,12 +14,16 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece, View
 
     class Slimmed(Protocol):
-        """What is made of a file: its bytes, whether they are other ones, and whatever more is known of them."""
+        """What is made of a file: its bytes, whether they are other ones, and whatever more is known of them.
+
+        ``verify`` raises HostError unless a file is what this makes of the one before.
+        """
 
         @property
         def pieces(self) -> Sequence[Piece]: ...  # noqa: D102
         @property
         def is_changed(self) -> bool: ...  # noqa: D102
+        def verify(self, before: View, after: View) -> None: ...  # noqa: D102
 
     #: returns what a file becomes (``fatpack.ops.slim.plan.plan`` with wishes); its pieces are read while it is open
     Slimming: TypeAlias = Callable[[View], Slimmed]

@@ -11,6 +11,7 @@ from fatpack.ops.slim.plan import Refused
 from fatpack.ops.slim.selection import spelled
 from fatpack.report.problems import exit_code, message
 from fatpack.report.text import columns, printable, size_words
+from fatpack.trees.leaves import SEPARATOR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ def _refused(one: Unserved) -> dict[str, Any]:
 
 def render(outcomes: Sequence[Outcome]) -> Iterator[str]:
     """Yield a table of the files that change, what stayed as it is and why, and the sum of all."""
+    outcomes = _within(outcomes)
     slimmed = [item for item in outcomes if item.plan is not None and item.plan.is_changed]
     if slimmed:
         has_deflated = any(item.deflated for item in slimmed)
@@ -111,6 +113,14 @@ def render(outcomes: Sequence[Outcome]) -> Iterator[str]:
             f"{counted(len(slimmed), 'file')} of {len(outcomes)} slimmed: "
             f"{size_words(before)} → {size_words(after)}{_saved(before, after)}"
         )
+
+
+def _within(outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+    """Return the outcomes by their paths in the package, if there is one and all are in it."""
+    packages = {item.path.partition(SEPARATOR)[0] if SEPARATOR in item.path else "" for item in outcomes}
+    if len(packages) != 1 or packages == {""}:
+        return outcomes
+    return [item.replace(path=item.path.partition(SEPARATOR)[2]) for item in outcomes]
 
 
 def _row(item: Outcome, *, has_deflated: bool) -> list[str]:

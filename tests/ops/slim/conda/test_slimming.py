@@ -78,6 +78,9 @@ class Shorter(Record):
     pieces: list[bytes]
     is_changed: bool
 
+    def verify(self, before: View, after: View) -> None:
+        assert before.tobytes().rstrip(b"\0") == after.tobytes()
+
 
 def shorter(view: View) -> Shorter:
     """Take the zeros at the end of a file away."""

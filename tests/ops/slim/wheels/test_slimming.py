@@ -16,7 +16,7 @@ from tests.builders.packages import view_of
 from fatpack.errors import BadValue, HostError, Unsupported, UsageError
 from fatpack.io.source import View
 from fatpack.io.sources.pieces import PiecesSource
-from fatpack.ops.slim.wheels.names import Naming
+from fatpack.ops.slim.naming import Naming
 from fatpack.ops.slim.wheels.slimming import SlimWheel, slim_wheel
 from fatpack.record import Record
 
@@ -35,6 +35,9 @@ class Shorter(Record):
 
     pieces: list[bytes]
     is_changed: bool
+
+    def verify(self, before: View, after: View) -> None:
+        assert before.tobytes().rstrip(b"\0") == after.tobytes()
 
 
 def shorter(view: View) -> Shorter:

@@ -50,6 +50,9 @@ if TYPE_CHECKING:
     option("--in-place", is_flag=True, help="Change each FILE itself, after the result was verified."),
     option("--break-links", is_flag=True, help="With --in-place: other names (hard links) keep the old file."),
     force_option,
+    option("--build-tag", metavar="TAG", help="A wheel that changes gets this build tag: 1sm90. A conda package too."),
+    option("--local-version", metavar="LABEL", help="A wheel that changes gets it behind its version: 1.0+sm90."),
+    option("--sbom", type=FILE, help="Write what device code a package holds then: CycloneDX, with digests."),
     option("--deflated", is_flag=True, help="Say how many bytes a file takes in a wheel, before and after."),
     option("--dry-run", is_flag=True, help="Only print what would be done."),
     option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
@@ -62,7 +65,8 @@ if TYPE_CHECKING:
 def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
     """Take device code out of FILE that no device needs: slim lib.so --for sm_86,sm_90 -o slim/lib.so
 
-    FILE is a library or program (ELF, PE), an object, an archive, a container, or a folder of such. Of each container
+    FILE is a library or program (ELF, PE), an object, an archive, a container, a wheel, a conda package, or a folder,
+    of which -d DIR gets a copy of everything. Of each container
     those images stay that the runtime of a device would take, and the newest PTX for devices to come. Nothing else in a
     linked file moves: its addresses stay as they are, and the freed bytes go out of the file.
 
@@ -77,6 +81,7 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
         return FINE
     from fatpack.cli.slimming.files import slim_all
     from fatpack.cli.slimming.request import Request, wishes_of
+    from fatpack.ops.slim.naming import Naming
 
     to = Destination(options["output"], options["in_place"], options["break_links"], options["force"])
     request = Request(
@@ -88,6 +93,8 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
         deflates=options["deflated"],
         as_json=options["as_json"],
         quiet=options["quiet"],
+        naming=Naming(options["build_tag"] or "", options["local_version"] or ""),
+        sbom=options["sbom"],
     )
     request.check()
     outcomes = slim_all(request)

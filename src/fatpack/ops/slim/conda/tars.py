@@ -7,6 +7,7 @@ import hashlib
 from fatpack.codec.whole import compressed
 from fatpack.errors import FatpackError
 from fatpack.io.source import View
+from fatpack.io.sources.pieces import PiecesSource
 from fatpack.ops.slim.members import Library, attempt, is_looked_at
 from fatpack.packages.compression import method_of
 from fatpack.packages.growing import Growing
@@ -69,11 +70,13 @@ class Tar:
         for name, file in self.files.items():
             if name.startswith("info/") or not file.size or not is_looked_at(name):
                 continue
-            outcome = attempt(slimming, self.content(file).view())
+            view = self.content(file).view()
+            outcome = attempt(slimming, view)
             if isinstance(outcome, FatpackError):
                 yield Library(name, file.size, file.size, None, None, None, outcome)
                 continue
             if outcome.is_changed:
+                outcome.verify(view, PiecesSource(outcome.pieces, name).view())
                 self.put(name, outcome.pieces)
             yield Library(name, file.size, self.sizes.get(name, file.size), None, None, outcome)
 

@@ -15,15 +15,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from fatpack.ops.slim.naming import Naming
+
 #: what a build tag may be (binary distribution format, "File name convention"; names allow no other characters)
 _BUILD_TAG = re.compile(r"[0-9][A-Za-z0-9_.]*")
-
-
-class Naming(Record):
-    """How a changed wheel differs from the old one by name: by a build tag, a local version, or both."""
-
-    build_tag: str = ""
-    local_version: str = ""
 
 
 class Name(Record):

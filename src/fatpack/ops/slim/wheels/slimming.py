@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fatpack.errors import BadValue, FatpackError, FormatError, HostError
+from fatpack.io.sources.pieces import PiecesSource
 from fatpack.ops.slim.members import Library, attempt, is_looked_at
 from fatpack.ops.slim.wheels import headers, names, record
 from fatpack.ops.slim.wheels.contents import Wheel
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Piece, Source, View
     from fatpack.ops.slim.members import Slimming
-    from fatpack.ops.slim.wheels.names import Name, Naming
+    from fatpack.ops.slim.naming import Naming
+    from fatpack.ops.slim.wheels.names import Name
     from fatpack.ops.slim.wheels.record import Line
 
 
@@ -111,6 +113,7 @@ class _Work:
             library = library.replace(slimmed=outcome)
         else:
             self._check()
+            outcome.verify(source.view(), PiecesSource(outcome.pieces, entry.name).view())
             hash_name, deflates = self._hash_of(line), entry.method != 0
             new = packed(outcome.pieces, deflates=deflates, level=self._level, hash_name=hash_name)
             self._changes[number] = Change(new)

@@ -1,0 +1,183 @@
+"""Wheels, conda packages and folders that are slimmed as a whole: everything else in them stays as it is."""
+
+from __future__ import annotations
+
+import os
+
+from fatpack.cli.messages import Meter, say, tell_abandoned
+from fatpack.errors import Unsupported, UsageError
+from fatpack.io.sink import check_target, write_file
+from fatpack.ops.slim.facts import Described, described
+from fatpack.ops.slim.outcome import Outcome
+from fatpack.report.text import size_words
+from fatpack.scanner import Found, scan
+from fatpack.scanner.visit import package_of
+from fatpack.trees.leaves import Counts, Rules, batches_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.cli.slimming.request import Request
+    from fatpack.io.source import View
+    from fatpack.ops.slim.conda.slimming import SlimConda
+    from fatpack.ops.slim.members import Library, Slimming
+    from fatpack.ops.slim.wheels.slimming import SlimWheel
+
+
+def is_whole(view: View, path: str) -> bool:
+    """Return whether a file is a package: slimmed with all that is in it, under a name of its own."""
+    return path.endswith((".whl", ".conda")) or bool(package_of(view))
+
+
+def slim_package(request: Request, view: View, path: str) -> list[Outcome]:
+    """Slim a package that is open, and return what became of the files in it that may hold device code.
+
+    Raises UsageError where the result has no place or no name, and what slimming the package raises.
+    """
+    file_name = os.path.basename(path)
+    if request.to.in_place:
+        raise UsageError(f"{path}: a package that changes gets another name", hint="-d DIR writes it there")
+    made = _made(request, view, file_name)
+    if made is None:
+        _refuse_device_code(view, path)
+        target = _target(request, path, file_name)
+        if not request.dry_run:
+            _write(request, view, target, None)
+        say(f"{path}: unchanged: it holds no device code", quiet=request.quiet)
+        return []
+    outcomes = [_outcome(path, library) for library in made.libraries]
+    target = _target(request, path, made.name)
+    for note in made.notes:
+        say(f"fatpack: note: {path}: {note}", quiet=request.quiet)
+    if not made.is_changed:
+        say(f"{path}: unchanged: nothing in it is to go", quiet=request.quiet)
+    if not request.dry_run:
+        _write(request, view, target, made)
+        outcomes = [item.replace(output=target) for item in outcomes]
+    else:
+        size = sum(map(len, made.pieces))
+        say(f"would write {target}: {size_words(len(view))} → {size_words(size)}", quiet=request.quiet)
+    if request.sbom is not None and not request.dry_run:
+        _write_sbom(request.sbom, made, request)
+    return [item for item in outcomes if item.error is not None or _has_device_code(item)]
+
+
+def _made(request: Request, view: View, file_name: str) -> SlimWheel | SlimConda | None:
+    """Return a slimmed package; None for a kind of which no copies are made."""
+    slimming: Slimming = lambda part: described(part, request.wishes, digests=request.sbom is not None)  # noqa: E731
+    if file_name.endswith(".whl"):
+        from fatpack.ops.slim.wheels.slimming import slim_wheel
+
+        return slim_wheel(view, file_name, slimming, request.naming)
+    if file_name.endswith(".conda") or (file_name.endswith(".tar.bz2") and _is_conda(view)):
+        from fatpack.ops.slim.conda.slimming import slim_conda
+
+        if request.naming.local_version:
+            hint = "--build-tag TAG puts a word in front of its build string"
+            raise UsageError(f"{file_name} is a conda package, and --local-version is for wheels", hint=hint)
+        return slim_conda(view, file_name, slimming, request.naming.build_tag)
+    return None
+
+
+def _is_conda(view: View) -> bool:
+    from fatpack.model import Finding
+    from fatpack.packages import room
+
+    members = room("tar").members(view)
+    return any(not isinstance(item, Finding) and item.name == "info/index.json" for item in members)
+
+
+def _refuse_device_code(view: View, path: str) -> None:
+    """Raise Unsupported for a package with device code of which no copy can be made."""
+    for batch in batches_of(path, view, Rules(), Counts(), []):
+        for node in batch:
+            for leaf in node.leaves(Rules(), Counts()):
+                if leaf.error is not None:
+                    raise leaf.error
+                if leaf.view is not None and any(isinstance(item, Found) for item in scan(leaf.view)):
+                    raise Unsupported(
+                        f"{path} has device code in {leaf.path.rpartition('!')[2]}, and such packages are not written",
+                        hint="unpack it and slim the folder, or slim the wheels and conda packages that are made of it",
+                    )
+
+
+def _target(request: Request, path: str, name: str) -> str:
+    """Return where a package goes. Raises UsageError for a file name that is not the package's."""
+    if request.directory is not None:
+        return os.path.join(request.directory, name)
+    if request.to.output is None:
+        return name
+    if request.to.output != "-" and os.path.basename(request.to.output) != name:
+        raise UsageError(f"{path} becomes {name}, and pip and conda go by that name", hint=f"-d DIR writes DIR/{name}")
+    return request.to.output
+
+
+def _write(request: Request, view: View, target: str, made: SlimWheel | SlimConda | None) -> None:
+    folder = os.path.dirname(target)
+    if folder:
+        os.makedirs(folder, exist_ok=True)
+    pieces = [view] if made is None else made.pieces
+    if target == "-":
+        from fatpack.io.writing import write_pieces
+
+        write_pieces(1, pieces)
+        return
+    check_target(target, request.to.force, [view])
+    tell_abandoned(folder, quiet=request.quiet)
+    meter = Meter(sum(map(len, pieces)), f"writing {target}", quiet=request.quiet)
+    try:
+        verify = None if made is None else made.verify
+        size = write_file(target, pieces, force=request.to.force, inputs=[view], verify=verify, progress=meter)
+    finally:
+        meter.finish()
+    say(f"wrote {target}: {size_words(len(view))} → {size_words(size)}", quiet=request.quiet)
+
+
+def _outcome(path: str, library: Library) -> Outcome:
+    sizes = None
+    if library.stored_before is not None and library.stored_after is not None:
+        sizes = library.stored_before, library.stored_after
+    plan = library.slimmed.plan if isinstance(library.slimmed, Described) else None
+    return Outcome(f"{path}!{library.name}", library.before, library.after, "", plan, library.error, sizes)
+
+
+def _has_device_code(item: Outcome) -> bool:
+    return item.plan is not None and bool(item.plan.kept or item.plan.dropped or item.plan.damaged or item.plan.unseen)
+
+
+def slim_folder(request: Request, path: str) -> list[Outcome]:
+    """Slim the libraries of a folder: in a copy of everything, or each in its place; return what became of them."""
+    from fatpack.ops.slim.folders import Folder
+
+    work = Folder(
+        path,
+        None if request.dry_run else request.directory,
+        request.to.in_place and not request.dry_run,
+        break_links=request.to.break_links,
+        force=request.to.force,
+    )
+    notes: list[str] = []
+    outcomes = []
+    count = 0
+    for library in work.slim(lambda part: described(part, request.wishes), notes):
+        count += 1
+        item = _outcome(path, library).replace(path=os.path.join(path, library.name))
+        if item.error is None and not _has_device_code(item):
+            continue
+        if library.is_changed and not request.dry_run:
+            output = os.path.join(path if request.directory is None else request.directory, library.name)
+            item = item.replace(output=output)
+        outcomes.append(item)
+    for note in notes:
+        say(f"fatpack: note: {path}: {note}", quiet=request.quiet)
+    if not count:
+        raise UsageError(f"{path} has no file that may hold device code")
+    return outcomes
+
+
+def _write_sbom(target: str, made: SlimWheel | SlimConda, request: Request) -> None:
+    from fatpack.report.answers.sbom import sbom
+    from fatpack.report.json_text import json_pieces
+
+    pieces = [*(text.encode() for text in json_pieces(sbom(made.name, made.libraries))), b"\n"]
+    write_file(target, pieces, force=request.to.force)
+    say(f"wrote {target}", quiet=request.quiet)

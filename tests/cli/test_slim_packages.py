@@ -1,0 +1,160 @@
+"""``fatpack slim`` of wheels, sdists and folders: what is written, under which name, and what is said."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from tests.builders import wheels as build
+from tests.builders.fatbin import of_words
+
+import fatpack as library
+from fatpack.cli import main
+
+NAME = "demo-1.5-py3-none-any.whl"
+FILES = {
+    "demo/__init__.py": b"",
+    "demo/a.fatbin": of_words("80 90"),
+    "demo/b.so": of_words("90"),
+    "demo/c.bin": b"text",
+}
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> Path:
+    path = tmp_path / NAME
+    path.write_bytes(build.wheel(FILES))
+    return path
+
+
+def archs(path: str) -> list[str]:
+    package, _, inside = path.partition("!")
+    with library.open(package, member=inside) as file:
+        return [image.target.arch for found in file.containers for image in found.images]
+
+
+def test_a_wheel_comes_out_under_another_name(wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = wheel.parent / "dist"
+    assert main(["slim", str(wheel), "--for", "sm_90", "--build-tag", "1sm90", "-d", str(out)]) == 0
+    new = out / "demo-1.5-1sm90-py3-none-any.whl"
+    assert [path.name for path in out.iterdir()] == [new.name]
+    assert archs(f"{new}!demo/a.fatbin") == ["sm_90"]
+    printed = capsys.readouterr()
+    head, row, rest, total = printed.out.splitlines()
+    assert head.split("  ")[0] == "file" and "in a wheel" in head
+    assert row.startswith("demo/a.fatbin ")
+    assert rest == "demo/b.so: stays as it is: nothing in it is to go"
+    assert total.startswith("1 file of 2 slimmed: ")
+    assert f"wrote {new}" in printed.err
+
+
+def test_json_gives_addresses_and_sizes_in_the_wheel(wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["slim", str(wheel), "--for", "sm_90", "--build-tag", "1", "--dry-run", "--json"]) == 0
+    first, second = json.loads(capsys.readouterr().out)["files"]
+    assert first["path"] == f"{wheel}!demo/a.fatbin"
+    assert first["deflated"]["after"] < first["deflated"]["before"]
+    assert second["deflated"]["after"] == second["deflated"]["before"]
+    assert sorted(path.name for path in wheel.parent.iterdir()) == [NAME]
+
+
+def test_a_changed_wheel_needs_a_name(wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["slim", str(wheel), "--for", "sm_90", "-d", str(wheel.parent / "dist")]) == 2
+    assert "--build-tag 1sm90" in capsys.readouterr().err
+    assert not (wheel.parent / "dist").exists()
+
+
+def test_an_output_has_the_name_that_installers_go_by(wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--for", "sm_90", "--local-version", "sm90", "-q"]
+    assert main(["slim", str(wheel), *options, "-o", str(wheel.parent / "x.whl")]) == 2
+    assert "becomes demo-1.5+sm90-py3-none-any.whl" in capsys.readouterr().err
+    target = wheel.parent / "demo-1.5+sm90-py3-none-any.whl"
+    assert main(["slim", str(wheel), *options, "-o", str(target)]) == 0
+    assert archs(f"{target}!demo/a.fatbin") == ["sm_90"]
+
+
+def test_packages_are_not_changed_in_place(wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["slim", str(wheel), "--for", "sm_90", "--build-tag", "1", "--in-place"]) == 2
+    assert "gets another name" in capsys.readouterr().err
+
+
+def test_a_wheel_without_device_code_is_copied_and_said_to_be_unchanged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / NAME
+    path.write_bytes(build.wheel({"demo/__init__.py": b""}))
+    assert main(["slim", str(path), "--for", "sm_90", "-d", str(tmp_path / "dist")]) == 0
+    assert (tmp_path / "dist" / NAME).read_bytes() == path.read_bytes()
+    assert "unchanged" in capsys.readouterr().err
+
+
+def test_an_sdist_is_copied_unless_it_has_device_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, data, code in (("plain", b"text", 0), ("with", of_words("80 90"), 4)):
+        path = tmp_path / f"{name}-1.0.tar.gz"
+        with tarfile.open(path, "w:gz") as archive:
+            info = tarfile.TarInfo("demo-1.0/a.bin")
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+        assert main(["slim", str(path), "--for", "sm_90", "-d", str(tmp_path / "dist")]) == code
+        copy = tmp_path / "dist" / path.name
+        assert copy.exists() == (code == 0)
+        assert code or copy.read_bytes() == path.read_bytes()
+    said = capsys.readouterr().err
+    assert "plain-1.0.tar.gz: unchanged: it holds no device code" in said
+    assert "has device code in demo-1.0/a.bin" in said
+
+
+def test_a_refusal_names_the_library_and_writes_nothing(wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = wheel.parent / "dist"
+    assert main(["slim", str(wheel), "--drop", "sm_90", "--build-tag", "1", "-d", str(out)]) == 1
+    assert "demo/b.so" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_a_library_that_cannot_be_slimmed_stays_and_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = bytearray(of_words("80 90"))
+    data[8:12] = b"\xff\xff\xff\xff"  # the size of its area
+    path = tmp_path / NAME
+    path.write_bytes(build.wheel({**FILES, "demo/damaged.fatbin": bytes(data)}))
+    code = main(["slim", str(path), "--for", "sm_90", "--build-tag", "1", "-d", str(tmp_path / "dist")])
+    assert code == 3
+    assert (tmp_path / "dist" / "demo-1.5-1-py3-none-any.whl").exists()
+    assert "demo/damaged.fatbin: " in capsys.readouterr().out
+
+
+def test_the_sbom_lists_what_is_in_the_wheel_then(wheel: Path) -> None:
+    out, listed = wheel.parent / "dist", wheel.parent / "sbom.json"
+    options = ["--for", "sm_90", "--build-tag", "1", "-d", str(out), "--sbom", str(listed), "-q"]
+    assert main(["slim", str(wheel), *options]) == 0
+    document = json.loads(listed.read_text())
+    new = out / "demo-1.5-1-py3-none-any.whl"
+    assert document["metadata"]["component"]["name"] == new.name
+    with zipfile.ZipFile(new) as archive:
+        for item in document["components"]:
+            data = archive.read(item["name"])
+            assert item["hashes"] == [{"alg": "SHA-256", "content": build.hexadecimal(data)}]
+    assert [item["name"] for item in document["components"]] == ["demo/a.fatbin", "demo/b.so"]
+    images = [image for item in document["components"] for image in item["components"]]
+    assert [image["name"] for image in images] == ["sm_90 cubin"] * 2
+    with library.open(str(new), member="demo/a.fatbin") as file:
+        data = file.containers[0].images[0].data.tobytes()
+    assert images[0]["hashes"][0]["content"] == build.hexadecimal(data)
+
+
+def test_a_folder_is_copied_whole(wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    site = wheel.parent / "site"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    out = wheel.parent / "new"
+    assert main(["slim", str(site), "--for", "sm_90", "-d", str(out)]) == 0
+    assert sorted(path.relative_to(out) for path in out.rglob("*")) == sorted(
+        path.relative_to(site) for path in site.rglob("*")
+    )
+    assert archs(str(out / "demo" / "a.fatbin")) == ["sm_90"]
+    assert main(["slim", str(site), "--for", "sm_90", "--in-place", "-q"]) == 0
+    assert {path.name: path.read_bytes() for path in site.rglob("*") if path.is_file()} == {
+        path.name: path.read_bytes() for path in out.rglob("*") if path.is_file()
+    }
