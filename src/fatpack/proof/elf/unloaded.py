@@ -63,11 +63,13 @@ def _compare_header(
             expected = expected.replace(address=old.address - gone.old + gone.new)
         elif where is not None and old.address + old.size <= where[1] and new.size < old.size:
             expected = expected.replace(size=_size(after, old, new, device, moved))
-    offsets = {old.offset} if old.type in _NO_BITS or not old.size else set()
-    if old.flags & _ALLOCATED:
+    # What has no bytes has no place: what is stated is where it would be, and goes with what stands before it.
+    is_empty = old.type in _NO_BITS or not old.size
+    offsets = {old.offset, min(new.offset, len(after.view))} if is_empty else set()
+    if old.flags & _ALLOCATED and not is_empty:
         loads = [each for each in after.segments if each.type == "PT_LOAD"]
         holding = [each for each in loads if each.vaddr <= new.address < each.vaddr + each.filesz]
-        offsets |= {each.offset + new.address - each.vaddr for each in (loads if offsets else holding)}
+        offsets |= {each.offset + new.address - each.vaddr for each in holding}
     place = after.header["e_shoff"] + new.number * after.section_size
     if offsets and new.offset not in offsets:
         ledger.differ(f"offset of section {new.name}", offset=place, expected=min(offsets), found=new.offset)
