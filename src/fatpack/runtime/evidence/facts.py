@@ -64,7 +64,8 @@ class Evidence(Record):
 
     ``stubs`` are functions by address and name; ``called`` says how often each function of a runtime is called, and
     ``reached`` which functions run before main as far as that is known (None: not at all). ``unread`` are calls whose
-    constants could not be read. ``links`` are the names of ``__cudaRegisterLinkedBinary_…`` that the file defines or
+    constants could not be read, ``unfollowed`` functions that were not followed to what they launch or register: the
+    limits on that were reached. ``links`` are the names of ``__cudaRegisterLinkedBinary_…`` that the file defines or
     calls.
     """
 
@@ -81,6 +82,7 @@ class Evidence(Record):
     reached: frozenset[int] | None
     links: tuple[str, ...]
     unread: int
+    unfollowed: int = 0
 
     @property
     def entries(self) -> list[Entry]:

@@ -67,6 +67,12 @@ class Program(Memory):
         index = bisect_right(self._begins, address) - 1
         return self._begins[index] if index >= 0 else 0
 
+    def bounds(self, address: int) -> tuple[int, int]:
+        """Return where the function around an address starts, and where the next one does; zeros if there is none."""
+        index = bisect_right(self._begins, address)
+        end = self._begins[index] if index < len(self._begins) else address + 1
+        return (self._begins[index - 1], end) if index else (0, 0)
+
     def is_start(self, address: int) -> bool:
         """Return whether a function starts at an address."""
         index = bisect_right(self._begins, address) - 1

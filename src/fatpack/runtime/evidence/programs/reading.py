@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 #: how many calls deep constructors are followed
 _DEPTH = 5
 
+#: what is only counted
+_COUNTED = frozenset((*functions.PUSH, *functions.POP))
+
+#: LIMIT: bytes of constructors that are searched before all other code
+_CONSTRUCTORS = 1 << 22
+
 
 def evidence(program: Program) -> Evidence:
     """Return what a program shows. Raises ImportError without capstone, where that is needed."""
@@ -37,12 +43,16 @@ class _Reading:
         called: dict[str, int] = dict.fromkeys(program.dynamic, 0)
         sites = Calls(program).sites()
         models = {name: functions.model_of(name) for name in imports.values()}
+        own = {at for at in imports if program.is_start(at) and not imports[at].startswith(functions.LINKED_BINARY)}
         for at, target, values in sites.sites:
-            start, name = program.start_of(at), imports[target]
-            if start in imports and not imports[start].startswith(functions.LINKED_BINARY):
-                continue  # the runtime's own, in a program that has it inside
-            called[name] = called.get(name, 0) + 1
-            self._take(at, start, name, models[name], values)
+            name = imports[target]
+            if values is None and not own and name in _COUNTED:
+                called[name] = called.get(name, 0) + 1
+                continue
+            start = program.start_of(at)
+            if start not in own:  # the runtime's own, in a program that has it inside
+                called[name] = called.get(name, 0) + 1
+                self._take(at, start, name, models[name], values)
         constructors = program.constructors()
         wanted = {binary.caller for binary in self._binaries} | {each.caller for each in self._registered}
         # What the device link of nvcc defines is called by the constructors of other files, too.
@@ -62,6 +72,7 @@ class _Reading:
             frozenset(reached),
             tuple(sorted({name for name in called if name.startswith(functions.LINKED_BINARY)})),
             self._unread,
+            sites.unfollowed,
         )
 
     def _take(self, at: int, start: int, name: str, model: str, values: tuple[int | None, ...] | None) -> None:
@@ -122,7 +133,7 @@ class _Reading:
     def _from(self, roots: Collection[int], targets: Collection[int]) -> Iterable[tuple[int, int]]:
         """Yield where constructors refer to some functions: asked first, as that is usual and constructors are few."""
         program = self._program
-        left = search.STEP
+        left = _CONSTRUCTORS
         for root in sorted(roots):
             function, section = program.function_at(root), program.section_at(root)
             if function is not None and section is not None and function.end - function.start <= left:

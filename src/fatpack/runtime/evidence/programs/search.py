@@ -54,6 +54,8 @@ def calls(
         return [(at, at + 4, to) for at, to in _a64_calls(base, code, low, high, direct)]
     found = [(at, at + 5, to) for at, to in _x86(base, code, low, high, direct, _DIRECT, 1)]
     through = slots - program.jumped
+    if not through:
+        return found
     found += [(at, at + 6, to) for at, to in _x86(base, code, low, high, through, _INDIRECT, 2)]
     return sorted(found)
 
@@ -108,24 +110,25 @@ def _any(values: set[int]) -> bytes:
 
 def _x86(
     base: int, code: bytes, low: int, high: int, wanted: frozenset[int], opcode: bytes, skip: int
-) -> Iterator[tuple[int, int]]:
-    """Yield where instructions name one of some addresses by its distance from their end."""
-    first, last = base + low, base + high + skip + 4
+) -> list[tuple[int, int]]:
+    """Return where instructions name one of some addresses by its distance from their end."""
+    end, found = skip + 4, list[tuple[int, int]]()
+    first, last = base + low, base + high + end
     uppers = {
         distance & 0xFFFF
         for page in {target >> 16 for target in wanted}
         for distance in range(page - (last >> 16) - 1, page - (first >> 16) + 2)
         if -0x8000 <= distance < 0x8000
     }
-    if not uppers:
-        return
-    end = skip + 4
-    pattern = _pattern(opcode, uppers) if high - low > _SHORT else re.compile(opcode, re.DOTALL)
-    for match in pattern.finditer(code, low, min(high + end - 1, len(code))):
-        at = match.start()
-        target = base + at + end + _number(code, at + skip)[0]
-        if target in wanted:
-            yield base + at, target
+    if uppers:
+        pattern = _pattern(opcode, uppers) if high - low > _SHORT else re.compile(opcode + b"(?=....)", re.DOTALL)
+        behind = base + end
+        for match in pattern.finditer(code, low, min(high + end - 1, len(code))):
+            at = match.start()
+            target = behind + at + _number(code, at + skip)[0]
+            if target in wanted:
+                found.append((base + at, target))
+    return found
 
 
 def _a64_calls(base: int, code: bytes, low: int, high: int, wanted: frozenset[int]) -> Iterator[tuple[int, int]]:

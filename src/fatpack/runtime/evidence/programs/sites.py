@@ -27,14 +27,16 @@ if TYPE_CHECKING:
     from fatpack.runtime.evidence.programs.state import Followed
     from fatpack.runtime.evidence.programs.x86 import X86
 
-#: LIMIT: bytes of functions that are followed; a million of them takes about a second.
-FOLLOWED = 6 << 20
+#: LIMIT: bytes of functions that are followed, a million of them in about a second: those that register, and those that
+#: launch. A large library has a few hundred launches of the latter kind beside ten thousands that are read at once.
+FOLLOWED, FOLLOWED_LAUNCHES = 6 << 20, 1 << 17
 
 #: bytes of code that one worker takes at a time
 _PART = 1 << 22
 
 #: what a call says → the arguments that matter
 _BINARY, _NAMED, _LINK = (0,), (1, 3), (1,)
+_TRACKED = 1, 3, 2
 
 #: address of a call, where it leads to, its arguments by number (None: not read)
 Site = tuple[int, int, tuple[int | None, ...] | None]
@@ -75,11 +77,15 @@ class Calls:
             for section in search.code_of(program)
             for low in range(0, len(section.data), _PART)
         ]
-        for section, _, _ in parts:
-            program.content(section)  # read once, for all workers
+        for section in search.code_of(program):
+            program.content(section)  # read once, for all workers, as the expressions are made once
+            for wanted in {each for each in self._wanted.values() if each}:
+                self._run(section, wanted)
         found: list[Site] = []
         whole: set[int] = set()
-        for part, made in with_processes(parts, lambda part: self._part(*part), lambda part: part[2] - part[1]):
+        for part, made in with_processes(
+            parts, lambda part: self._part(*part), lambda part: part[2] - part[1], least=_PART
+        ):
             sites, starts = self._part(*part) if made is None else made.value
             found += sites
             whole.update(starts)
@@ -90,37 +96,32 @@ class Calls:
         program, base = self._program, section.address
         found: list[Site] = []
         starts: list[int] = []
-        before = 0
+        start = stop = before = 0
         slots = program.slots - program.jumped
+        is_read = program.machine == "x86-64"
+        runs = {to: self._run(section, wanted) for to, wanted in self._wanted.items() if wanted and is_read}
         for step in range(low, high, search.STEP):
             end = min(step + search.STEP, high)
             for at, after, target in search.calls(program, section, step, end, program.imports):
-                wanted = self._wanted[target]
                 values = None
-                if wanted:
-                    start = max(before, program.start_of(at))
-                    values = self._values(section, start - base, at - base, wanted) if start >= base else None
-                found.append((at, target, values))
+                if target in runs:
+                    if not start <= at < stop:
+                        start, stop = program.bounds(at)
+                    if start >= base:
+                        values = runs[target].values(max(before, start) - base, at - base)
+                found.append((at, target, None if values is None else _agreed(values)))
                 before = after
             if slots:
                 starts += [program.start_of(at) for at in search.loads(program, section, step, end, slots)]
         return found, starts
 
-    def _values(
-        self, section: Section, start: int, call: int, wanted: tuple[int, ...]
-    ) -> tuple[int | None, ...] | None:
-        program = self._program
-        if program.machine != "x86-64":
-            return None
-        key = section.number, wanted
-        runs = self._runs.get(key)
-        if runs is None:
+    def _run(self, section: Section, wanted: tuple[int, ...]) -> Runs:
+        """Return what reads the runs of a section for some arguments."""
+        program, key = self._program, (section.number, wanted)
+        if key not in self._runs:
             registers = [program.arguments[number] for number in _tracked(wanted)]
-            runs = self._runs[key] = Runs(program.content(section), section.address, registers, program.loaded)
-        values = runs.values(start, call)
-        if values is None or None in values or (wanted == _NAMED and values[1] != values[2]):
-            return None
-        return tuple(values[: len(wanted)])
+            self._runs[key] = Runs(program.content(section), section.address, registers, program.loaded)
+        return self._runs[key]
 
     def _completed(self, found: list[Site], whole: set[int]) -> Sites:
         """Return the calls with those whose arguments were not read followed from the start of their functions."""
@@ -135,16 +136,16 @@ class Calls:
                 rank = 1 if program.imports[target] in functions.LAUNCH else 0
                 todo[start] = min(rank, todo.get(start, rank))
         ranges = {start: program.function_at(start) for start in todo if start not in inside}
-        left, unfollowed = FOLLOWED, 0
+        unfollowed, left = 0, [FOLLOWED, FOLLOWED_LAUNCHES]
         followed: dict[int, list[Site]] = {}
         for start in sorted(ranges, key=lambda start: (todo[start], _size(ranges[start]))):
             function = ranges[start]
             if function is None:
                 continue
-            if _size(function) > left:
+            if _size(function) > left[todo[start]]:
                 unfollowed += 1
                 continue
-            left -= _size(function)
+            left[todo[start]] -= _size(function)
             followed[start] = list(self.followed(function))
         if not followed:
             return Sites(found, unfollowed)
@@ -181,9 +182,18 @@ class Calls:
         return self._follower.follow(code, start).calls
 
 
+def _agreed(values: list[int | None]) -> tuple[int | None, ...] | None:
+    """Return the arguments of a call that were read; nothing if one was not, or if a name is not there twice."""
+    if None in values:
+        return None
+    if len(values) == len(_TRACKED):
+        return (values[0], values[1]) if values[1] == values[2] else None
+    return tuple(values)
+
+
 def _tracked(wanted: tuple[int, ...]) -> tuple[int, ...]:
     """Return which arguments are read: those with a name have it twice, which must be the same."""
-    return (1, 3, 2) if wanted == _NAMED else wanted
+    return _TRACKED if wanted == _NAMED else wanted
 
 
 def _size(function: Function | None) -> int:

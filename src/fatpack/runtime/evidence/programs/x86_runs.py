@@ -102,7 +102,14 @@ def _pattern(registers: tuple[int, ...]) -> re.Pattern[bytes]:
 
 
 def _any(values: Iterable[int]) -> bytes:
-    return b"[" + b"".join(b"\\x%02x" % value for value in sorted(set(values))) + b"]"
+    """Return what matches one byte of some values: in ranges, which take less to be read."""
+    ranges: list[list[int]] = []
+    for value in sorted(set(values)):
+        if ranges and ranges[-1][1] == value - 1:
+            ranges[-1][1] = value
+        else:
+            ranges.append([value, value])
+    return b"[" + b"".join(b"\\x%02x-\\x%02x" % (first, last) for first, last in ranges) + b"]"
 
 
 def _operand(middle: Iterable[int]) -> bytes:
