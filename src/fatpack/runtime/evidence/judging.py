@@ -68,13 +68,15 @@ def read(view: View, host: str) -> tuple[Evidence | None, str]:
         kind, elf = _kind(view, host)
         if kind == _PROGRAM and elf is not None:
             return _of_program(elf)
+        if host == "pe":
+            return _of_image(view)
         if kind != _OBJECT:
             return None, kind
         from fatpack.runtime.evidence.objects import reading
 
         return reading.evidence(reading.read(view, host)), "relocations"
     except FormatError:
-        return None, _OTHER
+        return None, _NOT_READ
 
 
 def _kind(view: View, host: str) -> tuple[str, ElfFile | None]:
@@ -92,9 +94,21 @@ def _of_program(elf: ElfFile) -> tuple[Evidence | None, str]:
     from fatpack.runtime.evidence.programs.elf_code import ElfProgram
 
     if elf.layouts.word != _WORD:
-        return None, _OTHER
+        return None, _NOT_READ
     try:
         return reading.evidence(ElfProgram(elf)), "code"
+    except ImportError:
+        return None, "no capstone"
+
+
+def _of_image(view: View) -> tuple[Evidence | None, str]:
+    from fatpack.runtime.evidence.programs import pe_code, reading
+
+    program = pe_code.PeProgram(view)
+    if not program.machine:
+        return None, _NOT_READ
+    try:
+        return reading.evidence(program), "code"
     except ImportError:
         return None, "no capstone"
 

@@ -58,6 +58,8 @@ class _Reading:
         # What the device link of nvcc defines is called by the constructors of other files, too.
         linked = {at for at, name in imports.items() if name.startswith(functions.LINKED_BINARY)}
         reached = self._reached(wanted, {each.function for each in constructors} | self._callbacks | linked)
+        if program.is_windows:  # any pointer to a function looks like one
+            constructors = [each for each in constructors if each.function in reached]
         return Evidence(
             program,
             True,

@@ -26,6 +26,9 @@ _SHORT = 1 << 14
 #: how many instructions lie between the two that make an address on AArch64, at most
 _NEAR = 16
 
+#: BR X16
+_BRANCH = b"\x00\x02\x1f\xd6"
+
 _number = struct.Struct("<i").unpack_from
 
 #: x86-64: call and jump; those through a pointer; what loads a pointer, and what makes an address (the last byte says
@@ -56,8 +59,24 @@ def calls(
     through = slots - program.jumped
     if not through:
         return found
-    found += [(at, at + 6, to) for at, to in _x86(base, code, low, high, through, _INDIRECT, 2)]
+    named = program.imports  # thunks call nothing
+    found += [(at, at + 6, to) for at, to in _x86(base, code, low, high, through, _INDIRECT, 2) if at not in named]
     return sorted(found)
+
+
+def thunks(program: Program, section: Section, slots: Collection[int]) -> Iterator[tuple[int, int]]:
+    """Yield the thunks in a section that jump through one of some pointers, and which."""
+    code, base, wanted = program.content(section), section.address, frozenset(slots)
+    for low in range(0, len(code), STEP):
+        high = min(low + STEP, len(code))
+        if program.machine == "aarch64":
+            for at, slot in _a64_addresses(base, code, low, high, wanted):
+                if code[at - base + 8 : at - base + 12] == _BRANCH:
+                    yield at, slot
+            continue
+        for at, slot in _x86(base, code, low, high, wanted, rb"\xff\x25", 2):
+            if code[at - base - 1 : at - base] != b"\x48":  # with a prefix: a call at the end of a function
+                yield at, slot
 
 
 def loads(program: Program, section: Section, low: int, high: int, slots: Collection[int]) -> list[int]:
@@ -201,3 +220,5 @@ def _second(at: int, code: bytes, register: int, page: int, wanted: frozenset[in
             if target in wanted:
                 yield at, target
                 return
+        if word & 0x1F00001F == 0x10000000 | register:
+            return  # another address is made

@@ -65,7 +65,9 @@ class Calls:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._wanted = {address: wanted_of(name) for address, name in program.imports.items()}
+        wanted = {address: wanted_of(name) for address, name in program.imports.items()}
+        passed = len(program.arguments)  # in registers: what is on the stack is not read
+        self._wanted = {at: each if all(number < passed for number in each) else () for at, each in wanted.items()}
         self._runs: dict[tuple[int, tuple[int, ...]], Runs] = {}
         self._follower: A64 | X86 | None = None
 
@@ -165,9 +167,7 @@ class Calls:
         for each in self._follow(code, function.start):
             if each.target in self._wanted:
                 wanted = self._wanted[each.target]
-                in_registers = all(number < len(each.arguments) for number in wanted)
-                values = tuple(each.arguments[number] for number in wanted) if in_registers else None
-                yield each.at, each.target, values
+                yield each.at, each.target, tuple(each.arguments[number] for number in wanted)
 
     def _follow(self, code: bytes, start: int) -> list[Followed]:
         if self._follower is None:
