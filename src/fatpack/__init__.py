@@ -7,6 +7,7 @@ The public names, imported when first used::
     files                                                  many files: folders, patterns, packages
     embed, replace, remove, map_images                     what one does with hosts
     link_inputs, LinkGroup                                 what a device link gets
+    wrap                                                   objects that register images when they are linked
     Image, Container, Target, Span, Finding, ImageFile     the model
     Selector                                               which images are meant
     OffloadBinaryOptions, BundleOptions, FatbinOptions, CirOptions, KpackOptions,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from fatpack.api.reading import File, Images, extract, open, scan
     from fatpack.api.rows import rows
     from fatpack.api.trees import Files, files
+    from fatpack.api.wrapping import wrap
     from fatpack.errors import (
         BadMagic,
         BadValue,
@@ -48,10 +50,12 @@ if TYPE_CHECKING:
         CirForm,
         Compression,
         CompressMode,
+        Emit,
         Form,
         Format,
         Offload,
         Producer,
+        Runtime,
         SyclbinState,
     )
     from fatpack.model import Container, Finding, Image, Span, Target
@@ -96,10 +100,12 @@ _HOMES = {
             "CirForm",
             "CompressMode",
             "Compression",
+            "Emit",
             "Form",
             "Format",
             "Offload",
             "Producer",
+            "Runtime",
             "SyclbinState",
         ),
         "literals",
@@ -118,6 +124,7 @@ _HOMES = {
     ),
     **dict.fromkeys(("LinkGroup", "link_inputs"), "api.linking"),
     "map_images": "api.mapping",
+    "wrap": "api.wrapping",
     "rows": "api.rows",
     **dict.fromkeys(("Files", "files"), "api.trees"),
     **dict.fromkeys(("ImageRow", "KernelRow"), "report.rows.columns"),
@@ -136,6 +143,7 @@ __all__ = [
     "CompressMode",
     "Compression",
     "Container",
+    "Emit",
     "FatbinOptions",
     "FatpackError",
     "File",
@@ -160,6 +168,7 @@ __all__ = [
     "OffloadBinaryOptions",
     "Options",
     "Producer",
+    "Runtime",
     "Selector",
     "Span",
     "SyclbinOptions",
@@ -181,6 +190,7 @@ __all__ = [
     "replace",
     "rows",
     "scan",
+    "wrap",
 ]
 
 

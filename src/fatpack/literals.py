@@ -56,3 +56,9 @@ Producer: TypeAlias = Literal["12.8", "13.0", "13.5"]
 
 CompressMode: TypeAlias = Literal["default", "speed", "balance", "size", "none"]
 """How fatbinary compresses: the words of ``--compress-mode``."""
+
+Runtime: TypeAlias = Literal["openmp", "cuda", "hip", "sycl"]
+"""The runtime that gets the images which ``wrap`` registers: the word after ``--kind=``."""
+
+Emit: TypeAlias = Literal["obj", "llvm-ir"]
+"""What ``wrap`` writes: the word after ``--emit=``."""

@@ -14,16 +14,20 @@ from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS
 from fatpack.formats.syclbin.layout import STATES
 from fatpack.images import EXTENSIONS
 from fatpack.ops.pack.formats import FORMATS
+from fatpack.ops.wrap.registration import KINDS
+from fatpack.ops.wrap.wrap import EMITS
 
 TABLES = {
     "BundleType": TYPES,
     "CirForm": CIR_FORMS,
     "CompressMode": MODES,
     "Compression": METHODS.values(),
+    "Emit": EMITS,
     "Form": EXTENSIONS,
     "Format": FORMATS,
     "Offload": ["none", *OFFLOAD_WORDS, "host"],
     "Producer": PRODUCERS,
+    "Runtime": KINDS,
     "SyclbinState": STATES.values(),
 }
 

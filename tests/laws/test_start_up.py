@@ -84,6 +84,7 @@ PLAIN = {
     "inspect": ["inspect", "-v", "--kernels", CONTAINER],
     "extract": ["extract", CONTAINER, "--arch", "sm_*,gfx*", "-d", "out", "-q", "--max-inflated=1G"],
     "pack": ["pack", f"--image=file={CUBIN}", "--format=fatbin", "--compress-mode=none", "-fqo", "x.fatbin"],
+    "wrap": ["wrap", FATBIN, "--kind=cuda", "--host-triple", "aarch64-linux-gnu", "-fqo", "x.o", "--as=23"],
     "convert": ["convert", CONTAINER, "--format", "bundle", "--lossy", "-qox.bin", "--limit", "nesting=9"],
     "embed": ["embed", HOST, CONTAINER, "--output=fat.o", "--quiet"],
     "remove": ["remove", FAT, "--container", "0", "-o", "-", "--dry-run"],

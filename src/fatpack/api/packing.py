@@ -147,7 +147,11 @@ def _option(item: ImageFile, format: str, opened: list[Source], budget: Budget) 
     if format == "fatbin" and item.offload not in ("none", "cuda"):
         raise UsageError(f"offload model {item.offload!r} in a fat binary", hint="it is for CUDA alone")
     is_unstated = format == "fatbin" or (row.has_host and item.offload == "none")
-    offload = "" if is_unstated else item.offload
+    return option_for(item, source, "" if is_unstated else item.offload)
+
+
+def option_for(item: ImageFile, source: Source, offload: str) -> ImageOption:
+    """Return what is stated about an image whose file was opened, as ``--image=`` would state it."""
     given = {"file": source.name, "triple": item.triple, "arch": item.arch, "kind": offload, "id": item.id}
     pairs = tuple((key, value) for key, value in (given | {**item.attrs}).items() if value or key in item.attrs)
     return ImageOption((source.name,), pairs, f"image {source.name or 'in memory'}")

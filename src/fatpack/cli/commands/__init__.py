@@ -16,6 +16,7 @@ Results go to stdout, messages to stderr. "-" is stdin or stdout; "@FILE" is a f
 #: command, which is a module of this folder or of one in it → one line for the overview
 COMMANDS = {
     "pack": "Pack device images into a container, or straight into a host object.",
+    "wrap": "Make an object that registers device images when it is linked.",
     "extract": "Extract device images from any supported file.",
     "inspect": "Show hosts, containers, images and kernels, with sizes, offsets and findings.",
     "convert": "Convert between container formats without losing anything.",

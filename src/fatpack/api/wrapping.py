@@ -1,0 +1,80 @@
+"""Images or a container → an object that registers them when it is linked: ``wrap``."""
+
+from __future__ import annotations
+
+from fatpack.api.arguments import budget_of, check, open_input
+from fatpack.api.output import write_packed
+from fatpack.api.packing import ImageFile, option_for
+from fatpack.ops.pack.packed import Packed
+from fatpack.ops.wrap.given import Given
+from fatpack.ops.wrap.wrap import DEFAULT_HOST
+
+__all__ = ["wrap"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.api.output import Output
+    from fatpack.io.budget import Budget
+    from fatpack.io.source import Source
+    from fatpack.io.sources.opening import Input
+    from fatpack.literals import Emit, Runtime
+
+
+def wrap(
+    images: Sequence[Input | ImageFile],
+    output: Output,
+    *,
+    kind: Runtime,
+    host_triple: str = DEFAULT_HOST,
+    emit: Emit = "obj",
+    llvm: int = 22,
+    relocatable: bool = False,
+    force: bool = False,
+) -> int:
+    """Write an object that registers images when it is linked, made without a compiler; return its size in bytes.
+
+    ``images`` are files of images, or the container that the runtime of that ``kind`` takes: a CUDA fat binary, a HIP
+    bundle, offload binaries for OpenMP and SYCL. An :class:`ImageFile` states what an image is for, where its bytes do
+    not say it. ``host_triple`` is the host that is linked for: ELF x86-64 or AArch64, COFF x86-64, or with ``emit`` of
+    ``llvm-ir`` any. ``llvm`` is 22 or 23, the version whose runtimes are meant where they differ (SYCL's).
+    ``relocatable`` is for a link with ``-r``, behind which another one follows (OpenMP).
+
+    ``output`` is a path, refused if it exists unless ``force``, or a binary file open for writing. What looks like a
+    mistake is a Python warning. Raises UsageError, FormatError and ``OSError``.
+    """
+    from warnings import warn
+
+    from fatpack.ops.wrap.wrap import wrap
+
+    if isinstance(images, (str, bytes, ImageFile)) or not hasattr(images, "__iter__"):
+        raise TypeError(f"images are several files in a list, not {type(images).__name__}")
+    check("host_triple", host_triple, str, "a text")
+    check("llvm", llvm, int, "22 or 23")
+    budget = budget_of(force=force)
+    opened: list[Source] = []
+    try:
+        given = [_given(number, item, opened, budget) for number, item in enumerate(images)]
+        wrapped = wrap(kind, given, host_triple=host_triple, emit=emit, llvm=llvm, is_relocatable=relocatable)
+        for item in wrapped.findings:
+            if item.severity != "note":
+                warn(item.text, stacklevel=2)
+        inputs = [item.view for item in given]
+        return write_packed(output, Packed(wrapped.pieces), force=force, inputs=inputs, budget=budget)
+    finally:
+        for source in opened:
+            source.close()
+
+
+def _given(number: int, item: Input | ImageFile, opened: list[Source], budget: Budget) -> Given:
+    """Return a file that is to be registered, opened."""
+    argument = f"images[{number}]"
+    if isinstance(item, ImageFile):
+        source = open_input(argument, item.file, name=item.name, resting=True, budget=budget)
+        opened.append(source)
+        stated = option_for(item, source, "" if item.offload == "none" else item.offload)
+        return Given(source.name or argument, source.view(), stated)
+    source = open_input(argument, item, resting=True, budget=budget)
+    opened.append(source)
+    return Given(source.name or argument, source.view())

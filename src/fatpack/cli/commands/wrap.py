@@ -1,0 +1,150 @@
+"""``fatpack wrap``: device images → an object that registers them when it is linked, made without a compiler."""
+
+from __future__ import annotations
+
+import os
+
+from fatpack.cli.grammar.declared import argument, option, takes
+from fatpack.cli.grammar.kinds import FILE, INPUT, Choice
+from fatpack.cli.messages import Meter, say, tell_abandoned, warn
+from fatpack.cli.options import (
+    allow_any_output,
+    check_name,
+    force_option,
+    limit_option,
+    max_inflated_option,
+    max_output_option,
+    quiet_option,
+)
+from fatpack.errors import UsageError, counted
+from fatpack.formats.offload_binary.image_option import parse_image_option
+from fatpack.io.names import stem
+from fatpack.io.sink import write_file
+from fatpack.io.sources.opening import located, open_source
+from fatpack.io.writing import write_pieces
+from fatpack.ops.wrap.given import Given
+from fatpack.ops.wrap.registration import KINDS
+from fatpack.ops.wrap.wrap import DEFAULT_HOST, EMITS, VERSIONS, wrap
+from fatpack.report.text import size_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.io.source import Source
+    from fatpack.ops.wrap.wrap import Wrapped
+
+
+@takes(
+    argument("files", INPUT, metavar="IMAGE|CONTAINER", is_many=True),
+    option(
+        "--kind",
+        type=Choice(list(KINDS)),
+        help="The runtime that gets the images. Needed.",
+    ),
+    option(
+        "--image",
+        name="images",
+        multiple=True,
+        metavar="file=F,triple=T[,arch=A][,key=value…]",
+        help="An image, and what it is for where its bytes do not say that; repeatable. Keys are those of pack.",
+    ),
+    option("-o", "--output", type=FILE, metavar="FILE", help='Where to write; "-" is stdout. Default: STEM.wrapper.o.'),
+    option(
+        "--host-triple",
+        metavar="TRIPLE",
+        default=DEFAULT_HOST,
+        help="The host that is linked for. There are objects for ELF x86-64 and AArch64, and for COFF x86-64.",
+    ),
+    option(
+        "--emit",
+        type=Choice(list(EMITS)),
+        default="obj",
+        help="An object, or LLVM IR, which llc or clang compiles for any host.",
+    ),
+    option(
+        "--as",
+        name="llvm",
+        type=Choice(list(map(str, VERSIONS))),
+        default=str(VERSIONS[0]),
+        help="The version of LLVM whose runtimes are registered with, where they differ: in SYCL's.",
+    ),
+    option("--relocatable", is_flag=True, help="For a link with -r, behind which another follows (OpenMP)."),
+    option("--dry-run", is_flag=True, help="Write nothing; print what would be registered."),
+    force_option,
+    max_inflated_option,
+    max_output_option,
+    limit_option,
+    quiet_option,
+)
+def command(
+    files: tuple[str, ...],
+    kind: str | None,
+    images: tuple[str, ...],
+    output: str | None,
+    host_triple: str,
+    emit: str,
+    llvm: str,
+    relocatable: bool,
+    dry_run: bool,
+    force: bool,
+    quiet: bool,
+) -> int:
+    """Make an object that registers device images when it is linked, without a compiler.
+
+    What is given are images (cubins, PTX, code objects, SPIR-V, …), or the container that a runtime takes: a CUDA fat
+    binary, a HIP bundle, offload binaries for OpenMP and SYCL. Linked into a program or library, the object does what
+    clang-linker-wrapper's does: it hands the images to the runtime before main, with the offload entries of all
+    objects, and takes them back at the end.
+    """
+    allow_any_output(force)
+    check_name(output)
+    if kind is None:
+        raise UsageError("say which runtime gets the images", hint=f"--kind={'|'.join(KINDS)}")
+    opened: list[Source] = []
+    try:
+        given = list(_opened(files, images, opened))
+        wrapped = wrap(
+            kind, given, host_triple=host_triple, emit=emit, llvm=int(llvm), is_relocatable=relocatable
+        )  # fmt: skip
+        warn(wrapped.findings, quiet=quiet)
+        words = counted(wrapped.image_count, "image")
+        if dry_run:
+            say(f"would register {words} with {kind}, {size_words(sum(map(len, wrapped.pieces)))}", quiet=quiet)
+            return 0
+        target = output or f"{stem(given[0].name) if given[0].name != '-' else 'stdin'}.wrapper.{EMITS[emit]}"
+        size = _write(target, wrapped, given, force=force, quiet=quiet)
+    finally:
+        for source in opened:
+            source.close()
+    if target != "-":
+        say(f"wrote {target}: registers {words} with {kind}, {size_words(size)}", quiet=quiet)
+    return 0
+
+
+def _opened(files: Sequence[str], images: Sequence[str], opened: list[Source]) -> list[Given]:
+    """Return all that is given, in its order: files first."""
+    given = []
+    for name in files:
+        opened.append(open_source(name, resting=True))
+        given.append(Given(name, opened[-1].view()))
+    for text in images:
+        stated = parse_image_option(text)
+        if not stated.files:
+            raise UsageError(f"{stated.text} has no file=", hint="write --image=file=PATH,triple=TRIPLE,arch=ARCH")
+        for name in stated.files:
+            opened.append(open_source(located(name), resting=True))
+            given.append(Given(name, opened[-1].view(), stated))
+    return given
+
+
+def _write(target: str, wrapped: Wrapped, given: Sequence[Given], *, force: bool, quiet: bool) -> int:
+    if target == "-":
+        return write_pieces(1, wrapped.pieces)
+    tell_abandoned(os.path.dirname(target), quiet=quiet)
+    meter = Meter(sum(map(len, wrapped.pieces)), f"wrapping into {target}", quiet=quiet)
+    try:
+        inputs = [item.view for item in given]
+        return write_file(target, wrapped.pieces, force=force, inputs=inputs, progress=meter)
+    finally:
+        meter.finish()

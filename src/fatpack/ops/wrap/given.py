@@ -1,0 +1,303 @@
+"""What a user gives to be registered: device images, which become the container that a runtime takes, or containers.
+
+========  =======================  =====================================================================
+kind       container                made of images as clang-linker-wrapper makes it
+========  =======================  =====================================================================
+cuda       CUDA fat binary          one, of cubins and PTX
+hip        clang offload bundle     one, images at multiples of 4096 bytes behind an empty one for the host
+openmp     LLVM offload binaries    one for each image
+sycl       LLVM offload binary      one for each image (LLVM 22), or one for all of them (23)
+========  =======================  =====================================================================
+
+A container of the right format is registered as it is, byte for byte; the images of an offload binary for CUDA or HIP
+become the one above.
+"""
+
+from __future__ import annotations
+
+from fatpack import formats, images
+from fatpack.errors import FormatError, UsageError, counted, in_both
+from fatpack.formats.clang_bundle.layout import FORMAT as BUNDLE
+from fatpack.formats.cuda_fatbin.layout import FORMAT as FATBIN
+from fatpack.formats.offload_binary.image_option import ImageOption
+from fatpack.formats.offload_binary.layout import FORMAT as OFFLOAD_BINARY
+from fatpack.formats.offload_binary.stored import entry_read, header_read
+from fatpack.io.sources.memory import BytesSource
+from fatpack.io.sources.pieces import PiecesSource
+from fatpack.model import Finding
+from fatpack.ops.choose.presence import refuse_empty
+from fatpack.ops.pack.formats import named, pack_as
+from fatpack.ops.wrap.registration import KINDS, Content, Descriptor, Fatbin, SyclBinary, SyclDescriptor, SyclImage
+from fatpack.options import BundleOptions, FatbinOptions, OffloadBinaryOptions
+from fatpack.record import Record
+from fatpack.scanner import Found, scan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.io.source import View
+    from fatpack.model import Image
+    from fatpack.ops.pack.packed import Packed
+    from fatpack.ops.wrap.registration import Registration
+    from fatpack.options import Options
+
+#: kind → the format that its runtime takes, what images are packed as, and how
+_FORMATS: dict[str, tuple[str, str, Options]] = {
+    "cuda": (FATBIN, "fatbin", FatbinOptions()),
+    "hip": (BUNDLE, "bundle", BundleOptions(type="o", align=4096)),
+    "openmp": (OFFLOAD_BINARY, "offload-binary", OffloadBinaryOptions()),
+    "sycl": (OFFLOAD_BINARY, "offload-binary", OffloadBinaryOptions()),
+}
+
+#: What clang-linker-wrapper calls the host's image of a HIP bundle, on all hosts, and how its ID of others starts.
+_HOST_ID, _HIP = "host-x86_64-unknown-linux-gnu", "hip"
+
+#: format → the kinds that it can be for, for advice
+_OTHER_KINDS = {FATBIN: "cuda", BUNDLE: "hip", OFFLOAD_BINARY: "openmp, sycl, cuda or hip"}
+
+
+class Given(Record):
+    """A file that is to be registered: its name, its bytes, and what was stated about the image in it, if anything."""
+
+    name: str
+    view: View
+    option: ImageOption | None = None
+
+
+class Taken(Record):
+    """What is registered, how many images that are, and what packing them found."""
+
+    registration: Registration
+    image_count: int
+    findings: tuple[Finding, ...] = ()
+
+
+def taken(kind: str, given: Sequence[Given], *, llvm: int, is_relocatable: bool = False) -> Taken:
+    """Return what is registered of some files, as an LLVM of that version does it.
+
+    Raises UsageError for what cannot be registered together or as that kind, FormatError for damage.
+    """
+    if not given:
+        raise UsageError("there is nothing to wrap", hint="name images, or the container that the runtime takes")
+    files = [_read(kind, item) for item in given]
+    if kind in ("cuda", "hip"):
+        return _fatbin(kind, files)
+    if kind == "openmp":
+        contents, findings = _offload_binaries(kind, files, version=1 if llvm < 23 else 2)
+        count = sum(len(content.images) for content in contents)
+        return Taken(Descriptor(tuple(contents), is_relocatable), count, findings)
+    return _sycl(files, llvm)
+
+
+class _File(Record):
+    """A file that was looked into: its containers, or the image that it is."""
+
+    given: Given
+    containers: tuple[Found, ...]
+
+
+def _read(kind: str, given: Given) -> _File:
+    refuse_empty(given.view)
+    if given.option is not None or not _is_container(given.view):
+        return _File(given, ())
+    items = list(scan(given.view))
+    for item in items:
+        if isinstance(item, Finding) and item.severity == "error":
+            hint = "; ".join(filter(None, (item.hint, "nothing was wrapped; fatpack extract gets out what is intact")))
+            raise FormatError(item.message, offset=item.span.start, hint=hint, chain=item.span.source)
+    containers = tuple(item for item in items if isinstance(item, Found))
+    for found in containers:
+        _check_kind(kind, given.name, found)
+    return _File(given, containers)
+
+
+def _is_container(view: View) -> bool:
+    return (formats.starting(view) or formats.sniff_text(view)) is not None
+
+
+def _check_kind(kind: str, name: str, found: Found) -> None:
+    """Raise UsageError for a container that a runtime of this kind does not take, or that holds images of another."""
+    native = _FORMATS[kind][0]
+    if found.format not in (native, OFFLOAD_BINARY):
+        others = _OTHER_KINDS.get(found.format)
+        hint = f"{_kind_of(others)} takes it" if others else f"fatpack convert makes a {_word(kind)} of it"
+        raise UsageError(f"{name} is a {found.format}, and {kind} takes a {native} or images", hint=hint)
+    for number, image in enumerate(found.images):
+        offload = image.target.offload
+        if offload not in (kind, "none", "host", ""):
+            hint = f"{_kind_of(offload)} registers it; fatpack extract takes out the others"
+            raise UsageError(f"{name}: image {number} is for {offload}, not for {kind}", hint=hint)
+
+
+def _kind_of(kind: str) -> str:
+    return in_both(f"--kind={kind}", f"kind={kind!r}")
+
+
+def _word(kind: str) -> str:
+    return _FORMATS[kind][1]
+
+
+def _fatbin(kind: str, files: Sequence[_File]) -> Taken:
+    native = _FORMATS[kind][0]
+    whole = [file for file in files if any(found.format == native for found in file.containers)]
+    if whole:
+        return _as_it_is(kind, native, files, whole[0])
+    stored: list[Image] = []
+    for file in files:
+        stored += _images(kind, file)
+    packed = _packed(kind, stored)
+    return Taken(Fatbin(kind, _whole(packed)), len(stored) - packed.left_out, packed.findings)
+
+
+def _as_it_is(kind: str, native: str, files: Sequence[_File], file: _File) -> Taken:
+    """Return the one container that is registered as it is."""
+    name = file.given.name
+    if len(files) > 1 or len(file.containers) > 1:
+        other = next((other.given.name for other in files if other is not file), "another one in the same file")
+        problem = f"{name} is a {native}, of which a program registers one, and there is {other} too"
+        raise UsageError(problem, hint="give the images of all of them: fatpack extract takes them out")
+    (found,) = file.containers
+    device = [image for image in found.images if image.target.offload not in ("host", "")]
+    if not device:
+        raise UsageError(f"{name}: the {native} has no image for a device", hint="there would be nothing to register")
+    flavour = found.container.attrs.get("flavour", "binary")
+    if flavour not in ("binary", "compressed"):
+        problem = f"{name} is a bundle that is {flavour}, and HIP's runtime reads binary ones"
+        raise UsageError(problem, hint="fatpack convert makes a binary bundle of it")
+    content = Content((file.given.view,), ((0, len(file.given.view)),))
+    return Taken(Fatbin(kind, content), len(device))
+
+
+def _whole(packed: Packed) -> Content:
+    return Content(packed.pieces, ((0, sum(map(len, packed.pieces))),))
+
+
+def _packed(kind: str, stored: list[Image]) -> Packed:
+    _, word, options = _FORMATS[kind]
+    if kind == "hip":
+        empty = BytesSource(b"").view()
+        stored.insert(0, named(word).packer.image_from(ImageOption((), (("id", _HOST_ID),)), "", empty))
+    packed = pack_as(stored, options)
+    return packed.replace(left_out=packed.left_out + (kind == "hip"))
+
+
+def _images(kind: str, file: _File) -> Iterator[Image]:
+    """Yield the images of a file as the packer of a kind makes them."""
+    given = file.given
+    packer = named(_word(kind)).packer
+    if given.option is not None:
+        yield packer.image_from(_option(kind, given.name, given.option), given.name, given.view)
+    elif file.containers:
+        for found in file.containers:
+            for number, image in enumerate(found.images):
+                name = f"{given.name}: image {number}"
+                facts = {"triple": image.target.triple, "arch": image.target.arch}
+                yield packer.image_from(_stated(kind, name, facts), name, image.data)
+    else:
+        yield packer.image_from(_stated(kind, given.name, _claims(kind, given)), given.name, given.view)
+
+
+def _claims(kind: str, given: Given) -> dict[str, str]:
+    """Return the target that an image claims. Raises UsageError where it claims none, or is a host's file."""
+    recognised = images.recognise(given.view)
+    if kind == "cuda":
+        return {}
+    if not recognised.triple or (kind == "hip" and not recognised.arch):
+        what = recognised.detail or "bytes that say nothing of a target"
+        hint = f"state it: {in_both(f'--image=file={given.name},triple=…,arch=…', 'ImageFile')}"
+        raise UsageError(f"{given.name}: {what}", hint=hint)
+    return {"triple": recognised.triple, "arch": recognised.arch}
+
+
+def _option(kind: str, name: str, option: ImageOption) -> ImageOption:
+    """Return what a user states about an image, with the kind where the packer wants it."""
+    facts = option.facts
+    stated = facts.pop("kind", kind)
+    if stated != kind and not (kind == "cuda" and stated not in KINDS):
+        raise UsageError(f"{option.text}: it is for {stated}, and {kind} is registered", hint="leave out kind")
+    if kind == "cuda" and stated != kind:
+        facts["kind"] = stated
+    return _stated(kind, name, facts, option.text)
+
+
+def _stated(kind: str, name: str, facts: dict[str, str], text: str = "") -> ImageOption:
+    facts = {key: value for key, value in facts.items() if value}
+    if kind == "hip" and "id" not in facts:
+        triple, arch = facts.pop("triple", "amdgcn-amd-amdhsa"), facts.pop("arch", "")
+        if not arch:
+            raise UsageError(f"{text or name}: HIP's bundles name the processor of each image", hint="add arch=gfx…")
+        facts["id"] = f"{_HIP}-{'-'.join((*triple.split('-'), '', '', '')[:4])}-{arch}"
+    elif kind in ("openmp", "sycl"):
+        facts["kind"] = kind
+    return ImageOption((name,), (("file", name), *facts.items()), text or name)
+
+
+def _offload_binaries(kind: str, files: Sequence[_File], *, version: int) -> tuple[list[Content], tuple[Finding, ...]]:
+    """Return offload binaries as they are, and one for each image that is none yet."""
+    contents: list[Content] = []
+    findings: list[Finding] = []
+    for file in files:
+        for found in file.containers:
+            if header_read(found.container).compression is None:
+                contents.append(_stored(found))
+            else:
+                contents += [_packed_alone([image.as_stored], version)[0] for image in found.images]
+        if not file.containers:
+            content, found_out = _packed_alone(list(_images(kind, file)), version)
+            contents.append(content)
+            findings += found_out
+    return contents, tuple(findings)
+
+
+def _stored(found: Found) -> Content:
+    start = found.container.span.start
+    places = [image.span for image in found.images]
+    return Content((found.view,), tuple((place.start - start, place.end - start) for place in places))
+
+
+def _packed_alone(stored: list[Image], version: int) -> tuple[Content, tuple[Finding, ...]]:
+    """Return images as one offload binary, and where in it they lie."""
+    packed = pack_as(stored, OffloadBinaryOptions(version=version))
+    read = formats.room(OFFLOAD_BINARY).parse(PiecesSource(packed.pieces).view())
+    places = tuple((image.span.start, image.span.end) for image in read.images)
+    return Content(packed.pieces, places), packed.findings
+
+
+def _sycl(files: Sequence[_File], llvm: int) -> Taken:
+    if llvm >= 23:
+        if len(files) == 1 and len(files[0].containers) == 1:
+            (found,) = files[0].containers
+            return Taken(SyclBinary(Content((found.view,), ())), len(found.images))
+        stored = [image for file in files for image in _entries(file)]
+        content, findings = _packed_alone(stored, 2)
+        return Taken(SyclBinary(content), len(stored), findings)
+    rows = [_sycl_image(image) for file in files for image in _entries(file)]
+    if len(rows) > 0xFFFF:
+        raise UsageError(
+            f"{counted(len(rows), 'image')}, and a descriptor of LLVM 22 counts 65535",
+            hint=in_both("--as=23", "llvm=23"),
+        )
+    return Taken(SyclDescriptor(tuple(rows)), len(rows))
+
+
+def _entries(file: _File) -> Iterator[Image]:
+    """Yield the images of a file, as entries of offload binaries."""
+    if file.containers:
+        for found in file.containers:
+            yield from (image.as_stored for image in found.images)
+    else:
+        for image in _images("sycl", file):
+            (read,) = formats.room(OFFLOAD_BINARY).parse(_view_of(image)).images
+            yield read
+
+
+def _view_of(image: Image) -> View:
+    return PiecesSource(pack_as([image], OffloadBinaryOptions()).pieces).view()
+
+
+def _sycl_image(image: Image) -> SyclImage:
+    entry = entry_read(image)
+    names = dict(entry.strings).get(b"symbols", b"").decode("utf-8", "surrogateescape")
+    kernels = tuple(filter(None, names.replace("\0", "\n").split("\n")))
+    return SyclImage(image.target.triple, entry.image_kind, Content((image.data,), ()), kernels)

@@ -1,0 +1,181 @@
+"""The functions that register images, as LLVM IR: instruction by instruction those of LLVM's wrappers.
+
+What they do stands in :mod:`fatpack.ops.wrap.code.program`; names of values and blocks are kept, so that the text is
+what ``llvm-dis`` prints of a wrapper made by LLVM.
+"""
+
+from __future__ import annotations
+
+from fatpack.ops.wrap.ir.text import ENTRY
+
+_OPENMP = """\
+
+define internal void @.omp_offloading.descriptor_reg() section "{code}" {{
+entry:
+  call void @__tgt_register_lib(ptr @.omp_offloading.descriptor)
+  %0 = call i32 @atexit(ptr @.omp_offloading.descriptor_unreg)
+  ret void
+}}
+
+declare void @__tgt_register_lib(ptr)
+
+declare i32 @atexit(ptr)
+
+define internal void @.omp_offloading.descriptor_unreg() section "{code}" {{
+entry:
+  call void @__tgt_unregister_lib(ptr @.omp_offloading.descriptor)
+  ret void
+}}
+
+declare void @__tgt_unregister_lib(ptr)"""
+
+_SYCL = """\
+
+define internal void @sycl.descriptor_{verb}() section "{code}" {{
+entry:
+  call void @__sycl_{verb}ister_lib({argument})
+  ret void
+}}
+
+declare void @__sycl_{verb}ister_lib({types})"""
+
+_FATBIN = """\
+
+define internal void @.{r}.fatbin_reg() section "{code}" {{
+entry:
+  %0 = call ptr @__{r}RegisterFatBinary(ptr @.fatbin_wrapper)
+  store ptr %0, ptr @.{r}.binary_handle, align 8
+  call void @.{r}.globals_reg(ptr %0)
+{end}  %1 = call i32 @atexit(ptr @.{r}.fatbin_unreg)
+  ret void
+}}
+
+define internal void @.{r}.fatbin_unreg() section "{code}" {{
+entry:
+  %0 = load ptr, ptr @.{r}.binary_handle, align 8
+  call void @__{r}UnregisterFatBinary(ptr %0)
+  ret void
+}}
+
+declare ptr @__{r}RegisterFatBinary(ptr)
+
+declare void @__cudaRegisterFatBinaryEnd(ptr)
+
+declare void @__{r}UnregisterFatBinary(ptr)
+
+declare i32 @atexit(ptr)
+
+declare i32 @__{r}RegisterFunction(ptr, ptr, ptr, ptr, i32, ptr, ptr, ptr, ptr, ptr)
+
+declare void @__{r}RegisterVar(ptr, ptr, ptr, ptr, i32, i64, i32, i32)
+
+declare void @__{r}RegisterManagedVar(ptr, ptr, ptr, ptr, i64, i32)
+
+declare void @__{r}RegisterSurface(ptr, ptr, ptr, ptr, i32, i32)
+
+declare void @__{r}RegisterTexture(ptr, ptr, ptr, ptr, i32, i32, i32)
+"""
+
+#: fields of an entry: name of its value, number of the field, type, alignment; %1 is whether there are entries at all
+_FIELDS = (
+    ("addr", 4, "ptr", 8),
+    ("aux_addr", 8, "ptr", 8),
+    ("kind", 2, "i16", 2),
+    ("name", 5, "ptr", 8),
+    ("size", 6, "i64", 4),
+    ("flags", 3, "i32", 4),
+    ("data", 7, "i64", 4),
+)
+
+#: bits of the flags: name of the value, its mask, how far it is shifted
+_BITS = (("extern", 8, 3), ("constant", 16, 4), ("normalized", 32, 5))
+
+_GLOBALS = """\
+define internal void @.{r}.globals_reg(ptr %0) section "{code}" {{
+entry:
+  %1 = icmp ne ptr {start}, {stop}
+  br i1 %1, label %while.entry, label %while.end
+
+while.entry:                                      ; preds = %if.end, %entry
+  %entry1 = phi ptr [ {start}, %entry ], [ %16, %if.end ]
+{fields}
+  %9 = trunc i64 %data to i32
+  %type = and i32 %flags, 7
+{bits}
+  %13 = icmp eq i16 %kind, {kind}
+  br i1 %13, label %if.kind, label %if.end
+
+if.kind:                                          ; preds = %while.entry
+  %14 = icmp eq i64 %size, 0
+  br i1 %14, label %if.then, label %if.else
+
+if.then:                                          ; preds = %if.kind
+  %15 = call i32 @__{r}RegisterFunction({named}, i32 -1, ptr null, ptr null, ptr null, ptr null, ptr null)
+  br label %if.end
+
+if.else:                                          ; preds = %if.kind
+  switch i32 %type, label %if.end [
+    i32 0, label %sw.global
+    i32 1, label %sw.managed
+    i32 2, label %sw.surface
+    i32 3, label %sw.texture
+  ]
+
+sw.global:                                        ; preds = %if.else
+  call void @__{r}RegisterVar({named}, i32 %extern, i64 %size, i32 %constant, i32 0)
+  br label %if.end
+
+sw.managed:                                       ; preds = %if.else
+  call void @__{r}RegisterManagedVar(ptr %0, ptr %aux_addr, ptr %addr, ptr %name, i64 %size, i32 %9)
+  br label %if.end
+
+sw.surface:                                       ; preds = %if.else
+{surface}  br label %if.end
+
+sw.texture:                                       ; preds = %if.else
+{texture}  br label %if.end
+
+if.end:                                           ; preds = %sw.texture, %sw.surface, %sw.managed, %sw.global, \
+%if.else, %if.then, %while.entry
+  %16 = getelementptr inbounds {entry}, ptr %entry1, i64 1
+  %17 = icmp eq ptr %16, {stop}
+  br i1 %17, label %while.end, label %while.entry
+
+while.end:                                        ; preds = %if.end, %entry
+  ret void
+}}"""
+
+_NAMED = "ptr %0, ptr %addr, ptr %name, ptr %name"
+
+
+def openmp(code: str) -> str:
+    """Return the functions for a descriptor of OpenMP's; ``code`` is their section."""
+    return _OPENMP.format(code=code)
+
+
+def sycl(argument: str, types: str, code: str) -> str:
+    """Return the functions that hand something to the SYCL runtime: ``argument``, of these ``types``."""
+    return "\n".join(_SYCL.format(verb=verb, argument=argument, types=types, code=code) for verb in ("reg", "unreg"))
+
+
+def fatbin(runtime: str, kind: int, start: str, stop: str, code: str) -> str:
+    """Return the functions for a fat binary, and for the entries between ``start`` and ``stop`` of its kind."""
+    end = f"  call void @__{runtime}RegisterFatBinaryEnd(ptr %0)\n" if runtime == "cuda" else ""
+    fields = "\n".join(
+        f"  %{number} = getelementptr inbounds {ENTRY}, ptr %entry1, i32 0, i32 {field}\n"
+        f"  %{word} = load {type}, ptr %{number}, align {align}"
+        for number, (word, field, type, align) in enumerate(_FIELDS, 2)
+    )
+    bits = "\n".join(
+        f"  %{number} = and i32 %flags, {mask}\n  %{word} = lshr i32 %{number}, {shift}"
+        for number, (word, mask, shift) in enumerate(_BITS, 10)
+    )
+    surface = texture = ""
+    if runtime == "hip":
+        surface = f"  call void @__hipRegisterSurface({_NAMED}, i32 %9, i32 %extern)\n"
+        texture = f"  call void @__hipRegisterTexture({_NAMED}, i32 %9, i32 %normalized, i32 %extern)\n"
+    globals = _GLOBALS.format(
+        r=runtime, code=code, start=start, stop=stop, kind=kind, entry=ENTRY, fields=fields, bits=bits, named=_NAMED,
+        surface=surface, texture=texture,
+    )  # fmt: skip
+    return f"{_FATBIN.format(r=runtime, code=code, end=end)}\n{globals}"

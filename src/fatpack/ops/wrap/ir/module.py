@@ -1,0 +1,234 @@
+"""A registration as a module of LLVM IR: globals, constructors and functions in the order in which LLVM has them.
+
+What ``llvm-as`` makes of the text is what ``llvm-offload-wrapper`` and clang-linker-wrapper of LLVM 22 and 23 write,
+but for the name of the module: ``llvm-dis`` prints the same of both.
+"""
+
+from __future__ import annotations
+
+from fatpack.ops.wrap.ir import functions
+from fatpack.ops.wrap.ir.text import ENTRY, array, name, spelled, within
+from fatpack.ops.wrap.objects import naming
+from fatpack.ops.wrap.registration import KINDS, Descriptor, Fatbin, FreshNames, SyclBinary
+from fatpack.record import Record
+from fatpack.runtime.registration import cuda, hip
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fatpack.io.source import Piece
+    from fatpack.ops.wrap.host import Host
+    from fatpack.ops.wrap.registration import Registration, SyclDescriptor
+
+_ENTRY_TYPE = f"{ENTRY} = type {{ i64, i16, i16, i32, ptr, ptr, i64, i64, ptr }}"
+_FATBIN_TYPE = "%fatbin_wrapper = type { i32, i32, ptr, ptr }"
+_OPENMP_TYPES = (
+    "%__tgt_device_image = type { ptr, ptr, ptr, ptr }",
+    "%__tgt_bin_desc = type { i32, ptr, ptr, ptr }",
+)
+_SYCL_TYPES = (
+    "%__sycl.tgt_device_image = type { i16, i8, i8, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }",
+    "%__sycl.tgt_bin_desc = type { i16, i16, ptr, ptr, ptr }",
+)
+
+#: Mach-O: segment and section of the entries; the linker makes bounds of the names that begin with \1.
+_MACH_O_ENTRIES = "__LLVM,offload_entries"
+_MACH_O_BOUNDS = ("\1section$start$__LLVM$offload_entries", "\1section$end$__LLVM$offload_entries")
+_MACH_O_FATBINS = {
+    "cuda": ("__NV_CUDA,__nv_fatbin", "__NV_CUDA,__fatbin"),
+    "hip": ("__HIP,__hip_fatbin", "__HIP,__fatbin"),
+}
+
+
+class Names(Record):
+    """What the module calls the bounds of the entries, and the section of its functions."""
+
+    start: str
+    stop: str
+    code: str
+
+
+def module(registration: Registration, host: Host, llvm: int) -> tuple[Piece, ...]:
+    """Return the text of the module that an LLVM of a version makes of a registration."""
+    made = _Module(host)
+    if isinstance(registration, Fatbin):
+        _fatbin(registration, made, llvm)
+    elif isinstance(registration, Descriptor):
+        _openmp(registration, made)
+    elif isinstance(registration, SyclBinary):
+        content = registration.content
+        made.data(
+            ".sycl_offloading.binary", content.pieces, content.size, f'section "{naming.OFFLOADING}"', "unnamed_addr "
+        )
+        argument = f"ptr @.sycl_offloading.binary, i64 {content.size}"
+        _sycl_run(made, argument, "ptr, i64")
+    else:
+        _sycl_images(registration, made)
+    return made.finished()
+
+
+def _fatbin(registration: Fatbin, made: _Module, llvm: int) -> None:
+    runtime, content = registration.runtime, registration.content
+    image, wrapper = naming.FATBINS[runtime].image, naming.FATBINS[runtime].wrapper
+    if made.host.file == "mach-o":
+        image, wrapper = _MACH_O_FATBINS[runtime]
+    magic = cuda.MAGIC if runtime == "cuda" else hip.MAGIC
+    made.types(_ENTRY_TYPE, _FATBIN_TYPE)
+    made.bounds()
+    made.data(".fatbin_image", content.pieces, content.size, f'section "{image}"')
+    unsanitized = "no_sanitize_address, no_sanitize_hwaddress, " if llvm >= 23 else ""
+    made.line(
+        f"@.fatbin_wrapper = internal constant %fatbin_wrapper {{ i32 {magic}, i32 1, ptr @.fatbin_image, ptr null }}, "
+        f'section "{wrapper}", {unsanitized}align 8'
+    )
+    made.line(f"@.{runtime}.binary_handle = internal global ptr null")
+    made.runs("ctors", 101, f".{runtime}.fatbin_reg")
+    made.line(functions.fatbin(runtime, registration.kind, made.names.start, made.names.stop, made.names.code))
+
+
+def _openmp(registration: Descriptor, made: _Module) -> None:
+    section = naming.RELOCATABLE_OFFLOADING if registration.is_relocatable else naming.OFFLOADING
+    made.types(_ENTRY_TYPE, *_OPENMP_TYPES)
+    made.bounds()
+    bounds = f"ptr {made.names.start}, ptr {made.names.stop}"
+    records = []
+    for content in registration.contents:
+        symbol = made.fresh(".omp_offloading.device_image")
+        made.data(symbol, content.pieces, content.size, f'section "{section}", align 8', "unnamed_addr ")
+        for begin, end in content.images:
+            places = f"{within(content.size, f'@{symbol}', begin)}, {within(content.size, f'@{symbol}', end)}"
+            records.append(f"%__tgt_device_image {{ {places}, {bounds} }}")
+    made.line(
+        f"@.omp_offloading.device_images = internal unnamed_addr constant [{len(records)} x %__tgt_device_image] "
+        f"[{', '.join(records)}]"
+    )
+    made.line(
+        f"@.omp_offloading.descriptor = internal constant %__tgt_bin_desc {{ i32 {len(records)}, "
+        f"ptr @.omp_offloading.device_images, {bounds} }}"
+    )
+    made.runs("ctors", 101, ".omp_offloading.descriptor_reg")
+    made.line(functions.openmp(made.names.code))
+
+
+def _sycl_images(registration: SyclDescriptor, made: _Module) -> None:
+    has_entries = any(image.kernels for image in registration.images)
+    has_images = bool(registration.images)
+    made.types(*([_ENTRY_TYPE] if has_images else []), *_SYCL_TYPES)
+    records: list[str] = []
+    names: list[str] = []
+    for number, image in enumerate(registration.images):
+        strings = ((f"target.{number}", image.triple), (f"opts.compile.{number}", ""), (f"opts.link.{number}", ""))
+        for word, text in strings:
+            made.text(f".sycl_offloading.{word}", text)
+        content = image.content
+        made.data(
+            f".sycl_offloading.{number}.data",
+            content.pieces,
+            content.size,
+            f'section "{naming.OFFLOADING}"',
+            "unnamed_addr ",
+        )
+        entries = []
+        for kernel in image.kernels:
+            names.append(made.fresh(".offloading.entry_name"))
+            entries.append(_sycl_entry(made, names[-1], kernel))
+        array_name = f"@{made.fresh('.sycl_offloading.entries_arr')}"
+        values = f"[{', '.join(entries)}]" if entries else "zeroinitializer"
+        made.line(f"{array_name} = internal constant [{len(entries)} x {ENTRY}] {values}")
+        data = f"@.sycl_offloading.{number}.data"
+        parts = (
+            f"i16 3, i8 {KINDS['sycl']}, i8 {image.image_kind}",
+            *(f"ptr @.sycl_offloading.{word}" for word, _ in strings),
+            f"ptr {data}, {within(content.size, data, content.size)}",
+            f"ptr {array_name}, {within(len(entries), array_name, len(entries), ENTRY)}",
+            "ptr null, ptr null",
+        )
+        records.append(f"%__sycl.tgt_device_image {{ {', '.join(parts)} }}")
+    values = f"[{', '.join(records)}]" if records else "zeroinitializer"
+    made.line(
+        f"@.sycl_offloading.device_images = internal unnamed_addr constant [{len(records)} x %__sycl.tgt_device_image] "
+        f"{values}"
+    )
+    made.line(
+        f"@.sycl_offloading.descriptor = internal constant %__sycl.tgt_bin_desc {{ i16 1, i16 {len(records)}, "
+        "ptr @.sycl_offloading.device_images, ptr null, ptr null }"
+    )
+    _sycl_run(made, "ptr @.sycl_offloading.descriptor", "ptr")
+    if has_entries:
+        made.line(f"\n!llvm.offloading.symbols = !{{{', '.join(f'!{number}' for number in range(len(names)))}}}\n")
+        for number, symbol in enumerate(names):
+            made.line(f"!{number} = !{{ptr @{symbol}}}")
+
+
+def _sycl_entry(made: _Module, symbol: str, kernel: str) -> str:
+    """Add the name of a kernel and its entry; return the entry's value."""
+    made.text(symbol, kernel, f', section "{naming.ENTRY_NAMES}", align 1')
+    value = f"{{ i64 0, i16 1, i16 {KINDS['sycl']}, i32 0, ptr null, ptr @{symbol}, i64 0, i64 0, ptr null }}"
+    section = f"{naming.ENTRIES}$OE" if made.host.file == "coff" else naming.ENTRIES
+    made.line(f'{name(f".offloading.entry.{kernel}")} = weak constant {ENTRY} {value}, section "{section}", align 8')
+    return f"{ENTRY} {value}"
+
+
+def _sycl_run(made: _Module, argument: str, types: str) -> None:
+    made.runs("ctors", 1, "sycl.descriptor_reg")
+    made.runs("dtors", 1, "sycl.descriptor_unreg")
+    made.line(functions.sycl(argument, types, made.names.code))
+
+
+class _Module:
+    """The text of a module under way."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        is_mach_o = host.file == "mach-o"
+        start, stop = _MACH_O_BOUNDS if is_mach_o else (naming.START, naming.STOP)
+        self.names = Names(name(start), name(stop), "__TEXT,__StaticInit" if is_mach_o else naming.CODE)
+        self.fresh = FreshNames()
+        self._pieces: list[bytes] = []
+        self.line("; ModuleID = 'offload.wrapper.module'")
+        self.line('source_filename = "offload.wrapper.module"')
+        self.line(f'target triple = "{host.triple}"\n')
+
+    def line(self, text: str) -> None:
+        self._pieces.append(text.encode("utf-8", "surrogateescape") + b"\n")
+
+    def types(self, *lines: str) -> None:
+        self.line("\n".join((*lines, "")))
+
+    def data(self, symbol: str, pieces: Iterable[Piece], size: int, suffix: str, attribute: str = "") -> None:
+        """Add an array of bytes."""
+        self._pieces.append(f"@{symbol} = internal {attribute}constant ".encode())
+        self._pieces += array(pieces, size)
+        self.line(f", {suffix}")
+
+    def text(self, symbol: str, text: str, suffix: str = "") -> None:
+        """Add a text that ends with a zero byte."""
+        data = text.encode("utf-8", "surrogateescape") + b"\0"
+        value = f'c"{spelled(data)}"' if text else "zeroinitializer"
+        self.line(f"@{symbol} = internal unnamed_addr constant [{len(data)} x i8] {value}{suffix}")
+
+    def bounds(self) -> None:
+        """Add the bounds of all offload entries."""
+        pair = (self.names.start, self.names.stop)
+        if self.host.file == "coff":
+            for symbol, section in zip(pair, (naming.COFF_START, naming.COFF_STOP), strict=True):
+                self.line(f'{symbol} = weak_odr hidden constant [0 x {ENTRY}] zeroinitializer, section "{section}"')
+            return
+        for symbol in pair:
+            self.line(f"{symbol} = external hidden constant [0 x {ENTRY}]")
+        section = _MACH_O_ENTRIES if self.host.file == "mach-o" else naming.ENTRIES
+        dummy = name(f"__dummy.{section}")
+        self.line(f'{dummy} = internal constant [0 x {ENTRY}] zeroinitializer, section "{section}", align 8')
+        self.line(f'@llvm.compiler.used = appending global [1 x ptr] [ptr {dummy}], section "llvm.metadata"')
+
+    def runs(self, list_name: str, priority: int, function: str) -> None:
+        """Add a function that runs at start (``ctors``) or end (``dtors``)."""
+        record = "{ i32, ptr, ptr }"
+        self.line(
+            f"@llvm.global_{list_name} = appending global [1 x {record}] "
+            f"[{record} {{ i32 {priority}, ptr @{function}, ptr null }}]"
+        )
+
+    def finished(self) -> tuple[Piece, ...]:
+        return tuple(self._pieces)

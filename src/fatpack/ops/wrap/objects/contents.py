@@ -1,0 +1,282 @@
+"""A registration as the parts of an object: images, the records that lead to them, and the code that registers them.
+
+Records and names are those of clang-linker-wrapper; ``llvm-dis`` shows them in what ``llvm-offload-wrapper`` writes.
+"""
+
+from __future__ import annotations
+
+from fatpack.ops.wrap.code.eh_frame import eh_frame
+from fatpack.ops.wrap.code.listing import Fixup
+from fatpack.ops.wrap.code.program import binary_program, descriptor_program, fatbin_program
+from fatpack.ops.wrap.code.windows_unwind import windows_unwind
+from fatpack.ops.wrap.objects import naming
+from fatpack.ops.wrap.objects.parts import Parts, Section, Symbol
+from fatpack.ops.wrap.registration import KINDS, Descriptor, Fatbin, FreshNames, SyclBinary
+from fatpack.record import Record
+from fatpack.runtime.registration import cuda, hip
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fatpack.io.source import Piece
+    from fatpack.ops.wrap.code.program import Program
+    from fatpack.ops.wrap.host import Host
+    from fatpack.ops.wrap.registration import Content, Registration, SyclDescriptor, SyclImage
+
+_POINTER = 8
+#: Constructors run by priority: this one before those of the program's own, that of SYCL before all others.
+_PRIORITY, _SYCL_PRIORITY = 101, 1
+#: alignment of offload binaries, and of what LLVM leaves to its default for arrays
+_BINARY_ALIGN, _ARRAY_ALIGN = 8, 16
+
+
+def parts_of(registration: Registration, host: Host) -> Parts:
+    """Return the parts of an object for a host that has code for them."""
+    parts = _Parts(host)
+    if isinstance(registration, Fatbin):
+        _fatbin(registration, parts)
+    elif isinstance(registration, Descriptor):
+        _openmp(registration, parts)
+    elif isinstance(registration, SyclBinary):
+        _sycl_binary(registration, parts)
+    else:
+        _sycl_images(registration, parts)
+    return parts.finished()
+
+
+def _fatbin(registration: Fatbin, parts: _Parts) -> None:
+    runtime = registration.runtime
+    names = naming.FATBINS[runtime]
+    magic = cuda.MAGIC if runtime == "cuda" else hip.MAGIC
+    parts.bounds()
+    parts.image(".fatbin_image", names.image, "image", names.align, registration.content)
+    wrapper = _Record().number(magic, 4).number(1, 4).pointer(".fatbin_image").number(0, _POINTER)
+    parts.record(".fatbin_wrapper", names.wrapper, "wrapper", wrapper)
+    handle = f".{runtime}.binary_handle"
+    parts.add(Section(".bss", "zeros", _POINTER, reserved=_POINTER), Symbol(handle, ".bss", 0, _POINTER))
+    functions = {role: f".{runtime}.{name}" for role, name in _FATBIN_FUNCTIONS.items()}
+    places = {"wrapper": ".fatbin_wrapper", "handle": handle, "start": naming.START, "stop": naming.STOP}
+    parts.code(fatbin_program(parts.host.calling, runtime, registration.kind), functions, places)
+    parts.run(functions["register"], _PRIORITY)
+
+
+_FATBIN_FUNCTIONS = {"register": "fatbin_reg", "unregister": "fatbin_unreg", "globals": "globals_reg"}
+
+
+def _openmp(registration: Descriptor, parts: _Parts) -> None:
+    section = naming.RELOCATABLE_OFFLOADING if registration.is_relocatable else naming.OFFLOADING
+    parts.bounds()
+    images = _Record()
+    for content in registration.contents:
+        name = parts.fresh(".omp_offloading.device_image")
+        parts.image(name, section, "offloading", _BINARY_ALIGN, content)
+        for begin, end in content.images:
+            images.pointer(name, begin).pointer(name, end).pointer(naming.START).pointer(naming.STOP)
+    parts.record(".omp_offloading.device_images", naming.tables(parts.host), "tables", images)
+    count = sum(len(content.images) for content in registration.contents)
+    descriptor = _Record().number(count, 4).number(0, 4).pointer(".omp_offloading.device_images")
+    descriptor.pointer(naming.START).pointer(naming.STOP)
+    parts.record(".omp_offloading.descriptor", naming.tables(parts.host), "tables", descriptor)
+    functions = {role: f".omp_offloading.descriptor_{role[:-5]}" for role in ("register", "unregister")}
+    program = descriptor_program(parts.host.calling, "__tgt", at_exit=True)
+    parts.code(program, functions, {"descriptor": ".omp_offloading.descriptor"})
+    parts.run(functions["register"], _PRIORITY)
+
+
+def _sycl_binary(registration: SyclBinary, parts: _Parts) -> None:
+    content = registration.content
+    parts.image(".sycl_offloading.binary", naming.OFFLOADING, "offloading", _ARRAY_ALIGN, content)
+    _sycl_code(binary_program(parts.host.calling, "__sycl", content.size), "binary", ".sycl_offloading.binary", parts)
+
+
+def _sycl_images(registration: SyclDescriptor, parts: _Parts) -> None:
+    where = naming.tables(parts.host)
+    records = _Record()
+    for number, image in enumerate(registration.images):
+        strings = ((f"target.{number}", image.triple), (f"opts.compile.{number}", ""), (f"opts.link.{number}", ""))
+        records.number(3, 2).number(KINDS["sycl"], 1).number(image.image_kind, 1).number(0, 4)
+        for word, text in strings:
+            name = f".sycl_offloading.{word}"
+            parts.record(name, ".rdata" if parts.host.file == "coff" else ".rodata", "image", _Record().text(text))
+            records.pointer(name)
+        data = f".sycl_offloading.{number}.data"
+        parts.image(data, naming.OFFLOADING, "offloading", _ARRAY_ALIGN, image.content)
+        records.pointer(data).pointer(data, image.content.size)
+        entries, size = _sycl_entries(image, parts)
+        records.pointer(entries).pointer(entries, size).number(0, 2 * _POINTER)
+    parts.record(".sycl_offloading.device_images", where, "tables", records)
+    descriptor = _Record().number(1, 2).number(len(registration.images), 2).number(0, 4)
+    descriptor.pointer(".sycl_offloading.device_images").number(0, 2 * _POINTER)
+    parts.record(".sycl_offloading.descriptor", where, "tables", descriptor)
+    program = descriptor_program(parts.host.calling, "__sycl", at_exit=False)
+    _sycl_code(program, "descriptor", ".sycl_offloading.descriptor", parts)
+
+
+def _sycl_entries(image: SyclImage, parts: _Parts) -> tuple[str, int]:
+    """Add the entries of an image, which name its kernels; return what they are called, and their size in bytes."""
+    entries = _Record()
+    for kernel in image.kernels:
+        text = parts.fresh(".offloading.entry_name")
+        parts.record(text, naming.ENTRY_NAMES, "image", _Record().text(kernel))
+        _add_entry(entries, text)
+        parts.entry(kernel, _add_entry(_Record(), text))
+    name = parts.fresh(".sycl_offloading.entries_arr")
+    parts.record(name, naming.tables(parts.host), "tables", entries)
+    return name, entries.size
+
+
+def _add_entry(record: _Record, name: str) -> _Record:
+    """Add an offload entry that says nothing but a kernel's name."""
+    record.number(0, 8).number(1, 2).number(KINDS["sycl"], 2).number(0, 4).number(0, _POINTER)
+    return record.pointer(name).number(0, 8).number(0, 8).number(0, _POINTER)
+
+
+def _sycl_code(program: Program, role: str, symbol: str, parts: _Parts) -> None:
+    functions = {"register": "sycl.descriptor_reg", "unregister": "sycl.descriptor_unreg"}
+    parts.code(program, functions, {role: symbol})
+    parts.run(functions["register"], _SYCL_PRIORITY)
+    parts.run(functions["unregister"], _SYCL_PRIORITY, at_end=True)
+
+
+class _Record:
+    """The bytes of a record under way, and its pointers."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self.fixups: list[Fixup] = []
+
+    @property
+    def data(self) -> bytes:
+        return bytes(self._data)
+
+    @property
+    def size(self) -> int:
+        return len(self._data)
+
+    def number(self, value: int, size: int) -> _Record:
+        self._data += value.to_bytes(size, "little")
+        return self
+
+    def text(self, value: str) -> _Record:
+        self._data += value.encode("utf-8", "surrogateescape") + b"\0"
+        return self
+
+    def pointer(self, symbol: str, addend: int = 0) -> _Record:
+        self.fixups.append(Fixup(len(self._data), "address", symbol, addend))
+        self._data += bytes(_POINTER)
+        return self
+
+
+class _Open(Record):
+    """A section under way: what is in it so far."""
+
+    section: Section
+    pieces: list[Piece]
+    fixups: list[Fixup]
+
+    @property
+    def size(self) -> int:
+        return self.section.reserved + sum(map(len, self.pieces))
+
+
+class _Parts:
+    """The parts of an object under way. Sections of one name are one section, whose parts follow each other."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self._sections: dict[str, _Open] = {}
+        self._symbols: dict[str, Symbol] = {}
+        self.fresh = FreshNames()
+
+    def add(self, section: Section, symbol: Symbol | None = None) -> None:
+        """Add what a section holds, at its alignment; the symbol's offset counts from there."""
+        known = self._sections.get(section.name)
+        at = 0
+        if known is None:
+            known = self._sections[section.name] = _Open(section, [], [])
+        else:
+            padding = -known.size % section.align
+            if padding:
+                known.pieces.append(bytes(padding))
+            at = known.size
+            if section.align > known.section.align:
+                known = self._sections[section.name] = known.replace(section=known.section.replace(align=section.align))
+        known.pieces.extend(section.pieces)
+        known.fixups.extend(fixup.replace(offset=fixup.offset + at) for fixup in section.fixups)
+        if symbol is not None:
+            self._symbols[symbol.name] = symbol.replace(offset=symbol.offset + at)
+
+    def image(self, name: str, section: str, role: str, align: int, content: Content) -> None:
+        """Add an image under a name of its own."""
+        self.add(Section(section, role, align, content.pieces), Symbol(name, section, 0, content.size))  # type: ignore[arg-type]
+
+    def record(self, name: str, section: str, role: str, record: _Record) -> None:
+        """Add a record under a name of its own; one with pointers, or a text."""
+        align = _POINTER if record.fixups or role == "tables" else 1
+        made = Section(section, role, align, (record.data,), tuple(record.fixups))  # type: ignore[arg-type]
+        self.add(made, Symbol(name, section, 0, record.size))
+
+    def entry(self, kernel: str, record: _Record) -> None:
+        """Add an offload entry of a kernel; of several objects with the same one, its symbol stands for the first."""
+        section = f"{naming.ENTRIES}$OE" if self.host.file == "coff" else naming.ENTRIES
+        symbol = Symbol(f".offloading.entry.{kernel}", section, 0, record.size, scope="weak")
+        if symbol.name not in self._symbols:
+            self.add(Section(section, "image", _POINTER, (record.data,), tuple(record.fixups)), symbol)
+
+    def bounds(self) -> None:
+        """Add the bounds of all offload entries: ELF linkers make them, on COFF hosts they stand in two sections."""
+        if self.host.file == "elf":
+            # Where no object has entries, the section is there all the same, so that its bounds are.
+            empty = Section(naming.ENTRIES, "image", _POINTER)
+            self.add(empty, Symbol(f"__dummy.{naming.ENTRIES}", naming.ENTRIES))
+            for name in (naming.START, naming.STOP):
+                self._symbols[name] = Symbol(name, scope="hidden")
+            return
+        for name, section in ((naming.START, naming.COFF_START), (naming.STOP, naming.COFF_STOP)):
+            self.add(Section(section, "group", _POINTER), Symbol(name, section, scope="weak"))
+
+    def code(self, program: Program, functions: Mapping[str, str], places: Mapping[str, str]) -> None:
+        """Add the code of a program, how it unwinds, and the symbols that it needs.
+
+        ``functions`` are the names of its functions, ``places`` those of what its listing refers to by a word.
+        """
+        code = program.code(self.host.calling)
+        names = {**functions, **places}
+        fixups = tuple(fixup.replace(symbol=names.get(fixup.symbol, fixup.symbol)) for fixup in code.fixups)
+        self.add(Section(naming.CODE, "code", 16, (code.data,), fixups))
+        for function in code.functions:
+            name = functions[function.name]
+            self._symbols[name] = Symbol(name, naming.CODE, function.offset, function.size, is_function=True)
+        if self.host.file == "coff":
+            table, table_fixups, records = windows_unwind(code)
+            self.add(
+                Section(".pdata", "frames", 4, (table,), _in(table_fixups, {"code": naming.CODE, "unwind": ".xdata"}))
+            )
+            self.add(Section(".xdata", "frames", 4, (records,)))
+        else:
+            frames, frame_fixups = eh_frame(code, self.host.processor)
+            self.add(Section(".eh_frame", "frames", 8, (frames,), _in(frame_fixups, {"code": naming.CODE})))
+
+    def run(self, function: str, priority: int, *, at_end: bool = False) -> None:
+        """Let a function run when the program starts, or at its end."""
+        name = naming.run_section(self.host, priority, at_end=at_end)
+        address = _Record().pointer(function)
+        self.add(Section(name, "run", _POINTER, (address.data,), tuple(address.fixups)))
+
+    def finished(self) -> Parts:
+        """Return the parts, with the symbols that other objects define."""
+        sections = tuple(
+            known.section.replace(pieces=tuple(known.pieces), fixups=tuple(known.fixups))
+            for known in self._sections.values()
+        )
+        for section in sections:
+            for fixup in section.fixups:
+                if fixup.symbol not in self._sections:
+                    self._symbols.setdefault(fixup.symbol, Symbol(fixup.symbol, scope="global"))
+        return Parts(sections, tuple(self._symbols.values()))
+
+
+def _in(fixups: Sequence[Fixup], sections: Mapping[str, str]) -> tuple[Fixup, ...]:
+    """Return places for the linker with sections in the place of words."""
+    return tuple(fixup.replace(symbol=sections[fixup.symbol]) for fixup in fixups)

@@ -1,0 +1,56 @@
+"""What sections are called in the objects of each kind of host, as LLVM 22 and 23 name them."""
+
+from __future__ import annotations
+
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.ops.wrap.host import Host
+
+#: What linkers of ELF files make names of bounds from, and a part of the names on COFF hosts.
+ENTRIES = "llvm_offload_entries"
+
+#: first and last bytes of all entries
+START, STOP = f"__start_{ENTRIES}", f"__stop_{ENTRIES}"
+
+#: A section is sorted by what stands behind $: entries ($OE) come between these two.
+COFF_START, COFF_STOP = f"{ENTRIES}$OA", f"{ENTRIES}$OZ"
+
+CODE = ".text.startup"
+OFFLOADING, RELOCATABLE_OFFLOADING = ".llvm.offloading", ".llvm.offloading.relocatable"
+ENTRY_NAMES = ".llvm.rodata.offloading"
+
+
+class FatbinNames(Record):
+    """The sections of a fat binary and of its wrapper, and the alignment of the former.
+
+    clang aligns bundles to pages where it embeds them itself, so that a runtime can map code objects out of the file.
+    """
+
+    image: str
+    wrapper: str
+    align: int
+
+
+FATBINS = {
+    "cuda": FatbinNames(".nv_fatbin", ".nvFatBinSegment", 16),
+    "hip": FatbinNames(".hip_fatbin", ".hipFatBinSegment", 4096),
+}
+
+
+def tables(host: Host) -> str:
+    """Return the section of records with pointers that a program does not write."""
+    return ".rdata" if host.file == "coff" else ".data.rel.ro"
+
+
+def run_section(host: Host, priority: int, *, at_end: bool) -> str:
+    """Return the section of functions that run at the start or end of a program, by priority: low ones come first.
+
+    MinGW's linkers sort names of ``.ctors`` downwards, and those of ``.CRT$XC`` are sorted as text.
+    """
+    if host.file == "elf":
+        return f".{'fini' if at_end else 'init'}_array.{priority}"
+    if host.is_gnu:
+        return f".{'dtors' if at_end else 'ctors'}.{65535 - priority:05}"
+    return f".CRT$X{'T' if at_end else 'C'}A{priority:05}"

@@ -1,0 +1,88 @@
+"""What is registered: images and how a runtime gets them, as records. No bytes of objects, no names of sections."""
+
+from __future__ import annotations
+
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from fatpack.io.source import Piece
+
+    Registration: TypeAlias = "Fatbin | Descriptor | SyclBinary | SyclDescriptor"
+
+#: The kinds of offload entries (and of offload binaries), by the word that ``--kind`` takes.
+KINDS = {"openmp": 1, "cuda": 2, "hip": 4, "sycl": 8}
+
+
+class FreshNames:
+    """Names of globals as LLVM makes them: one that is taken gets a number, which counts all of a module."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._count = 0
+
+    def __call__(self, name: str) -> str:
+        """Return the name, with a number behind it if it is taken."""
+        fresh = name
+        if name in self._taken:
+            self._count += 1
+            fresh = f"{name}.{self._count}"
+        self._taken.add(fresh)
+        return fresh
+
+
+class Content(Record):
+    """Bytes that a program carries, and where in them the images lie: begin and end of each."""
+
+    pieces: tuple[Piece, ...]
+    images: tuple[tuple[int, int], ...]
+
+    @property
+    def size(self) -> int:
+        """The number of bytes."""
+        return sum(map(len, self.pieces))
+
+
+class Fatbin(Record):
+    """CUDA and HIP: one fat binary or bundle, registered through a wrapper, and the entries of its ``runtime``."""
+
+    runtime: str
+    content: Content
+
+    @property
+    def kind(self) -> int:
+        """The kind of the entries that belong to it."""
+        return KINDS[self.runtime]
+
+
+class Descriptor(Record):
+    """OpenMP: all images of some contents in one descriptor, each with all entries of the program.
+
+    ``is_relocatable`` tells that they are for a link with ``-r``, behind which another link follows.
+    """
+
+    contents: tuple[Content, ...]
+    is_relocatable: bool = False
+
+
+class SyclBinary(Record):
+    """SYCL since LLVM 23: one offload binary with all images, which the runtime reads."""
+
+    content: Content
+
+
+class SyclImage(Record):
+    """An image as LLVM 22 describes it to the SYCL runtime: its triple, kind, bytes, and the kernels in it by name."""
+
+    triple: str
+    image_kind: int
+    content: Content
+    kernels: tuple[str, ...]
+
+
+class SyclDescriptor(Record):
+    """SYCL up to LLVM 22: a descriptor with a record for each image."""
+
+    images: tuple[SyclImage, ...]

@@ -1,0 +1,83 @@
+"""Wrapping: images or a container → an object that registers them when it is linked, or LLVM IR of one."""
+
+from __future__ import annotations
+
+from fatpack.errors import UsageError
+from fatpack.ops.wrap.given import taken
+from fatpack.ops.wrap.host import host_of, refuse_unknown, refuse_without_bounds
+from fatpack.ops.wrap.registration import KINDS
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.io.source import Piece
+    from fatpack.model import Finding
+    from fatpack.ops.wrap.given import Given
+    from fatpack.ops.wrap.host import Host
+    from fatpack.ops.wrap.registration import Registration
+
+#: The host where none is named: the same on every machine, so that the same arguments give the same bytes.
+DEFAULT_HOST = "x86_64-unknown-linux-gnu"
+
+#: What comes out, with the extension of an output that was not named.
+EMITS = {"obj": "o", "llvm-ir": "ll"}
+
+#: The versions of LLVM whose way of registering is written, the first one by default.
+VERSIONS = (22, 23)
+
+
+class Wrapped(Record):
+    """An object or LLVM IR, in pieces, how many images it registers, and what is wrong or unexpected about them."""
+
+    pieces: tuple[Piece, ...]
+    image_count: int
+    findings: tuple[Finding, ...] = ()
+
+
+def wrap(
+    kind: str,
+    given: Sequence[Given],
+    *,
+    host_triple: str = DEFAULT_HOST,
+    emit: str = "obj",
+    llvm: int = 22,
+    is_relocatable: bool = False,
+) -> Wrapped:
+    """Return what registers images for a runtime: ``kind`` is cuda, hip, openmp or sycl.
+
+    ``emit`` is obj or llvm-ir, ``llvm`` the version that is followed where two differ. ``is_relocatable`` is for a link
+    with ``-r`` (OpenMP alone). Bytes of images are not copied, but for LLVM IR, which spells them.
+    Raises UsageError for what cannot be registered or made, FormatError for damage.
+    """
+    for word, value, known in (("kind", kind, KINDS), ("output", emit, EMITS), ("LLVM version", llvm, VERSIONS)):
+        if value not in known:
+            raise UsageError(f"{word} {value!r}", hint=f"choose from {', '.join(map(str, known))}")
+    if is_relocatable and kind != "openmp":
+        hint = "leave it out: the sections of the other kinds are the same in a link with -r"
+        raise UsageError(f"a relocatable link makes a difference for OpenMP alone, not for {kind}", hint=hint)
+    host = host_of(host_triple)
+    if emit == "obj":
+        refuse_unknown(host)
+    else:
+        refuse_without_bounds(host, llvm)
+    found = taken(kind, given, llvm=llvm, is_relocatable=is_relocatable)
+    return Wrapped(_written(found.registration, host, emit, llvm), found.image_count, found.findings)
+
+
+def _written(registration: Registration, host: Host, emit: str, llvm: int) -> tuple[Piece, ...]:
+    if emit == "llvm-ir":
+        from fatpack.ops.wrap.ir.module import module
+
+        return module(registration, host, llvm)
+    from fatpack.ops.wrap.objects.contents import parts_of
+
+    parts = parts_of(registration, host)
+    if host.file == "coff":
+        from fatpack.ops.wrap.objects.coff import coff_object
+
+        return coff_object(parts)
+    from fatpack.ops.wrap.objects.elf import elf_object
+
+    return elf_object(parts, host.processor)
