@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import zstandard
+from tests.builders import conda as build
 from tests.builders.packages import view_of
 from tests.reference import package
 
@@ -29,10 +30,8 @@ FILES = {"lib/libdemo.so.1": LIBRARY, "lib/other.so": b"\x7fELF" + b"plain", "si
 
 
 def entry(name: str, data: bytes, kind: str = "hardlink") -> dict[str, Any]:
-    facts = {"_path": name, "path_type": kind, "sha256": hashlib.sha256(data).hexdigest(), "size_in_bytes": len(data)}
-    if name == "lib/libdemo.so.1":
-        facts |= {"file_mode": "binary", "prefix_placeholder": "/placeholder"}
-    return facts
+    prefix = {"file_mode": "binary", "prefix_placeholder": "/placeholder"} if name == "lib/libdemo.so.1" else {}
+    return build.entry(name, data, kind) | prefix
 
 
 def info_files() -> dict[str, bytes]:
@@ -46,30 +45,11 @@ def info_files() -> dict[str, bytes]:
     }
 
 
-def tarred(files: dict[str, bytes]) -> bytes:
-    into = io.BytesIO()
-    with tarfile.open(fileobj=into, mode="w", format=tarfile.GNU_FORMAT) as archive:
-        for name, data in files.items():
-            info = tarfile.TarInfo(name)
-            info.size, info.mtime = len(data), 1_600_000_000
-            archive.addfile(info, io.BytesIO(data))
-        if "lib/libdemo.so.1" in files:
-            link = tarfile.TarInfo("lib/libdemo.so")
-            link.type, link.linkname = tarfile.SYMTYPE, "libdemo.so.1"
-            archive.addfile(link)
-    return into.getvalue()
-
-
 def package_of(suffix: str, files: dict[str, bytes], info: dict[str, bytes]) -> bytes:
+    links = {"lib/libdemo.so": "libdemo.so.1"} if "lib/libdemo.so.1" in files else {}
     if suffix == ".tar.bz2":
-        return bz2.compress(tarred({**info, **files}))
-    into = io.BytesIO()
-    with zipfile.ZipFile(into, "w") as archive:
-        archive.writestr(zipfile.ZipInfo("metadata.json"), b'{"conda_pkg_format_version": 2}')
-        for kind, content in (("pkg", files), ("info", info)):
-            data = zstandard.ZstdCompressor(level=3).compress(tarred(content))
-            archive.writestr(zipfile.ZipInfo(f"{kind}-{STEM}.tar.zst"), data)
-    return into.getvalue()
+        return bz2.compress(build.tarred({**info, **files}, links))
+    return build.zipped(STEM, build.tarred(files, links), build.tarred(info))
 
 
 class Shorter(Record):
