@@ -214,6 +214,7 @@ ROOMS = {
         "fatpack.hosts.pe",
         (magics.DOS,),
         edits=True,
+        relays=True,
         has_sections=True,
         divides_sections=True,
         objcopy="fatpack.hosts.coff.objcopy",

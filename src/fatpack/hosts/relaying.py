@@ -57,12 +57,14 @@ class Relay(Record):
 
     ``contents`` are the sections with other bytes, ``moves`` the containers in them that have other addresses or
     sizes, ``pointers`` the address of each pointer that changes, with the address that it shall hold. Pointers lie in
-    the sections of records, never in the device code itself.
+    the sections of records, never in the device code itself. ``drop_signature`` takes the certificates out of a signed
+    PE image, which any edit makes invalid; without it such an image is refused.
     """
 
     contents: Sequence[NewContent]
     moves: Sequence[Move]
     pointers: Mapping[int, int]
+    drop_signature: bool = False
 
 
 class Relayed(Record):

@@ -1,4 +1,4 @@
-"""PE images (``.exe``, ``.dll``): linked programs for Windows and UEFI, read but never edited.
+"""PE images (``.exe``, ``.dll``): linked programs for Windows and UEFI. Device code can be taken out of them.
 
 ::
 
@@ -39,10 +39,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from fatpack.hosts.relaying import Mode, Relay, Relayed
     from fatpack.io.source import Piece, View
     from fatpack.model import Label
 
-__all__ = ["DOC", "LAYOUTS", "detect", "divided_sections", "embed", "labels", "locate", "remove", "replace", "sections"]
+__all__ = [
+    "DOC",
+    "LAYOUTS",
+    "detect",
+    "divided_sections",
+    "embed",
+    "labels",
+    "locate",
+    "relay",
+    "remove",
+    "replace",
+    "sections",
+]
 
 DOC = Doc(
     name=FORMAT,
@@ -53,10 +66,10 @@ DOC = Doc(
         "lld/COFF/Writer.cpp, LLVM 22.1 (names of sections)",
     ),
     reads="32- and 64-bit images of any machine",
-    writes="nothing",
+    writes="images with less device code",
     limitations=(
-        "Images are never edited. No tool reads device code that was added to one, and addresses, checksums and "
-        "signatures depend on what is there.",
+        "Device code can be taken out of images (slim), but not added or exchanged: no tool reads what was added to "
+        "one, and its addresses are part of the program. A signature is refused, or dropped where that is asked for.",
         "Device code is searched for in the sections that linkers name after it, from the first magic on, in sections "
         "whose names say nothing, and where the records of .nvFatBi point. SYCL images are listed where DPC++ puts "
         "them, not where LLVM does (.llvm.offloading).",
@@ -111,3 +124,10 @@ def _refusal(view: View, reason: str) -> HostError:
         hint="edit the objects (.obj) or libraries and link again",
         chain=view.chain,
     )
+
+
+def relay(view: View, change: Relay, *, mode: Mode = "auto") -> Relayed:
+    """Return an image with other bytes in loaded sections; see :func:`fatpack.hosts.pe.relaying.relay.relay`."""
+    from fatpack.hosts.pe.relaying import relay
+
+    return relay.relay(view, change, mode=mode)

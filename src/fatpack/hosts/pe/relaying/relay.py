@@ -1,0 +1,111 @@
+"""Device code of a PE image laid down again: its bytes, the pointers to it, and what becomes of freed bytes."""
+
+from __future__ import annotations
+
+from fatpack.hosts.assembly import Assembly
+from fatpack.hosts.pe.relaying.checksum import checksum
+from fatpack.hosts.pe.relaying.cuts import Whole, cuts, header_patches, signature
+from fatpack.hosts.pe.relaying.image import CERTIFICATES, CHECKSUM, LinkedImage
+from fatpack.hosts.pe.relaying.references import check_exports, check_relocations, pointer_patches, symbol_patches
+from fatpack.hosts.relaying import AUTO, SHRINK, ZERO, Relayed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fatpack.hosts.pe.relaying.cuts import Cut
+    from fatpack.hosts.pe.relaying.image import Changed
+    from fatpack.hosts.relaying import Mode, Relay
+    from fatpack.io.source import Piece, View
+
+
+def relay(view: View, change: Relay, *, mode: Mode = AUTO) -> Relayed:
+    """Return an image with new contents of loaded sections, as pieces.
+
+    ``mode`` "shrink" takes freed bytes out of the file by whole units of FileAlignment and raises HostError where it
+    cannot, "zero" leaves them as zeros, "auto" shrinks what it can; ``why`` of the answer then says what it could not.
+    An image with a checksum is read once, for the new one. A signed image loses its signature if the change says so.
+
+    Addresses in ``change`` include the image's base. Raises HostError for a change that would break the file,
+    FormatError for a damaged one, UsageError for an index that is no section's.
+    """
+    image = LinkedImage(view)
+    changed = image.changed(change.contents)
+    unsigned = signature(image, drop=change.drop_signature)
+    check_relocations(image, changed)
+    check_exports(image, change.moves)
+    patches = {
+        **dict(pointer_patches(image, changed, change.pointers)),
+        **dict(symbol_patches(image, changed, change.moves)),
+    }
+    found: list[Cut] = []
+    why = ""
+    if mode != ZERO:
+        try:
+            found, headers, why = _planned(image, changed)
+            patches |= headers
+        except Whole as reason:
+            if mode == SHRINK:
+                hint = "mode zero leaves zeros where the device code was"
+                raise image.refusal(f"the file cannot shrink: {reason}", hint) from None
+            why = str(reason)
+    entry = image.directory_at(CERTIFICATES)
+    if unsigned[0] < unsigned[1] and entry is not None:
+        patches[entry] = bytes(8)
+    pieces = _laid(image, changed, found, patches, unsigned)
+    gone = [(cut.start, cut.size) for cut in found]
+    gone += [(unsigned[0], unsigned[1] - unsigned[0])] if unsigned[0] < unsigned[1] else []
+    return Relayed(pieces, SHRINK if found else ZERO, gone, why)
+
+
+def _planned(image: LinkedImage, changed: Sequence[Changed]) -> tuple[list[Cut], dict[int, bytes], str]:
+    """Return what is cut, the numbers in headers that change by it, and why nothing is. Raises Whole."""
+    found = cuts(image, changed)
+    if not found:
+        return [], {}, f"no section loses as much as FileAlignment, {image.file_align} bytes"
+    return found, dict(header_patches(image, found)), ""
+
+
+def _laid(
+    image: LinkedImage,
+    changed: Sequence[Changed],
+    found: Sequence[Cut],
+    patches: Mapping[int, bytes],
+    unsigned: tuple[int, int],
+) -> list[Piece]:
+    """Return the new file. Raises HostError where two changes meet."""
+    place = image.optional_offset + CHECKSUM
+    if not image.checksum:
+        return _assembled(image, changed, found, patches, unsigned)
+    number = checksum(_assembled(image, changed, found, {**patches, place: bytes(4)}, unsigned))
+    return _assembled(image, changed, found, {**patches, place: number.to_bytes(4, "little")}, unsigned)
+
+
+def _assembled(
+    image: LinkedImage,
+    changed: Sequence[Changed],
+    found: Sequence[Cut],
+    patches: Mapping[int, bytes],
+    unsigned: tuple[int, int],
+) -> list[Piece]:
+    cut = {each.changed.section.number: each.size for each in found}
+    replaced: list[tuple[int, int, Sequence[Piece], int]] = [
+        (at, at + len(data), [data], len(data)) for at, data in patches.items()
+    ]
+    for each in changed:
+        stored = each.section.raw_size - cut.get(each.section.number, 0)
+        replaced.append((each.section.raw_offset, each.end, each.pieces, stored))
+    if unsigned[0] < unsigned[1]:
+        replaced.append((*unsigned, [], 0))
+    new = Assembly(image.view)
+    at = 0
+    for start, end, pieces, size in sorted(replaced, key=lambda each: each[:2]):
+        if start < at:
+            raise image.refusal(f"two changes meet at {image.at(start)}", "use a file as the linker wrote it")
+        new.copy(at, start - at)
+        stop = new.at + size
+        new.put(pieces)
+        new.fill(stop)
+        at = end
+    new.copy(at, len(image.view) - at)
+    return new.finished()
