@@ -322,7 +322,7 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "FP3050": ("warning", "Regions of OpenMP are launched, and there is no offload entry for any."),
     "FP3051": ("warning", "A program refers to a HIP bundle that no file of the link had."),
-    "FP3053": ("warning", "Records lead to device code, and no register function is called with them."),
+    "FP3053": ("warning", "Records or descriptors lead to device code, and no register function is called with them."),
     "FP3056": ("warning", "The table of offload entries of a host file is damaged."),
     "FP3101": ("warning", "The folder in which a program looks for its kpack archives does not exist."),
     "FP3102": ("warning", "No kpack archive has the name that a program looks for, whatever the device."),

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
 
+#: what the names of labels in containers have in them
+_CONTAINER = "container["
+
 #: Bytes shown of something long; the rest is counted.
 _SHOWN = 16
 
@@ -21,8 +24,14 @@ _SHOWN = 16
 def labels(view: View) -> Iterator[Label]:
     """Yield a label for every byte of a file, once, in order.
 
-    The host labels its own structures; where a container lies, the container's labels take the place of the host's.
+    The host labels its own structures; where a container lies, the container's labels take the place of the host's, and
+    so do those of the records by which programs register device code.
     """
+    yield from _with_registration(_held(view), view)
+
+
+def _held(view: View) -> Iterator[Label]:
+    """Yield the labels of the host and of its containers."""
     found = [item for item in scan(view) if isinstance(item, Found) and item.view.source is view.source]
     # A fat object is a container as a whole, and its host knows its parts.
     found = [item for item in found if not item.container.is_fat_object]
@@ -58,6 +67,29 @@ def _merge(outer: Iterable[Label], found: Sequence[Found], *, view: View, is_hos
             reached = end
 
 
+def _with_registration(outer: Iterable[Label], view: View) -> Iterator[Label]:
+    """Replace what the host says of sections by the labels of the records in them."""
+    from fatpack.runtime.evidence import judging
+
+    inner = list(judging.labelled(view, host_of(view)))
+    number = 0
+    for label in outer:
+        start, end = label.span.start, label.span.end
+        while number < len(inner) and inner[number].span.start < end:
+            part = inner[number]
+            number += 1
+            if part.span.start < start or part.span.end > end or _CONTAINER in label.name:
+                continue
+            if part.span.start > start:
+                yield _rest(label, view, start, part.span.start)
+            yield part.replace(name=f"{label.name}/{part.name}")
+            start = part.span.end
+        if start == label.span.start:
+            yield label
+        elif start < end:
+            yield _rest(label, view, start, end)
+
+
 def _rest(label: Label, view: View, start: int, end: int) -> Label:
     """Return the label of what a container leaves of a part: padding if it is zeros."""
     span = label.span.replace(start=start, end=end)
@@ -90,7 +122,9 @@ def at_offset(view: View, offset: int) -> Iterator[str]:
     if not view.start <= offset < view.end:
         whole = f"{view.start:#x} to {view.end:#x}" if view.start else f"{len(view):#x} bytes"
         raise UsageError(f"offset {offset:#x} is outside {view.chain[0]} ({whole})")
-    for label in labels(view):
+    held = next(label for label in _held(view) if label.span.start <= offset < label.span.end)
+    # What registers device code lies in no container, and takes reading all pointers of a program to be found.
+    for label in [held] if _CONTAINER in held.name else _with_registration([held], view):
         if label.span.start <= offset < label.span.end:
             inside = offset - label.span.start
             name = f"{view.chain[0]} at {offset:#x}: {label.name}"

@@ -128,6 +128,23 @@ def _facts(evidence: Evidence, kernels: set[str] | None) -> dict[str, Any]:
             }
             for each in evidence.wrappers
         ],
+        "descriptors": [
+            {
+                "model": each.model,
+                "address": each.at,
+                "offset": _offset(evidence, each.at),
+                "images": [
+                    {
+                        "offset": _offset(evidence, image.at),
+                        "data_offset": _offset(evidence, image.begin),
+                        "size": max(image.end - image.begin, 0),
+                        "target": image.target,
+                    }
+                    for image in each.images
+                ],
+            }
+            for each in evidence.descriptors
+        ],
         "constructors": [
             {
                 "section": each.section,

@@ -15,6 +15,7 @@ from fatpack.errors import counted
 from fatpack.report.finding_text import finding_lines
 from fatpack.report.registration.units import words
 from fatpack.report.text import printable
+from fatpack.runtime.evidence.units import WRAPPER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,10 +47,17 @@ def render(record: dict[str, Any]) -> Iterator[str]:
 
 def _unit(unit: dict[str, Any]) -> Iterator[str]:
     total = {"kernels": unit["kernel_count"], "variables": unit["variable_count"], "by": unit["producer"]}
-    yield f"  {words(total)}"
+    is_of_link = total["by"] == WRAPPER and not total["kernels"]
+    yield f"  {f'registered: what the link brings, by {WRAPPER}' if is_of_link else words(total)}"
     for each in unit["wrappers"]:
         target = each["symbol"] or (f"{each['target_offset']:#x}" if each["target_offset"] else f"{each['target']:#x}")
         yield printable(f"  wrapper {each['model']} v{each['version']} at {each['offset']:#x} → {target}")
+    for each in unit["descriptors"]:
+        images = counted(len(each["images"]), "image")
+        yield printable(f"  descriptor {each['model']} at {each['offset'] or 0:#x}: {images}")
+        for image in each["images"]:
+            place = f" at {image['data_offset']:#x}" if image["data_offset"] else ""
+            yield printable(f"    image {image['target'] or '-'}{place}, {counted(image['size'], 'byte')}")
     for each in unit["constructors"]:
         title = each["function"] or f"{each['address']:#x}"
         priority = "" if each["priority"] is None else f", priority {each['priority']}"

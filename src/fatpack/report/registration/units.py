@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from fatpack.errors import counted
 from fatpack.report.text import printable
+from fatpack.runtime.evidence.units import CALLS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ def words(record: Mapping[str, Any]) -> str:
     """Return what a unit registers."""
     if record["kernels"] is None:
         models = " and ".join(_TITLES[model] for model in record["models"])
+        if record["by"] != CALLS:
+            return f"registered: {counted(record['records'], 'record')} of {models}, by {record['by']}"
         return f"registered: by {counted(record['records'], 'record')} of {models}; --runtime names the kernels"
     parts = [counted(record["kernels"], "kernel")]
     if record["variables"]:

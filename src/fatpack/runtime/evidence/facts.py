@@ -8,6 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from fatpack.runtime.evidence.descriptors import Descriptor
     from fatpack.runtime.evidence.entries import Entry, Table
     from fatpack.runtime.evidence.memory import Constructor, Memory
 
@@ -25,6 +26,11 @@ class Registered(Record):
     name: str
     handle: int | None
     is_kernel: bool
+
+    @property
+    def is_read(self) -> bool:
+        """Whether anything is known of what is registered: of the linker wrapper's loop over entries nothing is."""
+        return bool(self.name) or self.handle is not None
 
 
 class Launch(Record):
@@ -66,7 +72,7 @@ class Evidence(Record):
     ``reached`` which functions run before main as far as that is known (None: not at all). ``unread`` are calls whose
     constants could not be read, ``unfollowed`` functions that were not followed to what they launch or register: the
     limits on that were reached. ``links`` are the names of ``__cudaRegisterLinkedBinary_…`` that the file defines or
-    calls.
+    calls. ``descriptors`` are what the runtimes of OpenMP and SYCL are given.
     """
 
     memory: Memory
@@ -83,6 +89,7 @@ class Evidence(Record):
     links: tuple[str, ...]
     unread: int
     unfollowed: int = 0
+    descriptors: tuple[Descriptor, ...] = ()
 
     @property
     def entries(self) -> list[Entry]:

@@ -10,9 +10,15 @@ MODELS = ("cuda", "hip")
 
 #: model → what the names of its functions start with
 BEGINNINGS = {"cuda": ("__cuda", "cuda"), "hip": ("__hip", "hip")}
+_OTHERS = {"__tgt_": "openmp", "__sycl_": "sycl"}
 
-#: takes a wrapper: argument 0
-REGISTER_BINARY = {"__cudaRegisterFatBinary": "cuda", "__hipRegisterFatBinary": "hip"}
+#: takes a wrapper, a descriptor, or a container: argument 0
+REGISTER_BINARY = {
+    "__cudaRegisterFatBinary": "cuda",
+    "__hipRegisterFatBinary": "hip",
+    "__tgt_register_lib": "openmp",
+    "__sycl_register_lib": "sycl",
+}
 #: takes a handle, argument 1, and the device's name for it, argument 3
 REGISTER_FUNCTION = {"__cudaRegisterFunction": "cuda", "__hipRegisterFunction": "hip"}
 #: the same for what is no kernel
@@ -74,14 +80,16 @@ WORDS = (
     b"__cudaGetKernel",
     b"__tgt_",
     b"__sycl_register",
+    b"sycl.descriptor",
     b"__device_stub__",
     b"__hip_fatbin_",
 )
 
 
 def model_of(name: str) -> str:
-    """Return the model whose function has a name, "" if that is none of CUDA's and HIP's."""
-    return next((model for model, prefixes in BEGINNINGS.items() if name.startswith(prefixes)), "")
+    """Return the model whose function has a name, "" if that is of no runtime."""
+    found = next((model for model, prefixes in BEGINNINGS.items() if name.startswith(prefixes)), "")
+    return found or next((model for prefix, model in _OTHERS.items() if name.startswith(prefix)), "")
 
 
 def is_of_runtime(name: str) -> bool:

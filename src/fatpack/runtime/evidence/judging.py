@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
     from fatpack.io.source import View
-    from fatpack.model import Finding
+    from fatpack.model import Finding, Label
     from fatpack.runtime.evidence.facts import Evidence
     from fatpack.runtime.evidence.units import Unit
 
 #: e_machine of the processors whose code is read
 _ELF = (62, 183)
+
+_WITH_DESCRIPTORS = ("openmp", "sycl")
 
 #: what a host is for those who ask what it shows
 _OBJECT, _PROGRAM, _OTHER, _NOT_READ = "object", "program", "other", "not read"
@@ -43,15 +45,15 @@ def judged(
             yield from _program_judged(elf, is_wrapped=is_wrapped)
         if kind != _OBJECT or not _may_launch(view, elf):
             return
-        from fatpack.runtime.evidence import units, verdicts
+        from fatpack.runtime.evidence import units
         from fatpack.runtime.evidence.objects import reading
 
-        evidence = reading.evidence(reading.read(view, host))
+        evidence = _whole(reading.evidence(reading.read(view, host)))
         names = kernels() if evidence.kernels else None
     except FormatError:
         return
     is_well = True
-    for item in verdicts.verdicts(evidence, names):
+    for item in verdicts_of(evidence, names):
         is_well = is_well and item.severity == "note"
         yield item
     unit = units.unit(evidence) if is_well else None
@@ -74,9 +76,36 @@ def read(view: View, host: str) -> tuple[Evidence | None, str]:
             return None, kind
         from fatpack.runtime.evidence.objects import reading
 
-        return reading.evidence(reading.read(view, host)), "relocations"
+        return _whole(reading.evidence(reading.read(view, host))), "relocations"
     except FormatError:
         return None, _NOT_READ
+
+
+def labelled(view: View, host: str) -> Iterator[Label]:
+    """Yield what the bytes of records, descriptors, entries and pointers to constructors are, in their order.
+
+    Nothing for files that are not read, and for damaged ones.
+    """
+    from fatpack.runtime.evidence import labels
+
+    try:
+        kind, elf = _kind(view, host)
+        if kind == _PROGRAM and elf is not None:
+            from fatpack.runtime.evidence.programs.elf_code import ElfProgram
+
+            if elf.layouts.word == _WORD:
+                yield from labels.labels(ElfProgram(elf))
+        elif host == "pe":
+            from fatpack.runtime.evidence.programs import pe_code
+
+            program = pe_code.PeProgram(view)
+            yield from labels.labels(program) if program.machine else ()
+        elif kind == _OBJECT:
+            from fatpack.runtime.evidence.objects import reading
+
+            yield from labels.labels(reading.read(view, host))
+    except FormatError:
+        return
 
 
 def _kind(view: View, host: str) -> tuple[str, ElfFile | None]:
@@ -96,7 +125,7 @@ def _of_program(elf: ElfFile) -> tuple[Evidence | None, str]:
     if elf.layouts.word != _WORD:
         return None, _NOT_READ
     try:
-        return reading.evidence(ElfProgram(elf)), "code"
+        return _whole(reading.evidence(ElfProgram(elf))), "code"
     except ImportError:
         return None, "no capstone"
 
@@ -108,16 +137,27 @@ def _of_image(view: View) -> tuple[Evidence | None, str]:
     if not program.machine:
         return None, _NOT_READ
     try:
-        return reading.evidence(program), "code"
+        return _whole(reading.evidence(program)), "code"
     except ImportError:
         return None, "no capstone"
 
 
+def _whole(evidence: Evidence) -> Evidence:
+    """Return evidence with the descriptors of OpenMP and SYCL, which are looked for where such is registered."""
+    models = {each.model for each in evidence.binaries} | {each.kind for each in evidence.entries}
+    has_images = any(section.name.startswith(".llvm.offloading") for section in evidence.memory.sections)
+    if not has_images and models.isdisjoint(_WITH_DESCRIPTORS):
+        return evidence
+    from fatpack.runtime.evidence.descriptors import descriptors
+
+    return evidence.replace(descriptors=descriptors(evidence.memory, evidence.tables))
+
+
 def verdicts_of(evidence: Evidence, kernels: Collection[str] | None) -> list[Finding]:
     """Return what is wrong with what a file shows; ``kernels`` as for :func:`judged`."""
-    from fatpack.runtime.evidence import verdicts
+    from fatpack.runtime.evidence import described, verdicts
 
-    return list(verdicts.verdicts(evidence, kernels))
+    return [*verdicts.verdicts(evidence, kernels), *described.verdicts(evidence)]
 
 
 def _program_judged(elf: ElfFile, *, is_wrapped: bool) -> Iterator[Finding | Unit]:

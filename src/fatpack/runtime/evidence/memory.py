@@ -77,8 +77,10 @@ class Memory:
     """What every host file offers: bytes, strings and pointers at addresses, and the functions by address.
 
     ``machine`` is ``x86-64``, ``aarch64`` or another name. ``undefined`` are the names of what other files define, by
-    the address that stands for it here.
+    the address that stands for it here. ``is_linked`` says whether addresses are those at which it runs.
     """
+
+    is_linked = True
 
     def __init__(
         self,
@@ -100,6 +102,7 @@ class Memory:
         self.set_functions(symbols)
         self.arguments: Sequence[int] = _ARGUMENTS.get((machine, is_windows), ())
         self._bytes: dict[int, bytes] = {}
+        self._by_place: list[tuple[int, int, int]] | None = None
 
     @property
     def symbols(self) -> Sequence[Symbol]:
@@ -138,6 +141,12 @@ class Memory:
             self._bytes[section.number] = section.data.tobytes()
         return self._bytes[section.number]
 
+    def bytes_at(self, address: int, size: int) -> bytes:
+        """Return the bytes at an address as they are in the file, fewer where it has no more."""
+        section = self.section_at(address)
+        at = address - section.address if section is not None else 0
+        return section.data.head(at, min(size, len(section.data) - at)) if section and at < len(section.data) else b""
+
     def string_at(self, address: int) -> str:
         """Return the string at an address of data, "" if there is none that could be a name."""
         section = self.section_at(address)
@@ -172,6 +181,20 @@ class Memory:
         if section is None or address - section.address >= len(section.data):
             return 0
         return section.data.start - self.view.start + address - section.address
+
+    def address_of(self, place: int) -> int | None:
+        """Return the address of the byte at a place in the view, None for what is not loaded."""
+        if self._by_place is None:
+            start = self.view.start
+            self._by_place = sorted((each.data.start - start, each.address, len(each.data)) for each in self.sections)
+        index = bisect_right(self._by_place, (place, 1 << 64, 0)) - 1
+        if index < 0 or place >= self._by_place[index][0] + self._by_place[index][2]:
+            return None
+        return self._by_place[index][1] + place - self._by_place[index][0]
+
+    def constructors(self) -> list[Constructor]:
+        """Return the functions that run before main."""
+        raise NotImplementedError
 
 
 def _functions(symbols: Iterable[Symbol], memory: Memory) -> list[Function]:

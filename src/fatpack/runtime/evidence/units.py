@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from fatpack.elf.file import ElfFile, Section
     from fatpack.runtime.evidence.facts import Evidence
 
-NVCC, CLANG, CALLS = "nvcc calls", "clang calls", "calls"
+NVCC, CLANG, WRAPPER, CALLS = "nvcc calls", "clang calls", "the linker wrapper", "calls"
 NEW_ENTRIES, OLD_ENTRIES = "clang ≥ 21 entries", "clang ≤ 20 entries"
 
-#: what nvcc and clang call the constructor that registers
+#: what nvcc, clang and the linker wrapper call the constructor that registers
 _NVCC, _CLANG = "__sti____cudaRegisterAll", ("__cuda_module_ctor", "__hip_module_ctor")
+_WRAPPER = (".omp_offloading.descriptor_reg", ".cuda.fatbin_reg", ".hip.fatbin_reg", "sycl.descriptor_reg")
 
 #: LIMIT: bytes of tables that are counted in a program, and sections of one that are looked at. The largest tables
 #: known to us have some hundred thousand bytes; programs have some dozen sections.
@@ -29,8 +30,9 @@ _COUNTED, _SECTIONS = 1 << 23, 1 << 12
 class Unit(Record):
     """What a file registers: how many kernels and variables, None where only following its code would tell.
 
-    ``models`` are those it registers with, ``records`` how many records lead to containers, ``by`` who has written what
-    registers, as far as names and layouts show it. ``member`` is its name in an archive, ``numbers`` lead there.
+    ``models`` are those it registers with, ``records`` how many records and descriptors lead to containers. ``by`` says
+    who has written what registers, as far as names and layouts show it. ``member`` is its name in an archive,
+    ``numbers`` lead there.
     """
 
     models: tuple[str, ...]
@@ -46,22 +48,26 @@ def unit(evidence: Evidence) -> Unit | None:
     """Return what a file registers by all that it shows; None if it registers nothing."""
     kernels, variables = kernel_count(evidence), variable_count(evidence)
     models = {each.model for each in evidence.registered} | {each.model for each in evidence.wrappers}
+    models |= {each.model for each in evidence.binaries}
     models |= {entry.kind for entry in evidence.entries if entry.name}
-    if not (kernels or variables or evidence.binaries or evidence.wrappers):
+    records = len(evidence.wrappers) + len(evidence.descriptors)
+    if not (kernels or variables or evidence.binaries or records):
         return None
-    known = tuple(model for model in entries.KINDS.values() if model in models)
-    return Unit(known, kernels, variables, len(evidence.wrappers), producer(evidence))
+    known, by = tuple(model for model in entries.KINDS.values() if model in models), producer(evidence)
+    if by == WRAPPER and not kernels and not variables:
+        return Unit(known, None, None, max(records, len(evidence.binaries)), by)
+    return Unit(known, kernels, variables, records, by)
 
 
 def kernel_count(evidence: Evidence) -> int:
     """Return how many kernels a file registers, by calls and by entries."""
-    calls = sum(each.is_kernel for each in evidence.registered)
+    calls = sum(each.is_kernel and each.is_read for each in evidence.registered)
     return calls + sum(entry.is_kernel for entry in evidence.entries)
 
 
 def variable_count(evidence: Evidence) -> int:
     """Return how many variables a file registers, by calls and by entries."""
-    calls = sum(not each.is_kernel for each in evidence.registered)
+    calls = sum(not each.is_kernel and each.is_read for each in evidence.registered)
     return calls + sum(bool(entry.size and entry.name) for entry in evidence.entries)
 
 
@@ -69,13 +75,15 @@ def producer(evidence: Evidence) -> str:
     """Return who has probably written what registers, by the names and the layout that producers have; or ""."""
     if evidence.entries:
         return NEW_ENTRIES if evidence.entries[0].layout in entries.NEW else OLD_ENTRIES
-    if not (evidence.registered or evidence.binaries or evidence.links or evidence.wrappers):
+    if not (evidence.registered or evidence.binaries or evidence.links or evidence.wrappers or evidence.descriptors):
         return ""
     names = _names(evidence)
     if any(_NVCC in name for name in names):
         return NVCC
     if not names.isdisjoint(_CLANG):
         return CLANG
+    if not names.isdisjoint(_WRAPPER):
+        return WRAPPER
     return NVCC if evidence.links else CALLS
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from fatpack.model import Finding
-    from fatpack.runtime.evidence.facts import Evidence
+    from fatpack.runtime.evidence.facts import Binary, Evidence
 
 CERTAIN, LIKELY = "certain", "likely"
 
@@ -26,7 +26,7 @@ _SHOWN = 4
 #: offload kind → what people call it
 TITLES = {"cuda": "CUDA", "hip": "HIP", "openmp": "OpenMP", "sycl": "SYCL"}
 
-_HOST_STEP = "likely step: the compilation of the host code, or what was done to its module between"
+HOST_STEP = "likely step: the compilation of the host code, or what was done to its module between"
 
 
 def verdicts(evidence: Evidence, kernels: Collection[str] | None) -> Iterator[Finding]:
@@ -34,13 +34,12 @@ def verdicts(evidence: Evidence, kernels: Collection[str] | None) -> Iterator[Fi
     yield from _damaged_tables(evidence)
     for model in evidence.models():
         yield from _of_model(evidence, model)
-    yield from _openmp(evidence)
     yield from _handles(evidence)
     if kernels is not None:
         yield from _names(evidence, kernels)
 
 
-def _finding(evidence: Evidence, code: str, at: int, text: str, sure: str, hint: str) -> Finding:
+def wrong(evidence: Evidence, code: str, at: int, text: str, sure: str, hint: str) -> Finding:
     """Return a finding at the place of an address, or of the whole file."""
     view = evidence.memory.view
     position = evidence.memory.place(at) if at else 0
@@ -48,7 +47,7 @@ def _finding(evidence: Evidence, code: str, at: int, text: str, sure: str, hint:
     return finding(code, span, f"{text} ({sure})", hint)
 
 
-def _followed(evidence: Evidence) -> str:
+def followed(evidence: Evidence) -> str:
     """Return how sure constants are: the relocations of objects are there; those of programs were followed in code."""
     return LIKELY if evidence.is_linked else CERTAIN
 
@@ -87,18 +86,18 @@ def _of_model(evidence: Evidence, model: str) -> Iterator[Finding]:
             what = f"{counted(len(stubs), 'kernel')} ({named(stubs.values())})" if stubs else "kernels"
             text = f"{title} host code launches {what}, and nothing here registers them"
             text += ": no wrapper, no call of a register function, no offload entry"
-            hint = f"{_HOST_STEP}, where the device code was not handed to it"
+            hint = f"{HOST_STEP}, where the device code was not handed to it"
             if not evidence.is_linked:
                 hint += "; a source compiled for the host alone looks the same"
             at = next(iter(stubs), launches[0].at if launches else 0)
-            yield _finding(evidence, "FP3041", at, text, sure, hint)
+            yield wrong(evidence, "FP3041", at, text, sure, hint)
         return
     is_known = evidence.reached is not None and bool(pop or stubs or launches)
     if wrappers and not registers and not links and is_known:
         text = f"{counted(len(wrappers), 'record')} lead to {title} device code, and nothing registers them"
         text += f": {_function(functions.REGISTER_BINARY, model)} is not called"
-        hint = f"{_HOST_STEP}: its constructor is gone; compile it again"
-        yield _finding(evidence, "FP3053", wrappers[0].at, text, CERTAIN, hint)
+        hint = f"{HOST_STEP}: its constructor is gone; compile it again"
+        yield wrong(evidence, "FP3053", wrappers[0].at, text, CERTAIN, hint)
     yield from _constructors(evidence, model, has_launches=bool(stubs or launches), has_entries=bool(entries))
 
 
@@ -117,7 +116,7 @@ def _function(names: dict[str, str], model: str) -> str:
 
 def _constructors(evidence: Evidence, model: str, *, has_launches: bool, has_entries: bool) -> Iterator[Finding]:
     """Yield what is wrong with the functions that register: that no constructor leads to them, or half of them."""
-    reached, file = evidence.reached, evidence.memory
+    reached = evidence.reached
     if reached is None:
         return
     title = TITLES[model]
@@ -125,43 +124,41 @@ def _constructors(evidence: Evidence, model: str, *, has_launches: bool, has_ent
     mine = [each for each in evidence.binaries if each.model == model and _is_inside(evidence, each.wrapper)]
     idle = [each for each in mine if each.caller not in reached]
     for each in idle:
-        name = _title(evidence, each.caller)
-        text = f"{name} registers {title} device code, and no constructor runs it"
-        where = ".CRT$XCU" if file.arguments and len(file.arguments) == 4 else ".init_array"
-        hint = f"likely step: whatever took {name} out of {where} (llvm.global_ctors); compile the host code again"
-        yield _finding(evidence, "FP3043", each.at, text, _followed(evidence), hint)
+        yield never_run(evidence, each)
     kernels = [each for each in evidence.registered if each.model == model and each.is_kernel]
     if idle:
         return
     lost = [each for each in kernels if each.caller not in reached]
     if lost and mine:
-        callers = {_title(evidence, each.caller) for each in lost}
+        callers = {title_of(evidence, each.caller) for each in lost}
         text = f"{counted(len(lost), 'kernel')} would be registered by {named(callers)}, which no constructor leads to"
-        hint = f"{_HOST_STEP}: the call of {named(callers)} is gone; compile it again"
-        yield _finding(evidence, "FP3044", lost[0].at, text, LIKELY, hint)
+        hint = f"{HOST_STEP}: the call of {named(callers)} is gone; compile it again"
+        yield wrong(evidence, "FP3044", lost[0].at, text, LIKELY, hint)
     register = _function(functions.REGISTER_FUNCTION, model)
     is_complete = bool(kernels or has_entries or evidence.links) or register in evidence.called
     if mine and has_launches and not is_complete:
         text = f"the constructor registers {title} device code, but none of its kernels: {register} is not called"
-        hint = f"{_HOST_STEP}: the calls of {register} were lost; compile it again"
-        yield _finding(evidence, "FP3042", mine[0].at, text, CERTAIN, hint)
+        hint = f"{HOST_STEP}: the calls of {register} were lost; compile it again"
+        yield wrong(evidence, "FP3042", mine[0].at, text, CERTAIN, hint)
+
+
+def never_run(evidence: Evidence, call: Binary) -> Finding:
+    """Return the finding that no constructor leads to a call that registers device code."""
+    name, arguments = title_of(evidence, call.caller), evidence.memory.arguments
+    text = f"{name} registers {TITLES[call.model]} device code, and no constructor runs it"
+    where = ".CRT$XCU" if len(arguments) == 4 else ".init_array"
+    hint = f"likely step: whatever took {name} out of {where} (llvm.global_ctors); compile the host code again"
+    return wrong(evidence, "FP3043", call.at, text, followed(evidence), hint)
 
 
 def _is_inside(evidence: Evidence, wrapper: int | None) -> bool:
     return wrapper is not None and evidence.memory.section_at(wrapper) is not None
 
 
-def _title(evidence: Evidence, address: int) -> str:
+def title_of(evidence: Evidence, address: int) -> str:
+    """Return what the function at an address is called."""
     function = evidence.memory.function_at(address)
     return function.name if function is not None and function.name else f"the function at {address:#x}"
-
-
-def _openmp(evidence: Evidence) -> Iterator[Finding]:
-    has_entries = any(entry.kind == "openmp" for entry in evidence.entries)
-    if evidence.called.get(functions.TARGET_KERNEL) and not has_entries:
-        text = "OpenMP regions are launched, and there is no offload entry for any"
-        hint = f"{_HOST_STEP}: the section of entries was lost; compile it again"
-        yield _finding(evidence, "FP3050", 0, text, CERTAIN, hint)
 
 
 def _handles(evidence: Evidence) -> Iterator[Finding]:
@@ -178,8 +175,8 @@ def _handles(evidence: Evidence) -> Iterator[Finding]:
     if missing:
         names = _launched_names(evidence, missing)
         text = f"{counted(len(missing), 'kernel')} launched here, but not registered: {named(names)}"
-        hint = f"{_HOST_STEP}: others of this file are registered; compile it again"
-        yield _finding(evidence, "FP3045", next(iter(missing)), text, _followed(evidence), hint)
+        hint = f"{HOST_STEP}: others of this file are registered; compile it again"
+        yield wrong(evidence, "FP3045", next(iter(missing)), text, followed(evidence), hint)
     by_handle: dict[int, set[str]] = {}
     of_entries: dict[int, set[str]] = {}
     for call in evidence.registered:
@@ -193,8 +190,8 @@ def _handles(evidence: Evidence) -> Iterator[Finding]:
         if len(titles) > 1:
             text = f"{named(titles)} are registered with one handle: a launch of one runs another"
             hint = "likely step: a linker that folds equal functions; link with --icf=safe or without --icf"
-            sure = CERTAIN if of_entries.get(handle) == titles else _followed(evidence)
-            yield _finding(evidence, "FP3048", handle, text, sure, hint)
+            sure = CERTAIN if of_entries.get(handle) == titles else followed(evidence)
+            yield wrong(evidence, "FP3048", handle, text, sure, hint)
 
 
 def _launched_names(evidence: Evidence, callers: Mapping[int, int]) -> list[str]:
@@ -216,4 +213,4 @@ def _names(evidence: Evidence, kernels: Collection[str]) -> Iterator[Finding]:
         hint = "likely step: the device code is of another source or other options; compile both sides again"
         lost = set(absent)
         at = next((each.at for each in evidence.registered if each.name in lost), 0)
-        yield _finding(evidence, "FP3046", at, text, CERTAIN, hint)
+        yield wrong(evidence, "FP3046", at, text, CERTAIN, hint)

@@ -30,6 +30,8 @@ _CODE, _FUNCTION, _STATIC, _IMPORT = 0x20, 0x20, 3, "__imp_"
 
 #: what sections of pointers to constructors start with: those of Microsoft's runtime, and those of MinGW
 _CONSTRUCTORS = (".CRT$XC", ".CRT$XI", ".ctors")
+#: digits of a priority in such a name
+_DIGITS = 5
 
 
 class CoffHostObject(HostObject):
@@ -123,6 +125,15 @@ class CoffHostObject(HostObject):
         found = []
         for section in self.sections:
             if section.name.startswith(_CONSTRUCTORS):
+                priority = _priority(section.name)
                 for place, value in sorted(self.pointers(section).items()):
-                    found.append(Constructor(place, section.name, None, value))
+                    found.append(Constructor(place, section.name, priority, value))
         return found
+
+
+def _priority(name: str) -> int | None:
+    """Return the priority in the name of a section, None without one: MinGW's counts down from 65535."""
+    number = name[len(name.rstrip("0123456789")) :]
+    if not number or len(number) > _DIGITS:
+        return None
+    return 65535 - int(number) if name.startswith(".ctors") else int(number)

@@ -10,12 +10,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from fatpack.io.source import View
-    from fatpack.runtime.evidence.memory import Constructor, Section, Symbol
+    from fatpack.runtime.evidence.memory import Section, Symbol
     from fatpack.runtime.evidence.objects.relocations import Relocation
 
 
 class HostObject(Memory):
     """An object laid out at invented addresses. ``slots`` are the addresses of pointers that the linker makes."""
+
+    is_linked = False
 
     def __init__(
         self,
@@ -55,7 +57,3 @@ class HostObject(Memory):
 
     def _stored(self, section: Section, at: int) -> int:
         return int.from_bytes(section.data.head(at, self.word), "little") if at < len(section.data) else 0
-
-    def constructors(self) -> list[Constructor]:
-        """Return the functions that run before main, in the order of the sections that name them."""
-        raise NotImplementedError
