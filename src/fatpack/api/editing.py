@@ -121,16 +121,18 @@ def remove(
     max_inflated: int | None = None,
     max_output: int | None = None,
 ) -> int:
-    """Write a copy of an object or archive without device code, or without the selected images; return its size.
+    """Write a copy of a file without device code, or without the selected images; return its size.
 
-    ``allow_empty`` leaves an empty container where all images go, in a file of its own and where code refers to it.
-    Raises UsageError when nothing is selected, FormatError when something there is damaged. ``max_inflated`` and
+    It is an object, an archive, a linked program or library, or a container. ``allow_empty`` leaves an empty container
+    where all images go, in a file of its own and where code refers to it. Raises UsageError when nothing is selected,
+    FatpackError with ``exit_code`` 1 when a linked file would have a container without device code, FormatError when
+    something there is damaged. ``max_inflated`` and
     ``max_output`` are as for :func:`fatpack.extract`.
     """
-    from fatpack.ops.edit.removal import remove
+    from fatpack.ops.slim.removing import remove
 
     with open_input("host", host, budget=budget_of(max_inflated, max_output, force=force)) as source:
         refuse_package(source.view())
         removal = remove(source.view(), check_selector(selector), allow_empty=allow_empty)
         warn_of(removal.damaged)
-        return write_edited(source.view(), removal.pieces, output, force=force)
+        return write_edited(source.view(), removal.pieces, output, force=force, check=removal.check)

@@ -6,8 +6,9 @@ from fatpack import hosts
 from fatpack.elf.header import header
 from fatpack.errors import FatpackError, FormatError, HostError, counted, in_both
 from fatpack.model import Finding
-from fatpack.ops.choose.presence import unseen
+from fatpack.ops.choose.presence import NothingSelected, instead, unseen
 from fatpack.ops.choose.select import Selector
+from fatpack.ops.choose.select import select as selected
 from fatpack.ops.edit import editor
 from fatpack.ops.edit.meant import choose, everything, look, written
 from fatpack.ops.slim import linked
@@ -102,7 +103,7 @@ def _unlinked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan
     if not any(isinstance(item, Found) for item in items):
         return _without_code(view, items)
     meant = choose(view, Selector(), "slim", whole)
-    selection = select(meant.items, wishes, all_minors=library is not None)
+    selection = select(meant.items, wishes, all_minors=library is not None, gone=_gone(meant.items, wishes))
     refuse(selection, wishes, view)
     changes: Changes = {id(row.image): () for row in selection.dropped}
     pieces = tuple(written(meant, changes, allow_empty=wishes.allow_empty)) if changes else (view,)
@@ -118,8 +119,22 @@ def _linked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan:
         return _without_code(view, items)
     host = host_of(view)
     file = linked.linked(view, host, items)
+    gone = _gone(items, wishes)
+    for found in file.left:
+        if any(id(image) in gone for image in found.images):
+            place = f"{found.format} at {found.container.span.start:#x} in {found.section or 'no section'}"
+            raise HostError(
+                f"the {place} lies among the program's own data, which is not edited",
+                hint="what code or tables refer to there is not known; build the program without it",
+                chain=view.chain,
+            )
     selection = select(
-        items, wishes, all_minors=library is not None, together=file.together, left=frozenset(map(id, file.left))
+        items,
+        wishes,
+        all_minors=library is not None,
+        together=file.together,
+        left=frozenset(map(id, file.left)),
+        gone=gone,
     )
     refuse(selection, wishes, view)
     notes = list(selection.notes)
@@ -143,6 +158,17 @@ def _linked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan:
         notes.append(f"the bytes are zeros now, and the file is no smaller: {relayed.why}")
     pieces, cuts = tuple(relayed.pieces), tuple(relayed.cuts)
     return Plan(pieces, selection.kept, selection.dropped, tuple(notes), relayed.mode, cuts, seen, damaged)
+
+
+def _gone(items: Sequence[Found | Finding], wishes: Wishes) -> frozenset[int]:
+    """Return the ``id()`` of the images that the selector of the wishes means. Raises NothingSelected for none."""
+    if wishes.selector is None:
+        return frozenset()
+    found = frozenset(id(image) for position, _, image in selected(items, wishes.selector) if "/" not in position)
+    if not found:
+        asked = f" that matches {wishes.selector.describe()}" if not wishes.selector.is_empty() else ""
+        raise NothingSelected(f"no image{asked}", hint=instead(items, wishes.selector))
+    return found
 
 
 def _is_damage(item: Finding) -> bool:

@@ -35,8 +35,8 @@ _ASIDE = ("cir-offload-container",)
 #: formats of which the position of an image decides, and not what it is for
 _BY_POSITION = ("cuda-fatbin",)
 
-#: kernels that are named of one container
-_NAMED = 5
+#: kernels that are named of one container, and containers whose kernels are read for that
+_NAMED, _READ = 5, 16
 
 
 class Row(Record):
@@ -56,7 +56,8 @@ class Row(Record):
 class Unserved(Record):
     """A container that would be of no use: to a device, or to any (``device`` is "").
 
-    ``kernels`` are the names of some that are lost, ``kernel_count`` how many there are.
+    ``kernels`` are the names of some that are lost, ``kernel_count`` how many there are; of containers behind the
+    first ones they are not read.
     """
 
     found: Found
@@ -144,11 +145,13 @@ def select(
     all_minors: bool = False,
     together: Collection[int] = (),
     left: Collection[int] = (),
+    gone: Collection[int] = (),
 ) -> Selection:
     """Return what stays and what goes. Reads no image; kernels are named of containers that speak against it.
 
     ``all_minors`` keeps all that fits an NVIDIA device, for libraries that ask for kernels by name. The containers of
-    ``together``, each by its ``id()``, keep the same architectures; those of ``left`` keep all.
+    ``together``, each by its ``id()``, keep the same architectures; those of ``left`` keep all. The images of ``gone``
+    go, as those that ``wishes.drop`` names do.
     """
     containers = [(number, found) for number, found in enumerate(item for item in items if isinstance(item, Found))]
     rows = [
@@ -161,7 +164,7 @@ def select(
             notes.take(f"a {found.format} stays as it is: compile it for fewer targets", number)
     served: dict[tuple[int, str], list[Row]] = {}
     for unit in _units([row for row in rows if id(row.image) not in stays]):
-        stays |= _stay(unit, wishes, notes, served, all_minors=all_minors)
+        stays |= _stay(unit, wishes, notes, served, gone, all_minors=all_minors)
     linked = [row for row in rows if id(row.found) in together]
     archs = {spelled(row.image) for row in linked if id(row.image) in stays}
     stays |= {id(row.image) for row in linked if spelled(row.image) in archs}
@@ -189,6 +192,7 @@ def _stay(
     wishes: Wishes,
     notes: _Notes,
     served: dict[tuple[int, str], list[Row]],
+    gone: Collection[int],
     *,
     all_minors: bool,
 ) -> set[int]:
@@ -201,7 +205,7 @@ def _stay(
     also: set[int] = set()
     if wishes.devices and not devices and not named and not _serves_others(unit[0].found, wishes.devices):
         notes.take(f"code for {_VENDORS[vendor]} devices stays: none of them is named", number)
-        return _without_dropped(unit, every, wishes)
+        return _without_dropped(unit, every, wishes, gone)
     for device in devices:
         takes, may_take, doubt = _for_device(unit, device, all_minors=all_minors)
         needed |= {id(row.image) for row in takes}
@@ -214,7 +218,7 @@ def _stay(
     stays = needed | also | named | _for_linkers(unit, devices) if wishes.devices or wishes.keep else set(every)
     portable = {id(row.image) for row in unit if _is_portable(row.image)}
     stays = stays - portable | portable & _portable(unit, stays, needed | named, wishes)
-    return _without_dropped(unit, stays, wishes)
+    return _without_dropped(unit, stays, wishes, gone)
 
 
 def _portable(unit: Sequence[Row], stays: set[int], needed: set[int], wishes: Wishes) -> set[int]:
@@ -227,8 +231,12 @@ def _portable(unit: Sequence[Row], stays: set[int], needed: set[int], wishes: Wi
     return newest | (stays if wishes.devices or wishes.keep else needed)
 
 
-def _without_dropped(unit: Sequence[Row], stays: Collection[int], wishes: Wishes) -> set[int]:
-    return {id(row.image) for row in unit if id(row.image) in stays and not _is_dropped(row.image, wishes)}
+def _without_dropped(unit: Sequence[Row], stays: Collection[int], wishes: Wishes, gone: Collection[int]) -> set[int]:
+    return {
+        id(row.image)
+        for row in unit
+        if id(row.image) in stays and id(row.image) not in gone and not matches(row.image, wishes.drop)
+    }
 
 
 _VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
@@ -238,10 +246,6 @@ def _serves_others(found: Found, devices: Sequence[Device]) -> bool:
     """Return whether a container is for one of some devices with other images of it."""
     vendors = {device.vendor for device in devices}
     return any(not is_host(image) and serving.vendor_of(image.target) in vendors for image in found.images)
-
-
-def _is_dropped(image: FoundImage, wishes: Wishes) -> bool:
-    return matches(image, wishes.drop) or (wishes.selector is not None and wishes.selector.matches(image))
 
 
 def _candidate(image: FoundImage) -> Candidate:
@@ -302,25 +306,29 @@ def _plain(image: FoundImage) -> NvidiaArch | None:
 
 def _emptied(rows: Sequence[Row], stays: Collection[int]) -> Iterator[Unserved]:
     """Yield the containers that lose all device code."""
+    count = 0
     by_container: dict[int, list[Row]] = {}
     for row in rows:
         if not is_host(row.image):
             by_container.setdefault(row.number, []).append(row)
     for number, inside in by_container.items():
         if not any(id(row.image) in stays for row in inside):
-            yield _unserved(inside, number, "")
+            count += 1
+            yield _unserved(inside, number, "", names_kernels=count <= _READ)
 
 
 def _lost(served: dict[tuple[int, str], list[Row]], stays: Collection[int]) -> Iterator[Unserved]:
     """Yield the containers that serve a device now, and would not then."""
+    count = 0
     for (number, device), rows in served.items():
         if rows and not any(id(row.image) in stays for row in rows):
-            yield _unserved(rows, number, device)
+            count += 1
+            yield _unserved(rows, number, device, names_kernels=count <= _READ)
 
 
-def _unserved(rows: Sequence[Row], number: int, device: str) -> Unserved:
+def _unserved(rows: Sequence[Row], number: int, device: str, *, names_kernels: bool) -> Unserved:
     names: dict[str, None] = {}
-    for row in rows:
+    for row in rows if names_kernels else ():
         try:
             names |= dict.fromkeys(row.image.kernel_names)
         except (FormatError, Unsupported):  # its kernels cannot be read, and cannot be named

@@ -21,7 +21,8 @@ from fatpack.io.sources.pieces import PiecesSource
 from fatpack.ops.choose.address import find, parse_address, refuse_package
 from fatpack.ops.choose.presence import NothingSelected, refuse_empty
 from fatpack.ops.edit.editor import verify
-from fatpack.ops.edit.removal import remove
+from fatpack.ops.slim.plan import Refused
+from fatpack.ops.slim.removing import remove
 from fatpack.report.problems import FINDINGS, FINE, MALFORMED
 from fatpack.report.text import size_words
 
@@ -54,8 +55,9 @@ def command(
 ) -> int:
     """Remove all device code, or the selected images, from a copy of HOST.
 
-    HOST is an object, an archive (all its members), a member of one (libx.a(m.o)), or a container that is a file of its
-    own. Such a container must keep an image, and so must one that code registers, unless --allow-empty is given.
+    HOST is an object, an archive (all its members), a member of one (libx.a(m.o)), a linked program or library, or a
+    container that is a file of its own. Such a container must keep an image, and so must one that code registers,
+    unless --allow-empty is given. In a linked file nothing else moves; slim chooses images by devices.
     """
     to = Destination(output, in_place, break_links, force)
     if not dry_run:
@@ -67,8 +69,8 @@ def command(
         try:
             refuse_empty(source.view())
             removal = remove(place.view, selector(selectors), allow_empty=allow_empty)
-        except NothingSelected as error:
-            say(f"fatpack: {error}", quiet=quiet)
+        except (NothingSelected, Refused) as error:
+            say(f"fatpack: {error}", quiet=quiet and isinstance(error, NothingSelected))
             return FINDINGS
         report(address.path, removal.damaged)
         warn(removal.unseen, quiet=quiet)
@@ -79,10 +81,11 @@ def command(
         lines += [f"fatpack: note: {note}" for note in removal.notes]
         if dry_run:
             after = PiecesSource(pieces, address.path).view()
-            verify(source.view(), after)
+            (verify if place.archives else removal.check)(source.view(), after)
             sizes = f"{size_words(len(source.view()))} → {size_words(len(after))}"
             for line in (*lines, f"{counted(len(removal.removed), 'image')}; {address.path}: {sizes}"):
                 say(line, quiet=quiet)
             return MALFORMED if removal.damaged else FINE
-        code = write_result(source.view(), address.path, pieces, to, quiet=quiet, done=lines)
+        check = None if place.archives else removal.check
+        code = write_result(source.view(), address.path, pieces, to, quiet=quiet, done=lines, check=check)
         return MALFORMED if removal.damaged and code == FINE else code
