@@ -9,7 +9,7 @@ import hashlib
 import os
 import stat
 
-from fatpack.errors import BadValue, FatpackError, UsageError
+from fatpack.errors import BadValue, FatpackError, UsageError, in_both
 from fatpack.io.sink import write_file
 from fatpack.io.source import View
 from fatpack.io.sources.opening import open_source
@@ -78,7 +78,8 @@ class Folder(Record):
         if os.path.commonpath([source, target]) in (source, target):
             raise UsageError(f"{self.output} and {self.path} are one in the other", hint="choose another output")
         if not self.force and os.path.isdir(self.output) and os.listdir(self.output):
-            raise UsageError(f"{self.output} is not empty", hint="choose another output, or --force to write over it")
+            hint = f"choose another output, or {in_both('--force', 'force=True')} to write over it"
+            raise UsageError(f"{self.output} is not empty", hint=hint)
 
     def _file(self, name: str, slimming: Slimming, changed: dict[str, tuple[bytes, int]]) -> Library | None:
         path = os.path.join(self.path, name)
