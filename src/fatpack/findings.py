@@ -341,6 +341,12 @@ CODES: dict[str, tuple[str, str]] = {
     "FP3108": ("warning", "A manifest (.kpm) does not describe the kpack archives beside it."),
     "FP3109": ("error", "A file or folder that was to be checked cannot be read."),
     "FP3110": ("warning", "There is nothing to check: no program in the folder looks for kpack archives."),
+    "FP3201": ("warning", "A later stage of a unit has no device code for an architecture of an earlier one."),
+    "FP3202": ("warning", "A later stage of a unit lacks kernels that an earlier one has for an architecture."),
+    "FP3203": ("warning", "A later stage of a unit does not register kernels that an earlier one has or launches."),
+    "FP3204": ("warning", "A later stage of a unit has no device code at all, and an earlier one has."),
+    "FP3205": ("note", "Something of a unit's stages could not be compared; the message says what, and why."),
+    "FP3206": ("warning", "Files of one unit cannot be compared: one is of no stage, or all are of the same."),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ from typing import Any
 import jsonschema
 import pytest
 from tests.builders.kpack_site import Site, sound
+from tests.laws.rooms import FIXTURES
 
+import fatpack
 from fatpack.cli import main
 from fatpack.report.schemas import text
 
@@ -139,7 +142,9 @@ def test_archives_in_the_place_of_others(site: Site, run: Printed) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "nothing says what to check"),
+        ([], "0 files given, several of one unit were expected"),
+        (["site"], "1 file given"),
+        (["a", "b", "--device", "gfx90a"], "go with --kpack"),
         (["--kpack"], "0 folders given"),
         (["--kpack", "site", "site"], "2 folders given"),
         (["--kpack", "site", "--device", "gfx90b"], "unknown target 'gfx90b'"),
@@ -157,3 +162,40 @@ def test_a_folder_that_is_none_is_refused(site: Site, run: Printed) -> None:
 
 def test_the_schema_is_printed(run: Printed) -> None:
     assert json.loads(run("--schema")[1])["title"] == "fatpack.check/1"
+
+
+def test_stages_of_a_unit(run: Printed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(FIXTURES / "cuda_fatbin" / "hosts" / "single.o", "fat.o")
+    with fatpack.open("fat.o") as file:
+        Path("k.fatbin").write_bytes(file.containers[0].view.tobytes())
+    assert run("k.fatbin", "fat.o") == (
+        0,
+        "containers  k.fatbin  sm_80, sm_90  3 kernels\n"
+        "objects     fat.o     sm_80, sm_90  3 kernels, 3 registered\n"
+        "every stage has what those before it have\n",
+    )
+    fatpack.remove("fat.o", "less.o", fatpack.Selector(arch="sm_90"))
+    code, printed = run("less.o", "k.fatbin", "--json")
+    found = json.loads(printed)
+    jsonschema.validate(found, json.loads(text("check")))
+    assert (code, found["exit_code"]) == (1, 1)
+    assert [(item["what"], item["arch"], item["had"], item["stage"]) for item in found["lost"]] == [
+        ("arch", "sm_90", "containers", "objects")
+    ]
+    code, printed = run("k.fatbin", "less.o", "-v")
+    assert "less.o: no device code for sm_90; k.fatbin has 3 kernels for it: _Z5scale" in printed
+
+
+def test_a_damaged_file_of_a_unit_is_an_error_and_one_of_no_stage_a_finding(run: Printed, tmp_path: Path) -> None:
+    data = (FIXTURES / "cuda_fatbin" / "hosts" / "single.o").read_bytes()
+    whole, cut, other = tmp_path / "whole.o", tmp_path / "cut.o", tmp_path / "x.txt"
+    whole.write_bytes(data)
+    cut.write_bytes(data[: len(data) // 2])
+    other.write_text("nothing")
+    assert run(str(whole), str(cut))[0] == 3
+    code, printed = run(str(whole), str(other))
+    assert code == 1
+    assert "x.txt: of no stage" in printed
+    assert run(str(whole), str(tmp_path / "none.o"))[0] == 5
+    assert run(str(whole), str(tmp_path))[0] == 5

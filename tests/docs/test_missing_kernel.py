@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.builders.pipeline import Unit
 from tests.laws.rooms import FIXTURES
 
 from fatpack.cli import main
@@ -16,8 +17,10 @@ from fatpack.findings import CODES
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "missing-kernel.md"
 
 
-def commands() -> list[list[str]]:
-    blocks = re.findall(r"^```console\n(.*?)```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+def commands(part: int = 0) -> list[list[str]]:
+    """Return the commands of the page before its last section, or those in it."""
+    text = PAGE.read_text().split("## Which step lost it")[part]
+    blocks = re.findall(r"^```console\n(.*?)```", text, re.MULTILINE | re.DOTALL)
     return [shlex.split(line)[2:] for block in blocks for line in block.splitlines()]
 
 
@@ -47,3 +50,29 @@ def test_each_step_says_what_is_registered_and_what_is_missing(
 
 def test_every_finding_of_the_page_exists() -> None:
     assert set(re.findall(r"FP\d{4}", PAGE.read_text())) <= CODES.keys()
+
+
+@pytest.mark.parametrize(
+    ("archs", "is_embedded", "codes"),
+    [
+        (("sm_80", "sm_90"), True, set()),
+        (("sm_80",), True, {"FP3201"}),
+        (("sm_80", "sm_90"), False, {"FP3203", "FP3204"}),
+    ],
+)
+def test_the_step_that_lost_something_is_named(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    archs: tuple[str, ...],
+    is_embedded: bool,
+    codes: set[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    unit = Unit(tmp_path, "cuda", ("sm_80", "sm_90"))
+    container = unit.container([unit.image(arch) for arch in archs])
+    unit.cir()
+    unit.program(unit.host(container if is_embedded else None))
+    (command,) = commands(-1)
+    assert main(command) == (1 if codes else 0)
+    assert set(re.findall(r"FP\d{4}", capsys.readouterr().out)) == codes

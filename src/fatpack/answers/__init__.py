@@ -2,6 +2,7 @@
 
 ==========  ==================================================================================
 ``kpack/``  whether the programs of a folder find their device code in the kpack archives there
+``stages/`` what a later stage of one unit's pipeline lost of what an earlier one has
 ==========  ==================================================================================
 
 Facts come from formats, hosts and runtimes, rules from :mod:`fatpack.target`. What is wrong is a finding; a report

@@ -27,7 +27,7 @@ COMMANDS = {
     "slim": "Take device code that no device needs out of libraries, objects and archives.",
     "link-inputs": "Collect the device images of a link line, grouped for the device link.",
     "targets": "Explain a triple, architecture or device name, or list all names.",
-    "check": "Check that programs find their device code in the kpack archives that are installed.",
+    "check": "Compare the stages of one unit, or programs with the kpack archives that are installed.",
     "survey": "Collect the rows of many files, on all cores or on a cluster, into a folder of tables.",
     "tool": "Behave as another tool; without a name, list them.",
 }

@@ -1,0 +1,116 @@
+"""The check of a unit: its files in the order of their stages, and what each lacks of those before it."""
+
+from __future__ import annotations
+
+import os
+
+from fatpack.answers.stages.compare import Lost, NotCompared, compare
+from fatpack.answers.stages.facts import CONTAINERS, IMAGES, MODULES, OBJECTS, PROGRAMS, Given, Stage, stages
+from fatpack.answers.stages.reading import read
+from fatpack.errors import counted
+from fatpack.findings import finding
+from fatpack.io.source import Derived, Span
+from fatpack.io.sources.opening import open_source
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.model import Finding
+
+#: stage → the step that makes its files
+_STEPS = {
+    MODULES: "the front end, or cir-offload-merge",
+    IMAGES: "the device compilation for that architecture",
+    CONTAINERS: "the step that packs images: fatbinary, clang-offload-bundler or llvm-offload-binary",
+    OBJECTS: "the host compilation, which embeds the device code and writes what registers it",
+    PROGRAMS: "the link: clang-linker-wrapper, nvlink, or a linker alone where one of these was needed",
+}
+
+#: kernels that a message names
+_SHOWN = 3
+
+
+class Checked(Record):
+    """What was found: the stages, what was lost on the way, and what could not be compared."""
+
+    stages: tuple[Stage, ...]
+    others: tuple[Given, ...]
+    lost: tuple[Lost, ...]
+    not_compared: tuple[NotCompared, ...]
+    findings: tuple[Finding, ...]
+
+
+def check(paths: Sequence[str]) -> Checked:
+    """Check the files of a unit. Raises OSError for a file that cannot be opened.
+
+    Fails closed: whatever is damaged, or of no stage, is a finding of its own.
+    """
+    given = []
+    for path in paths:
+        with open_source(path) as source:
+            given.append(read(source.view(), path))
+    return checked(given)
+
+
+def checked(given: Sequence[Given]) -> Checked:
+    """Return what the files of a unit, which were read, lost on the way through its stages."""
+    others = tuple(each for each in given if not each.kind)
+    found = stages(each for each in given if each.kind)
+    lost, not_compared = compare(found)
+    findings = [item for each in given for item in each.findings]
+    findings += [_no_stage(each) for each in others if not each.findings]
+    if len(found) < 2 and not findings:
+        text = "all files are of one stage: there is nothing to compare"
+        findings.append(finding("FP3206", _span(paths_of(found)), text, "name files of several stages of one unit"))
+    findings += [_finding(item) for item in lost]
+    findings += [finding("FP3205", _span(each.stage.paths), f"{each.stage.kind}: {each.why}") for each in not_compared]
+    return Checked(tuple(found), others, tuple(lost), tuple(not_compared), tuple(findings))
+
+
+def paths_of(found: Sequence[Stage]) -> tuple[str, ...]:
+    """Return the files of several stages."""
+    return tuple(path for each in found for path in each.paths)
+
+
+def _no_stage(each: Given) -> Finding:
+    text = "of no stage: neither CIR, device code, a container of it, nor an object or program"
+    return finding("FP3206", _span((each.path,)), text)
+
+
+def _span(paths: Sequence[str]) -> Span:
+    return Span(0, 0, (Derived(paths[0]),)) if paths else Span(0, 0, ())
+
+
+def _finding(item: Lost) -> Finding:
+    code, text = _told(item)
+    hint = f"likely step: {_STEPS[item.lost.kind]}"
+    if item.served:
+        hint += f"; code for {', '.join(item.served)} runs there all the same, perhaps compiled first"
+    return finding(code, _span(item.lost.paths), text, hint)
+
+
+def _told(item: Lost) -> tuple[str, str]:
+    """Return the code of what was lost, and the words."""
+    before, names = _title(item.had), named(item.kernels)
+    count = counted(len(item.kernels), "kernel")
+    if item.what == "code":
+        archs = ", ".join(part.title for part in item.had.parts)
+        return "FP3204", f"no device code is here; {before} has some for {archs}{names}"
+    if item.what == "arch":
+        return "FP3201", f"no device code for {item.arch}; {before} has {count if names else 'some'} for it{names}"
+    if item.what == "kernels":
+        return "FP3202", f"{count} of {before} for {item.arch} not here{names}"
+    return "FP3203", f"{count} of {before} not registered here{names}"
+
+
+def named(names: Sequence[str]) -> str:
+    """Return the first of some names behind a colon, and how many there are besides."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f": {', '.join(names[:_SHOWN])}{more}" if names else ""
+
+
+def _title(stage: Stage) -> str:
+    names = [os.path.basename(path) for path in stage.paths]
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

@@ -1,0 +1,150 @@
+"""What later stages lost: the device code of earlier ones is followed from stage to stage.
+
+A stage without device code of its own (a host's module, an object whose code comes with the link) is passed over; what
+is lost is lost once, in the first stage that lacks it. What a file of images or a container lacks and a later stage has
+was not lost: another file, which was not given, has it. What cannot be compared is said, and not guessed.
+"""
+
+from __future__ import annotations
+
+from fatpack.answers.stages.facts import CONTAINERS, IMAGES, MODULES, OBJECTS, PROGRAMS, Part, Stage, is_same, place_of
+from fatpack.record import Record
+from fatpack.target.compatibility import serves
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Literal
+
+    What = Literal["code", "arch", "kernels", "registration"]
+
+
+class Lost(Record):
+    """What a stage lacks that an earlier one has.
+
+    ``what`` is ``code`` (all device code), ``arch`` (what is for one architecture), ``kernels`` (some of one
+    architecture), or ``registration`` (kernels that the host's side does not register). ``served`` names architectures
+    of the later stage whose code runs on a lost one all the same.
+    """
+
+    what: What
+    arch: str
+    kernels: tuple[str, ...]
+    had: Stage
+    lost: Stage
+    served: tuple[str, ...] = ()
+
+
+class NotCompared(Record):
+    """What of a stage could not be compared with the one before it, and why, in words."""
+
+    stage: Stage
+    why: str
+
+
+class _Carried(Record):
+    """Device code for one architecture, and the last stage that has it."""
+
+    part: Part
+    stage: Stage
+
+
+def compare(stages: Sequence[Stage]) -> tuple[list[Lost], list[NotCompared]]:
+    """Return what was lost on the way through the stages, in their order, and what could not be compared."""
+    lost: list[Lost] = []
+    not_compared: list[NotCompared] = []
+    carried: dict[object, _Carried] = {}
+    for number, stage in enumerate(stages):
+        if number:
+            lost += _lost_code(stage, carried, stages[number + 1 :])
+            lost += _lost_registration(stage, stages[:number], not_compared)
+        if number or any(not part.is_whole for part in stage.parts):
+            not_compared += _untold(stage, has_earlier=bool(carried))
+        _carry(stage, carried)
+    return lost, not_compared
+
+
+def _lost_code(stage: Stage, carried: dict[object, _Carried], later: Sequence[Stage]) -> Iterator[Lost]:
+    """Yield which device code a stage lacks; what it lacks is not carried on."""
+    if not carried:
+        return
+    if stage.kind not in (IMAGES, CONTAINERS):
+        later = ()
+    if not stage.parts:
+        host = stage.host
+        if stage.unplaced or stage.kind in (MODULES, IMAGES, CONTAINERS) or (host is not None and host.awaits):
+            return
+        first = next(iter(carried.values())).stage
+        yield Lost("code", "", tuple(sorted(first.kernels)), first, stage)
+        carried.clear()
+        return
+    for key, each in list(carried.items()):
+        there = [part for part in stage.parts if is_same(each.part.target, part.target)]
+        again = [part for other in later for part in other.parts if is_same(each.part.target, part.target)]
+        if not there:
+            if not stage.unplaced and not again:
+                served = tuple(part.title for part in stage.parts if _serves(part, each.part))
+                yield Lost("arch", each.part.title, tuple(sorted(each.part.kernels)), each.stage, stage, served)
+                del carried[key]
+            continue
+        if all(part.is_whole for part in there):
+            missing = each.part.kernels - frozenset[str]().union(*(part.kernels for part in (*there, *again)))
+            if missing:
+                yield Lost("kernels", each.part.title, tuple(sorted(missing)), each.stage, stage)
+
+
+def _serves(there: Part, wanted: Part) -> bool:
+    forms = [form for form in there.forms if form in ("cubin", "ptx")] or ["cubin"]
+    return any(serves(there.target, wanted.target, nvidia_rules=True, form=form) for form in forms)
+
+
+def _carry(stage: Stage, carried: dict[object, _Carried]) -> None:
+    """Take on what a stage has. Where it does not name its kernels, those known before are still looked for."""
+    for part in stage.parts:
+        before = [key for key, each in carried.items() if is_same(each.part.target, part.target)]
+        known = part
+        for key in before:
+            if not part.is_whole:
+                known = known.replace(kernels=known.kernels | carried[key].part.kernels)
+            del carried[key]
+        carried[place_of(part.target)] = _Carried(known, stage)
+
+
+def _lost_registration(stage: Stage, earlier: Sequence[Stage], not_compared: list[NotCompared]) -> Iterator[Lost]:
+    """Yield the kernels that a stage of host files does not register, and should by what earlier stages show."""
+    if stage.kind not in (OBJECTS, PROGRAMS) or stage.host is None:
+        return
+    wanted: dict[str, Stage] = {}
+    for before in earlier:
+        host = before.host
+        names = (host.launched | (host.registered or frozenset())) if host is not None else frozenset[str]()
+        wanted.update(dict.fromkeys(names, before))
+    if not wanted:
+        # No host's side to go by: what the device code has is meant to be launched.
+        for before in earlier:
+            wanted.update(dict.fromkeys(before.kernels, before))
+    known = stage.host.registered
+    missing = [name for name in wanted if known is None or name not in known]
+    if not missing:
+        return
+    if known is None or stage.host.why_not:
+        why = stage.host.why_not or "nothing tells what it registers"
+        not_compared.append(NotCompared(stage, f"which kernels are registered is not known: {why}"))
+        return
+    by_stage: dict[int, list[str]] = {}
+    for name in missing:
+        by_stage.setdefault(earlier.index(wanted[name]), []).append(name)
+    for number, lost in sorted(by_stage.items()):
+        yield Lost("registration", "", tuple(sorted(lost)), earlier[number], stage)
+
+
+def _untold(stage: Stage, *, has_earlier: bool) -> Iterator[NotCompared]:
+    """Yield which device code of a stage does not name its kernels, or its architecture."""
+    open_parts = [part for part in stage.parts if not part.is_whole]
+    if open_parts:
+        forms = ", ".join(dict.fromkeys(form or "data" for part in open_parts for form in part.forms))
+        archs = ", ".join(part.title for part in open_parts)
+        yield NotCompared(stage, f"the kernels for {archs} are not named by {forms}")
+    if stage.unplaced and has_earlier:
+        forms = ", ".join(dict.fromkeys(code.form or "data" for code in stage.unplaced))
+        yield NotCompared(stage, f"{forms} does not say for which architecture it is")

@@ -1,0 +1,173 @@
+"""What the files of a unit show, and the stages that they are of.
+
+::
+
+    modules ──► images ──► containers ──► objects ──► programs
+    CIR, MLIR,   cubin,     fat binary,    .o, .obj,   executables,
+    bitcode      PTX,       bundle,        .a          libraries
+                 code       offload
+                 object     binary
+
+Which stage a file is of, its bytes tell, and not its name. Files of one stage are one: the cubins of several
+architectures, the host's module and those of the devices.
+"""
+
+from __future__ import annotations
+
+from fatpack.record import Record
+from fatpack.target.compatibility import effective_processor, target_identity
+from fatpack.target.nvidia import parse_nvidia
+from fatpack.target.target_id import signs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Sequence
+
+    from fatpack.model import Finding, Target
+
+#: The stages, earliest first.
+MODULES, IMAGES, CONTAINERS, OBJECTS, PROGRAMS = "modules", "images", "containers", "objects", "programs"
+ORDER = (MODULES, IMAGES, CONTAINERS, OBJECTS, PROGRAMS)
+
+#: Functions that runtimes call before and after all kernels: compilers write them, and nothing registers them.
+_OF_RUNTIMES = frozenset(
+    ("amdgcn.device.init", "amdgcn.device.fini", "nvptx$device$init", "nvptx$device$fini", "__omp_offloading_entries")
+)
+
+
+class Code(Record):
+    """Device code for one target: its form, and the names of its kernels; None if its form does not tell them."""
+
+    target: Target
+    form: str
+    kernels: frozenset[str] | None
+
+
+class Host(Record):
+    """What the host's side of a file shows. ``launched`` are kernels by name, as far as the file names them.
+
+    ``registered`` are the names that it registers as kernels; ``why_not`` tells in words why some or all of them are
+    not known. ``awaits`` tells that its device code comes from a file that it is linked with.
+    """
+
+    launched: frozenset[str] = frozenset()
+    registered: frozenset[str] | None = None
+    why_not: str = ""
+    awaits: bool = False
+
+
+class Given(Record):
+    """A file of the unit: its stage ("" if it is of none), its device code, and its host's side, if it has one."""
+
+    path: str
+    kind: str
+    codes: tuple[Code, ...]
+    host: Host | None
+    findings: tuple[Finding, ...]
+
+
+class Part(Record):
+    """The device code of a stage for one architecture; ``is_whole``: the kernels of all its images are known."""
+
+    target: Target
+    kernels: frozenset[str]
+    is_whole: bool
+    forms: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """The architecture as users name it."""
+        return self.target.arch or self.target.triple or "no architecture"
+
+
+class Stage(Record):
+    """The files of one stage: their device code by architecture, and their host's sides together.
+
+    ``unplaced`` is device code that does not say for which architecture it is.
+    """
+
+    kind: str
+    files: tuple[Given, ...]
+    parts: tuple[Part, ...]
+    unplaced: tuple[Code, ...]
+    host: Host | None
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files of the stage."""
+        return tuple(each.path for each in self.files)
+
+    @property
+    def kernels(self) -> frozenset[str]:
+        """The names of all kernels in its device code, but for those of runtimes."""
+        named = frozenset[str]().union(*(part.kernels for part in self.parts), *map(_names, self.unplaced))
+        return named - _OF_RUNTIMES
+
+
+def stages(given: Iterable[Given]) -> list[Stage]:
+    """Return the stages that files are of, earliest first."""
+    by_kind: dict[str, list[Given]] = {}
+    for each in given:
+        by_kind.setdefault(each.kind, []).append(each)
+    return [_stage(kind, by_kind[kind]) for kind in ORDER if kind in by_kind]
+
+
+def _stage(kind: str, files: Sequence[Given]) -> Stage:
+    groups: dict[Hashable, list[Code]] = {}
+    unplaced = []
+    for code in (code for each in files for code in each.codes):
+        key = place_of(code.target)
+        if key is None:
+            unplaced.append(code)
+        else:
+            groups.setdefault(key, []).append(code)
+    return Stage(kind, tuple(files), tuple(map(_part, groups.values())), tuple(unplaced), _host(files))
+
+
+def _part(codes: Sequence[Code]) -> Part:
+    # A virtual architecture is the same as the real one of its number: PTX beside a cubin.
+    target = next((code.target for code in codes if not code.target.arch.startswith("compute_")), codes[0].target)
+    return Part(
+        target=target,
+        kernels=frozenset[str]().union(*map(_names, codes)) - _OF_RUNTIMES,
+        is_whole=all(code.kernels is not None for code in codes),
+        forms=tuple(dict.fromkeys(code.form for code in codes)),
+    )
+
+
+def _host(files: Sequence[Given]) -> Host | None:
+    hosts = [each.host for each in files if each.host is not None]
+    if not hosts:
+        return None
+    known = [each.registered for each in hosts if each.registered is not None]
+    return Host(
+        launched=frozenset[str]().union(*(each.launched for each in hosts)),
+        registered=frozenset[str]().union(*known) if known else None,
+        why_not=next((each.why_not for each in hosts if each.why_not), ""),
+        awaits=any(each.awaits for each in hosts),
+    )
+
+
+def _names(code: Code) -> frozenset[str]:
+    return code.kernels or frozenset()
+
+
+def place_of(target: Target) -> Hashable | None:
+    """Return what is equal for code of one architecture, None for code that names none."""
+    arch = parse_nvidia(target.arch)
+    if arch is not None:
+        return (arch.number, arch.suffix)
+    return target_identity(target) if effective_processor(target) else None
+
+
+def is_same(wanted: Target, there: Target) -> bool:
+    """Return whether code of a later stage is that for the target of an earlier one.
+
+    A feature of an AMD target that one of them does not name may be either: code objects state what bundles leave open.
+    """
+    if place_of(wanted) == place_of(there):
+        return True
+    if parse_nvidia(wanted.arch) or effective_processor(wanted) != effective_processor(there):
+        return False
+    have, want = signs(there.arch), signs(wanted.arch)
+    return all(have.get(feature, sign) == sign for feature, sign in want.items())

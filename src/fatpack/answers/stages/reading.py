@@ -1,0 +1,204 @@
+"""A file of a unit, read: of which stage it is, its device code, and what its host's side launches and registers.
+
+Kernels are named by cubins, PTX, code objects, SPIR-V and CIR; bitcode and LTO-IR do not tell, and neither do modules
+in MLIR bytecode whose functions only their dialect knows. What host files register comes from
+:mod:`fatpack.runtime.evidence`.
+"""
+
+from __future__ import annotations
+
+from fatpack import hosts, images
+from fatpack.answers.stages.facts import CONTAINERS, IMAGES, MODULES, OBJECTS, PROGRAMS, Code, Given, Host
+from fatpack.errors import FormatError, HostError, Unsupported
+from fatpack.findings import finding
+from fatpack.io import limits
+from fatpack.model import Finding, Target
+from fatpack.runtime.evidence import judging
+from fatpack.scanner import Found, host_of, scan
+from fatpack.scanner.found import as_finding
+from fatpack.target.triple import is_amdgpu, is_nvptx
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any
+
+    from fatpack.io.source import View
+    from fatpack.scanner import FoundImage
+
+#: Forms whose readers name every kernel
+_NAMING = ("cubin", "ptx", "code-object", "spirv", "tileir")
+
+#: Forms of files that are no image alone
+_NO_IMAGES = ("", "object", "archive", "empty")
+
+_CIR = "cir-offload-container"
+
+#: Hosts that are linked with others before they run; of other hosts only ELF files may be either.
+_UNLINKED = ("coff", "archive", "bitcode", "wasm")
+
+_LINKED_ELF = (2, 3)
+
+
+def read(view: View, path: str) -> Given:
+    """Return what a file shows. What is damaged is in its findings, as errors; nothing is raised for it."""
+    found: list[Found] = []
+    findings: list[Finding] = []
+    try:
+        for item in scan(view, is_quick=True):
+            if isinstance(item, Found):
+                found.append(item)
+            elif item.severity == "error":
+                findings.append(item)
+        recognised = images.recognise(view)
+        reader = _Reader(view, found, findings)
+        kind, codes, host = reader.read(recognised)
+    except (FormatError, HostError, Unsupported) as error:
+        return Given(path, "", (), None, (*findings, as_finding(error, view.span())))
+    return Given(path, kind, tuple(codes), host, tuple(findings))
+
+
+class _Reader:
+    """One file while it is read; ``findings`` get what is damaged in it."""
+
+    def __init__(self, view: View, found: list[Found], findings: list[Finding]) -> None:
+        self._view = view
+        self._found = found
+        self._findings = findings
+
+    def read(self, recognised: images.Recognised) -> tuple[str, list[Code], Host | None]:
+        """Return the stage of the file, its device code, and its host's side."""
+        view = self._view
+        cir = [item for item in self._found if item.format == _CIR and item.host == "raw"]
+        if cir or recognised.form == "cir":
+            return self._modules(cir)
+        if recognised.form == "bitcode" and _is_device(recognised.triple):
+            return MODULES, [Code(Target(recognised.triple, recognised.arch), "bitcode", None)], None
+        if recognised.form not in (*_NO_IMAGES, "bitcode") and not recognised.container:
+            target = Target(recognised.triple, recognised.arch)
+            return IMAGES, [Code(target, recognised.form, self._kernels(view, recognised.form))], None
+        codes = list(self._codes(self._found))
+        host = host_of(view)
+        if host == "raw":
+            return (CONTAINERS if self._found else ""), codes, None
+        return (PROGRAMS if _is_program(view, host) else OBJECTS), codes, self._host(view, host)
+
+    def _modules(self, containers: list[Found]) -> tuple[str, list[Code], Host | None]:
+        """Return what CIR modules say: of devices their kernels, of the host what its stubs launch."""
+        from fatpack.formats import cir
+
+        codes: list[Code] = []
+        launched: set[str] = set()
+        for item in containers:
+            described: Any = cir.describe(item.container)["modules"]
+            for image, module in zip(item.images, described, strict=True):
+                if image.target.offload == "host":
+                    launched.update(stub["kernel"] for stub in module.get("stubs", ()))
+                else:
+                    codes.append(Code(image.target, "cir", _named(module)))
+        if not containers:
+            alone: Any = cir.describe_alone(self._view)["modules"]
+            for module in alone:
+                if _is_device(module["triple"]):
+                    codes.append(
+                        Code(Target(module["triple"], module["arch"], module["offload"]), "cir", _named(module))
+                    )
+                launched.update(stub["kernel"] for stub in module.get("stubs", ()))
+        # Finished device code that a host module embeds
+        codes += self._codes(item for item in self._found if item not in containers)
+        return MODULES, codes, Host(frozenset(launched)) if launched else None
+
+    def _codes(self, found: Iterable[Found]) -> Iterator[Code]:
+        for item in found:
+            for image in item.images:
+                if image.target.offload != "host" and image.size:
+                    yield from self._code(image)
+
+    def _code(self, image: FoundImage) -> Iterator[Code]:
+        inside = [item for item in image.inside if isinstance(item, Found)]
+        if inside:
+            yield from self._codes(inside)
+            return
+        target = image.target
+        try:
+            recognised = image.recognised
+            if recognised is images.NOT_INFLATED:
+                recognised = images.recognise(image.data)
+            form = recognised.form or image.as_stored.form
+            if not target.arch:
+                target = target.replace(triple=target.triple or recognised.triple, arch=recognised.arch)
+            kernels = self._kernels(image.data, form)
+        except (FormatError, Unsupported) as error:
+            self._findings.append(as_finding(error, image.span))
+            return
+        yield Code(target, form, kernels)
+
+    def _kernels(self, view: View, form: str) -> frozenset[str] | None:
+        """Return the kernels of an image; None for a form that does not name them, and for damage (a finding)."""
+        if form not in _NAMING:
+            return None
+        try:
+            return frozenset(images.kernels(view, form))
+        except FormatError as error:
+            self._findings.append(as_finding(error, view.span()))
+            return None
+
+    def _host(self, view: View, host: str) -> Host:
+        registered: set[str] = set()
+        why_not, awaits, is_read = "", False, False
+        for part in self._parts(view, host, limits.NESTING):
+            name = host_of(part)
+            if name == "raw":
+                continue
+            evidence, way = judging.read(part, name)
+            if evidence is None:
+                why_not = why_not or _unread(name, way)
+                continue
+            is_read = True
+            registered |= evidence.kernels.keys()
+            awaits = awaits or any(each.symbol for each in evidence.wrappers)
+            if evidence.unread:
+                why_not = why_not or f"{evidence.unread} of its calls could not be followed"
+            elif evidence.is_linked and evidence.wrappers and not evidence.kernels:
+                why_not = why_not or "the code that registers its kernels could not be followed"
+        return Host(frozenset(), frozenset(registered) if is_read else None, why_not, awaits)
+
+    def _parts(self, view: View, host: str, depth: int) -> Iterator[View]:
+        """Yield the host files in a file: itself, or the members of an archive."""
+        if host != "archive":
+            yield view
+            return
+        if not depth:
+            text = f"archives are nested more than {limits.NESTING} deep"
+            self._findings.append(finding("FP1004", view.span(), text))
+            return
+        for site in hosts.room("archive").locate(view):
+            if not isinstance(site, Finding) and site.expects == hosts.MEMBER:
+                yield from self._parts(site.data, host_of(site.data), depth - 1)
+
+
+def _named(module: Mapping[str, Any]) -> frozenset[str] | None:
+    kernels = module["kernels"]
+    return None if kernels is None else frozenset(kernels)
+
+
+def _is_device(triple: str) -> bool:
+    return is_nvptx(triple) or is_amdgpu(triple) or triple.startswith("spir")
+
+
+def _is_program(view: View, host: str) -> bool:
+    if host in _UNLINKED:
+        return False
+    if host != "elf":
+        return True
+    head = view.head(0, 18)
+    return int.from_bytes(head[16:18], "big" if head[5:6] == b"\2" else "little") in _LINKED_ELF
+
+
+def _unread(host: str, way: str) -> str:
+    """Return in words why it is not known what a host file registers."""
+    if way == "no capstone":
+        return "following its code needs capstone: pip install 'fatpack[code]'"
+    if host == "bitcode":
+        return "what bitcode registers is known when it is compiled"
+    return "what files of this kind register is not read"

@@ -1,0 +1,158 @@
+"""What is lost between stages, by facts alone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fatpack.answers.stages import facts
+from fatpack.answers.stages.check import checked
+from fatpack.answers.stages.compare import compare
+from fatpack.answers.stages.facts import Code, Given, Host, stages
+from fatpack.model import Target
+
+NVIDIA, AMD = "nvptx64-nvidia-cuda", "amdgcn-amd-amdhsa"
+
+
+def code(arch: str, *kernels: str, form: str = "cubin", is_told: bool = True) -> Code:
+    triple = AMD if arch.startswith("gfx") else NVIDIA
+    return Code(Target(triple, arch), form, frozenset(kernels) if is_told else None)
+
+
+def file(kind: str, *codes: Code, host: Host | None = None) -> Given:
+    return Given(f"{kind}.file", kind, codes, host, ())
+
+
+def registering(*names: str, why_not: str = "", awaits: bool = False) -> Host:
+    return Host(frozenset(), frozenset(names), why_not, awaits)
+
+
+def told(*files: Given) -> list[tuple[str, str, str, tuple[str, ...]]]:
+    """Return what was lost: what, the stage that lacks it, the architecture and the kernels."""
+    lost, _ = compare(stages(files))
+    return [(item.what, item.lost.kind, item.arch, item.kernels) for item in lost]
+
+
+def reasons(*files: Given) -> list[str]:
+    return [item.why for item in compare(stages(files))[1]]
+
+
+WHOLE = file(facts.MODULES, code("sm_80", "a", "b"), code("sm_90", "a", "b"), host=Host(frozenset("ab")))
+
+
+def test_stages_that_agree_lose_nothing() -> None:
+    both = [code("sm_80", "a", "b"), code("sm_90", "a", "b")]
+    kinds = [facts.IMAGES, facts.CONTAINERS, facts.OBJECTS, facts.PROGRAMS]
+    files = [file(kind, *both, host=registering("a", "b") if kind in kinds[2:] else None) for kind in kinds]
+    assert told(WHOLE, *files) == []
+
+
+def test_what_is_lost_is_lost_once_in_the_first_stage_that_lacks_it() -> None:
+    fatbin = file(facts.CONTAINERS, code("sm_80", "a", "b"))
+    made = file(facts.OBJECTS, code("sm_80", "b"), host=registering("a", "b"))
+    assert told(WHOLE, fatbin, made) == [
+        ("arch", "containers", "sm_90", ("a", "b")),
+        ("kernels", "objects", "sm_80", ("a",)),
+    ]
+
+
+def test_an_object_without_device_code_and_registration() -> None:
+    assert told(WHOLE, file(facts.OBJECTS, host=registering())) == [
+        ("code", "objects", "", ("a", "b")),
+        ("registration", "objects", "", ("a", "b")),
+    ]
+
+
+def test_an_object_whose_code_comes_with_the_link_lacks_none() -> None:
+    waits = file(facts.OBJECTS, host=registering("a", "b", awaits=True))
+    assert told(WHOLE, waits) == []
+    assert told(WHOLE, waits, file(facts.PROGRAMS, code("sm_80", "a", "b"), host=registering("a", "b"))) == [
+        ("arch", "programs", "sm_90", ("a", "b"))
+    ]
+
+
+def test_without_a_host_module_the_kernels_of_the_images_are_to_be_registered() -> None:
+    fatbin = file(facts.CONTAINERS, code("sm_80", "a", "b", "amdgcn.device.init"))
+    made = file(facts.OBJECTS, code("sm_80", "a", "b"), host=registering("a"))
+    assert told(fatbin, made) == [("registration", "objects", "", ("b",))]
+
+
+def test_a_program_registers_what_its_object_does() -> None:
+    made = file(facts.OBJECTS, code("sm_80", "a"), host=registering("a"))
+    linked = file(facts.PROGRAMS, code("sm_80", "a"), host=registering())
+    assert told(made, linked) == [("registration", "programs", "", ("a",))]
+
+
+def test_what_cannot_be_known_is_said_and_not_guessed() -> None:
+    linked = file(facts.PROGRAMS, code("sm_80", "a", "b"), code("sm_90", "a", "b"), host=registering(why_not="no code"))
+    assert told(WHOLE, linked) == []
+    assert reasons(WHOLE, linked) == ["which kernels are registered is not known: no code"]
+    bitcode = file(facts.CONTAINERS, *(code(arch, form="bitcode", is_told=False) for arch in ("sm_80", "sm_90")))
+    assert told(WHOLE, bitcode) == []
+    assert reasons(WHOLE, bitcode) == ["the kernels for sm_80, sm_90 are not named by bitcode"]
+    # Behind bitcode, kernels of before it are still looked for.
+    assert told(WHOLE, bitcode, file(facts.PROGRAMS, code("sm_80", "a"), code("sm_90", "a", "b"))) == [
+        ("kernels", "programs", "sm_80", ("b",))
+    ]
+    unplaced = file(facts.CONTAINERS, Code(Target(NVIDIA), "bitcode", None))
+    assert told(WHOLE, unplaced) == []
+    assert reasons(WHOLE, unplaced) == ["bitcode does not say for which architecture it is"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "there", "is_there"),
+    [
+        ("sm_80", "compute_80", True),
+        ("sm_80", "sm_86", False),
+        ("gfx90a", "gfx90a:xnack+", True),
+        ("gfx90a:xnack-", "gfx90a:xnack+", False),
+        ("gfx90a:sramecc+:xnack-", "gfx90a:xnack-:sramecc+", True),
+        ("gfx90a", "gfx908", False),
+    ],
+)
+def test_architectures_are_compared_by_meaning(wanted: str, there: str, is_there: bool) -> None:
+    assert (told(file(facts.MODULES, code(wanted, "a")), file(facts.CONTAINERS, code(there, "a"))) == []) is is_there
+
+
+def test_code_that_runs_there_all_the_same_is_named() -> None:
+    lost, _ = compare(stages([WHOLE, file(facts.CONTAINERS, code("compute_80", "a", "b", form="ptx"))]))
+    assert [(item.arch, item.served) for item in lost] == [("sm_90", ("compute_80",))]
+
+
+def test_files_of_one_stage_are_one() -> None:
+    cubins = [Given(f"{arch}.cubin", facts.IMAGES, (code(arch, "a", "b"),), None, ()) for arch in ("sm_80", "sm_90")]
+    assert told(WHOLE, *cubins) == []
+    assert told(WHOLE, cubins[0]) == [("arch", "images", "sm_90", ("a", "b"))]
+
+
+def test_what_a_later_stage_has_was_not_lost_where_one_image_of_several_was_given() -> None:
+    one = Given("sm_80.cubin", facts.IMAGES, (code("sm_80", "a", "b"),), None, ())
+    fatbin = file(facts.CONTAINERS, code("sm_80", "a", "b"), code("sm_90", "a"))
+    assert told(WHOLE, one, fatbin) == [("kernels", "containers", "sm_90", ("b",))]
+
+
+def test_files_of_one_stage_alone_and_of_none_are_findings() -> None:
+    assert [item.code for item in checked([WHOLE, WHOLE]).findings] == ["FP3206"]
+    assert [item.code for item in checked([WHOLE, Given("x.txt", "", (), None, ())]).findings] == ["FP3206"]
+
+
+CODES = st.dictionaries(
+    st.sampled_from(["sm_80", "sm_90", "gfx90a", "gfx90a:xnack+", "gfx908"]), st.sampled_from(["", "a", "ab", "bc"])
+).map(lambda archs: [code(arch, *kernels) for arch, kernels in archs.items()])
+
+
+@settings(max_examples=60, deadline=None)
+@given(CODES, CODES, CODES)
+def test_no_stage_loses_what_it_has_or_what_nothing_had(one: list[Code], two: list[Code], three: list[Code]) -> None:
+    files = [file(kind, *each) for kind, each in zip(facts.ORDER[:3], (one, two, three), strict=True)]
+    made = stages(files)
+    for item in compare(made)[0]:
+        assert made.index(item.had) < made.index(item.lost)
+        had = {name for part in item.had.parts for name in part.kernels if facts.is_same(part.target, part.target)}
+        assert set(item.kernels) <= had
+        for part in item.lost.parts:
+            if item.what == "kernels" and part.target.arch == item.arch:
+                assert part.kernels.isdisjoint(item.kernels)
+    again, _ = compare(stages([file(kind, *one) for kind in facts.ORDER[:3]]))
+    assert again == []
