@@ -72,8 +72,9 @@ DOC = Doc(
     limitations=(
         "A section added to a linked file is not loaded at run time: tools see it, the program does not. Device code "
         "reaches a program by linking.",
-        "Sections that are loaded at run time are not removed. In linked files they do not grow, and nothing but "
-        "device code and what points to it gets another address.",
+        "Sections that are loaded at run time are not removed, and in linked files they do not grow. Where they lose "
+        "bytes, only device code gets another address, and what makes room for a program header: the name of the "
+        "interpreter, notes, tables that the loader finds by the dynamic table.",
         "A linked file gets smaller by whole pages. It keeps zeros instead if data follows the ELF image, segments "
         "overlap, the section is written to at run time, a symbol names its end, or no room can be made behind the "
         "program headers. A part of an executable segment that is split stays executable, without code too.",
@@ -82,7 +83,8 @@ DOC = Doc(
         "If the section table is gone or damaged, the device code is found that records of CUDA and HIP point to. If "
         "they point to none, or with `inspect --deep`, all of the file is searched. Such files are not edited.",
         "Core files are not edited. Files with data behind the ELF image (signatures, AppImages) are not edited "
-        "either; from Python, `fatpack.hosts.elf.embed` adds to them with `keep_trailing=True`.",
+        "either, but that loaded device code can become zeros; from Python, `fatpack.hosts.elf.embed` adds to them "
+        "with `keep_trailing=True`.",
         "Removing leaves an empty section header and the section's name behind, so that no section index changes.",
         "Added to in place, a host of 16 MB or more is not copied, and keeps its old section table as dead bytes.",
         "Relocations in CREL encoding are not read. If one could matter, replacing and removing are refused.",
