@@ -1,0 +1,118 @@
+"""What a proof says of a slimmed program: a certificate as plain data, and its text.
+
+The document is ``fatpack.certificate/1``; ``schemas/certificate.schema.json`` describes it. There is no time in it: the
+same two files have the same certificate.
+"""
+
+from __future__ import annotations
+
+from fatpack.errors import counted, hexadecimal
+from fatpack.report.text import columns, printable, size_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from fatpack.proof.verdict import ContainerFact, Difference, FileFact, ImageFact, Verdict
+
+SCHEMA = "fatpack.certificate/1"
+
+#: differences that a text names
+_SHOWN = 20
+
+
+def record(verdict: Verdict, version: str) -> dict[str, Any]:
+    """Return the certificate of a verdict; ``version`` is that of fatpack."""
+    return {
+        "schema": SCHEMA,
+        "tool": {"name": "fatpack", "version": version},
+        "host": verdict.host,
+        "proved": verdict.is_proved,
+        "before": _file(verdict.before),
+        "after": _file(verdict.after),
+        "compared": {
+            "bytes": verdict.compared_size,
+            "what": list(verdict.compared),
+            "left_out": list(verdict.not_compared),
+        },
+        "changed": [
+            {"address": item.start, "size": item.end - item.start, "what": item.what} for item in verdict.changed
+        ],
+        "containers": [_container(item) for item in verdict.containers],
+        "kept": [_image(item) for item in verdict.kept],
+        "dropped": [_image(item) for item in verdict.dropped],
+        "differences": [_difference(item) for item in verdict.differences],
+        "difference_count": verdict.difference_count,
+    }
+
+
+def _file(fact: FileFact) -> dict[str, Any]:
+    return {"name": fact.name, "size": fact.size, "sha256": fact.digest}
+
+
+def _container(fact: ContainerFact) -> dict[str, Any]:
+    new = None if fact.new is None else {"address": fact.new, "size": fact.new_size}
+    return {
+        "kind": fact.kind,
+        "fate": fact.fate,
+        "old": {"address": fact.old, "size": fact.old_size},
+        "new": new,
+        "records": list(fact.records),
+    }
+
+
+def _image(fact: ImageFact) -> dict[str, Any]:
+    return {
+        "title": fact.title,
+        "container": fact.container,
+        "size": fact.size,
+        "sha256": fact.digest,
+        "inflated": fact.is_inflated,
+        "recompressed": fact.recompressed,
+    }
+
+
+def _difference(item: Difference) -> dict[str, Any]:
+    return {
+        "what": item.what,
+        "address": item.address,
+        "offset": item.offset,
+        "expected": item.expected,
+        "found": item.found,
+    }
+
+
+def render(verdict: Verdict) -> Iterator[str]:
+    """Yield the lines that tell a user what was proved, or what differs."""
+    before, after = verdict.before, verdict.after
+    if verdict.is_proved:
+        yield f"{printable(after.name)} is {printable(before.name)} with less device code, and nothing else"
+    else:
+        yield f"{printable(after.name)} is not {printable(before.name)} with less device code:"
+        yield from _differences(verdict)
+    moved = [item for item in verdict.containers if item.fate != "kept"]
+    yield (
+        f"{size_words(verdict.compared_size)} of memory compared; {counted(len(verdict.containers), 'container')}, "
+        f"{len(moved)} changed or moved"
+    )
+    kept, dropped = _totals(verdict.kept), _totals(verdict.dropped)
+    yield from columns([["images kept", *kept], ["images dropped", *dropped]])
+
+
+def _totals(images: Sequence[ImageFact]) -> list[str]:
+    return [str(len(images)), size_words(sum(item.size for item in images))]
+
+
+def _differences(verdict: Verdict) -> Iterator[str]:
+    for item in verdict.differences[:_SHOWN]:
+        place = ""
+        if item.address is not None:
+            place = f" at address {hexadecimal(item.address)}"
+        elif item.offset is not None:
+            place = f" at {hexadecimal(item.offset)} of the file"
+        facts = [f"expected {item.expected}"] if item.expected else []
+        facts += [f"found {item.found}"] if item.found else []
+        yield printable(f"  {item.what}{place}: {', '.join(facts) or 'differs'}")
+    if verdict.difference_count > _SHOWN:
+        yield f"  and {verdict.difference_count - _SHOWN} more"
