@@ -39,13 +39,21 @@ HOSTS: dict[str, tuple[str, list[str]]] = {
     LINUX: ("gcc", []),
     ARM: ("aarch64-linux-gnu-gcc", ["qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu"]),
     MINGW: ("x86_64-w64-mingw32-gcc", ["wine64"]),
+    # The linker and the objects are those of MSVC, the headers and libraries those of MinGW.
+    MSVC: ("x86_64-w64-mingw32-gcc", ["wine64"]),
 }
+_LIBRARIES = ("msvcrt", "mingwex", "kernel32", "mingw32", "msvcrt")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder for objects and programs, and for what Wine believes to be a machine."""
-    yield tmp_path_factory.mktemp("wrapped")
+    """A folder for objects and programs, and for what Wine believes to be a machine; at the end its server ends."""
+    made = tmp_path_factory.mktemp("wrapped")
+    yield made
+    if (made / "wine").exists():
+        server = Path("/usr/lib/wine/wineserver64")
+        command = [str(server) if server.exists() else tool("wineserver"), "-k"]
+        subprocess.run(command, env={**os.environ, "WINEPREFIX": str(made / "wine")}, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -60,10 +68,25 @@ def output_of(folder: Path) -> Callable[..., str]:
             runtimes[key] = folder / f"runtime-{len(runtimes)}.o"
             run(compiler, "-O1", "-fPIC", "-c", SOURCE, *options, "-o", runtimes[key])
         program = folder / "program.exe"
-        run(compiler, runtimes[key], *objects, *linking, "-o", program)
+        if host == MSVC:
+            _link_as_msvc([runtimes[key], *objects], program)
+        else:
+            run(compiler, runtimes[key], *objects, *linking, "-o", program)
         return _printed([*(_runner(runner)), str(program)], folder)
 
     return linked
+
+
+def _link_as_msvc(objects: list[Path], program: Path) -> None:
+    compiler, start = HOSTS[MSVC][0], program.with_name("startup.o")
+    run(compiler, "-O1", "-fno-builtin", "-c", SOURCE.with_name("startup.c"), "-o", start)
+    support = run(compiler, "-print-libgcc-file-name").stdout.decode().strip()
+    folder = Path(run(compiler, "-print-file-name=libmsvcrt.a").stdout.decode().strip()).resolve().parent
+    libraries = [folder / f"lib{name}.a" for name in _LIBRARIES]
+    run(
+        "lld-link", "-lldmingw", "-entry:start", "-subsystem:console", f"-out:{program}", start, *objects, *libraries,
+        support,
+    )  # fmt: skip
 
 
 def _runner(words: list[str]) -> list[str]:
@@ -117,6 +140,7 @@ def container(kind: str, folder: Path, version: int) -> Path:
         (ARM, "23"),
         # Wine takes seconds to start.
         pytest.param(MINGW, "23", marks=pytest.mark.slow),
+        pytest.param(MSVC, "23", marks=pytest.mark.slow),
     ],
 )
 @each_kind
@@ -169,19 +193,24 @@ LINKS = {
     "static": ["-static"],
     "static-pie": ["-static-pie"],
     "gc": ["-Wl,--gc-sections"],
-    "now": ["-Wl,-z,now,-z,relro,-z,ibt,-z,shstk"],
+    "now": ["-Wl,-z,now,-z,relro"],
+    "cet": ["-Wl,-z,ibt,-z,shstk"],
 }
+#: what a linker has no option for
+UNKNOWN = {("cet", "gold"), ("cet", "lld"), ("static-pie", "gold")}
+#: sections between bounds that a linker makes go unless lld is told otherwise, those of LLVM's own wrappers too
+MORE = {("gc", "lld"): ["-Wl,-z,nostart-stop-gc"]}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("linker", ["bfd", "gold", "lld", "mold"])
 @pytest.mark.parametrize("link", LINKS)
-@each_kind
+@pytest.mark.parametrize("kind", ["cuda", "openmp", "sycl"])
 def test_every_linker_takes_it_for_every_kind_of_program(
     kind: str, link: str, linker: str, folder: Path, output_of: Callable[..., str]
 ) -> None:
-    if linker == "gold" and link == "now":
-        pytest.skip("gold knows no -z ibt")
+    if (link, linker) in UNKNOWN:
+        pytest.skip(f"{linker} has no option for it")
     options = INPUTS[kind][1]
     wrapped = ours(kind, folder, LINUX, 23)
     path = f"-B{folder / linker}"
@@ -189,7 +218,7 @@ def test_every_linker_takes_it_for_every_kind_of_program(
     name = folder / linker / "ld"
     if not name.exists():
         name.symlink_to(tool({"lld": "ld.lld", "mold": "mold"}.get(linker, f"ld.{linker}")))
-    strict = ["-Wl,--fatal-warnings", *LINKS[link]]
+    strict = ["-Wl,--fatal-warnings", *LINKS[link], *MORE.get((link, linker), [])]
     assert output_of(LINUX, [wrapped], options, [path, *strict]) == output_of(LINUX, [wrapped], options, [])
 
 
@@ -199,7 +228,19 @@ def test_a_library_registers_what_it_carries(kind: str, folder: Path, output_of:
     wrapped, options = ours(kind, folder, LINUX, 23), INPUTS[kind][1]
     library, main = folder / f"lib{kind}.so", folder / "main.o"
     program = folder / "uses-library"
-    run("gcc", "-shared", "-fPIC", SOURCE, *options, "-Dmain=unused", wrapped, "-Wl,-z,text,-z,defs", "-o", library)
+    run(
+        "gcc",
+        "-O1",
+        "-shared",
+        "-fPIC",
+        SOURCE,
+        *options,
+        "-Dmain=unused",
+        wrapped,
+        "-Wl,-z,text,-z,defs",
+        "-o",
+        library,
+    )
     (folder / "main.c").write_text('#include <stdio.h>\nint main(void) { puts("main"); fflush(stdout); return 0; }\n')
     run("gcc", "-c", folder / "main.c", "-o", main)
     run("gcc", main, "-Wl,--no-as-needed", library, f"-Wl,-rpath,{folder}", "-o", program)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from fatpack.ops.wrap.registration import Content, Registration, SyclDescriptor, SyclImage
 
 _POINTER = 8
+#: bytes of an offload entry
+_ENTRY = 56
 #: Constructors run by priority: this one before those of the program's own, that of SYCL before all others.
 _PRIORITY, _SYCL_PRIORITY = 101, 1
 #: alignment of offload binaries, and of what LLVM leaves to its default for arrays
@@ -233,8 +235,11 @@ class _Parts:
             for name in (naming.START, naming.STOP):
                 self._symbols[name] = Symbol(name, scope="hidden")
             return
-        for name, section in ((naming.START, naming.COFF_START), (naming.STOP, naming.COFF_STOP)):
-            self.add(Section(section, "group", _POINTER), Symbol(name, section, scope="weak"))
+        # QUIRK(llvm-offload-wrapper 22, 23): both sections are empty there, and where no object has entries lld-link
+        # drops them and leaves bounds that point past the program, which crashes. LLVM's main has an entry of zeros in
+        # each (llvm#215390). So have ours, outside of the bounds: nothing sees them.
+        for name, section, at in ((naming.START, naming.COFF_START, _ENTRY), (naming.STOP, naming.COFF_STOP, 0)):
+            self.add(Section(section, "group", _POINTER, (bytes(_ENTRY),)), Symbol(name, section, at, scope="weak"))
 
     def code(self, program: Program, functions: Mapping[str, str], places: Mapping[str, str]) -> None:
         """Add the code of a program, how it unwinds, and the symbols that it needs.
