@@ -241,3 +241,28 @@ def test_a_file_is_copied_by_ranges_of_the_old_one(tmp_path: Path) -> None:
         pieces = exchanged(source.view(), {0: new(b"x")})
         kept = sum(len(piece) for piece in pieces if not isinstance(piece, bytes) and piece.source is source)  # type: ignore[union-attr]
     assert kept > len(FILES["lib/b.so"])
+
+
+@pytest.mark.parametrize("way", ["streamed", "zip64", "stored"])
+def test_any_damaged_byte_gives_a_sound_archive_or_a_precise_error(way: str) -> None:
+    data = WAYS[way]({"a": b"some text " * 4, "b": b"other"})
+    change = {0: new(b"new", deflates=False)}
+    kept = refused = 0
+    for at in range(len(data)):
+        for value in (0, 0xFF, data[at] ^ 1):
+            damaged = data[:at] + bytes([value]) + data[at + 1 :]
+            try:
+                rewritten(damaged, change)
+                kept += 1
+            except (FormatError, HostError):
+                refused += 1
+    assert kept > 100
+    assert refused > 100
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_archive_cut_anywhere_is_refused(way: str) -> None:
+    data = WAYS[way]({"a": b"some text " * 4, "b": b"other"})
+    for size in range(len(data)):
+        with pytest.raises((FormatError, HostError)):
+            rewritten(data[:size], {0: new(b"new", deflates=False)})

@@ -15,6 +15,7 @@ from fatpack.packages.zip.content import data_at
 from fatpack.packages.zip.directory import Directory
 from fatpack.packages.zip.extra import named_anew, parts, widened
 from fatpack.packages.zip.layout import (
+    ENCRYPTED,
     END,
     END_64,
     ENTRY,
@@ -24,6 +25,7 @@ from fatpack.packages.zip.layout import (
     FULL_16,
     LOCAL,
     LOCATOR,
+    MASKED,
     SIZES_BEHIND,
     UTF_8,
 )
@@ -77,6 +79,7 @@ def exchanged(view: View, changes: Mapping[int, Change]) -> list[Piece]:
         change = changes.get(number)
         if change is None:
             continue
+        _refuse_encrypted(view, entry, change)
         header = _header(view, entry, change)
         new: list[Piece] = [header] if change.content is None else [header, change.content.stored]
         end = data if change.content is None else data + entry.stored_size + _behind(view, entry, data)
@@ -108,6 +111,14 @@ def _refuse(view: View, directory: Directory) -> None:
             hint="pack the archive anew from its files",
             chain=view.chain,
         )
+
+
+def _refuse_encrypted(view: View, entry: Entry, change: Change) -> None:
+    """Raise HostError for a file whose content or headers are encrypted."""
+    flags = entry.flags | LOCAL.read(view, entry.header_at)[2]
+    if flags & MASKED or (flags & ENCRYPTED and change.content is not None):
+        text = f"file {entry.name} is encrypted, and another content would not be"
+        raise HostError(text, hint="decrypt it first: 7z x -p unpacks it", chain=view.chain)
 
 
 def _header(view: View, entry: Entry, change: Change) -> bytes:

@@ -13,7 +13,7 @@ import pytest
 from tests.builders import wheels as build
 from tests.builders.packages import view_of
 
-from fatpack.errors import BadValue, HostError, Unsupported, UsageError
+from fatpack.errors import BadValue, FormatError, HostError, Unsupported, UsageError
 from fatpack.io.source import View
 from fatpack.io.sources.pieces import PiecesSource
 from fatpack.ops.slim.naming import Naming
@@ -265,3 +265,16 @@ def test_wheel_and_pip_take_it(naming: Naming, tmp_path: Path) -> None:
     assert (target / "demo" / "lib,a.so").read_bytes() == b"\x7fELF"
     version = result.name.split("-")[1]
     assert (target / f"demo-{version}.dist-info" / "METADATA").read_text().splitlines()[2] == f"Version: {version}"
+
+
+def test_any_damaged_byte_gives_a_sound_wheel_or_a_precise_error() -> None:
+    data = build.wheel({"demo/liba.so": b"\x7fELF" + bytes(40)})
+    kept = refused = 0
+    for at in range(0, len(data), 3):
+        try:
+            slimmed(data[:at] + bytes([data[at] ^ 0x41]) + data[at + 1 :], BUILD)
+            kept += 1
+        except (FormatError, HostError, Unsupported):
+            refused += 1
+    assert kept > 10
+    assert refused > 100
