@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
+from tests.reference import llvm_tool
 
 Fatpack = Callable[..., Ran]
 
@@ -67,3 +71,71 @@ def test_what_is_missing_is_said(folder: Path, fatpack: Fatpack, arguments: list
     ran = fatpack("wrap", *arguments, "-o", "w.o")
     assert ran.code == 2 and said in ran.err
     assert not Path("w.o").exists()
+
+
+LINUX = "x86_64-unknown-linux-gnu"
+INPUTS = {
+    "cuda": FATBIN,
+    "hip": FIXTURES / "clang_bundle" / "llvm-22-hip.bundle",
+    "openmp": CODE_OBJECT,
+    "sycl": FIXTURES / "kernels" / "add_one.llvm22.spv",
+}
+REGISTER = {
+    "cuda": (".cuda.fatbin_reg", 101, "__cudaRegisterFatBinary"),
+    "hip": (".hip.fatbin_reg", 101, "__hipRegisterFatBinary"),
+    "openmp": (".omp_offloading.descriptor_reg", 101, "__tgt_register_lib"),
+    "sycl": ("sycl.descriptor_reg", 1, "__sycl_register_lib"),
+}
+
+#: Where something lies differs from object to object.
+_PLACES = {"address", "offset", "target_offset", "data_offset", "target", "registers", "path", "size"}
+
+
+def without_places(record: object) -> object:
+    """Return what ``inspect --runtime`` says, without where things lie."""
+    if isinstance(record, dict):
+        return {key: without_places(value) for key, value in record.items() if key not in _PLACES}
+    return [without_places(item) for item in record] if isinstance(record, list) else record
+
+
+def runtime_unit(fatpack: Fatpack, file: str) -> dict[str, Any]:
+    """Return the record of the one unit in a file."""
+    ran = fatpack("inspect", "--runtime", "--json", file)
+    (unit,) = json.loads(ran.out)["files"][0]["units"]
+    return dict(unit)
+
+
+@pytest.mark.parametrize("host", [LINUX, "aarch64-linux-gnu"])
+@pytest.mark.parametrize("kind", INPUTS)
+def test_the_runtime_view_leads_from_the_constructor_to_the_images(
+    folder: Path, fatpack: Fatpack, kind: str, host: str
+) -> None:
+    assert fatpack("wrap", f"--kind={kind}", INPUTS[kind], f"--host-triple={host}", "-o", "w.o").code == 0
+    unit = runtime_unit(fatpack, "w.o")
+    function, priority, call = REGISTER[kind]
+    (constructor,) = unit["constructors"]
+    assert (constructor["function"], constructor["priority"]) == (function, priority)
+    assert unit["called"][call] == 1
+    records = [*unit["wrappers"], *unit["descriptors"]]
+    assert [record["model"] for record in records] == [kind]
+    assert constructor["registers"] == [record["address"] for record in records]
+    data, image = Path("w.o").read_bytes(), INPUTS[kind].read_bytes()
+    at = records[0]["target_offset"] if unit["wrappers"] else records[0]["images"][0]["data_offset"]
+    assert data[at : at + len(image)] == image
+
+
+@pytest.mark.parametrize("version", ["22", "23"])
+@pytest.mark.parametrize("kind", ["cuda", "hip", "openmp"])
+def test_the_runtime_view_of_llvms_wrapper_is_the_same(folder: Path, fatpack: Fatpack, kind: str, version: str) -> None:
+    given = INPUTS[kind]
+    if kind == "openmp":
+        image = f"--image=file={given},triple=amdgcn-amd-amdhsa,arch=gfx90a,kind=openmp"
+        assert fatpack("pack", image, f"--container-version={int(version) - 21}", "-o", "given.bin").code == 0
+        given = Path("given.bin")
+    assert fatpack("wrap", f"--kind={kind}", given, f"--as={version}", "-o", "ours.o").code == 0
+    wrapper = [llvm_tool("llvm-offload-wrapper", version), f"--kind={kind}", f"--triple={LINUX}", given]
+    subprocess.run([*wrapper, "-o", "w.bc"], check=True)
+    command = [llvm_tool("llc", version), "-O2", "--relocation-model=pic", "-filetype=obj", "w.bc", "-o", "theirs.o"]
+    subprocess.run(command, check=True)
+    ours, theirs = (without_places(runtime_unit(fatpack, file)) for file in ("ours.o", "theirs.o"))
+    assert ours == theirs

@@ -28,7 +28,8 @@ INPUTS: dict[str, list[Path]] = {
     "openmp": CODE_OBJECTS,
     "sycl": [FIXTURES / "kernels" / "add_one.llvm22.spv"],
 }
-EVERY = list(itertools.product(INPUTS, ("22", "23")))
+#: The other kinds have the same objects for LLVM 23, but for the version of offload binaries that are made.
+EVERY = [*((kind, "22") for kind in INPUTS), ("sycl", "23")]
 each_kind = pytest.mark.parametrize(("kind", "version"), EVERY)
 
 
