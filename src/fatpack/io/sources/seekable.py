@@ -1,7 +1,8 @@
-"""Ranges of a file object that can seek."""
+"""Ranges of a file object that can seek, and the way back: a view as such a file, for other people's readers."""
 
 from __future__ import annotations
 
+import io
 import os
 from _thread import allocate_lock
 
@@ -10,6 +11,8 @@ from fatpack.io.sources.failures import failure, foreign
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO
+
+    from fatpack.io.source import View
 
 
 def read(file: BinaryIO, size: int, name: str) -> bytes:
@@ -79,3 +82,35 @@ class Seekable:
     def __setstate__(self, state: dict[str, object]) -> None:
         vars(self).update(state)
         self._lock = allocate_lock()
+
+
+class ViewFile(io.RawIOBase):
+    """A view as a binary file."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._at = 0
+
+    def readable(self) -> bool:
+        """It can be read."""
+        return True
+
+    def seekable(self) -> bool:
+        """It has positions."""
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to a position."""
+        self._at = max(0, offset + (0, self._at, len(self._view))[whence])
+        return self._at
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        """Return up to ``size`` bytes from the position on."""
+        left = max(0, len(self._view) - self._at)
+        data = self._view.head(self._at, left if size < 0 else min(size, left))
+        self._at += len(data)
+        return data

@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from fatpack.errors import HostError
 from fatpack.io import limits
-from fatpack.packages.view_file import ViewFile
+from fatpack.io.sources.seekable import ViewFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import zlib
 
 from fatpack.errors import HostError
 from fatpack.io import limits
-from fatpack.packages.view_file import ViewFile
+from fatpack.io.sources.seekable import ViewFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

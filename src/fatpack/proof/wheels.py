@@ -1,0 +1,275 @@
+"""Proof that a wheel is another one with less device code: every file compared, every changed library proved.
+
+Both are read by Python's ``zipfile`` and ``csv``. What may differ beside linked libraries are three files that describe
+the wheel: the version in METADATA, the build tag in WHEEL, and RECORD, of which every line is checked.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import struct
+import zipfile
+import zlib
+from itertools import zip_longest
+
+from fatpack import magics, proof
+from fatpack.errors import BadValue
+from fatpack.io import limits
+from fatpack.io.sources.opening import open_source
+from fatpack.io.sources.seekable import ViewFile
+from fatpack.proof.digests import digest
+from fatpack.proof.ledger import Ledger
+from fatpack.proof.verdict import FileFact
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import IO
+
+    from fatpack.io.source import View
+    from fatpack.proof.verdict import Difference, Verdict
+
+#: LIMIT: bytes of a file that describes the wheel, each read whole
+_TEXT = 64 << 20
+
+#: what has to be as it was of every file
+_SAME = ("date_time", "comment", "create_system", "internal_attr", "external_attr")
+
+COMPARED = (
+    "the order, names, times and permissions of all files, with folders named anew where the version is in their names",
+    "the content of every file, byte for byte, but for changed libraries and the three files that describe the wheel",
+    "every changed library, as its own proof says",
+    "METADATA but for its version, WHEEL but for its build tag",
+    "every line of RECORD against the file that it names, by digest and size, and the files that it lists",
+)
+NOT_COMPARED = (
+    "how files are compressed",
+    "the wheel's file name: compare it with the version in METADATA and the build tag in WHEEL",
+)
+
+
+class LibraryFact(Record):
+    """A library that changed: its path in the wheel, and what its proof says."""
+
+    path: str
+    verdict: Verdict
+
+
+class WheelVerdict(Record):
+    """The result of a proof of a wheel.
+
+    ``is_proved`` is true if nothing differs that must not; ``differences`` are the first of what does, and
+    ``difference_count`` is how many there are. ``same_count`` files have the content that they had, ``libraries`` are
+    those that have not, and ``described`` the files that describe the wheel and changed.
+    """
+
+    before: FileFact
+    after: FileFact
+    is_proved: bool
+    differences: tuple[Difference, ...]
+    difference_count: int
+    same_count: int
+    libraries: tuple[LibraryFact, ...]
+    described: tuple[str, ...]
+    compared: tuple[str, ...] = COMPARED
+    not_compared: tuple[str, ...] = NOT_COMPARED
+
+
+def verify(before: View, after: View) -> WheelVerdict:
+    """Return whether ``after`` is the wheel ``before`` with less device code, and nothing else.
+
+    Inflates all of both, in windows; libraries that changed go to unnamed temporary files. Raises FormatError for what
+    is no wheel or damaged, and what proofs of libraries raise.
+    """
+    ledger = Ledger()
+    try:
+        with zipfile.ZipFile(ViewFile(before)) as old, zipfile.ZipFile(ViewFile(after)) as new:
+            work = _Work(old, new, before, after, ledger)
+            work.compare()
+    except (zipfile.BadZipFile, RuntimeError, zlib.error, EOFError, struct.error) as error:  # zipfile's, all of them
+        raise BadValue(str(error), format="wheel", field="archive", chain=after.chain) from error
+    return WheelVerdict(
+        _fact(before),
+        _fact(after),
+        not ledger.count,
+        tuple(ledger.differences),
+        ledger.count,
+        work.same_count,
+        tuple(work.libraries),
+        tuple(work.described),
+    )
+
+
+def _fact(view: View) -> FileFact:
+    return FileFact(view.chain[-1] if view.chain else view.source.name, len(view), digest(view))
+
+
+class _Work:
+    """Two wheels that are compared."""
+
+    def __init__(self, old: zipfile.ZipFile, new: zipfile.ZipFile, before: View, after: View, ledger: Ledger) -> None:
+        self._old, self._new = old, new
+        self._ledger = ledger
+        self._stems = _stem(old, before), _stem(new, after)
+        self._lines = self._record(old, self._stems[0]), self._record(new, self._stems[1])
+        self._rows = {row[0]: row for row in self._lines[1]}
+        self._names: dict[str, str] = {}
+        self.same_count = 0
+        self.libraries: list[LibraryFact] = []
+        self.described: list[str] = []
+
+    def compare(self) -> None:
+        """Compare everything."""
+        for was, now in zip_longest(self._old.infolist(), self._new.infolist()):
+            if was is None or now is None:
+                name = (was or now).filename
+                self._ledger.differ("number of files", expected=name if was else "none", found=name if now else "none")
+                return
+            self._names[was.filename] = now.filename
+            if self._ledger.same("name of a file", self._renamed(was.filename), now.filename):
+                for field in _SAME:
+                    self._ledger.same(f"{now.filename}: {field}", getattr(was, field), getattr(now, field))
+                self._content(was, now)
+        self._compare_record()
+
+    def _renamed(self, name: str) -> str:
+        folder, slash, rest = name.partition("/")
+        old, new = self._stems
+        if folder in (f"{old}.dist-info", f"{old}.data") and slash:
+            return f"{new}{folder[len(old) :]}/{rest}"
+        return name
+
+    def _content(self, was: zipfile.ZipInfo, now: zipfile.ZipInfo) -> None:
+        row = self._rows.get(now.filename)
+        hash_name = row[1].partition("=")[0] if row is not None else ""
+        found = hashlib.new(hash_name if hash_name in _HASHES else "sha256", usedforsecurity=False)
+        is_same = was.file_size == now.file_size
+        with self._old.open(was) as old, self._new.open(now) as new:
+            while block := new.read(limits.CHUNK):
+                found.update(block)
+                is_same = is_same and old.read(len(block)) == block
+            if is_same and old.read(1):
+                is_same = False
+        if row is not None and hash_name:
+            text = base64.urlsafe_b64encode(found.digest()).rstrip(b"=").decode()
+            self._ledger.same(f"RECORD: {now.filename}: digest", f"{found.name}={text}", row[1])
+            self._ledger.same(f"RECORD: {now.filename}: size", str(now.file_size), row[2])
+        if is_same:
+            self.same_count += 1
+        elif not self._description(was, now):
+            self._library(was, now)
+
+    def _description(self, was: zipfile.ZipInfo, now: zipfile.ZipInfo) -> bool:
+        """Compare a file that describes the wheel; return whether it is one."""
+        info = f"{self._stems[1]}.dist-info/"
+        rules = {"METADATA": _without_version, "WHEEL": _without_build, "RECORD": None}
+        name = now.filename.removeprefix(info)
+        if not now.filename.startswith(info) or name not in rules:
+            return False
+        self.described.append(now.filename)
+        rule = rules[name]
+        if rule is not None:
+            old, new = (rule(_text(archive, info)) for archive, info in ((self._old, was), (self._new, now)))
+            self._ledger.same(f"{now.filename}: lines that must not change", old, new)
+        if name == "METADATA":
+            version = next((line[8:].strip() for line in _text(self._new, now).splitlines() if _is_version(line)), "")
+            self._ledger.same(f"{now.filename}: version", self._stems[1].rpartition("-")[2], version)
+        return True
+
+    def _library(self, was: zipfile.ZipInfo, now: zipfile.ZipInfo) -> None:
+        import tempfile
+
+        with tempfile.TemporaryFile() as first, tempfile.TemporaryFile() as second:
+            for archive, info, file in ((self._old, was, first), (self._new, now, second)):
+                _copy(archive, info, file)
+            with open_source(first, name=was.filename) as one, open_source(second, name=now.filename) as other:
+                if not one.view().head(0, 4).startswith((magics.ELF, magics.DOS)):
+                    self._ledger.differ(
+                        f"{now.filename}: content", expected="as it was: it is no linked program", found="another"
+                    )
+                    return
+                verdict = proof.verify(one.view(), other.view())
+        self.libraries.append(LibraryFact(now.filename, verdict))
+        if not verdict.is_proved:
+            self._ledger.differ(f"{now.filename}: {verdict.difference_count} differences", expected="none")
+
+    def _record(self, archive: zipfile.ZipFile, stem: str) -> list[list[str]]:
+        name = f"{stem}.dist-info/RECORD"
+        if name not in archive.namelist():
+            self._ledger.differ("RECORD", expected="a file", found="none")
+            return []
+        text = _text(archive, archive.getinfo(name))
+        try:
+            rows = [row for row in csv.reader(io.StringIO(text), strict=True) if row]
+        except csv.Error as error:
+            self._ledger.differ("RECORD: lines", expected="path, digest and size", found=error)
+            return []
+        for row in rows:
+            if len(row) != 3:
+                self._ledger.differ("RECORD: a line", expected="path, digest and size", found=",".join(row))
+        return [row for row in rows if len(row) == 3]
+
+    def _compare_record(self) -> None:
+        """Compare which files both RECORDs list, and which of them with a digest."""
+        old, new = self._lines
+        listed = [(self._renamed(path), bool(stated)) for path, stated, _ in old]
+        self._ledger.same("RECORD: files", listed, [(path, bool(stated)) for path, stated, _ in new])
+        present = set(self._names.values())
+        for path, _, _ in new:
+            if path not in present:
+                self._ledger.differ(f"RECORD: {path}", expected="a file", found="none")
+
+
+_HASHES = ("sha256", "sha384", "sha512")
+
+
+def _stem(archive: zipfile.ZipFile, view: View) -> str:
+    """Return what the folder of a wheel's description is called in front of ``.dist-info``. Raises BadValue."""
+    folders = {name.partition("/")[0] for name in archive.namelist() if "/" in name}
+    found = sorted(folder for folder in folders if folder.endswith(".dist-info"))
+    if len(found) != 1:
+        raise BadValue(
+            "this is no wheel",
+            format="wheel",
+            field="*.dist-info",
+            expected="one folder",
+            found=", ".join(found) or "none",
+            chain=view.chain,
+        )
+    return found[0].removesuffix(".dist-info")
+
+
+def _text(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> str:
+    with archive.open(info) as file:
+        return file.read(_TEXT).decode("utf-8", "surrogateescape")
+
+
+def _without_version(text: str) -> list[str]:
+    """Return the lines of METADATA, without the value of its version."""
+    lines = text.splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        if not line.strip():
+            break
+        if _is_version(line):
+            lines[number] = "Version:"
+            break
+    return lines
+
+
+def _is_version(line: str) -> bool:
+    return line.lower().startswith("version:")
+
+
+def _without_build(text: str) -> list[str]:
+    """Return the lines of WHEEL, without build tags."""
+    return [line for line in text.splitlines() if not line.lower().startswith("build:")]
+
+
+def _copy(archive: zipfile.ZipFile, info: zipfile.ZipInfo, into: IO[bytes]) -> None:
+    with archive.open(info) as file:
+        while block := file.read(limits.CHUNK):
+            into.write(block)
+    into.flush()
