@@ -24,7 +24,7 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from fatpack.io.source import Piece
     from fatpack.model import Container, Image
@@ -39,8 +39,9 @@ def write(container: Container, options: BundleOptions | None = None) -> Iterato
 
     ``options`` state what is made of the images. Without them it is what the ``attrs`` say the container is:
     ``flavour`` (``binary``, ``compressed``, ``text``), ``align`` (what every image's offset is a multiple of, default
-    1), ``comment`` of a text bundle (``//``, ``#``, ``;``), ``compression`` of a compressed one (``zstd``, ``zlib``)
-    and ``inside`` (``binary``, ``text``). ``container.version`` of a compressed one is 1, 2 or 3, of others 0.
+    1), ``comment`` of a text bundle (``//``, ``#``, ``;``), ``compression`` of a compressed one (``zstd``, ``zlib``),
+    its ``level`` and ``inside`` (``binary``, ``text``). ``container.version`` of a compressed one is 1, 2 or 3, of
+    others 0.
 
     A container that was parsed and not changed comes out as it was stored; one of which only the version was changed
     keeps its compressed data. Raises UsageError for what the format cannot hold, Unsupported for images that lie on top
@@ -106,11 +107,19 @@ def _style_of(container: Container) -> _Style:
             raise UsageError(f"bundle flavour {inside!r} inside a compressed one", hint="choose from binary and text")
         raise UsageError(f"bundle flavour {inside!r}", hint="choose from binary, compressed and text")
     if inside == "text":
-        return _Style(attrs.get("comment", ""), method=method)
+        return _Style(attrs.get("comment", ""), method=method, level=_level(attrs))
     align = attrs.get("align", "1")
     if not align.isdecimal():
         raise UsageError(f"align {align!r} is no whole number")
-    return _Style(None, int(align), method)
+    return _Style(None, int(align), method, _level(attrs))
+
+
+def _level(attrs: Mapping[str, str]) -> int | None:
+    """Return the level that attributes state; no stored bundle has one."""
+    level = attrs.get("level")
+    if level is not None and not level.isdecimal():
+        raise UsageError(f"level {level!r} is no whole number")
+    return None if level is None else int(level)
 
 
 def _laid_out(container: Container, style: _Style) -> Iterator[Piece]:

@@ -11,7 +11,8 @@ from fatpack.ops.choose.select import Selector
 from fatpack.ops.choose.select import select as selected
 from fatpack.ops.edit import editor
 from fatpack.ops.edit.meant import choose, everything, look, written
-from fatpack.ops.slim import linked
+from fatpack.ops.slim.linked import program
+from fatpack.ops.slim.recompression import recompressed, reshaping, unsuited
 from fatpack.ops.slim.selection import Row, Selection, Unserved, select
 from fatpack.ops.verify import content_findings
 from fatpack.record import Record
@@ -20,10 +21,11 @@ from fatpack.target.libraries import naming_library
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Literal, TypeAlias
 
     from fatpack.io.source import Piece, View
+    from fatpack.ops.edit.meant import Part
     from fatpack.ops.slim.wishes import Wishes
     from fatpack.ops.writing import Changes
     from fatpack.target.libraries import NamingLibrary
@@ -105,11 +107,23 @@ def _unlinked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan
     meant = choose(view, Selector(), "slim", whole)
     selection = select(meant.items, wishes, all_minors=library is not None, gone=_gone(meant.items, wishes))
     refuse(selection, wishes, view)
-    changes: Changes = {id(row.image): () for row in selection.dropped}
-    pieces = tuple(written(meant, changes, allow_empty=wishes.allow_empty)) if changes else (view,)
+    anew = recompressed(selection.kept, wishes)
+    changes: Changes = {**anew, **{id(row.image): () for row in selection.dropped}}
+    pieces: tuple[Piece, ...] = (view,)
+    if changes:
+        reshaped = meant.replace(whole=_reshaped(meant.whole, reshaping(wishes)))
+        pieces = tuple(written(reshaped, changes, allow_empty=wishes.allow_empty))
     mode: Mode = "edit" if changes else ""
+    notes = (*selection.notes, *unsuited(selection.kept, anew, wishes))
     seen = tuple(unseen(meant.items))
-    return Plan(pieces, selection.kept, selection.dropped, selection.notes, mode, (), seen, meant.damaged)
+    return Plan(pieces, selection.kept, selection.dropped, notes, mode, (), seen, meant.damaged)
+
+
+def _reshaped(part: Part, reshape: Callable[[Found], Found]) -> Part:
+    """Return a file and what is in it, with every container as it is to be written."""
+    items = tuple(reshape(item) if isinstance(item, Found) else item for item in part.items)
+    members = tuple((number, _reshaped(member, reshape)) for number, member in part.members)
+    return part.replace(items=items, members=members)
 
 
 def _linked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan:
@@ -118,7 +132,7 @@ def _linked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan:
     if not any(isinstance(item, Found) for item in items):
         return _without_code(view, items)
     host = host_of(view)
-    file = linked.linked(view, host, items)
+    file = program.linked(view, host, items)
     gone = _gone(items, wishes)
     for found in file.left:
         if any(id(image) in gone for image in found.images):
@@ -140,19 +154,26 @@ def _linked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan:
     notes = list(selection.notes)
     if file.left:
         notes.append(f"{counted(len(file.left), 'container')} among the program's own data: not slimmed")
-    if not selection.dropped:
+    left = set(map(id, file.left))
+    here = [row for row in selection.kept if id(row.found) not in left]
+    anew = recompressed(here, wishes)
+    notes += unsuited(here, anew, wishes)
+    changes: Changes = {**anew, **{id(row.image): () for row in selection.dropped}}
+    if not changes:
         return Plan((view,), selection.kept, (), tuple(notes), unseen=seen, damaged=damaged)
-    _refuse_wrong(selection, view)
+    _refuse_wrong((*selection.dropped, *here), changes, view)
     relayer = hosts.relayer(host)
     if relayer is None:
         problem, hint = f"linked files of kind {host} are not slimmed", "slim the objects, and link them again"
         raise HostError(problem, hint=hint, chain=view.chain)
     grown: set[int] = set()
-    change = linked.relay(file, {id(row.image): () for row in selection.dropped}, notes, grown)
+    change = program.relay(file, changes, notes, grown, reshaping(wishes))
     if grown:
         stay = [row for row in selection.dropped if id(row.found) in grown]
         dropped = tuple(row for row in selection.dropped if id(row.found) not in grown)
         selection = selection.replace(kept=(*selection.kept, *stay), dropped=dropped)
+    if not change.contents:
+        return Plan((view,), selection.kept, (), tuple(notes), unseen=seen, damaged=damaged)
     relayed = relayer.relay(view, change, mode=wishes.mode)
     if relayed.why:
         notes.append(f"the bytes are zeros now, and the file is no smaller: {relayed.why}")
@@ -175,9 +196,13 @@ def _is_damage(item: Finding) -> bool:
     return item.severity == "error" and item.code != "FP1008"
 
 
-def _refuse_wrong(selection: Selection, view: View) -> None:
+def _refuse_wrong(rows: Sequence[Row], changes: Changes, view: View) -> None:
     """Raise FormatError for a compressed container that is not what its hash says: it would get a new one."""
-    changed = {id(row.found): row.found for row in selection.dropped if "compression" in row.found.container.attrs}
+    changed = {
+        id(row.found): row.found
+        for row in rows
+        if id(row.image) in changes and "compression" in row.found.container.attrs
+    }
     for wrong in content_findings(list(changed.values())):
         raise FormatError(
             wrong.message, offset=wrong.span.start, hint=wrong.hint, chain=wrong.span.source or view.chain

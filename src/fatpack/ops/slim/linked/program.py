@@ -14,7 +14,7 @@ from fatpack.errors import FormatError, HostError, counted
 from fatpack.hosts.relaying import NewContent, Relay
 from fatpack.model import Finding
 from fatpack.ops import writing
-from fatpack.ops.slim.laying import Block, lay_down
+from fatpack.ops.slim.linked.laying import Block, lay_down
 from fatpack.record import Record
 from fatpack.runtime.pointers.open import HOSTS, program
 from fatpack.runtime.registration import cuda, pointing
@@ -22,7 +22,7 @@ from fatpack.scanner import Found
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from fatpack.hosts import Site
     from fatpack.hosts.relaying import Move
@@ -83,11 +83,13 @@ def linked(view: View, host: str, items: Sequence[Found | Finding]) -> Linked:
     return Linked(view, host, sites, ordered, left, pointing.pointings(view, host, places))
 
 
-def relay(file: Linked, changes: Changes, notes: list[str], grown: set[int]) -> Relay:
+def relay(
+    file: Linked, changes: Changes, notes: list[str], grown: set[int], reshaped: Callable[[Found], Found]
+) -> Relay:
     """Return what becomes of the sections in which an image goes; ``notes`` get what is to be known about it.
 
-    ``grown`` gets the ``id()`` of containers that stay as they are because they would be larger. Raises what writing
-    the containers raises.
+    ``grown`` gets the ``id()`` of containers that stay as they are because they would be larger. ``reshaped`` returns a
+    container as it is to be written. Raises what writing the containers raises.
     """
     reader = program(file.view, file.host)
     contents: list[NewContent] = []
@@ -95,7 +97,9 @@ def relay(file: Linked, changes: Changes, notes: list[str], grown: set[int]) -> 
     for index, inside in file.found.items():
         if any(id(image) in changes for found in inside for image in found.images):
             site, address = file.sites[index], reader.address(index)
-            laid = lay_down(site.data, address, list(_blocks(file, site, address, inside, changes, notes, grown)))
+            laid = lay_down(
+                site.data, address, list(_blocks(file, site, address, inside, changes, notes, grown, reshaped))
+            )
             contents.append(NewContent(index, tuple(laid.pieces)))
             moves += laid.moves
             for start, end in laid.strays:
@@ -120,17 +124,18 @@ def _blocks(
     changes: Changes,
     notes: list[str],
     grown: set[int],
+    reshaped: Callable[[Found], Found],
 ) -> Iterator[Block]:
     """Yield the containers of a section with their new bytes."""
     fixed = _fixed(file, site, address, inside)
     if fixed:
         notes.append(f"{counted(len(fixed), 'container')} of {site.section} may be reached without a record: not moved")
-    for found, content in zip(inside, writing.changed(inside, changes), strict=True):
+    for found, content in zip(inside, writing.changed(list(map(reshaped, inside)), changes), strict=True):
         start, end = found.view.start - site.data.start, found.view.end - site.data.start
         pieces: Sequence[Piece] = writing.emptied(found) if content is None else content
         if sum(map(len, pieces)) > end - start:
             place = f"the {found.format} at {found.container.span.start:#x}"
-            notes.append(f"{place} would be larger without some images: left as it is")
+            notes.append(f"{place} would be larger then: left as it is")
             grown.add(id(found))
             pieces = [found.view]
         align = _ALIGN[found.format]
