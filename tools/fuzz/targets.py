@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tools.fuzz import checks, kpack, quick, reference, seeds
+from tools.fuzz import checks, evidence, kpack, quick, reference, seeds
 from tools.fuzz.mutate import Field
 
 from fatpack import formats, hosts
@@ -99,6 +99,7 @@ def _targets() -> Iterator[Target]:
         yield Target(name, checks.host_room(name), _files(*_HOSTS.get(name, (name,))), fields)
     yield Target("kpack-marker", kpack.read_marker, kpack.markers, _no_fields, kpack.WORDS)
     yield Target("kpack-manifest", kpack.read_manifest, kpack.manifests, _no_fields, kpack.WORDS)
+    yield Target("evidence", evidence.read_evidence, evidence.hosts, fields, evidence.WORDS)
     yield Target("packages", checks.read_package, seeds.packages, _no_fields)
     objects = ("elf", "coff", "archive", "demo")
     yield Target("embed", checks.edit_file(checks.with_another), _files(*objects), fields)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import jsonschema
@@ -11,10 +12,13 @@ from tests import reference
 from tests.laws.rooms import FIXTURES
 
 from fatpack.cli import main
+from fatpack.io.sources.memory import BytesSource
 from fatpack.io.sources.opening import open_source
 from fatpack.report.inspection import inspection
 from fatpack.report.registration.units import lines
 from fatpack.report.schemas import text as schema_text
+from fatpack.runtime.evidence.memory import Memory, Section
+from fatpack.runtime.evidence.strings import standing_in
 
 
 def shown(path: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -65,3 +69,24 @@ def test_the_record_has_the_same_in_numbers() -> None:
         "by": "clang calls",
     }
     assert list(lines([unit], "")) == ["registered: 1 kernel, by clang calls"]
+
+
+def test_without_capstone_names_in_data_are_likely_registered(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "capstone", None)
+    path = str(FIXTURES / "cuda_fatbin" / "hosts" / "libtwo.so")
+    assert main(["inspect", "--runtime", "--json", path]) == 0
+    document = json.loads(capsys.readouterr().out)
+    jsonschema.validate(document, json.loads(schema_text("runtime")))
+    (unit,) = document["files"][0]["units"]
+    assert unit["read"] == "no capstone"
+    assert unit["likely"] == ["_Z2lbPi", "_Z5scaleIdEvPT_S0_", "_Z5scaleIfEvPT_S0_", "_Z6stat_kPi", "add_one"]
+    assert main(["inspect", "--runtime", path]) == 0
+    assert "likely registered: 5 kernels whose names stand in its data: _Z2lbPi" in capsys.readouterr().out
+
+
+def test_names_share_their_ends() -> None:
+    view = BytesSource(b"\1\2x_kernel\0other\0").view()
+    memory = Memory(view, "x86-64", 8, [Section(1, ".rodata", 0, len(view), view, False)], [], is_windows=False)
+    assert standing_in(memory, ["kernel", "x_kernel", "other", "kern"]) == ["kernel", "other", "x_kernel"]

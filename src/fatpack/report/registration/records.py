@@ -87,7 +87,9 @@ def _unit(
     host = host_of(view)
     evidence, way = judging.read(view, host)
     if evidence is None:
-        record = {"member": member, "host": host, "read": way}
+        record: dict[str, Any] = {"member": member, "host": host, "read": way}
+        if way == "no capstone":
+            record["likely"] = judging.likely(view, host, kernels_of(found, _IMAGES) or ())
         return (record if found or way == "not read" else None), []
     names = evidence.called or evidence.wrappers or evidence.tables or evidence.stubs
     if not names:

@@ -16,6 +16,7 @@ from fatpack.report.finding_text import finding_lines
 from fatpack.report.registration.units import words
 from fatpack.report.text import printable
 from fatpack.runtime.evidence.units import WRAPPER
+from fatpack.runtime.evidence.verdicts import named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ _WAYS = {
     "relocations": "read from its relocations",
     "code": "read from its code",
     "not read": "its code is not read",
+    "other": "its code is not read",
+    "lto": "LTO code: not looked at, compile it to see what it registers",
     "no capstone": "its code is not read: pip install 'fatpack[code]'",
 }
 
@@ -42,6 +45,12 @@ def render(record: dict[str, Any]) -> Iterator[str]:
         yield f"{name}: {', '.join(fact for fact in facts if fact)}"
         if "called" in unit:
             yield from _unit(unit)
+        if "likely" in unit:
+            names = unit["likely"]
+            shown = f": {named(names)}" if names else ""
+            yield printable(
+                f"  likely registered: {counted(len(names), 'kernel')} whose names stand in its data{shown}"
+            )
     yield from finding_lines(record["findings"], "  ", path=record["path"], verbose=1)
 
 

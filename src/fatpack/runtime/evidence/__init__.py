@@ -9,13 +9,13 @@ a file shows of both sides: the functions of the runtimes that it calls, from wh
 ``symbol_tables``  the symbol tables of ELF files, with the names that they lead to
 ``wrappers``       the records that lead to containers; ``entries`` the tables of offload entries, in all layouts
 ``descriptors``    what the runtimes of OpenMP and SYCL are given, found by its shape
-``layout``         all these records as tables; ``labels`` what each of their bytes is
+``records/``       all these records as tables, and what each of their bytes is
 ``facts``          all that a file shows, as records
 ``objects/``       what objects register and launch, and which constructors lead there: from relocations
 ``programs/``      what linked programs import and define, and what follows from that alone
 ``verdicts``       what follows from the facts: what is missing, how sure that is, and what to do; ``described`` the
                    same for OpenMP and SYCL
-``units``          what a file registers, in numbers
+``units``          what a file registers, in numbers; ``strings`` the names of kernels that stand in its data
 ``judging``        the door for those who scan
 =================  ===================================================================================================
 

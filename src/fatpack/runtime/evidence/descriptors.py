@@ -9,7 +9,6 @@ binary to the runtime. (llvm/lib/Frontend/Offloading/OffloadWrapper.cpp, LLVM 14
 from __future__ import annotations
 
 from fatpack.record import Record
-from fatpack.runtime.evidence import layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +31,9 @@ _MOST_LOOKS = 1 << 16
 
 #: the section of images, where it is loaded; linkers of PE images cut the name
 _IMAGES = (".llvm.offloading", ".llvm")
+
+#: version of the record of a SYCL image → whether it has pointers to a manifest
+WITH_MANIFEST = {1: True, 2: True, 3: False}
 
 #: kinds of offloading that mean SYCL: LLVM has a bit for each, DPC++ counts them
 _SYCL_KINDS = (4, 8)
@@ -164,7 +166,7 @@ def _records(file: Memory, images: Section) -> Iterator[DeviceImage]:
     word, left = file.word, _MOST_IMAGES
     for place, begin in _into(file, images):
         end = file.pointer_at(place + word) or 0
-        for version, has_manifest in layout.SYCL_MANIFEST.items():
+        for version, has_manifest in WITH_MANIFEST.items():
             at = place - 8 - word * (5 if has_manifest else 3)
             head = file.bytes_at(at, 8)
             is_one = len(head) == 8 and int.from_bytes(head[:2], "little") == version and head[2] in _SYCL_KINDS

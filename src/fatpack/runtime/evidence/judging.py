@@ -23,7 +23,7 @@ _ELF = (62, 183)
 _WITH_DESCRIPTORS = ("openmp", "sycl")
 
 #: what a host is for those who ask what it shows
-_OBJECT, _PROGRAM, _OTHER, _NOT_READ = "object", "program", "other", "not read"
+_OBJECT, _PROGRAM, _OTHER, _NOT_READ, _LTO = "object", "program", "other", "not read", "lto"
 
 #: bytes of an address in programs whose code is read
 _WORD = 8
@@ -86,7 +86,7 @@ def labelled(view: View, host: str) -> Iterator[Label]:
 
     Nothing for files that are not read, and for damaged ones.
     """
-    from fatpack.runtime.evidence import labels
+    from fatpack.runtime.evidence.records import labels
 
     try:
         kind, elf = _kind(view, host)
@@ -115,7 +115,7 @@ def _kind(view: View, host: str) -> tuple[str, ElfFile | None]:
         if elf.header.machine not in _ELF or elf.layouts.order != "little":
             return _OTHER, None
         return _PROGRAM if elf.is_linked else _OBJECT, elf
-    return {"coff": _OBJECT, "pe": _NOT_READ}.get(host, _OTHER), None
+    return {"coff": _OBJECT, "pe": _NOT_READ, "bitcode": _LTO}.get(host, _OTHER), None
 
 
 def _of_program(elf: ElfFile) -> tuple[Evidence | None, str]:
@@ -151,6 +151,19 @@ def _whole(evidence: Evidence) -> Evidence:
     from fatpack.runtime.evidence.descriptors import descriptors
 
     return evidence.replace(descriptors=descriptors(evidence.memory, evidence.tables))
+
+
+def likely(view: View, host: str, kernels: Collection[str]) -> list[str]:
+    """Return the kernels of a program's images that it likely registers, where its code is not followed: their names
+    stand in its data. None in it are likely not registered.
+    """
+    from fatpack.runtime.evidence.programs.elf import LinkedElf
+    from fatpack.runtime.evidence.strings import standing_in
+
+    try:
+        return standing_in(LinkedElf(ElfFile(view)), kernels) if host == "elf" else []
+    except FormatError:
+        return []
 
 
 def verdicts_of(evidence: Evidence, kernels: Collection[str] | None) -> list[Finding]:

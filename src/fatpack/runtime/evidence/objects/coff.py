@@ -9,6 +9,7 @@ from fatpack.hosts.coff_records import UNINITIALIZED
 from fatpack.runtime.evidence.memory import Constructor, Section, Symbol
 from fatpack.runtime.evidence.objects.host_object import HostObject
 from fatpack.runtime.evidence.objects.relocations import CALL, PAGE_OFFSET, POINTER, RELATIVE
+from fatpack.runtime.evidence.symbol_tables import budget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class CoffHostObject(HostObject):
         coff = CoffObject(view)
         self._coff, self._ways = coff, _WAYS.get(coff.machine, {})
         self._headers: dict[int, Row] = {}
+        self._left = budget(view)
         self._addresses: list[int | None] = []
         sections, slots = self._laid_out(), set[int]()
         symbols = self._symbols(sections, slots)
@@ -113,7 +115,11 @@ class CoffHostObject(HostObject):
             count = coff.relocation_count(row)
         except FormatError:
             return  # the host has reported it
-        data = coff.view.head(row.relocation_offset, count * RELOCATION.size)
+        size = count * RELOCATION.size
+        if size > self._left:
+            return  # headers share tables: only hostile ones take more bytes together than there are
+        self._left -= size
+        data = coff.view.head(row.relocation_offset, size)
         for place, symbol, type in RELOCATION.struct.iter_unpack(data[: len(data) - len(data) % RELOCATION.size]):
             way, at = self._ways.get(type), place - row.virtual_address
             address = addresses[symbol] if symbol < len(addresses) else None

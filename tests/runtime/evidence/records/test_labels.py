@@ -10,7 +10,7 @@ from tests.runtime.evidence.test_described import SYCL22, TARGETS, compiled, wra
 
 from fatpack.io.sources.opening import open_source
 from fatpack.report.bytes_text import at_offset, labels
-from fatpack.runtime.evidence import layout
+from fatpack.runtime.evidence.records import layout
 
 HOSTS = FIXTURES / "cuda_fatbin" / "hosts"
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from fatpack.errors import hexadecimal
 from fatpack.layout import Field, Layout
+from fatpack.runtime.evidence.descriptors import WITH_MANIFEST
 
 FORMAT = "registration"
 
@@ -110,10 +111,6 @@ def sycl_descriptor(word: int) -> Layout:
     )
 
 
-#: version of a record → whether it has pointers to a manifest
-SYCL_MANIFEST = {1: True, 2: True, 3: False}
-
-
 def sycl_image(word: int, version: int) -> Layout:
     """Return the layout of an image that SYCL's runtime is given (``__sycl.tgt_device_image``)."""
     manifest = (
@@ -131,7 +128,7 @@ def sycl_image(word: int, version: int) -> Layout:
         ("target", "word", f"{_ADDRESS}the name of the target"),
         ("compile_options", "word", f"{_ADDRESS}options to compile with"),
         ("link_options", "word", f"{_ADDRESS}options to link with"),
-        *(manifest if SYCL_MANIFEST.get(version) else ()),
+        *(manifest if WITH_MANIFEST.get(version) else ()),
         ("image_begin", "word", f"{_ADDRESS}its bytes"),
         ("image_end", "word", f"{_ADDRESS}what stands behind them"),
         ("entries_begin", "word", f"{_ADDRESS}the first offload entry"),

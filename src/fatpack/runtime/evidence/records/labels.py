@@ -6,8 +6,9 @@ there is often nothing in their place.
 
 from __future__ import annotations
 
-from fatpack.runtime.evidence import entries, layout, wrappers
+from fatpack.runtime.evidence import entries, wrappers
 from fatpack.runtime.evidence.descriptors import descriptors
+from fatpack.runtime.evidence.records import layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,0 +1,84 @@
+"""What is tried with what host files register: any damage gives an answer, once more the same, that can be shown."""
+
+from __future__ import annotations
+
+import struct
+
+from tests.builders import elf
+from tools.fuzz import seeds
+
+from fatpack.io.sources.memory import BytesSource
+from fatpack.model import Finding
+from fatpack.report.registration.records import registration
+from fatpack.report.registration.texts import render
+from fatpack.runtime.evidence import functions, judging
+from fatpack.scanner import host_of
+
+#: Names by which files show what they register, as they stand in tables of strings.
+WORDS = [
+    *(name.encode() + b"\0" for name in sorted(functions.NAMES)),
+    b"_Z26__device_stub__Z7add_onePiPi\0",
+    b"__hip_fatbin_0123456789abcdef\0",
+    b".init_array.101\0",
+    b".ctors\0",
+    b"llvm_offload_entries\0",
+    b"omp_offloading_entries\0",
+    bytes(8) + b"\1\0\1\0",
+    bytes(8) + b"\1\0\2\0",
+    *seeds.WORDS,
+]
+
+
+def read_evidence(data: bytes) -> str:
+    """Judge a host file, show what it registers, and label it."""
+    view = BytesSource(data, "fuzz").view()
+    host = host_of(view)
+    if host not in ("elf", "coff", "pe", "archive"):
+        return "no host"
+    record = registration(view)
+    lines = list(render(record))
+    found = [item for item in judging.judged(view, host, lambda: {"kernel"}) if isinstance(item, Finding)]
+    for item in found:
+        if not view.start <= item.span.start <= item.span.end <= view.end:
+            raise AssertionError(f"{item.code} lies at {item.span.start:#x} to {item.span.end:#x}, outside the file")
+    reached = view.start
+    for label in judging.labelled(view, host):
+        if label.span.start < reached or label.span.end > view.end:
+            raise AssertionError(f"{label.name} at {label.span.start:#x} lies over another, or behind the end")
+        reached = label.span.end
+    codes = sorted({item["code"] for item in record["findings"]} | {item.code for item in found})
+    kinds = sorted({line.split()[0] for line in lines[1:]})
+    return " ".join([host, *(unit["read"] for unit in record["units"][:1]), *codes, *kinds])
+
+
+def hosts() -> list[bytes]:
+    """Return small host files that register something, and one with all records in few bytes."""
+    small = seeds.files("cuda_fatbin/hosts", "elf", "coff", ends=(".o", ".obj", ".so"))
+    return [all_records(), *sorted(small, key=len)[:24]]
+
+
+def all_records() -> bytes:
+    """Return an object with a record, entries of both eras, a descriptor with an image, and a constructor."""
+    built = elf.Elf()
+    text = built.add(".text", b"\x48\x8d\x3d\0\0\0\0\xe8\0\0\0\0\xc3", flags=elf.ALLOC | 4)
+    names = built.add(".rodata", b"kernel\0old\0", flags=elf.ALLOC)
+    data = built.add(".data", bytes(8) + struct.pack("<II", 1, 0) + bytes(24) + bytes(32), flags=elf.ALLOC | elf.WRITE)
+    images = built.add(".llvm.offloading", bytes(16), flags=elf.ALLOC)
+    new = built.add("llvm_offload_entries", struct.pack("<QHHI5Q", 0, 1, 1, 0, 0, 0, 0, 0, 0), flags=elf.ALLOC)
+    old = built.add("omp_offloading_entries", bytes(32), flags=elf.ALLOC)
+    record = built.add(".nvFatBinSegment", struct.pack("<IIQQ", 0x466243B1, 1, 0, 0), flags=elf.ALLOC | elf.WRITE)
+    run = built.add(".init_array", bytes(8), flags=elf.ALLOC | elf.WRITE)
+    function = built.symbol("register", text, 0, 13, 2)
+    begin, end = (built.symbol(f"__{name}_llvm_offload_entries", 0) for name in ("start", "stop"))
+    call = built.symbol("__tgt_register_lib", 0)
+    strings, bytes_, place = built.symbol("n", names), built.symbol("i", images), built.symbol("d", data, 8)
+    built.symbol("__cudaRegisterFatBinary", 0)
+    built.relocations(text, (3, place, 2, -4), (8, call, 4, -4))
+    records = [(16, place, 1, 32), (24, begin, 1, 0), (32, end, 1, 0)]
+    image = [(40, bytes_, 1, 0), (48, bytes_, 1, 16), (56, begin, 1, 0), (64, end, 1, 0)]
+    built.relocations(data, *records, *image)
+    built.relocations(new, (16, function, 1, 0), (24, strings, 1, 0))
+    built.relocations(old, (0, function, 1, 0), (8, strings, 1, 7))
+    built.relocations(record, (8, bytes_, 1, 0))
+    built.relocations(run, (0, function, 1, 0))
+    return built.build()
