@@ -96,6 +96,14 @@ def test_a_device_that_was_served_must_still_be() -> None:
         plan(view(cuda("80 90")), for_("sm_80", "sm_90", drop=("sm_90",)))
 
 
+def test_code_that_none_of_the_devices_loads_is_refused() -> None:
+    with pytest.raises(Refused, match=r"would serve sm_75 with nothing, as now: container 0 .*kernels: k90"):
+        plan(view(cuda("80 p90")), for_("sm_75"))
+    assert kept("80 p90", for_("sm_75", allow_empty=True)) == "p90"
+    assert not select(list(scan(view(cuda("80 p90")))), for_("sm_75", keep=("sm_80",))).refused
+    assert not select(list(scan(view(cuda("80 L75")))), for_("sm_75")).refused
+
+
 def test_what_did_not_serve_a_device_before_is_told_and_not_refused() -> None:
     found = plan(view(cuda("90a")), for_("sm_86", "sm_90"))
     assert any("nothing is for sm_86, and nothing was" in note for note in found.notes)

@@ -223,8 +223,10 @@ def refuse(selection: Selection, wishes: Wishes, view: View) -> None:
     wrong = selection.refused
     if not wrong or wishes.allow_empty:
         return
-    device = next((one.device for one in wrong if one.device), "")
+    device = next((one.device for one in selection.lost), "")
     what = f"would serve {device} no more" if device else "would have no device code left"
+    if not selection.emptied and not selection.lost:
+        what = f"would serve {wrong[0].device} with nothing, as now"
     named = "; ".join(one.words for one in wrong[:_NAMED])
     more = f"; and {len(wrong) - _NAMED} more" if len(wrong) > _NAMED else ""
     raise Refused(

@@ -18,7 +18,7 @@ from fatpack.target.nvidia import parse_nvidia
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from fatpack.model import Finding
     from fatpack.ops.slim.wishes import Wishes
@@ -81,19 +81,20 @@ class Selection(Record):
     """What stays and what goes of a file. ``notes`` say what to know about it.
 
     ``emptied`` are the containers that would lose all device code, ``lost`` those from which a device is served now and
-    would not be then.
+    would not be then, and ``useless`` those that would be left with code that no device loads.
     """
 
     kept: tuple[Row, ...] = ()
     dropped: tuple[Row, ...] = ()
     emptied: tuple[Unserved, ...] = ()
     lost: tuple[Unserved, ...] = ()
+    useless: tuple[Unserved, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
     def refused(self) -> tuple[Unserved, ...]:
         """The containers that speak against it."""
-        return (*self.emptied, *self.lost)
+        return (*self.emptied, *self.lost, *self.useless)
 
 
 def is_host(image: FoundImage) -> bool:
@@ -170,7 +171,8 @@ def select(
     stays |= {id(row.image) for row in linked if spelled(row.image) in archs}
     kept = tuple(row for row in rows if id(row.image) in stays)
     dropped = tuple(row for row in rows if id(row.image) not in stays)
-    return Selection(kept, dropped, tuple(_emptied(rows, stays)), tuple(_lost(served, stays)), notes.lines())
+    emptied, lost = tuple(_emptied(rows, stays)), tuple(_lost(served, stays))
+    return Selection(kept, dropped, emptied, lost, tuple(_useless(rows, stays, served, wishes)), notes.lines())
 
 
 def _units(rows: Sequence[Row]) -> Iterator[list[Row]]:
@@ -210,7 +212,7 @@ def _stay(
         takes, may_take, doubt = _for_device(unit, device, all_minors=all_minors)
         needed |= {id(row.image) for row in takes}
         also |= {id(row.image) for row in may_take}
-        served[number, device.words] = takes
+        served[number, device.words] = [*takes, *may_take]
         if not takes:
             notes.take(f"nothing is for {device.words}, and nothing was", number)
         if doubt:
@@ -312,7 +314,7 @@ def _emptied(rows: Sequence[Row], stays: Collection[int]) -> Iterator[Unserved]:
         if not is_host(row.image):
             by_container.setdefault(row.number, []).append(row)
     for number, inside in by_container.items():
-        if not any(id(row.image) in stays for row in inside):
+        if not any(id(row.image) in stays for row in inside) and not _is_leftover(inside[0].found):
             count += 1
             yield _unserved(inside, number, "", names_kernels=count <= _READ)
 
@@ -324,6 +326,34 @@ def _lost(served: dict[tuple[int, str], list[Row]], stays: Collection[int]) -> I
         if rows and not any(id(row.image) in stays for row in rows):
             count += 1
             yield _unserved(rows, number, device, names_kernels=count <= _READ)
+
+
+def _useless(
+    rows: Sequence[Row], stays: Collection[int], served: Mapping[tuple[int, str], Sequence[Row]], wishes: Wishes
+) -> Iterator[Unserved]:
+    """Yield the containers that keep code, and none for any of the devices, which have nothing of them now either."""
+    unserved: dict[int, list[str]] = {}
+    for (number, device), taken in served.items():
+        unserved.setdefault(number, []).append("" if taken else device)
+    count = 0
+    for number, devices in unserved.items():
+        left = [row for row in rows if row.number == number and id(row.image) in stays and not is_host(row.image)]
+        wanted = any(matches(row.image, wishes.keep) or _form(row.image) in serving.LINKED for row in left)
+        if left and all(devices) and not wanted and not _is_leftover(left[0].found):
+            count += 1
+            yield _unserved(left, number, ", ".join(devices), names_kernels=count <= _READ)
+
+
+def _is_leftover(found: Found) -> bool:
+    """Return whether a container is what a device link left in a program that had nothing to link."""
+    if found.section is None:
+        return False
+    from fatpack.runtime.registration import cuda
+
+    try:
+        return found.format == "cuda-fatbin" and cuda.has_nothing(found.view, found.view.start)
+    except (FormatError, Unsupported):
+        return False
 
 
 def _unserved(rows: Sequence[Row], number: int, device: str, *, names_kernels: bool) -> Unserved:
