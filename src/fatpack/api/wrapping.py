@@ -7,7 +7,7 @@ from fatpack.api.output import write_packed
 from fatpack.api.packing import ImageFile, option_for
 from fatpack.ops.pack.packed import Packed
 from fatpack.ops.wrap.given import Given
-from fatpack.ops.wrap.wrap import DEFAULT_HOST
+from fatpack.ops.wrap.wrap import DEFAULT_HOST, DEFAULT_VERSION
 
 __all__ = ["wrap"]
 
@@ -29,7 +29,7 @@ def wrap(
     kind: Runtime,
     host_triple: str = DEFAULT_HOST,
     emit: Emit = "obj",
-    llvm: int = 22,
+    llvm: int = DEFAULT_VERSION,
     relocatable: bool = False,
     force: bool = False,
 ) -> int:
@@ -38,7 +38,8 @@ def wrap(
     ``images`` are files of images, or the container that the runtime of that ``kind`` takes: a CUDA fat binary, a HIP
     bundle, offload binaries for OpenMP and SYCL. An :class:`ImageFile` states what an image is for, where its bytes do
     not say it. ``host_triple`` is the host that is linked for: ELF x86-64 or AArch64, COFF x86-64, or with ``emit`` of
-    ``llvm-ir`` any. ``llvm`` is 22 or 23, the version whose runtimes are meant where they differ (SYCL's).
+    ``llvm-ir`` any. ``llvm`` is the version that the other objects are of: 19 (for all up to 20, which have other
+    offload entries), 22, or 23, whose SYCL runtime is another.
     ``relocatable`` is for a link with ``-r``, behind which another one follows (OpenMP).
 
     ``output`` is a path, refused if it exists unless ``force``, or a binary file open for writing. What looks like a
@@ -51,7 +52,7 @@ def wrap(
     if isinstance(images, (str, bytes, ImageFile)) or not hasattr(images, "__iter__"):
         raise TypeError(f"images are several files in a list, not {type(images).__name__}")
     check("host_triple", host_triple, str, "a text")
-    check("llvm", llvm, int, "22 or 23")
+    check("llvm", llvm, int, "19, 22 or 23")
     budget = budget_of(force=force)
     opened: list[Source] = []
     try:

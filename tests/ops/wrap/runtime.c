@@ -1,12 +1,17 @@
 /* Stand-ins for the offload runtimes: each call is printed with all its arguments, and so is the state of the stack.
 
    The program has entries of every kind, as compilers write them, so that what a wrapper registers can be compared.
-   Compile with -DIMAGE_SIZE=N, the bytes of a fat binary that are printed; -DNO_ENTRIES leaves the entries out. */
+   Compile with -DIMAGE_SIZE=N, the bytes of a fat binary that are printed; -DNO_ENTRIES leaves the entries out, and
+   -DOLD_ENTRIES has those of LLVM 20 and before. */
 #include <stdint.h>
 #include <stdio.h>
 
+#ifdef OLD_ENTRIES
+struct entry { void *address; const char *name; uint64_t size; uint32_t flags, data; };
+#else
 struct entry { uint64_t reserved; uint16_t version, kind; uint32_t flags; void *address; const char *name;
                uint64_t size, data; void *auxiliary; };
+#endif
 struct fatbin { uint32_t magic, version; const unsigned char *image; void *reserved; };
 struct image { const unsigned char *begin, *end; const struct entry *first, *last; };
 struct descriptor { int32_t count; struct image *images; const struct entry *first, *last; };
@@ -36,9 +41,14 @@ static void bytes(const unsigned char *at, const unsigned char *end) {
 
 static void entries(const struct entry *at, const struct entry *end) {
   for (; at != end; ++at)
+#ifdef OLD_ENTRIES
+    printf(" {%x %s+%ld %s %llu %u}", at->flags, what(at->address), offset(at->address), at->name,
+           (unsigned long long)at->size, at->data);
+#else
     printf(" {%u %u %x %s+%ld %s %llu %llu %s}", at->version, at->kind, at->flags, what(at->address),
            offset(at->address), at->name, (unsigned long long)at->size, (unsigned long long)at->data,
            what(at->auxiliary));
+#endif
 }
 
 #define RUNTIME(R) \
@@ -104,13 +114,21 @@ void __sycl_unregister_lib(const unsigned char *at, uint64_t size) { sycl("sycl_
 
 #ifndef NO_ENTRIES
 #ifdef _WIN32
-#define ENTRIES "llvm_offload_entries$OE"
+#define OF_OBJECT "$OE"
 #else
-#define ENTRIES "llvm_offload_entries"
+#define OF_OBJECT
 #endif
+#ifdef OLD_ENTRIES
+#define SECTION_1 "omp_offloading_entries" OF_OBJECT
+#define SECTION_2 "cuda_offloading_entries" OF_OBJECT
+#define SECTION_4 "hip_offloading_entries" OF_OBJECT
 #define ENTRY(I, K, F, A, N, S, D, X) \
-  static const struct entry entry_##K##I __attribute__((used, section(ENTRIES), aligned(8))) = \
+  static const struct entry entry_##K##I __attribute__((used, section(SECTION_##K), aligned(1))) = {A, N, S, F, D};
+#else
+#define ENTRY(I, K, F, A, N, S, D, X) \
+  static const struct entry entry_##K##I __attribute__((used, section("llvm_offload_entries" OF_OBJECT), aligned(8))) = \
     {0, 1, K, F, A, N, S, D, X};
+#endif
 #define ENTRIES_OF(K, P) \
   ENTRY(0, K, 0, thing + 1, P "kernel", 0, 0, 0) \
   ENTRY(1, K, 0, thing + 2, P "variable", 4, 0, 0) \

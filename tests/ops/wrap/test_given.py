@@ -141,6 +141,7 @@ def test_arguments_that_mean_nothing_are_refused() -> None:
     for arguments, problem in (
         ({"emit": "exe"}, "output 'exe'"),
         ({"llvm": 21}, "LLVM version 21"),
+        ({"kind": "sycl", "llvm": 19}, "registers no SYCL"),
         ({"relocatable": True}, "for OpenMP alone"),
         ({"host_triple": ""}, "no triple of a host"),
         ({"host_triple": "x86_64-pc-linux\n"}, "no triple of a host"),
@@ -149,7 +150,7 @@ def test_arguments_that_mean_nothing_are_refused() -> None:
         ({"host_triple": "arm64-apple-macosx"}, "no object can be made"),
     ):
         with pytest.raises(UsageError, match=problem):
-            wrapped(FATBIN, kind="cuda", **arguments)
+            wrapped(FATBIN, **({"kind": "cuda"} | arguments))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="several files in a list"):
         fatpack.wrap(FATBIN.read_bytes(), io.BytesIO(), kind="cuda")
 

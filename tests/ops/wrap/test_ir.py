@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 from pathlib import Path
 
@@ -29,7 +30,7 @@ HOSTS = (
 )
 
 
-def text_of(images: list[Path | fatpack.ImageFile], **arguments: object) -> str:
+def text_of(images: list[Path | bytes | fatpack.ImageFile], **arguments: object) -> str:
     """Return the LLVM IR that we make."""
     output = io.BytesIO()
     fatpack.wrap(images, output, emit="llvm-ir", **arguments)  # type: ignore[arg-type]
@@ -83,6 +84,16 @@ def test_modules_are_those_of_llvm_offload_wrapper(host: str, version: str, tmp_
         wrapper = llvm_tool("llvm-offload-wrapper", version)
         subprocess.run([wrapper, f"--kind={kind}", f"--triple={host}", *images, "-o", bitcode], check=True)
         assert without_name(canonical(ours.encode(), version, tmp_path)) == without_name(printed(bitcode, version))
+
+
+@pytest.mark.parametrize("recorded", sorted((FIXTURES / "wrap").glob("llvm-19-*.ll")), ids=lambda path: path.stem)
+def test_modules_are_those_of_clang_linker_wrapper_19(recorded: Path) -> None:
+    expected = recorded.read_text()
+    _, kind, file = recorded.stem.removeprefix("llvm-").split("-")
+    (spelling,) = re.findall(r'\[\d+ x i8\] c"(.*?)", section', expected)
+    given = re.sub(rb"\\([0-9A-F]{2})", lambda found: bytes.fromhex(found[1].decode()), spelling.encode())
+    host = "x86_64-pc-windows-msvc" if file == "coff" else "x86_64-unknown-linux-gnu"
+    assert text_of([given], kind=kind, host_triple=host, llvm=19) == expected
 
 
 def test_relocatable_modules_are_those_of_llvm_offload_wrapper(tmp_path: Path) -> None:

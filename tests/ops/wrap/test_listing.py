@@ -18,6 +18,7 @@ from fatpack.ops.wrap.code.program import Program, binary_program, descriptor_pr
 from fatpack.ops.wrap.code.windows_unwind import windows_unwind
 from fatpack.ops.wrap.objects.coff import _RELOCATIONS
 from fatpack.ops.wrap.objects.elf import _BEFORE_END, MACHINES
+from fatpack.ops.wrap.registration import entries_of
 
 TRIPLES = {
     "x86_64": "x86_64-unknown-linux-gnu",
@@ -25,8 +26,10 @@ TRIPLES = {
     "x86_64-windows": "x86_64-pc-windows-msvc",
 }
 PROGRAMS = {
-    "cuda": lambda processor: fatbin_program(processor, "cuda", 2),
-    "hip": lambda processor: fatbin_program(processor, "hip", 4),
+    "cuda": lambda processor: fatbin_program(processor, "cuda", entries_of("cuda", 22).fields),
+    "hip": lambda processor: fatbin_program(processor, "hip", entries_of("hip", 22).fields),
+    "cuda 19": lambda processor: fatbin_program(processor, "cuda", entries_of("cuda", 19).fields),
+    "hip 19": lambda processor: fatbin_program(processor, "hip", entries_of("hip", 19).fields),
     "openmp": lambda processor: descriptor_program(processor, "__tgt", at_exit=True),
     "sycl 22": lambda processor: descriptor_program(processor, "__sycl", at_exit=False),
     "sycl 23": lambda processor: binary_program(processor, "__sycl", 0x1234ABCD),

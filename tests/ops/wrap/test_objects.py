@@ -15,7 +15,7 @@ import fatpack
 from fatpack.ops.wrap.given import Given, taken
 from fatpack.ops.wrap.host import host_of
 from fatpack.ops.wrap.objects.contents import parts_of
-from fatpack.ops.wrap.registration import Content, Descriptor, FreshNames
+from fatpack.ops.wrap.registration import Content, Descriptor, FreshNames, entries_of
 
 ELF_HOSTS = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "x86_64-unknown-freebsd14", "arm64-linux-gnu")
 COFF_HOSTS = ("x86_64-pc-windows-msvc", "x86_64-w64-windows-gnu", "x86_64-w64-mingw32")
@@ -126,7 +126,7 @@ def test_sections_are_named_for_who_links() -> None:
 
 def _parts(host: str) -> object:
     content = Content((b"image",), ((0, 5),))
-    return parts_of(Descriptor((content,)), host_of(host))
+    return parts_of(Descriptor((content,), entries_of("openmp", 22)), host_of(host))
 
 
 def test_a_relocatable_link_gets_another_section() -> None:

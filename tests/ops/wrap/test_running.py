@@ -158,6 +158,19 @@ def test_a_runtime_gets_what_llvms_wrapper_gives_it(
     assert before and after
 
 
+@pytest.mark.parametrize("host", [LINUX, *(pytest.param(host, marks=pytest.mark.slow) for host in (ARM, MINGW, MSVC))])
+@pytest.mark.parametrize("kind", ["cuda", "hip", "openmp"])
+def test_entries_of_llvm_20_and_before(kind: str, host: str, folder: Path, output_of: Callable[..., str]) -> None:
+    """The LLVM IR is that of LLVM 19 (``test_ir.py``), and the object does what the IR does."""
+    given, options = container(kind, folder, 1), [*INPUTS[kind][1], "-DOLD_ENTRIES"]
+    module, target = folder / "old.ll", folder / f"compiled-{kind}.o"
+    fatpack.wrap([given], module, kind=kind, host_triple=host, llvm=19, emit="llvm-ir", force=True)  # type: ignore[arg-type]
+    run("llc", "-O2", "--relocation-model=pic", "-filetype=obj", module, "-o", target)
+    mine = output_of(host, [ours(kind, folder, host, 19, given)], options, [])
+    assert mine == output_of(host, [target], options, [])
+    assert f"{kind} kernel" in mine or "openmp region" in mine
+
+
 @pytest.mark.slow
 def test_sycl_of_llvm_22(folder: Path, output_of: Callable[..., str]) -> None:
     images = [

@@ -24,7 +24,7 @@ from fatpack.io.sources.opening import located, open_source
 from fatpack.io.writing import write_pieces
 from fatpack.ops.wrap.given import Given
 from fatpack.ops.wrap.registration import KINDS
-from fatpack.ops.wrap.wrap import DEFAULT_HOST, EMITS, VERSIONS, wrap
+from fatpack.ops.wrap.wrap import DEFAULT_HOST, DEFAULT_VERSION, EMITS, VERSIONS, wrap
 from fatpack.report.text import size_words
 
 TYPE_CHECKING = False
@@ -66,8 +66,9 @@ if TYPE_CHECKING:
         "--as",
         name="llvm",
         type=Choice(list(map(str, VERSIONS))),
-        default=str(VERSIONS[0]),
-        help="The version of LLVM whose runtimes are registered with, where they differ: in SYCL's.",
+        default=str(DEFAULT_VERSION),
+        help="The version of LLVM that the objects and the runtime are of. 19 is for all up to 20, which have other "
+        "offload entries; 22 and 23 differ in SYCL's runtime.",
     ),
     option("--relocatable", is_flag=True, help="For a link with -r, behind which another follows (OpenMP)."),
     option("--dry-run", is_flag=True, help="Write nothing; print what would be registered."),

@@ -27,7 +27,16 @@ from fatpack.io.sources.pieces import PiecesSource
 from fatpack.model import Finding
 from fatpack.ops.choose.presence import refuse_empty
 from fatpack.ops.pack.formats import named, pack_as
-from fatpack.ops.wrap.registration import KINDS, Content, Descriptor, Fatbin, SyclBinary, SyclDescriptor, SyclImage
+from fatpack.ops.wrap.registration import (
+    KINDS,
+    Content,
+    Descriptor,
+    Fatbin,
+    SyclBinary,
+    SyclDescriptor,
+    SyclImage,
+    entries_of,
+)
 from fatpack.options import BundleOptions, FatbinOptions, OffloadBinaryOptions
 from fatpack.record import Record
 from fatpack.scanner import Found, scan
@@ -82,11 +91,11 @@ def taken(kind: str, given: Sequence[Given], *, llvm: int, is_relocatable: bool 
         raise UsageError("there is nothing to wrap", hint="name images, or the container that the runtime takes")
     files = [_read(kind, item) for item in given]
     if kind in ("cuda", "hip"):
-        return _fatbin(kind, files)
+        return _fatbin(kind, files, llvm)
     if kind == "openmp":
         contents, findings = _offload_binaries(kind, files, version=1 if llvm < 23 else 2)
         count = sum(len(content.images) for content in contents)
-        return Taken(Descriptor(tuple(contents), is_relocatable), count, findings)
+        return Taken(Descriptor(tuple(contents), entries_of(kind, llvm), is_relocatable), count, findings)
     return _sycl(files, llvm)
 
 
@@ -138,20 +147,22 @@ def _word(kind: str) -> str:
     return _FORMATS[kind][1]
 
 
-def _fatbin(kind: str, files: Sequence[_File]) -> Taken:
+def _fatbin(kind: str, files: Sequence[_File], llvm: int) -> Taken:
     native = _FORMATS[kind][0]
     whole = [file for file in files if any(found.format == native for found in file.containers)]
     if whole:
-        return _as_it_is(kind, native, files, whole[0])
+        content, count = _as_it_is(native, files, whole[0])
+        return Taken(Fatbin(kind, content, entries_of(kind, llvm)), count)
     stored: list[Image] = []
     for file in files:
         stored += _images(kind, file)
     packed = _packed(kind, stored)
-    return Taken(Fatbin(kind, _whole(packed)), len(stored) - packed.left_out, packed.findings)
+    fatbin = Fatbin(kind, _whole(packed), entries_of(kind, llvm))
+    return Taken(fatbin, len(stored) - packed.left_out, packed.findings)
 
 
-def _as_it_is(kind: str, native: str, files: Sequence[_File], file: _File) -> Taken:
-    """Return the one container that is registered as it is."""
+def _as_it_is(native: str, files: Sequence[_File], file: _File) -> tuple[Content, int]:
+    """Return the one container that is registered as it is, and the number of images in it."""
     name = file.given.name
     if len(files) > 1 or len(file.containers) > 1:
         other = next((other.given.name for other in files if other is not file), "another one in the same file")
@@ -165,8 +176,7 @@ def _as_it_is(kind: str, native: str, files: Sequence[_File], file: _File) -> Ta
     if flavour not in ("binary", "compressed"):
         problem = f"{name} is a bundle that is {flavour}, and HIP's runtime reads binary ones"
         raise UsageError(problem, hint="fatpack convert makes a binary bundle of it")
-    content = Content((file.given.view,), ((0, len(file.given.view)),))
-    return Taken(Fatbin(kind, content), len(device))
+    return Content((file.given.view,), ((0, len(file.given.view)),)), len(device)
 
 
 def _whole(packed: Packed) -> Content:

@@ -6,6 +6,7 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import TypeAlias
 
     from fatpack.io.source import Piece
@@ -14,6 +15,49 @@ if TYPE_CHECKING:
 
 #: The kinds of offload entries (and of offload binaries), by the word that ``--kind`` takes.
 KINDS = {"openmp": 1, "cuda": 2, "hip": 4, "sycl": 8}
+
+
+class EntryLayout(Record):
+    """The offload entries that compilers of an era write: the name of their section, and where their fields are.
+
+    ``fields`` also has their size (``pitch``) and, where all kinds share a section, the ``kind`` that is meant.
+    """
+
+    section: str
+    fields: Mapping[str, int]
+
+    @property
+    def pitch(self) -> int:
+        """The bytes of an entry."""
+        return self.fields["pitch"]
+
+    @property
+    def start(self) -> str:
+        """What linkers of ELF files call the first byte of all entries."""
+        return f"__start_{self.section}"
+
+    @property
+    def stop(self) -> str:
+        """What they call the end of all entries."""
+        return f"__stop_{self.section}"
+
+
+#: The entries of LLVM 21 and later: ``address`` and so on are offsets (``llvm/Frontend/Offloading/Utility.h``).
+_FIELDS = {"flags": 12, "address": 16, "name": 24, "size": 32, "data": 40, "auxiliary": 48, "pitch": 56}
+
+#: Those of LLVM 20 and before, in a section for each kind. They have no place for the address of a managed variable.
+_OLD_FIELDS = {"address": 0, "name": 8, "size": 16, "flags": 24, "data": 28, "pitch": 32}
+_OLD_SECTIONS = {"openmp": "omp", "cuda": "cuda", "hip": "hip"}
+
+#: The first LLVM with the newer entries.
+_NEW_ENTRIES = 21
+
+
+def entries_of(kind: str, llvm: int) -> EntryLayout:
+    """Return the entries that an LLVM of a version writes for a kind."""
+    if llvm < _NEW_ENTRIES:
+        return EntryLayout(f"{_OLD_SECTIONS[kind]}_offloading_entries", _OLD_FIELDS)
+    return EntryLayout("llvm_offload_entries", {"kind": KINDS[kind], **_FIELDS})
 
 
 class FreshNames:
@@ -50,11 +94,7 @@ class Fatbin(Record):
 
     runtime: str
     content: Content
-
-    @property
-    def kind(self) -> int:
-        """The kind of the entries that belong to it."""
-        return KINDS[self.runtime]
+    entries: EntryLayout
 
 
 class Descriptor(Record):
@@ -64,6 +104,7 @@ class Descriptor(Record):
     """
 
     contents: tuple[Content, ...]
+    entries: EntryLayout
     is_relocatable: bool = False
 
 

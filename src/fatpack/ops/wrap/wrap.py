@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.errors import UsageError
+from fatpack.errors import UsageError, in_both
 from fatpack.ops.wrap.given import taken
 from fatpack.ops.wrap.host import host_of, refuse_unknown, refuse_without_bounds
 from fatpack.ops.wrap.registration import KINDS
@@ -24,8 +24,9 @@ DEFAULT_HOST = "x86_64-unknown-linux-gnu"
 #: What comes out, with the extension of an output that was not named.
 EMITS = {"obj": "o", "llvm-ir": "ll"}
 
-#: The versions of LLVM whose way of registering is written, the first one by default.
-VERSIONS = (22, 23)
+#: The versions of LLVM whose way of registering is written, and the one that is by default. Up to 20 offload entries
+#: have another layout, in other sections: what is written for 19 is for all of these.
+VERSIONS, DEFAULT_VERSION = (19, 22, 23), 22
 
 
 class Wrapped(Record):
@@ -42,7 +43,7 @@ def wrap(
     *,
     host_triple: str = DEFAULT_HOST,
     emit: str = "obj",
-    llvm: int = 22,
+    llvm: int = DEFAULT_VERSION,
     is_relocatable: bool = False,
 ) -> Wrapped:
     """Return what registers images for a runtime: ``kind`` is cuda, hip, openmp or sycl.
@@ -57,6 +58,8 @@ def wrap(
     if is_relocatable and kind != "openmp":
         hint = "leave it out: the sections of the other kinds are the same in a link with -r"
         raise UsageError(f"a relocatable link makes a difference for OpenMP alone, not for {kind}", hint=hint)
+    if kind == "sycl" and llvm < DEFAULT_VERSION:
+        raise UsageError(f"LLVM {llvm} registers no SYCL images", hint=f"choose {in_both('--as=22', 'llvm=22')} or 23")
     host = host_of(host_triple)
     if emit == "obj":
         refuse_unknown(host)

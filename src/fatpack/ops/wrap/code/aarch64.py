@@ -100,7 +100,7 @@ UNREGISTER_FATBIN = """\
 #: ``globals(handle)``: each entry of this kind is registered as its size and the low bits of its flags say. An entry of
 #: size 0 is a kernel: ``__{runtime}RegisterFunction(handle, address, name, name, -1, 0, 0, 0, 0, 0)``. Bits 0 is a
 #: variable: ``__{runtime}RegisterVar(handle, address, name, name, extern, size, constant, 0)``; 1 is a managed one:
-#: ``__{runtime}RegisterManagedVar(handle, auxiliary address, address, name, size, data)``.
+#: ``__{runtime}RegisterManagedVar(handle, auxiliary address, address, name, size, data)``. Its start, up to an entry:
 GLOBALS = """\
 3f 23 03 d5                           paciasp
                                       .cfi_negate_ra_state
@@ -124,14 +124,22 @@ b5 02 00 91 <low12 stop>              add x21, x21, :lo12:stop
 again:
 9f 02 15 eb                           cmp x20, x21
 00 00 00 54 <branch19 done>           b.eq done
+"""
+
+#: Entries of another kind are passed over.
+OF_KIND = """\
 88 16 40 79                           ldrh w8, [x20, #10]
 1f 01 00 71 <imm12 kind>              cmp w8, #{kind}
 01 00 00 54 <branch19 next>           b.ne next
+"""
+
+#: What an entry says, and the registration of a kernel or a variable.
+ENTRY = """\
 e0 03 13 aa                           mov x0, x19
-81 0a 41 a9                           ldp x1, x2, [x20, #16]
+81 0a 40 a9 <imm7x8 address>          ldp x1, x2, [x20, #{address}]
 e3 03 02 aa                           mov x3, x2
-89 12 40 f9                           ldr x9, [x20, #32]
-8a 0e 40 b9                           ldr w10, [x20, #12]
+89 02 40 f9 <imm12x8 size>            ldr x9, [x20, #{size}]
+8a 02 40 b9 <imm12x4 flags>           ldr w10, [x20, #{flags}]
 09 00 00 b5 <branch19 variable>       cbnz x9, variable
 04 00 80 12                           mov w4, #-1
 e5 03 1f aa                           mov x5, xzr
@@ -149,13 +157,16 @@ e5 03 09 aa                           mov x5, x9
 e7 03 1f 2a                           mov w7, wzr
 00 00 00 94 <call26 __{runtime}RegisterVar>  bl __{runtime}RegisterVar
 00 00 00 14 <branch26 next>           b next
-managed:
+"""
+
+#: The registration of a managed variable.
+MANAGED = """\
 7f 05 00 71                           cmp w11, #1
 01 00 00 54 <branch19 surface>        b.ne surface
 e2 03 01 aa                           mov x2, x1
-81 1a 40 f9                           ldr x1, [x20, #48]
+81 02 40 f9 <imm12x8 auxiliary>       ldr x1, [x20, #{auxiliary}]
 e4 03 09 aa                           mov x4, x9
-85 2a 40 b9                           ldr w5, [x20, #40]
+85 02 40 b9 <imm12x4 data>            ldr w5, [x20, #{data}]
 00 00 00 94 <call26 __{runtime}RegisterManagedVar>  bl __{runtime}RegisterManagedVar
 00 00 00 14 <branch26 next>           b next
 """
@@ -165,14 +176,14 @@ e4 03 09 aa                           mov x4, x9
 SURFACES = """\
 7f 09 00 71                           cmp w11, #2
 01 00 00 54 <branch19 texture>        b.ne texture
-84 2a 40 b9                           ldr w4, [x20, #40]
+84 02 40 b9 <imm12x4 data>            ldr w4, [x20, #{data}]
 45 0d 03 53                           ubfx w5, w10, #3, #1
 00 00 00 94 <call26 __{runtime}RegisterSurface>  bl __{runtime}RegisterSurface
 00 00 00 14 <branch26 next>           b next
 texture:
 7f 0d 00 71                           cmp w11, #3
 01 00 00 54 <branch19 next>           b.ne next
-84 2a 40 b9                           ldr w4, [x20, #40]
+84 02 40 b9 <imm12x4 data>            ldr w4, [x20, #{data}]
 45 15 05 53                           ubfx w5, w10, #5, #1
 46 0d 03 53                           ubfx w6, w10, #3, #1
 00 00 00 94 <call26 __{runtime}RegisterTexture>  bl __{runtime}RegisterTexture
@@ -181,7 +192,7 @@ texture:
 #: The end of the loop over the entries, and of the function.
 GLOBALS_END = """\
 next:
-94 e2 00 91                           add x20, x20, #56
+94 02 00 91 <imm12 pitch>             add x20, x20, #{pitch}
 00 00 00 14 <branch26 again>          b again
 done:
 bf 03 00 91                           mov sp, x29

@@ -29,7 +29,15 @@ RELOCATED = {"pc32": 4, "call32": 4, "page21": 0, "low12": 0, "low12x8": 0, "cal
 
 #: number that is known → bytes; or the bits of an instruction that hold it: first bit, bits, shift of the number
 _VALUES = {"byte": 1, "u32": 4}
-_BITS = {"imm12": (10, 12, 0), "imm16": (5, 16, 0), "imm16high": (5, 16, 16)}
+_BITS = {
+    "imm12": (10, 12, 0),
+    # Offsets of 8 and of 4 bytes, in a pair and alone, are counted in these.
+    "imm12x8": (10, 12, 3),
+    "imm12x4": (10, 12, 2),
+    "imm7x8": (15, 7, 3),
+    "imm16": (5, 16, 0),
+    "imm16high": (5, 16, 16),
+}
 
 #: distance to a label → bytes, or (first bit, bits) of an instruction, in words
 _LOCAL = {"local32": 4}

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
         REGISTER_FATBIN_END: str
         UNREGISTER_FATBIN: str
         GLOBALS: str
+        OF_KIND: str
+        ENTRY: str
+        MANAGED: str
         SURFACES: str
         GLOBALS_END: str
 
@@ -63,20 +66,25 @@ def _listings(processor: str) -> Listings:
     return found
 
 
-def fatbin_program(processor: str, runtime: str, kind: int) -> Program:
-    """Return what registers the fat binary of CUDA or HIP: ``runtime`` is cuda or hip, ``kind`` that of its entries.
+def fatbin_program(processor: str, runtime: str, fields: Mapping[str, int]) -> Program:
+    """Return what registers the fat binary of CUDA or HIP: ``runtime`` is cuda or hip.
 
-    Surfaces and textures are registered with HIP alone, as LLVM does it.
+    ``fields`` say where the fields of an entry are, and its size (``pitch``). With ``kind``, entries of other kinds are
+    passed over, and with ``auxiliary`` managed variables are registered. Surfaces and textures are with HIP alone, as
+    LLVM does it.
     """
     own = _listings(processor)
     register = own.REGISTER_FATBIN + (own.FATBIN_END if runtime == "cuda" else "") + own.AT_EXIT
+    of_kind = own.OF_KIND if "kind" in fields else ""
+    managed = own.MANAGED if "auxiliary" in fields else ""
     surfaces = own.SURFACES if runtime == "hip" else ""
     listing = (
         f"register:\n{register}{own.REGISTER_FATBIN_END}"
         f"unregister:\n{own.BEGIN}{own.UNREGISTER_FATBIN}{own.END}"
-        f"globals:\n{own.GLOBALS}surface:\n{surfaces}{own.GLOBALS_END}"
+        f"globals:\n{own.GLOBALS}{of_kind}{own.ENTRY}"
+        f"managed:\n{managed}surface:\n{surfaces}{own.GLOBALS_END}"
     )
-    return Program(listing.format(runtime=runtime, kind=kind), {"kind": kind})
+    return Program(listing.format(runtime=runtime, **fields), fields)
 
 
 def descriptor_program(processor: str, prefix: str, *, at_exit: bool) -> Program:

@@ -86,7 +86,7 @@ e8 <call32 __{runtime}UnregisterFatBinary>  call __{runtime}UnregisterFatBinary
 #: ``globals(handle)``: each entry of this kind is registered as its size and the low bits of its flags say. An entry of
 #: size 0 is a kernel: ``__{runtime}RegisterFunction(handle, address, name, name, -1, 0, 0, 0, 0, 0)``. Bits 0 is a
 #: variable: ``__{runtime}RegisterVar(handle, address, name, name, extern, size, constant, 0)``; 1 is a managed one:
-#: ``__{runtime}RegisterManagedVar(handle, auxiliary address, address, name, size, data)``.
+#: ``__{runtime}RegisterManagedVar(handle, auxiliary address, address, name, size, data)``. Its start, up to an entry:
 GLOBALS = """\
 55                                    push rbp
                                       .cfi_def_cfa_offset 16
@@ -107,14 +107,22 @@ GLOBALS = """\
 again:
 4c 39 eb                              cmp rbx, r13
 0f 84 <local32 done>                  {{disp32}} je done
+"""
+
+#: Entries of another kind are passed over.
+OF_KIND = """\
 66 83 7b 0a <byte kind>               cmp word ptr [rbx + 10], {kind}
 0f 85 <local32 next>                  {{disp32}} jne next
+"""
+
+#: What an entry says, and the registration of a kernel or a variable.
+ENTRY = """\
 4c 89 e7                              mov rdi, r12
-48 8b 73 10                           mov rsi, [rbx + 16]
-48 8b 53 18                           mov rdx, [rbx + 24]
+48 8b 73 <byte address>               {{disp8}} mov rsi, [rbx + {address}]
+48 8b 53 <byte name>                  {{disp8}} mov rdx, [rbx + {name}]
 48 89 d1                              mov rcx, rdx
-48 8b 43 20                           mov rax, [rbx + 32]
-44 8b 53 0c                           mov r10d, [rbx + 12]
+48 8b 43 <byte size>                  {{disp8}} mov rax, [rbx + {size}]
+44 8b 53 <byte flags>                 {{disp8}} mov r10d, [rbx + {flags}]
 48 85 c0                              test rax, rax
 0f 85 <local32 variable>              {{disp32}} jne variable
 41 b8 ff ff ff ff                     mov r8d, -1
@@ -141,13 +149,16 @@ variable:
 e8 <call32 __{runtime}RegisterVar>    call __{runtime}RegisterVar
 48 83 c4 10                           add rsp, 16
 e9 <local32 next>                     {{disp32}} jmp next
-managed:
+"""
+
+#: The registration of a managed variable.
+MANAGED = """\
 41 83 fb 01                           cmp r11d, 1
 0f 85 <local32 surface>               {{disp32}} jne surface
-48 8b 73 30                           mov rsi, [rbx + 48]
-48 8b 53 10                           mov rdx, [rbx + 16]
+48 8b 73 <byte auxiliary>             {{disp8}} mov rsi, [rbx + {auxiliary}]
+48 8b 53 <byte address>               {{disp8}} mov rdx, [rbx + {address}]
 49 89 c0                              mov r8, rax
-44 8b 4b 28                           mov r9d, [rbx + 40]
+44 8b 4b <byte data>                  {{disp8}} mov r9d, [rbx + {data}]
 e8 <call32 __{runtime}RegisterManagedVar>  call __{runtime}RegisterManagedVar
 e9 <local32 next>                     {{disp32}} jmp next
 """
@@ -157,7 +168,7 @@ e9 <local32 next>                     {{disp32}} jmp next
 SURFACES = """\
 41 83 fb 02                           cmp r11d, 2
 0f 85 <local32 texture>               {{disp32}} jne texture
-44 8b 43 28                           mov r8d, [rbx + 40]
+44 8b 43 <byte data>                  {{disp8}} mov r8d, [rbx + {data}]
 45 89 d1                              mov r9d, r10d
 41 c1 e9 03                           shr r9d, 3
 41 83 e1 01                           and r9d, 1
@@ -166,7 +177,7 @@ e9 <local32 next>                     {{disp32}} jmp next
 texture:
 41 83 fb 03                           cmp r11d, 3
 0f 85 <local32 next>                  {{disp32}} jne next
-44 8b 43 28                           mov r8d, [rbx + 40]
+44 8b 43 <byte data>                  {{disp8}} mov r8d, [rbx + {data}]
 45 89 d1                              mov r9d, r10d
 41 c1 e9 05                           shr r9d, 5
 41 83 e1 01                           and r9d, 1
@@ -181,7 +192,7 @@ e8 <call32 __{runtime}RegisterTexture>  call __{runtime}RegisterTexture
 #: The end of the loop over the entries, and of the function.
 GLOBALS_END = """\
 next:
-48 83 c3 38                           add rbx, 56
+48 83 c3 <byte pitch>                 add rbx, {pitch}
 e9 <local32 again>                    {{disp32}} jmp again
 done:
 48 8d 65 e0                           lea rsp, [rbp - 32]

@@ -76,7 +76,7 @@ e8 <call32 __{runtime}UnregisterFatBinary>  call __{runtime}UnregisterFatBinary
 #: ``globals(handle)``: each entry of this kind is registered as its size and the low bits of its flags say. An entry of
 #: size 0 is a kernel: ``__{runtime}RegisterFunction(handle, address, name, name, -1, 0, 0, 0, 0, 0)``. Bits 0 is a
 #: variable: ``__{runtime}RegisterVar(handle, address, name, name, extern, size, constant, 0)``; 1 is a managed one:
-#: ``__{runtime}RegisterManagedVar(handle, auxiliary address, address, name, size, data)``.
+#: ``__{runtime}RegisterManagedVar(handle, auxiliary address, address, name, size, data)``. Its start, up to an entry:
 GLOBALS = """\
 53                                    push rbx
                                       .seh_pushreg rbx
@@ -93,14 +93,22 @@ GLOBALS = """\
 again:
 48 39 f3                              cmp rbx, rsi
 0f 84 <local32 done>                  {{disp32}} je done
+"""
+
+#: Entries of another kind are passed over.
+OF_KIND = """\
 66 83 7b 0a <byte kind>               cmp word ptr [rbx + 10], {kind}
 0f 85 <local32 next>                  {{disp32}} jne next
+"""
+
+#: What an entry says, and the registration of a kernel or a variable.
+ENTRY = """\
 48 89 f9                              mov rcx, rdi
-48 8b 53 10                           mov rdx, [rbx + 16]
-4c 8b 43 18                           mov r8, [rbx + 24]
+48 8b 53 <byte address>               {{disp8}} mov rdx, [rbx + {address}]
+4c 8b 43 <byte name>                  {{disp8}} mov r8, [rbx + {name}]
 4d 89 c1                              mov r9, r8
-48 8b 43 20                           mov rax, [rbx + 32]
-44 8b 53 0c                           mov r10d, [rbx + 12]
+48 8b 43 <byte size>                  {{disp8}} mov rax, [rbx + {size}]
+44 8b 53 <byte flags>                 {{disp8}} mov r10d, [rbx + {flags}]
 48 85 c0                              test rax, rax
 0f 85 <local32 variable>              {{disp32}} jne variable
 c7 44 24 20 ff ff ff ff               mov dword ptr [rsp + 32], -1
@@ -126,13 +134,16 @@ variable:
 c7 44 24 38 00 00 00 00               mov dword ptr [rsp + 56], 0
 e8 <call32 __{runtime}RegisterVar>    call __{runtime}RegisterVar
 e9 <local32 next>                     {{disp32}} jmp next
-managed:
+"""
+
+#: The registration of a managed variable.
+MANAGED = """\
 41 83 fb 01                           cmp r11d, 1
 0f 85 <local32 surface>               {{disp32}} jne surface
 49 89 d0                              mov r8, rdx
-48 8b 53 30                           mov rdx, [rbx + 48]
+48 8b 53 <byte auxiliary>             {{disp8}} mov rdx, [rbx + {auxiliary}]
 48 89 44 24 20                        mov [rsp + 32], rax
-8b 43 28                              mov eax, [rbx + 40]
+8b 43 <byte data>                     {{disp8}} mov eax, [rbx + {data}]
 89 44 24 28                           mov [rsp + 40], eax
 e8 <call32 __{runtime}RegisterManagedVar>  call __{runtime}RegisterManagedVar
 e9 <local32 next>                     {{disp32}} jmp next
@@ -143,7 +154,7 @@ e9 <local32 next>                     {{disp32}} jmp next
 SURFACES = """\
 41 83 fb 02                           cmp r11d, 2
 0f 85 <local32 texture>               {{disp32}} jne texture
-8b 43 28                              mov eax, [rbx + 40]
+8b 43 <byte data>                     {{disp8}} mov eax, [rbx + {data}]
 89 44 24 20                           mov [rsp + 32], eax
 41 c1 ea 03                           shr r10d, 3
 41 83 e2 01                           and r10d, 1
@@ -153,7 +164,7 @@ e9 <local32 next>                     {{disp32}} jmp next
 texture:
 41 83 fb 03                           cmp r11d, 3
 0f 85 <local32 next>                  {{disp32}} jne next
-8b 43 28                              mov eax, [rbx + 40]
+8b 43 <byte data>                     {{disp8}} mov eax, [rbx + {data}]
 89 44 24 20                           mov [rsp + 32], eax
 44 89 d0                              mov eax, r10d
 c1 e8 05                              shr eax, 5
@@ -168,7 +179,7 @@ e8 <call32 __{runtime}RegisterTexture>  call __{runtime}RegisterTexture
 #: The end of the loop over the entries, and of the function.
 GLOBALS_END = """\
 next:
-48 83 c3 38                           add rbx, 56
+48 83 c3 <byte pitch>                 add rbx, {pitch}
 e9 <local32 again>                    {{disp32}} jmp again
 done:
 48 83 c4 50                           add rsp, 80

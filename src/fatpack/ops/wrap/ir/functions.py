@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from fatpack.ops.wrap.ir.text import ENTRY
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.ops.wrap.registration import EntryLayout
+
 _OPENMP = """\
 
 define internal void @.omp_offloading.descriptor_reg() section "{code}" {{
@@ -69,12 +73,12 @@ declare i32 @__{r}RegisterFunction(ptr, ptr, ptr, ptr, i32, ptr, ptr, ptr, ptr, 
 
 declare void @__{r}RegisterVar(ptr, ptr, ptr, ptr, i32, i64, i32, i32)
 
-declare void @__{r}RegisterManagedVar(ptr, ptr, ptr, ptr, i64, i32)
-
-declare void @__{r}RegisterSurface(ptr, ptr, ptr, ptr, i32, i32)
+{managed}declare void @__{r}RegisterSurface(ptr, ptr, ptr, ptr, i32, i32)
 
 declare void @__{r}RegisterTexture(ptr, ptr, ptr, ptr, i32, i32, i32)
 """
+
+_MANAGED = "declare void @__{r}RegisterManagedVar(ptr, ptr, ptr, ptr, i64, i32)\n\n"
 
 #: fields of an entry: name of its value, number of the field, type, alignment; %1 is whether there are entries at all
 _FIELDS = (
@@ -87,6 +91,15 @@ _FIELDS = (
     ("data", 7, "i64", 4),
 )
 
+#: The same of entries up to LLVM 20.
+_OLD_FIELDS = (
+    ("addr", 0, "ptr", 8),
+    ("name", 1, "ptr", 8),
+    ("size", 2, "i64", 4),
+    ("flags", 3, "i32", 4),
+    ("textype", 4, "i32", 4),
+)
+
 #: bits of the flags: name of the value, its mask, how far it is shifted
 _BITS = (("extern", 8, 3), ("constant", 16, 4), ("normalized", 32, 5))
 
@@ -97,23 +110,18 @@ entry:
   br i1 %1, label %while.entry, label %while.end
 
 while.entry:                                      ; preds = %if.end, %entry
-  %entry1 = phi ptr [ {start}, %entry ], [ %16, %if.end ]
+  %entry1 = phi ptr [ {start}, %entry ], [ %{next}, %if.end ]
 {fields}
-  %9 = trunc i64 %data to i32
-  %type = and i32 %flags, 7
+{data}  %type = and i32 %flags, 7
 {bits}
-  %13 = icmp eq i16 %kind, {kind}
-  br i1 %13, label %if.kind, label %if.end
+{of_kind}  %{empty} = icmp eq i64 %size, 0
+  br i1 %{empty}, label %if.then, label %if.else
 
-if.kind:                                          ; preds = %while.entry
-  %14 = icmp eq i64 %size, 0
-  br i1 %14, label %if.then, label %if.else
-
-if.then:                                          ; preds = %if.kind
-  %15 = call i32 @__{r}RegisterFunction({named}, i32 -1, ptr null, ptr null, ptr null, ptr null, ptr null)
+if.then:                                          ; preds = %{before}
+  %{called} = call i32 @__{r}RegisterFunction({named}, i32 -1, ptr null, ptr null, ptr null, ptr null, ptr null)
   br label %if.end
 
-if.else:                                          ; preds = %if.kind
+if.else:                                          ; preds = %{before}
   switch i32 %type, label %if.end [
     i32 0, label %sw.global
     i32 1, label %sw.managed
@@ -126,8 +134,7 @@ sw.global:                                        ; preds = %if.else
   br label %if.end
 
 sw.managed:                                       ; preds = %if.else
-  call void @__{r}RegisterManagedVar(ptr %0, ptr %aux_addr, ptr %addr, ptr %name, i64 %size, i32 %9)
-  br label %if.end
+{managed}  br label %if.end
 
 sw.surface:                                       ; preds = %if.else
 {surface}  br label %if.end
@@ -136,14 +143,21 @@ sw.texture:                                       ; preds = %if.else
 {texture}  br label %if.end
 
 if.end:                                           ; preds = %sw.texture, %sw.surface, %sw.managed, %sw.global, \
-%if.else, %if.then, %while.entry
-  %16 = getelementptr inbounds {entry}, ptr %entry1, i64 1
-  %17 = icmp eq ptr %16, {stop}
-  br i1 %17, label %while.end, label %while.entry
+%if.else, %if.then{last}
+  %{next} = getelementptr inbounds {entry}, ptr %entry1, i64 1
+  %{end} = icmp eq ptr %{next}, {stop}
+  br i1 %{end}, label %while.end, label %while.entry
 
 while.end:                                        ; preds = %if.end, %entry
   ret void
 }}"""
+
+_OF_KIND = """\
+  %13 = icmp eq i16 %kind, {kind}
+  br i1 %13, label %if.kind, label %if.end
+
+if.kind:                                          ; preds = %while.entry
+"""
 
 _NAMED = "ptr %0, ptr %addr, ptr %name, ptr %name"
 
@@ -158,24 +172,37 @@ def sycl(argument: str, types: str, code: str) -> str:
     return "\n".join(_SYCL.format(verb=verb, argument=argument, types=types, code=code) for verb in ("reg", "unreg"))
 
 
-def fatbin(runtime: str, kind: int, start: str, stop: str, code: str) -> str:
+def fatbin(runtime: str, entries: EntryLayout, start: str, stop: str, code: str) -> str:
     """Return the functions for a fat binary, and for the entries between ``start`` and ``stop`` of its kind."""
+    is_new = "kind" in entries.fields
     end = f"  call void @__{runtime}RegisterFatBinaryEnd(ptr %0)\n" if runtime == "cuda" else ""
+    index = "i32 0" if is_new else "i64 0"
     fields = "\n".join(
-        f"  %{number} = getelementptr inbounds {ENTRY}, ptr %entry1, i32 0, i32 {field}\n"
+        f"  %{number} = getelementptr inbounds {ENTRY}, ptr %entry1, {index}, i32 {field}\n"
         f"  %{word} = load {type}, ptr %{number}, align {align}"
-        for number, (word, field, type, align) in enumerate(_FIELDS, 2)
+        for number, (word, field, type, align) in enumerate(_FIELDS if is_new else _OLD_FIELDS, 2)
     )
     bits = "\n".join(
         f"  %{number} = and i32 %flags, {mask}\n  %{word} = lshr i32 %{number}, {shift}"
-        for number, (word, mask, shift) in enumerate(_BITS, 10)
+        for number, (word, mask, shift) in enumerate(_BITS, 10 if is_new else 7)
     )
-    surface = texture = ""
+    data = "%9" if is_new else "%textype"
+    managed = surface = texture = ""
+    if is_new:
+        arguments = f"ptr %0, ptr %aux_addr, ptr %addr, ptr %name, i64 %size, i32 {data}"
+        managed = f"  call void @__{runtime}RegisterManagedVar({arguments})\n"
     if runtime == "hip":
-        surface = f"  call void @__hipRegisterSurface({_NAMED}, i32 %9, i32 %extern)\n"
-        texture = f"  call void @__hipRegisterTexture({_NAMED}, i32 %9, i32 %normalized, i32 %extern)\n"
+        surface = f"  call void @__hipRegisterSurface({_NAMED}, i32 {data}, i32 %extern)\n"
+        texture = f"  call void @__hipRegisterTexture({_NAMED}, i32 {data}, i32 %normalized, i32 %extern)\n"
+    # Values without a name are numbered in their order.
+    first = 14 if is_new else 10
     globals = _GLOBALS.format(
-        r=runtime, code=code, start=start, stop=stop, kind=kind, entry=ENTRY, fields=fields, bits=bits, named=_NAMED,
-        surface=surface, texture=texture,
+        r=runtime, code=code, start=start, stop=stop, entry=ENTRY, fields=fields, bits=bits, named=_NAMED,
+        managed=managed, surface=surface, texture=texture,
+        data="  %9 = trunc i64 %data to i32\n" if is_new else "",
+        of_kind=_OF_KIND.format(kind=entries.fields["kind"]) if is_new else "",
+        before="if.kind" if is_new else "while.entry", last=", %while.entry" if is_new else "",
+        empty=first, called=first + 1, next=first + 2, end=first + 3,
     )  # fmt: skip
-    return f"{_FATBIN.format(r=runtime, code=code, end=end)}\n{globals}"
+    declared = _MANAGED.format(r=runtime) if is_new else ""
+    return f"{_FATBIN.format(r=runtime, code=code, end=end, managed=declared)}\n{globals}"

@@ -9,8 +9,7 @@ from __future__ import annotations
 from fatpack.ops.wrap.ir import functions
 from fatpack.ops.wrap.ir.text import ENTRY, array, name, spelled, within
 from fatpack.ops.wrap.objects import naming
-from fatpack.ops.wrap.registration import KINDS, Descriptor, Fatbin, FreshNames, SyclBinary
-from fatpack.record import Record
+from fatpack.ops.wrap.registration import KINDS, Descriptor, Fatbin, FreshNames, SyclBinary, entries_of
 from fatpack.runtime.registration import cuda, hip
 
 TYPE_CHECKING = False
@@ -19,9 +18,10 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import Piece
     from fatpack.ops.wrap.host import Host
-    from fatpack.ops.wrap.registration import Registration, SyclDescriptor
+    from fatpack.ops.wrap.registration import EntryLayout, Registration, SyclDescriptor
 
 _ENTRY_TYPE = f"{ENTRY} = type {{ i64, i16, i16, i32, ptr, ptr, i64, i64, ptr }}"
+_OLD_ENTRY_TYPE = f"{ENTRY} = type {{ ptr, ptr, i64, i32, i32 }}"
 _FATBIN_TYPE = "%fatbin_wrapper = type { i32, i32, ptr, ptr }"
 _OPENMP_TYPES = (
     "%__tgt_device_image = type { ptr, ptr, ptr, ptr }",
@@ -39,14 +39,6 @@ _MACH_O_FATBINS = {
     "cuda": ("__NV_CUDA,__nv_fatbin", "__NV_CUDA,__fatbin"),
     "hip": ("__HIP,__hip_fatbin", "__HIP,__fatbin"),
 }
-
-
-class Names(Record):
-    """What the module calls the bounds of the entries, and the section of its functions."""
-
-    start: str
-    stop: str
-    code: str
 
 
 def module(registration: Registration, host: Host, llvm: int) -> tuple[Piece, ...]:
@@ -74,8 +66,9 @@ def _fatbin(registration: Fatbin, made: _Module, llvm: int) -> None:
     if made.host.file == "mach-o":
         image, wrapper = _MACH_O_FATBINS[runtime]
     magic = cuda.MAGIC if runtime == "cuda" else hip.MAGIC
-    made.types(_ENTRY_TYPE, _FATBIN_TYPE)
-    made.bounds()
+    entries = registration.entries
+    made.types(_entry_type(entries), _FATBIN_TYPE)
+    made.bounds(entries)
     made.data(".fatbin_image", content.pieces, content.size, f'section "{image}"')
     unsanitized = "no_sanitize_address, no_sanitize_hwaddress, " if llvm >= 23 else ""
     made.line(
@@ -84,14 +77,18 @@ def _fatbin(registration: Fatbin, made: _Module, llvm: int) -> None:
     )
     made.line(f"@.{runtime}.binary_handle = internal global ptr null")
     made.runs("ctors", 101, f".{runtime}.fatbin_reg")
-    made.line(functions.fatbin(runtime, registration.kind, made.names.start, made.names.stop, made.names.code))
+    made.line(functions.fatbin(runtime, entries, *made.bounds_of(entries), made.code))
+
+
+def _entry_type(entries: EntryLayout) -> str:
+    return _ENTRY_TYPE if "kind" in entries.fields else _OLD_ENTRY_TYPE
 
 
 def _openmp(registration: Descriptor, made: _Module) -> None:
     section = naming.RELOCATABLE_OFFLOADING if registration.is_relocatable else naming.OFFLOADING
-    made.types(_ENTRY_TYPE, *_OPENMP_TYPES)
-    made.bounds()
-    bounds = f"ptr {made.names.start}, ptr {made.names.stop}"
+    made.types(_entry_type(registration.entries), *_OPENMP_TYPES)
+    start, stop = made.bounds(registration.entries)
+    bounds = f"ptr {start}, ptr {stop}"
     records = []
     for content in registration.contents:
         symbol = made.fresh(".omp_offloading.device_image")
@@ -108,7 +105,7 @@ def _openmp(registration: Descriptor, made: _Module) -> None:
         f"ptr @.omp_offloading.device_images, {bounds} }}"
     )
     made.runs("ctors", 101, ".omp_offloading.descriptor_reg")
-    made.line(functions.openmp(made.names.code))
+    made.line(functions.openmp(made.code))
 
 
 def _sycl_images(registration: SyclDescriptor, made: _Module) -> None:
@@ -165,7 +162,7 @@ def _sycl_entry(made: _Module, symbol: str, kernel: str) -> str:
     """Add the name of a kernel and its entry; return the entry's value."""
     made.text(symbol, kernel, f', section "{naming.ENTRY_NAMES}", align 1')
     value = f"{{ i64 0, i16 1, i16 {KINDS['sycl']}, i32 0, ptr null, ptr @{symbol}, i64 0, i64 0, ptr null }}"
-    section = f"{naming.ENTRIES}$OE" if made.host.file == "coff" else naming.ENTRIES
+    section = entries_of("sycl", 22).section + (naming.COFF_ENTRIES if made.host.file == "coff" else "")
     made.line(f'{name(f".offloading.entry.{kernel}")} = weak constant {ENTRY} {value}, section "{section}", align 8')
     return f"{ENTRY} {value}"
 
@@ -173,7 +170,7 @@ def _sycl_entry(made: _Module, symbol: str, kernel: str) -> str:
 def _sycl_run(made: _Module, argument: str, types: str) -> None:
     made.runs("ctors", 1, "sycl.descriptor_reg")
     made.runs("dtors", 1, "sycl.descriptor_unreg")
-    made.line(functions.sycl(argument, types, made.names.code))
+    made.line(functions.sycl(argument, types, made.code))
 
 
 class _Module:
@@ -181,9 +178,7 @@ class _Module:
 
     def __init__(self, host: Host) -> None:
         self.host = host
-        is_mach_o = host.file == "mach-o"
-        start, stop = _MACH_O_BOUNDS if is_mach_o else (naming.START, naming.STOP)
-        self.names = Names(name(start), name(stop), "__TEXT,__StaticInit" if is_mach_o else naming.CODE)
+        self.code = "__TEXT,__StaticInit" if host.file == "mach-o" else naming.CODE
         self.fresh = FreshNames()
         self._pieces: list[bytes] = []
         self.line("; ModuleID = 'offload.wrapper.module'")
@@ -208,19 +203,28 @@ class _Module:
         value = f'c"{spelled(data)}"' if text else "zeroinitializer"
         self.line(f"@{symbol} = internal unnamed_addr constant [{len(data)} x i8] {value}{suffix}")
 
-    def bounds(self) -> None:
-        """Add the bounds of all offload entries."""
-        pair = (self.names.start, self.names.stop)
+    def bounds_of(self, entries: EntryLayout) -> tuple[str, str]:
+        """Return what the module calls the start and the end of all offload entries."""
+        start, stop = _MACH_O_BOUNDS if self.host.file == "mach-o" else (entries.start, entries.stop)
+        return name(start), name(stop)
+
+    def bounds(self, entries: EntryLayout) -> tuple[str, str]:
+        """Add the bounds of all offload entries, and return what they are called."""
+        pair = self.bounds_of(entries)
         if self.host.file == "coff":
-            for symbol, section in zip(pair, (naming.COFF_START, naming.COFF_STOP), strict=True):
+            for symbol, suffix in zip(pair, (naming.COFF_START, naming.COFF_STOP), strict=True):
+                section = entries.section + suffix
                 self.line(f'{symbol} = weak_odr hidden constant [0 x {ENTRY}] zeroinitializer, section "{section}"')
-            return
+            return pair
         for symbol in pair:
             self.line(f"{symbol} = external hidden constant [0 x {ENTRY}]")
-        section = _MACH_O_ENTRIES if self.host.file == "mach-o" else naming.ENTRIES
+        section = _MACH_O_ENTRIES if self.host.file == "mach-o" else entries.section
         dummy = name(f"__dummy.{section}")
-        self.line(f'{dummy} = internal constant [0 x {ENTRY}] zeroinitializer, section "{section}", align 8')
+        # Older entries are not aligned.
+        align = ", align 8" if "kind" in entries.fields else ""
+        self.line(f'{dummy} = internal constant [0 x {ENTRY}] zeroinitializer, section "{section}"{align}')
         self.line(f'@llvm.compiler.used = appending global [1 x ptr] [ptr {dummy}], section "llvm.metadata"')
+        return pair
 
     def runs(self, list_name: str, priority: int, function: str) -> None:
         """Add a function that runs at start (``ctors``) or end (``dtors``)."""

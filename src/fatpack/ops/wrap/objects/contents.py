@@ -11,7 +11,7 @@ from fatpack.ops.wrap.code.program import binary_program, descriptor_program, fa
 from fatpack.ops.wrap.code.windows_unwind import windows_unwind
 from fatpack.ops.wrap.objects import naming
 from fatpack.ops.wrap.objects.parts import Parts, Section, Symbol
-from fatpack.ops.wrap.registration import KINDS, Descriptor, Fatbin, FreshNames, SyclBinary
+from fatpack.ops.wrap.registration import KINDS, Descriptor, Fatbin, FreshNames, SyclBinary, entries_of
 from fatpack.record import Record
 from fatpack.runtime.registration import cuda, hip
 
@@ -22,15 +22,16 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece
     from fatpack.ops.wrap.code.program import Program
     from fatpack.ops.wrap.host import Host
-    from fatpack.ops.wrap.registration import Content, Registration, SyclDescriptor, SyclImage
+    from fatpack.ops.wrap.registration import Content, EntryLayout, Registration, SyclDescriptor, SyclImage
 
 _POINTER = 8
-#: bytes of an offload entry
-_ENTRY = 56
 #: Constructors run by priority: this one before those of the program's own, that of SYCL before all others.
 _PRIORITY, _SYCL_PRIORITY = 101, 1
 #: alignment of offload binaries, and of what LLVM leaves to its default for arrays
 _BINARY_ALIGN, _ARRAY_ALIGN = 8, 16
+
+#: LLVM 22 writes the entries of SYCL kernels in the wrapper.
+_SYCL_ENTRIES = entries_of("sycl", 22)
 
 
 def parts_of(registration: Registration, host: Host) -> Parts:
@@ -50,16 +51,17 @@ def parts_of(registration: Registration, host: Host) -> Parts:
 def _fatbin(registration: Fatbin, parts: _Parts) -> None:
     runtime = registration.runtime
     names = naming.FATBINS[runtime]
+    entries = registration.entries
     magic = cuda.MAGIC if runtime == "cuda" else hip.MAGIC
-    parts.bounds()
+    parts.bounds(entries)
     parts.image(".fatbin_image", names.image, "image", names.align, registration.content)
     wrapper = _Record().number(magic, 4).number(1, 4).pointer(".fatbin_image").number(0, _POINTER)
     parts.record(".fatbin_wrapper", names.wrapper, "wrapper", wrapper)
     handle = f".{runtime}.binary_handle"
     parts.add(Section(".bss", "zeros", _POINTER, reserved=_POINTER), Symbol(handle, ".bss", 0, _POINTER))
     functions = {role: f".{runtime}.{name}" for role, name in _FATBIN_FUNCTIONS.items()}
-    places = {"wrapper": ".fatbin_wrapper", "handle": handle, "start": naming.START, "stop": naming.STOP}
-    parts.code(fatbin_program(parts.host.calling, runtime, registration.kind), functions, places)
+    places = {"wrapper": ".fatbin_wrapper", "handle": handle, "start": entries.start, "stop": entries.stop}
+    parts.code(fatbin_program(parts.host.calling, runtime, entries.fields), functions, places)
     parts.run(functions["register"], _PRIORITY)
 
 
@@ -68,17 +70,18 @@ _FATBIN_FUNCTIONS = {"register": "fatbin_reg", "unregister": "fatbin_unreg", "gl
 
 def _openmp(registration: Descriptor, parts: _Parts) -> None:
     section = naming.RELOCATABLE_OFFLOADING if registration.is_relocatable else naming.OFFLOADING
-    parts.bounds()
+    entries = registration.entries
+    parts.bounds(entries)
     images = _Record()
     for content in registration.contents:
         name = parts.fresh(".omp_offloading.device_image")
         parts.image(name, section, "offloading", _BINARY_ALIGN, content)
         for begin, end in content.images:
-            images.pointer(name, begin).pointer(name, end).pointer(naming.START).pointer(naming.STOP)
+            images.pointer(name, begin).pointer(name, end).pointer(entries.start).pointer(entries.stop)
     parts.record(".omp_offloading.device_images", naming.tables(parts.host), "tables", images)
     count = sum(len(content.images) for content in registration.contents)
     descriptor = _Record().number(count, 4).number(0, 4).pointer(".omp_offloading.device_images")
-    descriptor.pointer(naming.START).pointer(naming.STOP)
+    descriptor.pointer(entries.start).pointer(entries.stop)
     parts.record(".omp_offloading.descriptor", naming.tables(parts.host), "tables", descriptor)
     functions = {role: f".omp_offloading.descriptor_{role[:-5]}" for role in ("register", "unregister")}
     program = descriptor_program(parts.host.calling, "__tgt", at_exit=True)
@@ -221,25 +224,29 @@ class _Parts:
 
     def entry(self, kernel: str, record: _Record) -> None:
         """Add an offload entry of a kernel; of several objects with the same one, its symbol stands for the first."""
-        section = f"{naming.ENTRIES}$OE" if self.host.file == "coff" else naming.ENTRIES
+        section = _SYCL_ENTRIES.section + (naming.COFF_ENTRIES if self.host.file == "coff" else "")
         symbol = Symbol(f".offloading.entry.{kernel}", section, 0, record.size, scope="weak")
         if symbol.name not in self._symbols:
             self.add(Section(section, "image", _POINTER, (record.data,), tuple(record.fixups)), symbol)
 
-    def bounds(self) -> None:
+    def bounds(self, entries: EntryLayout) -> None:
         """Add the bounds of all offload entries: ELF linkers make them, on COFF hosts they stand in two sections."""
         if self.host.file == "elf":
             # Where no object has entries, the section is there all the same, so that its bounds are.
-            empty = Section(naming.ENTRIES, "image", _POINTER)
-            self.add(empty, Symbol(f"__dummy.{naming.ENTRIES}", naming.ENTRIES))
-            for name in (naming.START, naming.STOP):
+            empty = Section(entries.section, "image", _POINTER)
+            self.add(empty, Symbol(f"__dummy.{entries.section}", entries.section))
+            for name in (entries.start, entries.stop):
                 self._symbols[name] = Symbol(name, scope="hidden")
             return
         # QUIRK(llvm-offload-wrapper 22, 23): both sections are empty there, and where no object has entries lld-link
         # drops them and leaves bounds that point past the program, which crashes. LLVM's main has an entry of zeros in
         # each (llvm#215390). So have ours, outside of the bounds: nothing sees them.
-        for name, section, at in ((naming.START, naming.COFF_START, _ENTRY), (naming.STOP, naming.COFF_STOP, 0)):
-            self.add(Section(section, "group", _POINTER, (bytes(_ENTRY),)), Symbol(name, section, at, scope="weak"))
+        for name, suffix, at in (
+            (entries.start, naming.COFF_START, entries.pitch),
+            (entries.stop, naming.COFF_STOP, 0),
+        ):
+            section = Section(entries.section + suffix, "group", _POINTER, (bytes(entries.pitch),))
+            self.add(section, Symbol(name, section.name, at, scope="weak"))
 
     def code(self, program: Program, functions: Mapping[str, str], places: Mapping[str, str]) -> None:
         """Add the code of a program, how it unwinds, and the symbols that it needs.

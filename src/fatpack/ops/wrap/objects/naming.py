@@ -8,14 +8,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.ops.wrap.host import Host
 
-#: What linkers of ELF files make names of bounds from, and a part of the names on COFF hosts.
-ENTRIES = "llvm_offload_entries"
-
-#: first and last bytes of all entries
-START, STOP = f"__start_{ENTRIES}", f"__stop_{ENTRIES}"
-
-#: A section is sorted by what stands behind $: entries ($OE) come between these two.
-COFF_START, COFF_STOP = f"{ENTRIES}$OA", f"{ENTRIES}$OZ"
+#: What stands behind the name of the entries' section on COFF hosts, by which linkers sort: the start of all entries,
+#: the entries of an object, and their end.
+COFF_START, COFF_ENTRIES, COFF_STOP = "$OA", "$OE", "$OZ"
 
 CODE = ".text.startup"
 OFFLOADING, RELOCATABLE_OFFLOADING = ".llvm.offloading", ".llvm.offloading.relocatable"
