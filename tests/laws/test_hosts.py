@@ -14,6 +14,7 @@ from tests.laws.rooms import FIXTURES, HOSTS, host_fixtures, joined, view_of
 
 from fatpack import hosts
 from fatpack.errors import FatpackError
+from fatpack.hosts.relaying import NewContent, Relay
 from fatpack.io.source import View
 from fatpack.model import Finding, Label
 from fatpack.report.bytes_text import labels
@@ -124,6 +125,7 @@ def _use(data: bytes) -> None:
         assert labelled == len(data), f"labels cover {labelled} bytes of {len(data)}"
     except FatpackError as error:
         assert error.chain[:1] == ("test",), f"an error must name the source first: {error!r} names {error.chain}"
+    _relay(name, view)
     if name not in EDITORS:
         return
     room = hosts.room(name)
@@ -138,6 +140,21 @@ def _use(data: bytes) -> None:
     except FatpackError:
         pass
     _rewrite(name, view)
+
+
+def _relay(name: str, view: View) -> None:
+    """Take device code out of a linked file, where that is offered."""
+    relayer = hosts.relayer(name)
+    if relayer is None:
+        return
+    try:
+        sites = [site for site in hosts.room(name).locate(view) if not isinstance(site, Finding)]
+        contents = [NewContent(site.number, [site.data.slice(0, len(site.data) // 4)]) for site in sites if site.index]
+        relayed = relayer.relay(view, Relay(contents, [], {}))
+    except FatpackError:
+        return
+    gone = sum(size for _, size in relayed.cuts)
+    assert len(joined(relayed.pieces)) == len(view) - gone, f"relay says that {gone} bytes went"
 
 
 def _rewrite(name: str, view: View) -> None:

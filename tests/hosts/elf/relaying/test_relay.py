@@ -28,6 +28,7 @@ from fatpack.elf.file import ElfFile
 from fatpack.errors import FormatError, HostError, UsageError
 from fatpack.hosts import elf
 from fatpack.hosts.relaying import Move, NewContent, Relay
+from fatpack.io.sources.memory import BytesSource
 
 if TYPE_CHECKING:
     from fatpack.hosts.relaying import Mode, Relayed
@@ -104,6 +105,23 @@ def test_memory_is_what_it_was_but_for_device_code_and_its_pointers(bits: int, o
     assert bool(gone) == (mode == "shrink")
     assert bytes(new[BASE + CODE + at] for at in range(256)) == NEW
     assert bytes(new[BASE + MORE + at] for at in range(256)) == NEW
+
+
+class _Guarded(BytesSource):
+    """A file of which nobody may read the device code."""
+
+    def read(self, offset: int, size: int) -> bytes:
+        assert offset + size <= CODE or offset >= AFTER, f"{size} bytes at {offset:#x} were read"
+        return super().read(offset, size)
+
+
+def test_device_code_is_passed_on_unread() -> None:
+    file = LinkedElf()
+    view = _Guarded(file.build(), "test").view()
+    kept = view.slice(MORE + 0x40, 0x300)
+    result = elf.relay(view, Relay([NewContent(file.index(".hip_fatbin"), [kept])], [], {}))
+    assert any(piece is kept for piece in result.pieces)
+    assert result.mode == "shrink"
 
 
 @each_kind
