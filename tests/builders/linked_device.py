@@ -74,6 +74,20 @@ def assembly(layout: Layout, word: int = 8, at: str = "@", records: str = ".nvFa
     return text + '        .section .note.GNU-stack, "", ' + at + "progbits\n"
 
 
+def fat_assembly(folder: Path, containers: Sequence[bytes]) -> str:
+    """Return the assembler source of whole fat binaries, which it includes from a folder, and their records."""
+    text = '        .section .nvFatBinSegment, "aw"\n        .balign 8\n'
+    text += "        .hidden records\n        .globl records\nrecords:\n"
+    for number, container in enumerate(containers):
+        path = folder / f"{number}.fatbin"
+        path.write_bytes(container)
+        name = f"fatbin{number}"
+        text += f'        .section .nv_fatbin, "a"\n        .balign 8\n{name}:\n        .incbin "{path}"\n'
+        text += f"        .size {name}, . - {name}\n        .type {name}, @object\n"
+        text += f'        .section .nvFatBinSegment, "aw"\n        .4byte 0x466243b1, 1\n        .8byte {name}, 0\n'
+    return text + '        .section .note.GNU-stack, "", @progbits\n'
+
+
 def c_source(layout: Layout, *, main: bool) -> str:
     """Return the C source of a program, or of a library that exports ``show``."""
     count = sum(map(len, layout.values()))

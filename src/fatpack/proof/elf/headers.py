@@ -99,7 +99,8 @@ def _compare_loads(before: ElfFile, after: ElfFile, ledger: Ledger) -> None:
         while number < len(ours) and ours[number].end <= each.vaddr and ours[number] != each:
             number += 1
         whole = ours[number] if number < len(ours) else None
-        if whole is None or not (whole.vaddr <= each.vaddr and each.end <= whole.end):
+        behind = ours[number + 1 :][:1]
+        if whole is None or each.vaddr < whole.vaddr or each.end > _table_end(after, each, whole, behind):
             ledger.differ("loaded segment", address=each.vaddr, expected="a part of one that there was")
             continue
         for name in ("flags", "align"):
@@ -113,6 +114,15 @@ def _compare_loads(before: ElfFile, after: ElfFile, ledger: Ledger) -> None:
         if last is not None and each not in ours and each.vaddr // page < -(-last.end // page):
             ledger.differ("loaded segments share a page", address=each.vaddr, expected=f"behind {last.end:#x}")
         last = each
+
+
+def _table_end(after: ElfFile, new: Segment, old: Segment, behind: Sequence[Segment]) -> int:
+    """Return how far a segment may reach: to its old end, or that of the program headers, where pages are free."""
+    table = after.header["e_phoff"]
+    end = table + len(after.segments) * after.segment_size - new.offset + new.vaddr
+    page = max(1, min(old.align, _LARGEST_PAGE))
+    is_free = old.memsz == old.filesz and behind and end <= behind[0].vaddr // page * page
+    return max(old.end, end) if new.offset <= table < old.offset + old.filesz and is_free else old.end
 
 
 def _compare_others(before: ElfFile, after: ElfFile, ledger: Ledger) -> list[Moved]:

@@ -15,13 +15,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.builders.linked_device import MAGIC, USUAL, Layout, assembly, c_source, pointer, smaller
+from tests.builders.linked_device import MAGIC, USUAL, Layout, assembly, c_source, fat_assembly, pointer, smaller
+from tests.builders.linked_elf import entry, fatbin
 from tests.reference import run, tool
 
 from fatpack.elf.file import ElfFile
 from fatpack.hosts import elf
 from fatpack.io.sink import write_file
 from fatpack.io.sources.opening import open_source
+from fatpack.ops.slim.plan import plan
+from fatpack.ops.slim.wishes import Wishes
+from fatpack.proof import verify
 
 if TYPE_CHECKING:
     from fatpack.hosts.relaying import Mode, Relayed
@@ -177,6 +181,39 @@ def test_programs_for_aarch64(options: tuple[str, ...], tmp_path: Path) -> None:
     assert printed(new, is_library=False, emulator=emulator) == expected
     run("aarch64-linux-gnu-strip", new)
     assert printed(new, is_library=False, emulator=emulator) == expected
+
+
+def proved(folder: Path, linker: str, option: str) -> None:
+    """Fail unless a program keeps the code for one device, and a second implementation finds nothing else changed."""
+    is_library = "-shared" in OPTIONS[option]
+    images = [b"\x7fELF\x02\x01\x01".ljust(30000 * scale, bytes([scale])) for scale in (1, 2, 8)]
+    containers = [fatbin(entry(2, 80, image), entry(2, 90, image[:400]), entry(2, 86, image)) for image in images]
+    sources, path = [folder / "device.s", folder / "host.c"], folder / "linked"
+    sources[0].write_text(fat_assembly(folder, containers), encoding="ascii")
+    text = c_source({".nv_fatbin": containers}, main=not is_library)
+    sources[1].write_text(text.replace("data[4] != (unsigned)at", "0"), encoding="ascii")
+    done = subprocess.run([*compiler(linker), *OPTIONS[option], *sources, "-o", path], capture_output=True)
+    assert not done.returncode, done.stderr.decode()
+    before = open_source(path).view()
+    slimmed = plan(before, Wishes(keep=("sm_90",)))
+    write_file(folder / "slim", slimmed.pieces, mode=0o755)
+    assert slimmed.mode == "shrink" and len(slimmed.dropped) == 6
+    assert printed(folder / "slim", is_library=is_library)[0] == 0
+    verdict = verify(before, open_source(folder / "slim").view())
+    assert verdict.is_proved, verdict.differences
+
+
+def test_nothing_but_device_code_changed(tmp_path: Path) -> None:
+    proved(tmp_path, "bfd", "static")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("option", ["pie", "no-pie", "static", "library", "sysv", "no-build-id", "noseparate-code"])
+@pytest.mark.parametrize("linker", LINKERS)
+def test_nothing_but_device_code_changed_by_any_linker(linker: str, option: str, tmp_path: Path) -> None:
+    if (linker, option) in UNKNOWN:
+        pytest.skip("the linker does not know the option, or what it makes is not loaded")
+    proved(tmp_path, linker, option)
 
 
 #: processor → bytes of an address

@@ -216,6 +216,25 @@ def test_symbols_follow_their_container() -> None:
     assert named(after)[".symtab"][2] == file.symbols(expected)
 
 
+def test_symbols_of_other_places_stay_whatever_section_they_name() -> None:
+    """Linkers give ``__ehdr_start`` the first section, and symbols behind a section that section."""
+    file = LinkedElf()
+    rows = [(BASE, 0, 1, number) for number in (file.index(".note"), file.index(".nv_fatbin"))]
+    rows += [(BASE + AFTER, 0, 0x10, file.index(".nv_fatbin")), (DATA_ADDRESS, 8, 0x10, file.index(".hash"))]
+    note = file.section(".note").address
+    file.symbol_table(*rows, (note, 4, 1, file.index(".note")))
+    after, _ = relayed(file, "shrink")
+    moved = named(after)[".note"][0]
+    assert moved != note
+    assert named(after)[".symtab"][2] == file.symbols([*rows, (moved, 4, 1, file.index(".note"))])
+
+
+def test_a_global_symbol_on_a_note_keeps_it_in_its_place() -> None:
+    file = LinkedElf()
+    file.symbol_table((file.section(".note").address, 4, 0x11, file.index(".note")))
+    assert "section 1 (.note), which a global symbol names, stands behind the program headers" in why(file)
+
+
 def test_a_container_that_other_files_can_see_does_not_move() -> None:
     file = LinkedElf()
     code = file.index(".nv_fatbin")

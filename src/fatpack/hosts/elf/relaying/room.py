@@ -187,6 +187,9 @@ class Room:
         shift = smaller.changed.section.address + position - smaller.changed.section.offset - address
         patches = self._dynamic.patches(address, address + end - start, shift)
         for symbol in symbols_in(elf, frozenset(indices)):
+            # __ehdr_start and its like name the first section, and lie elsewhere.
+            if not address <= symbol.value <= address + end - start:
+                continue
             if symbol.info >> 4:
                 raise self._blocked(f"{elf.title(elf.section(symbol.section))}, which a global symbol names,")
             elf.check_size(symbol.value + shift)

@@ -126,9 +126,11 @@ def patches(
     by_address = {move.old: move for move in moves}
     result = {}
     for symbol in symbols:
-        if symbol.info & 0xF == constants.SECTION_SYMBOL:
-            continue
         change = sections[symbol.section]
+        inside = symbol.value - change.section.address
+        # Linkers give symbols of other places the section before or behind: __ehdr_start, _end.
+        if symbol.info & 0xF == constants.SECTION_SYMBOL or not 0 <= inside <= change.section.size:
+            continue
         value, size = _placed(symbol, by_address.get(symbol.value), change, symbol.section in reduced)
         if value != symbol.value and symbol.is_visible:
             raise elf.refusal(
