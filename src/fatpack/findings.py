@@ -315,6 +315,10 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "FP3045": ("warning", "A kernel is launched and not registered, though others of the file are."),
     "FP3046": ("warning", "A kernel is registered under a name that no image has, so that launching it fails."),
+    "FP3047": (
+        "warning",
+        "A program has offload entries that nothing goes through, beside kernels that are registered by calls.",
+    ),
     "FP3048": ("warning", "Two kernels are registered with one address: the linker folded their stubs."),
     "FP3049": (
         "warning",
@@ -322,7 +326,9 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "FP3050": ("warning", "Regions of OpenMP are launched, and there is no offload entry for any."),
     "FP3051": ("warning", "A program refers to a HIP bundle that no file of the link had."),
+    "FP3052": ("note", "Images have kernels that nothing in their host file registers."),
     "FP3053": ("warning", "Records or descriptors lead to device code, and no register function is called with them."),
+    "FP3054": ("note", "A kernel is registered that the images for some architectures lack, though others have it."),
     "FP3056": ("warning", "The table of offload entries of a host file is damaged."),
     "FP3101": ("warning", "The folder in which a program looks for its kpack archives does not exist."),
     "FP3102": ("warning", "No kpack archive has the name that a program looks for, whatever the device."),

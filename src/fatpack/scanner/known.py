@@ -16,15 +16,18 @@ if TYPE_CHECKING:
 #: forms that name their kernels, of those of which a runtime takes kernels
 _NAMING = ("cubin", "ptx", "code-object")
 
+#: the form that serves any architecture from its own on
+_PORTABLE = "ptx"
 
-def kernels_of(containers: Iterable[Found], most: int = limits.INFLATED_AT_ONCE) -> set[str] | None:
-    """Return the names of the kernels in all images, None if there is no image, or one that does not tell.
+
+def kernels_of(containers: Iterable[Found], most: int = limits.INFLATED_AT_ONCE) -> dict[str, set[str]] | None:
+    """Return architecture → names of the kernels in all images for it; None if there is no image, or one that does not
+    tell. Images that serve any architecture have "".
 
     No more than ``most`` bytes are inflated for that.
     """
-    names: set[str] = set()
+    names: dict[str, set[str]] = {}
     left = most
-    is_any = False
     for found in containers:
         if isinstance(found.images, LateImages) and sum(image.size for image in found.container.images) > left:
             return None
@@ -35,17 +38,20 @@ def kernels_of(containers: Iterable[Found], most: int = limits.INFLATED_AT_ONCE)
             own = _names(image) if left >= 0 else None
             if own is None:
                 return None
-            is_any = True
-            names |= own
-    return names if is_any else None
+            for arch, some in own.items():
+                names.setdefault(arch, set()).update(some)
+    return names or None
 
 
-def _names(image: FoundImage) -> set[str] | None:
+def _names(image: FoundImage) -> dict[str, set[str]] | None:
     inside = [item for item in image.inside if isinstance(item, Found)]
     if inside:
         return kernels_of(inside)
     try:
         form = image.form if image.recognised is not images.NOT_INFLATED else images.recognise(image.data).form
-        return set(images.kernels(image.data, form)) if form in _NAMING else None
+        if form not in _NAMING:
+            return None
+        arch = "" if form == _PORTABLE else image.target.arch
+        return {arch: set(images.kernels(image.data, form))}
     except (FormatError, Unsupported):
         return None

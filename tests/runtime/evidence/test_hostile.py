@@ -32,10 +32,12 @@ def test_any_damage_gives_an_answer(name: str) -> None:
         view = BytesSource(bytes(data)).view()
         host = host_of(view)
         if host in ("elf", "coff"):
-            assert all(isinstance(item, Finding | Unit) for item in judging.judged(view, host, lambda: {"kernel"}))
+            assert all(
+                isinstance(item, Finding | Unit) for item in judging.judged(view, host, lambda: {"": {"kernel"}})
+            )
             evidence, _ = judging.read(view, host)
             if evidence is not None:
-                assert all(item.code for item in judging.verdicts_of(evidence, {"kernel"}))
+                assert all(item.code for item in judging.verdicts_of(evidence, {"": {"kernel"}}))
 
 
 def test_constructors_that_a_section_claims_without_bytes_are_not_counted() -> None:
@@ -88,7 +90,7 @@ def test_headers_that_share_their_bytes_are_read_once(elf_type: int, kind: int, 
     pytest.importorskip("capstone")
     data = shared(200, elf_type, kind)
     source = Reading(data)
-    found = list(judging.judged(source.view(), "elf", lambda: {"kernel"}))
+    found = list(judging.judged(source.view(), "elf", lambda: {"": {"kernel"}}))
     assert source.count < 16 * len(data)
     assert [item.code for item in found] == codes
     source = Reading(data)

@@ -42,7 +42,7 @@ def test_symbols_are_looked_at_as_often_for_many_kernels_as_for_two() -> None:
         symbols = facts.memory.symbols
         assert isinstance(symbols, Counted)
         before = symbols.looks
-        (missing, _) = verdicts.verdicts(facts, None)
+        (missing, _) = verdicts.verdicts(facts)
         assert "k0, k1" in missing.message
         looks.append(symbols.looks - before)
     assert looks[0] == looks[1]
@@ -50,6 +50,6 @@ def test_symbols_are_looked_at_as_often_for_many_kernels_as_for_two() -> None:
 
 def test_what_was_followed_through_code_is_likely_and_what_relocations_say_is_certain() -> None:
     for is_linked, sure in ((True, "(likely)"), (False, "(certain)")):
-        found = list(verdicts.verdicts(evidence(0, is_linked=is_linked), None))
+        found = list(verdicts.verdicts(evidence(0, is_linked=is_linked)))
         assert [each.code for each in found] == ["FP3045", "FP3048"]
         assert all(each.message.endswith(sure) for each in found)

@@ -8,7 +8,7 @@ from fatpack.io import limits
 from fatpack.model import Finding
 from fatpack.report.finding_list import finding_record
 from fatpack.report.problems import exit_code, message
-from fatpack.runtime.evidence import judging, units
+from fatpack.runtime.evidence import compared, judging, units
 from fatpack.scanner import Found, host_of, scan
 from fatpack.scanner.known import kernels_of
 
@@ -89,7 +89,9 @@ def _unit(
     if evidence is None:
         record: dict[str, Any] = {"member": member, "host": host, "read": way}
         if way == "no capstone":
-            record["likely"] = judging.likely(view, host, kernels_of(found, _IMAGES) or ())
+            record["likely"] = judging.likely(
+                view, host, set[str]().union(*(kernels_of(found, _IMAGES) or {}).values())
+            )
         return (record if found or way == "not read" else None), []
     names = evidence.called or evidence.wrappers or evidence.tables or evidence.stubs
     if not names:
@@ -101,7 +103,7 @@ def _unit(
     return {"member": member, "host": host, "read": way, **_facts(evidence, kernels)}, findings
 
 
-def _facts(evidence: Evidence, kernels: set[str] | None) -> dict[str, Any]:
+def _facts(evidence: Evidence, kernels: dict[str, set[str]] | None) -> dict[str, Any]:
     memory = evidence.memory
     stubs = evidence.stubs
 
@@ -118,6 +120,7 @@ def _facts(evidence: Evidence, kernels: set[str] | None) -> dict[str, Any]:
         "variable_count": units.variable_count(evidence),
         "unread": evidence.unread,
         "compared": kernels is not None,
+        **({"lacking": compared.missing(kernels, evidence.kernels.keys())} if kernels else {}),
         "wrappers": [
             {
                 "model": each.model,

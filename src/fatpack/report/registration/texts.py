@@ -14,7 +14,7 @@ from __future__ import annotations
 from fatpack.errors import counted
 from fatpack.report.finding_text import finding_lines
 from fatpack.report.registration.units import words
-from fatpack.report.text import printable
+from fatpack.report.text import columns, printable
 from fatpack.runtime.evidence.units import WRAPPER
 from fatpack.runtime.evidence.verdicts import named
 
@@ -86,3 +86,15 @@ def _unit(unit: dict[str, Any]) -> Iterator[str]:
         yield printable(f"  entry {each['kind']} {name} at {each['address']:#x}{size}{flags}")
     for each in unit["launches"]:
         yield printable(f"  launch {each['model']} of {each['handle']:#x} in {each['function'] or '?'}")
+    yield from _lacking(unit.get("lacking", {}))
+
+
+def _lacking(missing: dict[str, list[str]]) -> Iterator[str]:
+    """Yield the table of the kernels that some architectures lack: what is registered, by what images have."""
+    archs = sorted({arch for lacking in missing.values() for arch in lacking})
+    if archs:
+        rows = [["registered", *archs]]
+        rows += [
+            [name, *("missing" if arch in lacking else "yes" for arch in archs)] for name, lacking in missing.items()
+        ]
+        yield from map(printable, columns(rows, indent="  "))

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
     from fatpack.model import Finding, Label
+    from fatpack.runtime.evidence.compared import Kernels
     from fatpack.runtime.evidence.facts import Evidence
     from fatpack.runtime.evidence.units import Unit
 
@@ -30,10 +31,10 @@ _WORD = 8
 
 
 def judged(
-    view: View, host: str, kernels: Callable[[], Collection[str] | None], *, is_wrapped: bool = False
+    view: View, host: str, kernels: Callable[[], Kernels | None], *, is_wrapped: bool = False
 ) -> Iterator[Finding | Unit]:
-    """Yield what is wrong, or what is registered where nothing is; ``kernels`` returns the names in all images, None if
-    not all of them can be read.
+    """Yield what is wrong, or what is registered where nothing is; ``kernels`` returns the names in all images by
+    architecture, None if not all of them can be read.
 
     Files that name none of the runtimes' functions cost a search of their names. The names in programs with containers
     that records register (``is_wrapped``) are not looked at: they alone tell nothing of those. The code of programs is
@@ -166,11 +167,15 @@ def likely(view: View, host: str, kernels: Collection[str]) -> list[str]:
         return []
 
 
-def verdicts_of(evidence: Evidence, kernels: Collection[str] | None) -> list[Finding]:
+def verdicts_of(evidence: Evidence, kernels: Kernels | None) -> list[Finding]:
     """Return what is wrong with what a file shows; ``kernels`` as for :func:`judged`."""
-    from fatpack.runtime.evidence import described, verdicts
+    from fatpack.runtime.evidence import compared, described, verdicts
 
-    return [*verdicts.verdicts(evidence, kernels), *described.verdicts(evidence)]
+    found = [*verdicts.verdicts(evidence), *described.verdicts(evidence), *compared.verdicts(evidence, kernels)]
+    # That images have more is worth a note where all is well: else it follows from what is wrong.
+    if any(item.severity != "note" for item in found):
+        return [item for item in found if item.code != compared.MORE]
+    return found
 
 
 def _program_judged(elf: ElfFile, *, is_wrapped: bool) -> Iterator[Finding | Unit]:

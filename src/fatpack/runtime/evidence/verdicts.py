@@ -13,7 +13,7 @@ from fatpack.runtime.evidence import functions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from fatpack.model import Finding
     from fatpack.runtime.evidence.facts import Binary, Evidence
@@ -29,14 +29,12 @@ TITLES = {"cuda": "CUDA", "hip": "HIP", "openmp": "OpenMP", "sycl": "SYCL"}
 HOST_STEP = "likely step: the compilation of the host code, or what was done to its module between"
 
 
-def verdicts(evidence: Evidence, kernels: Collection[str] | None) -> Iterator[Finding]:
-    """Yield what is wrong; ``kernels`` are those of all images, None if not all of them could be read."""
+def verdicts(evidence: Evidence) -> Iterator[Finding]:
+    """Yield what is wrong with what a file of CUDA or HIP registers and launches, and with its tables of entries."""
     yield from _damaged_tables(evidence)
     for model in evidence.models():
         yield from _of_model(evidence, model)
     yield from _handles(evidence)
-    if kernels is not None:
-        yield from _names(evidence, kernels)
 
 
 def wrong(evidence: Evidence, code: str, at: int, text: str, sure: str, hint: str) -> Finding:
@@ -201,16 +199,3 @@ def _launched_names(evidence: Evidence, callers: Mapping[int, int]) -> list[str]
         names.get(handle) or evidence.stubs.get(caller) or f"the one at {handle:#x}"
         for handle, caller in callers.items()
     ]
-
-
-def _names(evidence: Evidence, kernels: Collection[str]) -> Iterator[Finding]:
-    """Yield which names are registered that no image has; ``kernels`` are those of all images."""
-    if any(each.symbol for each in evidence.wrappers):
-        return  # the link brings an image
-    absent = [name for name, model in evidence.kernels.items() if model in functions.MODELS and name not in kernels]
-    if absent:
-        text = f"{counted(len(absent), 'kernel')} registered here, but in no image: {named(absent)}"
-        hint = "likely step: the device code is of another source or other options; compile both sides again"
-        lost = set(absent)
-        at = next((each.at for each in evidence.registered if each.name in lost), 0)
-        yield wrong(evidence, "FP3046", at, text, CERTAIN, hint)

@@ -1,0 +1,96 @@
+"""Verdicts from comparing two sides: names that host code registers with the kernels of the images, calls with entries.
+
+Names are compared only where all images could be read. What one architecture lacks may be meant, and what nobody here
+registers may be for another host file: those are notes.
+"""
+
+from __future__ import annotations
+
+from fatpack.errors import counted
+from fatpack.runtime.evidence import functions
+from fatpack.runtime.evidence.verdicts import CERTAIN, LIKELY, TITLES, named, wrong
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Set
+    from typing import TypeAlias
+
+    from fatpack.model import Finding
+    from fatpack.runtime.evidence.facts import Evidence
+
+    Kernels: TypeAlias = Mapping[str, Set[str]]
+    """Architecture → names of the kernels in all images for it; "" stands for images that serve any, as PTX does."""
+
+#: the code of the note that images have kernels which nobody here registers
+MORE = "FP3052"
+
+#: architectures that one finding shows
+_SHOWN = 4
+
+
+def verdicts(evidence: Evidence, kernels: Kernels | None) -> Iterator[Finding]:
+    """Yield what one side has and the other lacks; ``kernels`` is None if not all images could be read."""
+    yield from _mixed(evidence)
+    if kernels is None or any(each.symbol for each in evidence.wrappers):
+        return  # the link brings an image
+    names = set[str]().union(*kernels.values())
+    registered = {name: model for name, model in evidence.kernels.items() if model in functions.MODELS}
+    yield from _absent(evidence, {name for name in registered if name not in names})
+    yield from _absent_somewhere(evidence, kernels, names.intersection(registered))
+    extra = names.difference(registered)
+    if registered and extra and not evidence.unread and not evidence.unfollowed and not evidence.links:
+        text = f"{counted(len(extra), 'kernel')} in images, but not registered here: {named(extra)}"
+        hint = "they may be for another file of the program; if not, compile both sides of one source"
+        sure = LIKELY if evidence.is_linked else CERTAIN
+        yield wrong(evidence, MORE, 0, text, sure, hint)
+
+
+def missing(kernels: Kernels, names: Set[str]) -> dict[str, list[str]]:
+    """Return name → the architectures whose images lack it, of those that images of others have."""
+    archs = [arch for arch in kernels if arch]
+    portable = kernels.get("", frozenset[str]())
+    absent = {name: [arch for arch in archs if name not in kernels[arch]] for name in sorted(names - portable)}
+    return {name: lacking for name, lacking in absent.items() if lacking and len(lacking) < len(archs)}
+
+
+def _at(evidence: Evidence, names: Set[str]) -> int:
+    """Return where the first of some names is registered."""
+    calls = next((each.at for each in evidence.registered if each.name in names), 0)
+    return calls or next((entry.at for entry in evidence.entries if entry.name in names), 0)
+
+
+def _absent(evidence: Evidence, absent: Set[str]) -> Iterator[Finding]:
+    if absent:
+        text = f"{counted(len(absent), 'kernel')} registered here, but in no image: {named(absent)}"
+        hint = "likely step: the device code is of another source or other options; compile both sides again"
+        yield wrong(evidence, "FP3046", _at(evidence, absent), text, CERTAIN, hint)
+
+
+def _absent_somewhere(evidence: Evidence, kernels: Kernels, names: Set[str]) -> Iterator[Finding]:
+    """Yield the note that some architectures lack kernels which others have, and no image serves any architecture."""
+    found = missing(kernels, names)
+    if found:
+        archs = sorted({arch for lacking in found.values() for arch in lacking})
+        more = f" and {len(archs) - _SHOWN} more" if len(archs) > _SHOWN else ""
+        text = f"{counted(len(found), 'kernel')} registered here that images for {', '.join(archs[:_SHOWN])}{more} lack"
+        text += f", though others have them: {named(found)}"
+        hint = "likely step: the compilation of the device code for that architecture, or the choice of images to pack"
+        yield wrong(evidence, "FP3054", _at(evidence, found.keys()), text, CERTAIN, hint)
+
+
+def _mixed(evidence: Evidence) -> Iterator[Finding]:
+    """Yield the finding that nothing goes through the entries of a program, beside units that register themselves."""
+    if not evidence.is_linked or evidence.unread or evidence.unfollowed:
+        return  # who goes through entries calls with names that are not constant
+    for model in functions.MODELS:
+        entries = [entry for entry in evidence.entries if entry.kind == model and entry.is_kernel]
+        calls = [each for each in evidence.registered if each.model == model and each.is_kernel]
+        register = next(name for name, its in functions.REGISTER_FUNCTION.items() if its == model)
+        if entries and calls and evidence.called.get(register, 0) == len(calls):
+            text = f"{counted(len(entries), 'offload entry')} of {TITLES[model]} beside {counted(len(calls), 'kernel')}"
+            text += (
+                f" registered by calls: every call of {register} has a name of its own, none goes through the entries"
+            )
+            hint = "likely step: the link of objects of two models, without clang-linker-wrapper; "
+            hint += "compile all in one way, or link with clang --offload-link"
+            yield wrong(evidence, "FP3047", entries[0].at, text, LIKELY, hint)
