@@ -8,12 +8,15 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import jsonschema
 import pytest
 from tests.builders import wheels as build
 from tests.builders.fatbin import of_words
+from tests.laws.rooms import FIXTURES
 
 import fatpack as library
 from fatpack.cli import main
+from fatpack.report.schemas import text as schema_text
 
 NAME = "demo-1.5-py3-none-any.whl"
 FILES = {
@@ -158,3 +161,60 @@ def test_a_folder_is_copied_whole(wheel: Path, capsys: pytest.CaptureFixture[str
     assert {path.name: path.read_bytes() for path in site.rglob("*") if path.is_file()} == {
         path.name: path.read_bytes() for path in out.rglob("*") if path.is_file()
     }
+
+
+HOSTS = FIXTURES / "cuda_fatbin" / "hosts"
+
+
+@pytest.fixture
+def linked(tmp_path: Path) -> Path:
+    path = tmp_path / NAME
+    path.write_bytes(build.wheel({"demo/__init__.py": b"", "demo/libtwo.so": (HOSTS / "libtwo.so").read_bytes()}))
+    return path
+
+
+def test_a_certificate_says_what_was_proved_of_a_wheel(linked: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = linked.parent / "1.json", linked.parent / "2.json"
+    options = ["--for", "sm_90", "--build-tag", "1", "-d", str(linked.parent / "dist")]
+    assert main(["slim", str(linked), *options, "--certificate", str(first)]) == 0
+    assert "with less device code, and nothing else" in capsys.readouterr().err
+    (new,) = (linked.parent / "dist").iterdir()
+    assert main(["slim", "--verify", str(linked), str(new), "--certificate", str(second), "--json"]) == 0
+    assert capsys.readouterr().out == first.read_text() == second.read_text()
+    document = json.loads(first.read_text())
+    jsonschema.validate(document, json.loads(schema_text("wheel-certificate")))
+    jsonschema.validate(document["libraries"][0]["certificate"], json.loads(schema_text("certificate")))
+    assert document["after"]["sha256"] == build.hexadecimal(new.read_bytes())
+    assert document["described"] == ["demo-1.5.dist-info/WHEEL", "demo-1.5.dist-info/RECORD"]
+
+
+def test_a_wheel_that_is_another_one_is_not_proved(linked: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = linked.with_name("demo-1.5-2-py3-none-any.whl")
+    other.write_bytes(build.wheel({"demo/__init__.py": b"more", "demo/libtwo.so": (HOSTS / "libtwo.so").read_bytes()}))
+    assert main(["slim", "--verify", str(linked), str(other)]) == 1
+    assert "demo/__init__.py: content" in capsys.readouterr().out
+
+
+def test_a_library_is_proved_as_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, proof = tmp_path / "lib.so", tmp_path / "proof.json"
+    options = ["--for", "sm_90", "-o", str(out), "--certificate", str(proof), "-q"]
+    assert main(["slim", str(HOSTS / "libtwo.so"), *options]) == 0
+    assert json.loads(proof.read_text())["proved"]
+    assert main(["slim", "--verify", str(HOSTS / "libtwo.so"), str(out)]) == 0
+    assert "images kept" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--verify"], "--verify takes two files"),
+        (["--verify", "x.so", "-o", "y"], "writes no file"),
+        (["--for", "sm_90", "--in-place", "--certificate", "c"], "about two files"),
+        (["--for", "sm_90", "-o", "-", "--certificate", "c"], "about two files"),
+    ],
+)
+def test_proofs_that_are_asked_for_wrongly(
+    tmp_path: Path, options: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["slim", str(HOSTS / "libtwo.so"), *options]) == 2
+    assert said in capsys.readouterr().err

@@ -6,7 +6,7 @@ import os
 
 from fatpack.cli.editing import write_result
 from fatpack.cli.messages import say
-from fatpack.cli.slimming.packages import is_whole, slim_folder, slim_package
+from fatpack.cli.slimming.packages import certified, is_whole, slim_folder, slim_package
 from fatpack.errors import FatpackError
 from fatpack.io.sources.opening import open_source
 from fatpack.io.sources.pieces import PiecesSource
@@ -68,7 +68,7 @@ def _outcome(request: Request, file: str) -> Outcome:
                 os.makedirs(os.path.dirname(output) or os.curdir, exist_ok=True)
             check = check_of(made) if not place.archives else None
             write_result(whole, address.path, pieces, to, quiet=request.quiet, check=check)
-            return done.replace(output=output)
+            return certified(request, whole, done.replace(output=output))
     except BrokenPipeError:
         raise
     except (FatpackError, OSError) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from fatpack.cli.messages import Meter, say, tell_abandoned
-from fatpack.errors import Unsupported, UsageError
+from fatpack.errors import HostError, Unsupported, UsageError
 from fatpack.io.sink import check_target, write_file
 from fatpack.ops.slim.facts import Described, described
 from fatpack.ops.slim.outcome import Outcome
@@ -58,7 +58,21 @@ def slim_package(request: Request, view: View, path: str) -> list[Outcome]:
         say(f"would write {target}: {size_words(len(view))} → {size_words(size)}", quiet=request.quiet)
     if request.sbom is not None and not request.dry_run:
         _write_sbom(request.sbom, made, request)
+    if request.certificate is not None and made.is_changed and not request.dry_run:
+        proof = certified(request, view, Outcome(path, len(view), 0, target))
+        outcomes += [proof] if proof.error is not None else []
     return [item for item in outcomes if item.error is not None or _has_device_code(item)]
+
+
+def certified(request: Request, before: View, done: Outcome) -> Outcome:
+    """Prove what was written if a certificate is asked for; return the outcome, with an error if it is not proved."""
+    if request.certificate is None:
+        return done
+    from fatpack.cli.slimming.proofs import certify
+
+    is_proved = certify(before, done.output, request.certificate, force=request.to.force, quiet=request.quiet)
+    error = HostError("the result is not proved to be the same but for device code", hint="report this, with the file")
+    return done if is_proved else done.replace(error=error)
 
 
 def _made(request: Request, view: View, file_name: str) -> SlimWheel | SlimConda | None:

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     force_option,
     option("--build-tag", metavar="TAG", help="A wheel that changes gets this build tag: 1sm90. A conda package too."),
     option("--local-version", metavar="LABEL", help="A wheel that changes gets it behind its version: 1.0+sm90."),
+    option("--certificate", type=FILE, help="Prove the result, and write what was proved as JSON."),
+    option("--verify", is_flag=True, help="Prove of two files, BEFORE AFTER, that nothing but device code went."),
     option("--sbom", type=FILE, help="Write what device code a package holds then: CycloneDX, with digests."),
     option("--deflated", is_flag=True, help="Say how many bytes a file takes in a wheel, before and after."),
     option("--dry-run", is_flag=True, help="Only print what would be done."),
@@ -66,19 +68,24 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
     """Take device code out of FILE that no device needs: slim lib.so --for sm_86,sm_90 -o slim/lib.so
 
     FILE is a library or program (ELF, PE), an object, an archive, a container, a wheel, a conda package, or a folder,
-    of which -d DIR gets a copy of everything. Of each container
-    those images stay that the runtime of a device would take, and the newest PTX for devices to come. Nothing else in a
-    linked file moves: its addresses stay as they are, and the freed bytes go out of the file.
+    of which -d DIR gets a copy of everything. Of each container those images stay that the runtime of a device would
+    take, and the newest PTX for devices to come. Nothing else in a linked file moves: its addresses stay as they are,
+    and the freed bytes go out of the file. --verify BEFORE AFTER proves that, of wheels too, from the two files alone.
 
     A container that would be left with nothing refuses the file, with the names of its kernels.
 
-    The exit code is 0 if all is done, and 1 if a file was refused.
+    The exit code is 0 if all is done, and 1 if a file was refused, or is not what --verify asks for.
     """
     if schema:
         from fatpack.report.schemas import text
 
         sys.stdout.write(text("slim"))
         return FINE
+    if options["verify"]:
+        from fatpack.cli.slimming.proofs import verify_files
+
+        to_files = {name: options[name] for name in ("as_json", "force", "quiet", "output")}
+        return verify_files(files, options["certificate"], **to_files)
     from fatpack.cli.slimming.files import slim_all
     from fatpack.cli.slimming.request import Request, wishes_of
     from fatpack.ops.slim.naming import Naming
@@ -95,6 +102,7 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
         quiet=options["quiet"],
         naming=Naming(options["build_tag"] or "", options["local_version"] or ""),
         sbom=options["sbom"],
+        certificate=options["certificate"],
     )
     request.check()
     outcomes = slim_all(request)

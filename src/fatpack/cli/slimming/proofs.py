@@ -1,0 +1,83 @@
+"""Proofs of slimmed files: from the two files alone, as text, as JSON, and as certificates in files."""
+
+from __future__ import annotations
+
+import sys
+
+from fatpack import __version__, proof
+from fatpack.cli.messages import say
+from fatpack.errors import UsageError
+from fatpack.io.sink import check_target, write_file
+from fatpack.io.sources.opening import open_source
+from fatpack.report.answers import certificate, wheel_certificate
+from fatpack.report.json_text import json_pieces
+from fatpack.report.problems import FINDINGS, FINE
+from fatpack.report.text import write_lines
+from fatpack.scanner.visit import package_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from fatpack.io.source import View
+
+
+class Proved:
+    """What is proved of two files: the certificate as plain data, and the lines for users."""
+
+    def __init__(self, before: View, after: View) -> None:
+        """Prove it. Raises Unsupported for files of which nothing is proved, and FormatError."""
+        self.document: dict[str, Any]
+        self.lines: Iterable[str]
+        if package_of(before) == "zip" and package_of(after) == "zip":
+            from fatpack.proof import wheels
+
+            wheel = wheels.verify(before, after)
+            self.is_proved = wheel.is_proved
+            self.document, self.lines = wheel_certificate.record(wheel, __version__), wheel_certificate.render(wheel)
+        else:
+            verdict = proof.verify(before, after)
+            self.is_proved = verdict.is_proved
+            self.document, self.lines = certificate.record(verdict, __version__), certificate.render(verdict)
+
+    def text(self) -> list[bytes]:
+        """Return the certificate as a file."""
+        return [*(part.encode() for part in json_pieces(self.document)), b"\n"]
+
+
+def verify_files(
+    files: Sequence[str], target: str | None, *, as_json: bool, force: bool, quiet: bool, output: str | None = None
+) -> int:
+    """Prove that the second of two files is the first with less device code; return the exit code: 1 if it is not.
+
+    The certificate is written to ``target``, if there is one.
+    """
+    if len(files) != 2:
+        raise UsageError("--verify takes two files", hint="fatpack slim --verify BEFORE AFTER")
+    if output is not None:
+        raise UsageError("--verify writes no file but --certificate FILE")
+    with open_source(files[0]) as before, open_source(files[1]) as after:
+        views = [before.view(), after.view()]
+        if target is not None:
+            check_target(target, force, views)
+        proved = Proved(*views)
+        if as_json:
+            sys.stdout.write(b"".join(proved.text()).decode())
+        elif not quiet:
+            write_lines(proved.lines, sys.stdout)
+        if target is not None:
+            write_file(target, proved.text(), force=force, inputs=views)
+            say(f"wrote {target}", quiet=quiet)
+    return FINE if proved.is_proved else FINDINGS
+
+
+def certify(before: View, output: str, target: str, *, force: bool, quiet: bool) -> bool:
+    """Prove a file that was written, and write the certificate; return whether it is proved."""
+    with open_source(output) as after:
+        proved = Proved(before, after.view())
+        write_file(target, proved.text(), force=force, inputs=[before, after.view()])
+    for line in proved.lines:
+        say(line, quiet=quiet and proved.is_proved)
+    say(f"wrote {target}", quiet=quiet)
+    return proved.is_proved

@@ -1,0 +1,71 @@
+"""What a proof says of a slimmed wheel: a certificate as plain data, and its text.
+
+The document is ``fatpack.wheel-certificate/1``; ``schemas/wheel-certificate.schema.json`` describes it. The libraries
+in it have certificates of their own. There is no time in it: the same two files have the same certificate.
+"""
+
+from __future__ import annotations
+
+from fatpack.errors import counted
+from fatpack.report.answers import certificate
+from fatpack.report.text import printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from fatpack.proof.wheels import WheelVerdict
+
+SCHEMA = "fatpack.wheel-certificate/1"
+
+#: differences that a text names
+_SHOWN = 20
+
+
+def record(verdict: WheelVerdict, version: str) -> dict[str, Any]:
+    """Return the certificate of a verdict; ``version`` is that of fatpack."""
+    files = {"before": verdict.before, "after": verdict.after}
+    return {
+        "schema": SCHEMA,
+        "tool": {"name": "fatpack", "version": version},
+        "proved": verdict.is_proved,
+        **{key: {"name": one.name, "size": one.size, "sha256": one.digest} for key, one in files.items()},
+        "compared": {"what": list(verdict.compared), "left_out": list(verdict.not_compared)},
+        "same_count": verdict.same_count,
+        "described": list(verdict.described),
+        "libraries": [
+            {"path": item.path, "certificate": certificate.record(item.verdict, version)} for item in verdict.libraries
+        ],
+        "differences": [
+            {"what": item.what, "expected": item.expected, "found": item.found} for item in verdict.differences
+        ],
+        "difference_count": verdict.difference_count,
+    }
+
+
+def render(verdict: WheelVerdict) -> Iterator[str]:
+    """Yield the lines that tell a user what was proved, or what differs."""
+    before, after = printable(verdict.before.name), printable(verdict.after.name)
+    if verdict.is_proved:
+        yield f"{after} is {before} with less device code, and nothing else"
+    else:
+        yield f"{after} is not {before} with less device code:"
+        for item in verdict.differences[:_SHOWN]:
+            facts = [f"expected {item.expected}"] if item.expected else []
+            facts += [f"found {item.found}"] if item.found else []
+            yield printable(f"  {item.what}: {', '.join(facts) or 'differs'}")
+        if verdict.difference_count > _SHOWN:
+            yield f"  and {verdict.difference_count - _SHOWN} more"
+    kept, dropped = (
+        (
+            sum(len(images) for images in found)
+            for found in zip(*((item.verdict.kept, item.verdict.dropped) for item in verdict.libraries), strict=True)
+        )
+        if verdict.libraries
+        else (0, 0)
+    )
+    yield (
+        f"{counted(verdict.same_count, 'file')} as they were, {counted(len(verdict.libraries), 'library')} proved: "
+        f"{counted(kept, 'image')} kept, {dropped} dropped"
+    )
