@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import sys
-from array import array
-
 from fatpack.errors import LimitExceeded, hexadecimal
 from fatpack.proof import containers
 from fatpack.proof.ledger import inside, merged, without
 from fatpack.proof.matching import match
 from fatpack.proof.records import find_records
+from fatpack.proof.stale import check_lonely, check_pointers
 from fatpack.proof.verdict import Changed, ContainerFact
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-    from typing import TypeAlias
+    from collections.abc import Mapping, Sequence
 
     from fatpack.proof.containers.facts import Container
     from fatpack.proof.ledger import Ledger, Range
     from fatpack.proof.memory import Memory
     from fatpack.proof.records import Pointer, Resolve
+    from fatpack.proof.stale import Leading, Pair
     from fatpack.proof.verdict import ImageFact
-
-    Pair: TypeAlias = tuple[Container, Container | None]
-    """A container as it was, and as it is; None if it is gone."""
 
 #: LIMIT: containers of a program that no record leads to. Device links leave a few, static libraries none.
 _MOST_OTHERS = 1 << 16
@@ -94,12 +89,14 @@ def compare_device_code(
     named: Sequence[Range],
     moved: Sequence[Range],
     resolve: Resolve,
+    leading: Leading,
     ledger: Ledger,
 ) -> DeviceCode:
     """Compare the device code of two files.
 
     ``named`` are the ranges of the first file's sections of device code, ``moved`` what else may lie in them in the
-    second. Raises LimitExceeded for what inflates to more than may be.
+    second; ``resolve`` and ``leading`` read the pointers of this kind of program. Raises LimitExceeded for what
+    inflates to more than may be.
     """
     ours = find_records(before, named, resolve)
     old = _Reader(before, named)
@@ -112,8 +109,9 @@ def compare_device_code(
     lonely = old.others(merged((item.start, item.end) for item, _ in pairs.values()))
     reached = merged((item.start, item.end) for _, item in pairs.values() if item is not None)
     others = _matched_in_order(lonely, new.others(reached))
-    _check_references(before, ranges, others.values(), ledger)
+    check_lonely(before, ranges, others.values(), ledger)
     pairs |= others
+    check_pointers(before, pairs.values(), led.keys(), leading, ledger)
     _check_overlaps([item for _, item in pairs.values() if item is not None], ledger)
 
     facts, kept, dropped, moves = [], [], [], {}
@@ -179,29 +177,6 @@ def _matched_in_order(old: Sequence[Container], new: Sequence[Container]) -> dic
         pairs[old[at].start] = old[at], container
         at += 1
     return pairs
-
-
-def _check_references(before: Memory, ranges: Sequence[Range], pairs: Collection[Pair], ledger: Ledger) -> None:
-    """Check that no word outside of device code holds the address of a container that no record leads to and moved.
-
-    Addends of relocations are such words.
-    """
-    moved = {old.start + before.base for old, new in pairs if new is None or new.start != old.start}
-    if not moved:
-        return
-    loaded = without([(item.start, item.filled) for item in before.stretches], ranges)
-    for start, end in loaded:
-        for address, data in before.windows(start + -start % before.word, end):
-            words = array("Q" if before.word == 8 else "I", data[: len(data) - len(data) % before.word])
-            if (sys.byteorder == "big") != (before.order == "big"):
-                words.byteswap()
-            if not moved.isdisjoint(words):
-                at = next(number for number, word in enumerate(words) if word in moved)
-                ledger.differ(
-                    "container that moved, without a record", address=words[at] - before.base,
-                    expected="the address that a word of the program holds", found=address + at * before.word,
-                )  # fmt: skip
-                return
 
 
 def _check_overlaps(found: Sequence[Container], ledger: Ledger) -> None:

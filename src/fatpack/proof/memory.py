@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from hashlib import sha256
 
+from fatpack.errors import LimitExceeded
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
 
 #: Bytes of each file that are compared at a time.
 WINDOW = 1 << 20
+
+#: LIMIT: bytes that segments load, and bytes of containers that are read, in proportion to the file: parts of a page
+#: are loaded twice, and a container is read once. Overlapping ones would be read over and over.
+_MOST_TIMES, _FREE = 4, 64 << 20
+
+#: LIMIT: images of a program. The largest libraries have some ten thousand.
+_MOST_IMAGES = 1 << 18
 
 
 class Stretch(Record):
@@ -36,7 +44,10 @@ class Stretch(Record):
 
 
 class Memory:
-    """A program's memory image. ``stretches`` are in order of their addresses and do not overlap."""
+    """A program's memory image. ``stretches`` are in order of their addresses and do not overlap.
+
+    Raises LimitExceeded where they load the same bytes of the file many times.
+    """
 
     def __init__(
         self, view: View, stretches: Sequence[Stretch], *, word: int, order: Literal["little", "big"], base: int = 0
@@ -47,6 +58,25 @@ class Memory:
         #: what pointers in the program's data have on top of the addresses that are used here
         self.base = base
         self._starts = [stretch.start for stretch in stretches]
+        self._read = self._images = 0
+        self._check(sum(stretch.filled - stretch.start for stretch in stretches), "bytes that are loaded")
+
+    def charge(self, size: int) -> None:
+        """Note an image of so many bytes that is read. Raises LimitExceeded for what no program has."""
+        self._read += size
+        self._images += 1
+        self._check(self._read, "bytes of containers")
+        if self._images > _MOST_IMAGES:
+            raise LimitExceeded(
+                f"more than {_MOST_IMAGES} images", expected=f"at most {_MOST_IMAGES}", chain=self.view.chain
+            )
+
+    def _check(self, size: int, what: str) -> None:
+        most = _MOST_TIMES * len(self.view) + _FREE
+        if size > most:
+            found = f"{size} {what} in a file of {len(self.view)}"
+            hint = "they overlap, which is nothing that a linker makes"
+            raise LimitExceeded(found, expected=f"at most {most}", hint=hint, chain=self.view.chain)
 
     def stretch(self, address: int) -> Stretch | None:
         """Return the stretch that an address lies in, None if nothing is loaded there."""
@@ -72,10 +102,15 @@ class Memory:
             size -= most
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
+    def room(self, address: int) -> int:
+        """Return how many bytes from an address on lie in the file, in one piece."""
+        stretch = self.stretch(address)
+        return 0 if stretch is None else max(0, stretch.filled - address)
+
     def stored(self, address: int, size: int) -> View | None:
         """Return a view of bytes at an address; None unless all of them lie in one piece in the file."""
         stretch = self.stretch(address)
-        if stretch is None or address + size > stretch.filled:
+        if stretch is None or size > self.room(address):
             return None
         return self.view.slice(stretch.at + address - stretch.start, size)
 

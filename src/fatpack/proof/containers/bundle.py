@@ -53,6 +53,8 @@ def read_bundle(memory: Memory, address: int, end: int) -> Container | None:
     if address + stop > end:
         return None
     stored = memory.stored(address, stop)
+    for entry in entries:
+        memory.charge(entry.size)
     images = None if stored is None else digests(entries, stored.pieces())
     return None if images is None else Container("clang-offload-bundle", address, address + stop, images, b"")
 

@@ -45,6 +45,7 @@ def read_compressed(memory: Memory, address: int, end: int) -> Container | None:
     if size < layout.size or address + size > end or number not in _METHODS:
         return None
     stored = memory.stored(address + layout.size, size - layout.size)
+    memory.charge(size)
     if stored is None:
         return None
     images = _images(stored, _METHODS[number], inflated, digest)

@@ -76,9 +76,11 @@ def _image(memory: Memory, at: int, stop: int) -> tuple[Image, int] | None:
     start, next_at = at + header_size, at + header_size + padded
     if header_size < _ENTRY.size or header_size > _LONGEST_HEADER or next_at > stop or compressed > padded:
         return None
-    rest = memory.read(at, header_size)
-    if rest is None or memory.read(next_at - 1, 1) is None:
+    stored = memory.stored(at, header_size + padded)
+    if stored is None:
         return None
+    memory.charge(header_size + padded)
+    rest = stored.read(0, header_size)
     variant = "".join(letter for bit, letter in _VARIANTS.items() if flags & bit)
     title = f"{_KINDS.get(kind, f'kind {kind:#x}')} sm_{sm}{variant}"
     method = next((name for bit, name in _METHODS.items() if flags & bit), "")

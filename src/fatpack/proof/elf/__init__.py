@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fatpack.proof.device import compare_device_code
 from fatpack.proof.elf.headers import compare_headers
+from fatpack.proof.elf.leading import leading
 from fatpack.proof.elf.pointers import pointers
 from fatpack.proof.elf.reading import ElfFile, read_elf
 from fatpack.proof.elf.unloaded import compare_unloaded
@@ -26,6 +27,7 @@ COMPARED = (
     "relocations, symbols and strings of the loader, which are part of that image, byte for byte",
     "file header, program headers and dynamic section; what made room for program headers, at its new address",
     "the pointers of registration records: the word in place, and addends of the relocations on it",
+    "all other words that the loader relocates, and dynamic symbols: none leads to where a container was",
     "the containers that records lead to: every byte of them is explained, every image is equal by SHA-256",
     "the section table, sections that are not loaded, and bytes that belong to nothing",
 )
@@ -46,7 +48,13 @@ def compare(before: View, after: View, ledger: Ledger) -> tuple[DeviceCode, tupl
     named = merged(_device_ranges(old))
     moved = [(each.new, each.new + each.size) for each in headers.moved]
     device = compare_device_code(
-        old.memory, new.memory, named, moved, lambda memory, places: pointers(files[id(memory)], places), ledger
+        old.memory,
+        new.memory,
+        named,
+        moved,
+        lambda memory, places: pointers(files[id(memory)], places),
+        lambda memory, low, high: leading(files[id(memory)], low, high),
+        ledger,
     )
     but = merged([*device.ranges, *headers.own, *headers.left])
     compare_memory(old.memory, new.memory, but, merged([*device.words, *headers.words]), ledger)

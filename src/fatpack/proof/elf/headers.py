@@ -7,8 +7,7 @@ where it is and grows; notes, the interpreter's name and hash tables that stood 
 from __future__ import annotations
 
 from fatpack.proof.elf.tables import table_size
-from fatpack.proof.ledger import merged
-from fatpack.proof.memory import WINDOW
+from fatpack.proof.ledger import compare_views, merged
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -25,6 +24,10 @@ _TABLES = ("DT_HASH", "DT_GNU_HASH", "DT_SYMTAB", "DT_STRTAB", "DT_VERSYM", "DT_
 
 #: Pages may have this size at most (AArch64, PowerPC), whatever a segment's alignment is.
 _LARGEST_PAGE = 0x10000
+
+
+#: LIMIT: things that are moved. A file has a dozen that could be.
+_MOST_MOVED = 256
 
 
 class Moved(Record):
@@ -53,6 +56,9 @@ def compare_headers(before: ElfFile, after: ElfFile, ledger: Ledger) -> Headers:
     moved = _compare_others(before, after, ledger)
     tables, words = _compare_dynamic(before, after, ledger)
     moved += tables
+    if len(moved) > _MOST_MOVED:
+        ledger.differ("things moved out of the table's way", expected=f"at most {_MOST_MOVED}", found=len(moved))
+        moved = []
     own = _own(after)
     for each in moved:
         _compare_moved(before, after, each, ledger)
@@ -153,11 +159,9 @@ def _first(flags: list[bool]) -> int:
 def _compare_place(before: ElfFile, after: ElfFile, old: Segment, new: Segment, ledger: Ledger) -> None:
     """Check where in the file a segment is: where its addresses are loaded from, or where it was."""
     if new.type == "PT_GNU_STACK" or not new.filesz:
-        stretch = after.memory.stretch(new.vaddr)
-        places = {old.offset, 0} | ({stretch.at + new.vaddr - stretch.start} if stretch else set())
         # An empty segment has no bytes; linkers write the offset that its address would have.
-        loads = {each.offset + new.vaddr - each.vaddr for each in after.segments if each.type == "PT_LOAD"}
-        if new.offset not in places | loads:
+        places = offsets_of(after, new.vaddr)
+        if places and new.offset not in {*places, old.offset}:
             ledger.differ(f"offset of {new.type}", address=new.vaddr, expected=old.offset, found=new.offset)
         return
     stretch, was = after.memory.stretch(new.vaddr), before.memory.stretch(old.vaddr)
@@ -165,6 +169,12 @@ def _compare_place(before: ElfFile, after: ElfFile, old: Segment, new: Segment, 
     if stretch is not None and was is not None and was.at + old.vaddr - was.start != old.offset:
         place = old.offset  # it never was where its address says
     ledger.same(f"offset of {new.type}", place, new.offset, address=new.vaddr)
+
+
+def offsets_of(elf: ElfFile, address: int) -> set[int]:
+    """Return the offsets that an empty thing at an address may state: by the segment there, or by that in front."""
+    found = (elf.memory.stretch(address), elf.memory.stretch(address - 1))
+    return {each.at + address - each.start for each in found if each is not None}
 
 
 def _compare_dynamic(before: ElfFile, after: ElfFile, ledger: Ledger) -> tuple[list[Moved], list[Range]]:
@@ -184,12 +194,11 @@ def _compare_dynamic(before: ElfFile, after: ElfFile, ledger: Ledger) -> tuple[l
 
 def _compare_moved(before: ElfFile, after: ElfFile, moved: Moved, ledger: Ledger) -> None:
     """Check that what moved is the same at its new address, and that its old bytes are unchanged or zero or table."""
-    for at in range(0, moved.size, WINDOW):
-        size = min(WINDOW, moved.size - at)
-        ours, theirs = before.memory.read(moved.old + at, size), after.memory.read(moved.new + at, size)
-        if ours is None or ours != theirs:
-            ledger.differ("what was moved out of the table's way", address=moved.new, expected="the same bytes")
-            return
+    ours, theirs = before.memory.stored(moved.old, moved.size), after.memory.stored(moved.new, moved.size)
+    if ours is None or theirs is None:
+        ledger.differ("what was moved out of the table's way", address=moved.new, expected="bytes in the file")
+        return
+    compare_views("what was moved out of the table's way", ours, theirs, ledger)
     old, new = before.memory.stretch(moved.old), after.memory.stretch(moved.new)
     ledger.same(
         "rights of what was moved", old.flags if old else "nothing", new.flags if new else "nothing", address=moved.new

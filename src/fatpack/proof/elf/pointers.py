@@ -56,6 +56,7 @@ def _relocated(elf: ElfFile, places: set[int]) -> dict[int, Addend]:
     start, size = elf.tag("DT_RELA"), elf.tag("DT_RELASZ")
     if start is None or size is None:
         return {}
+    size = min(size, memory.room(start))
     sign = "<" if memory.order == "little" else ">"
     record = struct.Struct(sign + ("QQq" if memory.word == 8 else "IIi"))
     shift = 32 if memory.word == 8 else 8

@@ -32,7 +32,7 @@ def table_size(elf: ElfFile, tag: str, address: int) -> int | None:
     if tag == "DT_STRTAB":
         return elf.tag("DT_STRSZ")
     if tag in ("DT_SYMTAB", "DT_VERSYM"):
-        count = _symbol_count(elf)
+        count = symbol_count(elf)
         size = 2 if tag == "DT_VERSYM" else 24 if memory.word == 8 else 16
         return None if count is None else count * size
     if tag in _VERSIONS:
@@ -77,7 +77,7 @@ def _versions_size(
     return end
 
 
-def _symbol_count(elf: ElfFile) -> int | None:
+def symbol_count(elf: ElfFile) -> int | None:
     """Return how many dynamic symbols a file has, None if no hash table says it."""
     plain, gnu = elf.tag("DT_HASH"), elf.tag("DT_GNU_HASH")
     if plain is not None:

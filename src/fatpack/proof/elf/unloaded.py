@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import struct
 
+from fatpack.proof.elf.headers import Moved, offsets_of
 from fatpack.proof.ledger import compare_views, inside
 from fatpack.proof.memory import WINDOW
 from fatpack.proof.rest import compare_rest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from fatpack.proof.device import DeviceCode
-    from fatpack.proof.elf.headers import Moved
     from fatpack.proof.elf.reading import ElfFile, Section
     from fatpack.proof.ledger import Ledger
     from fatpack.proof.rest import Part
@@ -40,8 +40,10 @@ def compare_unloaded(
     """
     if not ledger.same("number of sections", len(before.sections), len(after.sections)):
         return
-    for old, new in zip(before.sections, after.sections, strict=True):
-        _compare_header(after, old, new, device, moved, ledger)
+    pairs = list(zip(before.sections, after.sections, strict=True))
+    shifts = {0} | {old.offset - new.offset for old, new in pairs if old.size and old.type not in _NO_BITS}
+    for old, new in pairs:
+        _compare_header(after, old, new, device, moved, shifts, ledger)
         if old.flags & _ALLOCATED or old.type in _NO_BITS or new.type in _NO_BITS:
             continue
         if old.size == new.size and _is_stored(before, old) and _is_stored(after, new):
@@ -53,7 +55,13 @@ def compare_unloaded(
 
 
 def _compare_header(
-    after: ElfFile, old: Section, new: Section, device: DeviceCode, moved: Sequence[Moved], ledger: Ledger
+    after: ElfFile,
+    old: Section,
+    new: Section,
+    device: DeviceCode,
+    moved: Sequence[Moved],
+    shifts: Collection[int],
+    ledger: Ledger,
 ) -> None:
     expected = old.replace(offset=new.offset)
     if old.flags & _ALLOCATED:
@@ -63,17 +71,23 @@ def _compare_header(
             expected = expected.replace(address=old.address - gone.old + gone.new)
         elif where is not None and old.address + old.size <= where[1] and new.size < old.size:
             expected = expected.replace(size=_size(after, old, new, device, moved))
-    # What has no bytes has no place: what is stated is where it would be, and goes with what stands before it.
-    is_empty = old.type in _NO_BITS or not old.size
-    offsets = {old.offset, min(new.offset, len(after.view))} if is_empty else set()
-    if old.flags & _ALLOCATED and not is_empty:
-        loads = [each for each in after.segments if each.type == "PT_LOAD"]
-        holding = [each for each in loads if each.vaddr <= new.address < each.vaddr + each.filesz]
-        offsets |= {each.offset + new.address - each.vaddr for each in holding}
     place = after.header["e_shoff"] + new.number * after.section_size
-    if offsets and new.offset not in offsets:
-        ledger.differ(f"offset of section {new.name}", offset=place, expected=min(offsets), found=new.offset)
+    if not _is_placed(after, old, new, shifts):
+        ledger.differ(f"offset of section {new.name}", offset=place, expected=old.offset, found=new.offset)
     ledger.same("section header", expected, new, offset=place)
+
+
+def _is_placed(after: ElfFile, old: Section, new: Section, shifts: Collection[int]) -> bool:
+    """Return whether the offset of a section is one that it can have.
+
+    What is loaded stands where its address says. What has no bytes has no place: what is stated is where it would be,
+    and goes with what stands around it.
+    """
+    stretch = after.memory.stretch(new.address) if old.flags & _ALLOCATED else None
+    if old.type in _NO_BITS or not old.size:
+        is_gone = bool(old.flags & _ALLOCATED) and stretch is None and new.offset <= len(after.view)
+        return is_gone or old.offset - new.offset in shifts or new.offset in offsets_of(after, new.address)
+    return stretch is None or new.address >= stretch.filled or new.offset - stretch.at == new.address - stretch.start
 
 
 def _size(after: ElfFile, old: Section, new: Section, device: DeviceCode, moved: Sequence[Moved]) -> int:

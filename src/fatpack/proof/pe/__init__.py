@@ -5,6 +5,7 @@ from __future__ import annotations
 from fatpack.proof.device import compare_device_code
 from fatpack.proof.ledger import Ledger, compare_memory, compare_views, merged
 from fatpack.proof.pe.headers import compare_headers
+from fatpack.proof.pe.leading import Leading
 from fatpack.proof.pe.reading import CERTIFICATES, PeFile, read_pe
 from fatpack.proof.pe.unloaded import compare_unloaded
 from fatpack.proof.records import Pointer
@@ -27,6 +28,7 @@ COMPARED = (
     "base relocations, imports, exports and exception tables, which are part of that image, byte for byte",
     "what the headers state of the file: sizes and offsets of sections, CheckSum, SizeOfInitializedData, debug data",
     "the pointers of registration records",
+    "all other words that the loader relocates, and exports: none leads to where a container was",
     "the containers that records lead to: every byte of them is explained, every image is equal by SHA-256",
     "COFF symbols, padding and an overlay",
 )
@@ -42,7 +44,8 @@ def compare(before: View, after: View, ledger: Ledger) -> tuple[DeviceCode, tupl
     Raises FormatError for a damaged file.
     """
     old, new = read_pe(before), read_pe(after)
-    device = compare_device_code(old.memory, new.memory, merged(_device_ranges(old)), [], _pointers, ledger)
+    leading = Leading(old)
+    device = compare_device_code(old.memory, new.memory, merged(_device_ranges(old)), [], _pointers, leading, ledger)
     words = compare_headers(old, new, device.ranges, ledger)
     compare_memory(old.memory, new.memory, device.ranges, merged([*device.words, *words]), ledger)
     compare_unloaded(old, new, device.moves, _is_same(before, after), ledger)

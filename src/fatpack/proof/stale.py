@@ -1,0 +1,81 @@
+"""Pointers that would lead astray: to where a container was that is elsewhere now, or has become shorter.
+
+The records of the runtimes are followed for themselves. Whatever else in the program leads into device code, a word
+that the loader relocates or a symbol that other files see, must find there what was there.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+
+from fatpack.errors import hexadecimal
+from fatpack.proof.ledger import inside, merged, without
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+    from fatpack.proof.containers.facts import Container
+    from fatpack.proof.ledger import Ledger, Range
+    from fatpack.proof.memory import Memory
+
+    Pair = tuple[Container, Container | None]
+    Leading = Callable[[Memory, int, int], Iterator[tuple[int, int]]]
+    """Yields the pointers and visible symbols of a program that lead between two addresses: where each is, and where
+    it leads."""
+
+
+def check_pointers(
+    before: Memory, pairs: Iterable[Pair], records: Collection[int], leading: Leading, ledger: Ledger
+) -> None:
+    """Check that nothing but ``records`` leads to bytes of containers that are not where they were."""
+    gone = merged(
+        (old.start, old.end) if new is None or new.start != old.start else (min(new.end, old.end), old.end)
+        for old, new in pairs
+    )
+    if not gone:
+        return
+    for place, value in leading(before, gone[0][0], gone[-1][1]):
+        if place not in records and inside(value, gone):
+            expected = f"what it leads to, {hexadecimal(value)}, where it was"
+            ledger.differ(
+                "pointer or symbol that no record is", address=place, expected=expected, found="something else"
+            )
+
+
+def check_lonely(before: Memory, ranges: Sequence[Range], pairs: Collection[Pair], ledger: Ledger) -> None:
+    """Check that no word outside of device code holds the address of a container that no record leads to and moved.
+
+    Whether the loader relocates it or not: nobody knows how such a container is reached.
+    """
+    moved = {old.start + before.base for old, new in pairs if new is None or new.start != old.start}
+    if not moved:
+        return
+    loaded = without([(item.start, item.filled) for item in before.stretches], ranges)
+    for place, value in words_in(before, loaded, moved):
+        ledger.differ(
+            "container that moved, without a record",
+            address=value - before.base,
+            expected="the address that a word of the program holds",
+            found=place,
+        )
+        return
+
+
+def words_in(memory: Memory, ranges: Iterable[Range], values: Collection[int]) -> Iterator[tuple[int, int]]:
+    """Yield the words at multiples of their size that hold one of some values: address and value."""
+    wanted = frozenset(values)
+    for start, end in ranges:
+        for address, data in memory.windows(start + -start % memory.word, end):
+            words = as_words(memory, data)
+            if not wanted.isdisjoint(words):
+                yield from ((address + at * memory.word, word) for at, word in enumerate(words) if word in wanted)
+
+
+def as_words(memory: Memory, data: bytes) -> array[int]:
+    """Return bytes as words of the program; what is left over at their end is dropped."""
+    words = array("Q" if memory.word == 8 else "I", data[: len(data) - len(data) % memory.word])
+    if sys.byteorder != memory.order:
+        words.byteswap()
+    return words
