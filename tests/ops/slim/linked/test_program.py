@@ -1,0 +1,173 @@
+"""Linked programs and libraries slimmed: what is found through their records before and after."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from tests.builders.fatbin import of_words
+from tests.builders.registered import HIP, Part, linked, printed
+from tests.laws.rooms import FIXTURES, joined
+
+import fatpack as library
+from fatpack import proof
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
+from fatpack.ops.slim.checking import check_of
+from fatpack.ops.slim.plan import Plan, Refused, plan
+from fatpack.ops.slim.selection import spelled
+from fatpack.ops.slim.wishes import Wishes
+from fatpack.scanner import Found, scan
+from fatpack.target.machine import devices
+
+HOSTS = FIXTURES / "cuda_fatbin" / "hosts"
+MANY = "70 75 80 86 90 p90"
+
+
+def view(data: bytes, name: str = "libx.so") -> View:
+    return BytesSource(data, name).view()
+
+
+def starts(data: bytes) -> list[int]:
+    return [item.view.start for item in scan(view(data)) if isinstance(item, Found)]
+
+
+def listed(data: bytes) -> list[tuple[str, bytes]]:
+    containers = [item for item in scan(view(data)) if isinstance(item, Found)]
+    return [
+        (spelled(image), bytes(image.data.tobytes()).rstrip(b"\0")) for found in containers for image in found.images
+    ]
+
+
+def slimmed(data: bytes, wishes: Wishes) -> tuple[Plan, bytes]:
+    """Return the plan and the slimmed file, in which all laws of slimming were checked."""
+    before = view(data)
+    made = plan(before, wishes)
+    after = joined(made.pieces)
+    check_of(made)(before, view(after))
+    gone = [row.position for row in made.dropped]
+    containers = [item for item in scan(before) if isinstance(item, Found)]
+    positions = [f"{number}.{index}" for number, found in enumerate(containers) for index in range(len(found.images))]
+    left = [image for position, image in zip(positions, listed(data), strict=True) if position not in gone]
+    assert listed(after) == left
+    if made.is_changed:
+        assert made.mode in ("shrink", "zero")
+        verdict = proof.verify(before, view(after))
+        assert verdict.is_proved, verdict.differences
+        assert not plan(view(after), wishes).is_changed  # slim of slim is slim
+    return made, after
+
+
+def for_(*names: str, **more: object) -> Wishes:
+    return Wishes(devices=devices(names), **more)
+
+
+def run(folder: Path, data: bytes) -> list[str]:
+    path = folder / "slimmed"
+    path.write_bytes(data)
+    path.chmod(0o755)
+    return printed(path)
+
+
+@pytest.mark.parametrize("name", ["libtwo.so", "libtwo.stripped.so", "librel.so"])
+@pytest.mark.parametrize("mode", ["auto", "zero"])
+def test_libraries_of_nvcc_keep_what_a_device_takes(name: str, mode: str) -> None:
+    made, after = slimmed((HOSTS / name).read_bytes(), for_("sm_90", mode=mode))
+    assert {row.image.target.arch for row in made.dropped} <= {"sm_80", "sm_75"}
+    assert made.dropped
+    if mode == "zero":
+        assert len(after) == (HOSTS / name).stat().st_size
+
+
+def test_code_that_is_linked_at_run_time_keeps_the_same_architectures_everywhere() -> None:
+    data = (HOSTS / "librel.so").read_bytes()
+    made, _ = slimmed(data, for_("sm_80", keep_ptx="none"))
+    by_container: dict[int, set[str]] = {}
+    for row in made.kept:
+        by_container.setdefault(row.number, set()).add(spelled(row.image))
+    assert set(map(frozenset, by_container.values())) == {frozenset({"sm_80"})}
+
+
+@pytest.mark.parametrize("options", [[], ["-no-pie"], ["-static"], ["-Wl,-z,pack-relative-relocs"]])
+def test_a_program_finds_what_is_left_through_its_records(tmp_path: Path, options: list[str]) -> None:
+    big = of_words(MANY)
+    parts = [Part(big), Part(of_words("80 90")), Part(of_words("90a 90 80 p80")), Part(big)]
+    program = linked(tmp_path, parts, *options)
+    assert printed(program)[0] == "0: 2/70 2/75 2/80 2/86 2/90 1/90"
+    made, after = slimmed(program.read_bytes(), for_("sm_90", keep_ptx="none"))
+    assert run(tmp_path, after) == ["0: 2/90", "1: 2/90", "2: 2/90", "3: 2/90"]
+    assert {row.number for row in made.kept} == {0, 1, 2, 3}
+
+
+def test_an_emptied_container_keeps_its_header(tmp_path: Path) -> None:
+    program = linked(tmp_path, [Part(of_words("100 p100")), Part(of_words("80 90"))])
+    data = program.read_bytes()
+    said = r"container 0 at .* in \.nv_fatbin, which has sm_100, compute_100; kernels: k100"
+    with pytest.raises(Refused, match=said):
+        plan(view(data), for_("sm_90", keep_ptx="none"))
+    _, after = slimmed(data, for_("sm_90", allow_empty=True, keep_ptx="none"))
+    assert run(tmp_path, after) == ["0:", "1: 2/90"]
+
+
+def test_two_records_of_one_container_both_follow_it(tmp_path: Path) -> None:
+    program = linked(tmp_path, [Part(of_words("80 90")), Part(of_words("80 90"), records=2)])
+    _, after = slimmed(program.read_bytes(), for_("sm_90"))
+    assert run(tmp_path, after) == ["0: 2/90", "1: 2/90", "2: 2/90"]
+
+
+def test_a_record_into_the_middle_of_a_container_holds_it_where_it_is(tmp_path: Path) -> None:
+    parts = [Part(of_words("80 90")), Part(of_words("80 90"), records=2, behind=8)]
+    data = linked(tmp_path, parts).read_bytes()
+    made = plan(view(data), for_("sm_90"))
+    before, now = starts(data), starts(joined(made.pieces))
+    assert before[1] - before[0] == now[1] - now[0]
+    assert any("may be reached without a record" in note for note in made.notes)
+
+
+def test_what_no_record_leads_to_stays_at_its_address(tmp_path: Path) -> None:
+    parts = [Part(of_words("80 90")), Part(of_words("80 90 p90"), records=0), Part(of_words("80 90"))]
+    program = linked(tmp_path, parts)
+    made, after = slimmed(program.read_bytes(), for_("sm_90"))
+    assert run(tmp_path, after) == ["0: 2/90", "1: 2/90"]
+    starts = [
+        [item.view.start for item in scan(view(data)) if isinstance(item, Found)]
+        for data in (program.read_bytes(), after)
+    ]
+    assert starts[0][1] - starts[0][0] == starts[1][1] - starts[1][0]
+    assert any("1 container of .nv_fatbin may be reached without a record" in note for note in made.notes)
+
+
+def test_what_other_files_see_by_a_symbol_stays_at_its_address(tmp_path: Path) -> None:
+    parts = [Part(of_words("80 90")), Part(of_words("80 90"), is_global=True)]
+    path = linked(tmp_path, parts, "-Wl,-Bsymbolic", library=True)
+    data = path.read_bytes()
+    made = plan(view(data), for_("sm_90"))
+    check_of(made)(view(data), view(joined(made.pieces)))
+    assert any("not moved" in note for note in made.notes)
+
+
+def hip(*archs: str, compressed: bool = False) -> bytes:
+    out = BytesIO()
+    images = [library.ImageFile(b"", id="host-x86_64-unknown-linux-gnu-")]
+    images += [library.ImageFile(arch.encode() * 3000, id=f"hipv4-amdgcn-amd-amdhsa--{arch}") for arch in archs]
+    options = (
+        library.BundleOptions(align=4096, compression="zstd", version=2)
+        if compressed
+        else library.BundleOptions(align=4096)
+    )
+    library.pack(images, out, format="bundle", options=options)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_bundles_of_hip_stay_on_pages(tmp_path: Path, compressed: bool) -> None:
+    archs = ("gfx90a", "gfx942", "gfx1100")
+    part = Part(hip(*archs, compressed=compressed), section=".hip_fatbin", align=4096, magic=HIP)
+    program = linked(tmp_path, [part, part])
+    data = program.read_bytes()
+    made, after = slimmed(data, for_("gfx942"))
+    start = "CCOB" if compressed else "__CL"
+    assert run(tmp_path, after) == [f"0: {start}", f"1: {start}"]
+    assert {spelled(row.image) for row in made.kept if row.image.target.arch} == {"gfx942"}
+    assert {start % 4096 for start in starts(after)} == {start % 4096 for start in starts(data)}
