@@ -200,6 +200,7 @@ def test_symbols_follow_their_container() -> None:
         (SECOND.old, 0, 1, code),
         (BASE + CODE, 0, 3, code),
         (SECOND.old + 0x1000, 64, 1, code),
+        (SECOND.old + 0x10, 64, 1, code),
         (SECOND.old, 8, 1, 0xFFF1),
         (BASE + AFTER, 64, 1, file.index(".after")),
     ]
@@ -211,7 +212,8 @@ def test_symbols_follow_their_container() -> None:
         (SECOND.new, 0, 1, code),
         (BASE + CODE, 0, 3, code),
         (BASE + CODE + 256, 0, 1, code),
-        *rows[5:],
+        (SECOND.new + 0x10, 64, 1, code),
+        *rows[6:],
     ]
     assert named(after)[".symtab"][2] == file.symbols(expected)
 
@@ -229,6 +231,12 @@ def test_symbols_of_other_places_stay_whatever_section_they_name() -> None:
     assert named(after)[".symtab"][2] == file.symbols([*rows, (moved, 4, 1, file.index(".note"))])
 
 
+def test_a_relocation_that_leads_to_a_note_keeps_it_in_its_place() -> None:
+    file = LinkedElf()
+    file.section(".rela.dyn").content = file.pack("QQQ", DATA_ADDRESS + 16, 8, file.section(".note").address + 4)
+    assert "something that a relocation leads to stands behind the program headers" in why(file, pointers={})
+
+
 def test_a_global_symbol_on_a_note_keeps_it_in_its_place() -> None:
     file = LinkedElf()
     file.symbol_table((file.section(".note").address, 4, 0x11, file.index(".note")))
@@ -243,6 +251,9 @@ def test_a_container_that_other_files_can_see_does_not_move() -> None:
     file.section(".dynsym").content = file.symbols([(SECOND.old, 16, 0x11, code)])
     with pytest.raises(HostError, match=r"at address 0x41c00, in section 6 .* would move, and other files can see it"):
         relayed(file)
+    file.section(".dynsym").content = file.symbols([(SECOND.old + 8, 16, 0x11, code)])
+    with pytest.raises(HostError, match="at address 0x41c08"):
+        relayed(file, "zero")
     file.section(".dynsym").content = file.symbols([(FIRST.old, FIRST.old_size, 0x11, code)])
     after, _ = relayed(file)
     assert named(after)[".dynsym"][2] == file.symbols([(FIRST.old, FIRST.new_size, 0x11, code)])

@@ -108,13 +108,13 @@ def cuts(
         try:
             if section.index in ends:
                 raise Whole(f"{ends[section.index]} is its end, which code may know it by")
+            if section.index in marked:
+                raise Whole(f"segment {marked[section.index]} lies over it, too")
             if section.flags & constants.ALLOC:
                 load = loads[number] if number < len(loads) else None
                 if load is None or not load.offset <= section.offset or section.end > load.end:
                     raise Whole("it lies in no segment, or in more than one")
                 _check_load(elf, each, load)
-                if section.index in marked:
-                    raise Whole(f"segment {marked[section.index]} lies over it, too")
             else:
                 load = None
                 if number < len(loads) and loads[number].offset < section.end:

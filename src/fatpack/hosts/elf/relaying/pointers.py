@@ -46,7 +46,11 @@ def patches(
 
     Relocations inside a changed section are refused too: what they change would be elsewhere now.
     """
-    stretches = [(each.section.address, each.section.address + each.section.size) for each in changed]
+    stretches = [
+        (each.section.address, each.section.address + each.section.size)
+        for each in changed
+        if each.section.flags & constants.ALLOC
+    ]
     _check_places(elf, stretches, pointers)
     found = _relocations(elf, changed, pointers)
     moved = {move.old: move.new for move in moves}
@@ -72,6 +76,20 @@ def patches(
     return result
 
 
+def lead_into(elf: LinkedFile, low: int, high: int) -> bool:
+    """Return whether a relocation that adds the base leads to an address between two, the second excluded."""
+    relative = constants.POINTER_RELOCATIONS.get(elf.header.machine, (-1,))[0]
+    layout = elf.layouts.rela
+    for table in _tables(elf, {}):
+        if table.type == constants.RELA:
+            for block in blocks(elf.view, table.offset, table.size // layout.size, layout.size):
+                infos, addends = (_column(elf, block, layout.size, number) for number in (1, 2))
+                for info, addend in zip(infos, addends, strict=True):
+                    if low <= addend < high and info & elf.layouts.type_mask == relative:
+                        return True
+    return False
+
+
 def _check_places(elf: LinkedFile, stretches: Sequence[tuple[int, int]], pointers: Mapping[int, int]) -> None:
     from bisect import bisect_right
 
@@ -94,12 +112,11 @@ def _base(elf: LinkedFile, relocation: _Relocation, place: int, moved: Mapping[i
         return 0
     if relocation.type != (wide if elf.layouts.word == 8 else narrow):
         raise elf.refusal(f"{where} has type {relocation.type}, whose result is not known", _AGAIN)
-    value = _local_value(elf, relocation, where)
-    return moved.get(value, value)
+    return _local_value(elf, relocation, where, moved)
 
 
-def _local_value(elf: LinkedFile, relocation: _Relocation, where: str) -> int:
-    """Return the value of a symbol that no other file can replace. Raises HostError for others."""
+def _local_value(elf: LinkedFile, relocation: _Relocation, where: str, moved: Mapping[int, int]) -> int:
+    """Return the value that a symbol has now, which no other file can replace. Raises HostError for others."""
     layout, link = elf.layouts.symbol, relocation.table.link
     table = elf.section(link) if 0 < link < elf.section_count else None
     at = relocation.symbol * layout.size
@@ -109,7 +126,7 @@ def _local_value(elf: LinkedFile, relocation: _Relocation, where: str) -> int:
     if (row["info"] >> 4 and not row["other"] & 3) or not 0 < row["section_index"] < constants.FIRST_RESERVED:
         raise _visible(elf, where)
     value: int = row["value"]
-    return value
+    return value if row["info"] & 0xF == constants.SECTION_SYMBOL else moved.get(value, value)
 
 
 def _visible(elf: LinkedFile, where: str) -> HostError:
@@ -178,14 +195,14 @@ def _of(
         at += len(block)
 
 
-def _column(elf: LinkedFile, block: bytes, size: int) -> list[int]:
-    """Return the first word of each row in a block."""
+def _column(elf: LinkedFile, block: bytes, size: int, number: int = 0) -> list[int]:
+    """Return a word of each row in a block, by default the first."""
     from array import array
 
     words = array("Q" if elf.layouts.word == 8 else "I", block)
     if elf.layouts.order != sys.byteorder:
         words.byteswap()
-    return words[:: size // elf.layouts.word].tolist()
+    return words[number :: size // elf.layouts.word].tolist()
 
 
 def _check_outside(

@@ -16,6 +16,7 @@ from fatpack.elf import constants
 from fatpack.elf.layout import SH_OFFSET, SH_SIZE, SH_TYPE
 from fatpack.hosts.elf.relaying.cuts import PAGE, Cut, Whole, cut_of
 from fatpack.hosts.elf.relaying.dynamic import DynamicTable
+from fatpack.hosts.elf.relaying.pointers import lead_into
 from fatpack.hosts.elf.relaying.symbols import symbols_in, with_place
 from fatpack.record import Record
 
@@ -183,6 +184,8 @@ class Room:
         if best is None:
             raise Whole("what stands behind the program headers does not fit into the freed bytes")
         _, number, smaller, _ = best
+        if lead_into(elf, address, address + end - start):
+            raise self._blocked("something that a relocation leads to")
         position = smaller.kept - (end - start)
         shift = smaller.changed.section.address + position - smaller.changed.section.offset - address
         patches = self._dynamic.patches(address, address + end - start, shift)

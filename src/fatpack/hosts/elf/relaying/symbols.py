@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from bisect import bisect_right
 
 from fatpack.elf import constants
 from fatpack.elf.table import blocks
@@ -123,7 +124,8 @@ def patches(
     HostError for a symbol that other files can see, on something that moves or goes.
     """
     sections = {each.section.index: each for each in changed}
-    by_address = {move.old: move for move in moves}
+    ordered = sorted(moves, key=lambda move: move.old)
+    starts = [move.old for move in ordered]
     result = {}
     for symbol in symbols:
         change = sections[symbol.section]
@@ -131,7 +133,9 @@ def patches(
         # Linkers give symbols of other places the section before or behind: __ehdr_start, _end.
         if symbol.info & 0xF == constants.SECTION_SYMBOL or not 0 <= inside <= change.section.size:
             continue
-        value, size = _placed(symbol, by_address.get(symbol.value), change, symbol.section in reduced)
+        number = bisect_right(starts, symbol.value) - 1
+        move = ordered[number] if number >= 0 else None
+        value, size = _placed(symbol, move, change, symbol.section in reduced)
         if value != symbol.value and symbol.is_visible:
             raise elf.refusal(
                 f"{_name(elf, symbol)} at address {symbol.value:#x}, in {elf.title(change.section)}, would move, and "
@@ -145,9 +149,12 @@ def patches(
 
 
 def _placed(symbol: Symbol, move: Move | None, change: Changed, is_reduced: bool) -> tuple[int, int]:
-    """Return the address and size that a symbol has now."""
-    if move is not None:
+    """Return the address and size that a symbol has now; ``move`` is that of the container that it is in."""
+    if move is not None and symbol.value == move.old:
         return move.new, move.new_size if symbol.size == move.old_size else min(symbol.size, move.new_size)
+    if move is not None and symbol.value < move.old + move.old_size and (move.new != move.old or is_reduced):
+        inside = min(symbol.value - move.old, move.new_size)
+        return move.new + inside, min(symbol.size, move.new_size - inside)
     end = change.section.address + change.size
     if not is_reduced:
         return symbol.value, symbol.size
