@@ -23,6 +23,9 @@ FOLDERS = ("/usr/lib/llvm-22/bin", *os.environ.get("FATPACK_REFERENCE_BIN", "").
 #: LLVM 23, which distributions do not install yet: where ``tools/reference/get_llvm23.sh`` put it.
 LLVM23 = Path(os.environ.get("FATPACK_REFERENCE_LLVM23") or Path(__file__).parents[1] / ".reference/llvm23/bin")
 
+#: LLVM 19, as Debian installs it.
+LLVM19 = Path(os.environ.get("FATPACK_REFERENCE_LLVM19") or "/usr/lib/llvm-19/bin")
+
 
 def _missing(name: str) -> NoReturn:
     reason = f"reference tool {name} is not installed (CONTRIBUTING.md lists the packages)"
@@ -60,10 +63,10 @@ def tool(name: str) -> str:
 
 
 def llvm_tool(name: str, version: str) -> str:
-    """Return the path of a tool of LLVM 22 or 23; skip or fail the running test when it is missing."""
+    """Return the path of a tool of LLVM 19, 22 or 23; skip or fail the running test when it is missing."""
     if version == "22":
         return tool(name)
-    path = LLVM23 / name
+    path = (LLVM19 if version == "19" else LLVM23) / name
     return str(path) if path.exists() else _missing(f"{name} of LLVM {version}")
 
 

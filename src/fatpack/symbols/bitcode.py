@@ -21,7 +21,7 @@ from __future__ import annotations
 import struct
 
 from fatpack.bitstream import ENTER_BLOCK, BitReader
-from fatpack.errors import FormatError, LimitExceeded
+from fatpack.errors import FormatError, LimitExceeded, Unsupported
 from fatpack.magics import BITCODE, WRAPPED_BITCODE
 from fatpack.symbols.bitcode_module import Module, symbols_of
 from fatpack.symbols.proportion import bounded
@@ -65,6 +65,24 @@ def symbols(view: View) -> list[bytes] | None:
         raise
     except FormatError:
         return None
+
+
+def stored_symbols(view: View) -> Iterator[tuple[bytes, int]]:
+    """Yield the names and flags of the global symbols in LLVM's table, those that are undefined too.
+
+    Raises FormatError for damage, LimitExceeded, and Unsupported for bitcode without such a table.
+    """
+    stream = _stream(view)
+    modules, table = _walk(stream) if stream is not None else ([], None)
+    rows = _rows(table, modules) if table is not None and modules else None
+    if rows is None:
+        raise Unsupported(
+            "bitcode without LLVM's table of symbols", hint="compile it again with clang", chain=view.chain
+        )
+    strings = modules[-1].strings
+    for at, size, flags in _flagged(rows):
+        if flags & (_GLOBAL | _FORMAT_SPECIFIC) == _GLOBAL:
+            yield strings.read(at, size), flags
 
 
 def _stream(view: View) -> View | None:
@@ -121,20 +139,31 @@ def _blob(bits: BitReader, width: int, end: int) -> View | None:
 
 def _stored(table: View, modules: list[Module]) -> Iterator[bytes] | None:
     """Return the symbols of the table that LLVM wrote; None if it is of a version or of files we do not know."""
+    rows = _rows(table, modules)
+    return None if rows is None else _counting(rows, modules[-1].strings)
+
+
+def _rows(table: View, modules: list[Module]) -> View | None:
+    """Return the bytes of the symbols in the table."""
     if len(table) < _HEADER.size:
         return None
     version, _, module_count, symbol_at, count = _HEADER.unpack(table.read(0, _HEADER.size))
     if version not in _VERSIONS or module_count != len(modules):
         return None
-    return _counting(table.slice(symbol_at, count * _SYMBOL.size), modules[-1].strings)
+    return table.slice(symbol_at, count * _SYMBOL.size)
+
+
+def _flagged(rows: View) -> Iterator[tuple[int, int, int]]:
+    """Yield place and size of the name, and the flags, of each symbol."""
+    step = _ROWS * _SYMBOL.size
+    for first in range(0, len(rows), step):
+        yield from _SYMBOL.iter_unpack(rows.head(first, step))
 
 
 def _counting(rows: View, strings: View) -> Iterator[bytes]:
-    step = _ROWS * _SYMBOL.size
-    for first in range(0, len(rows), step):
-        for at, size, flags in _SYMBOL.iter_unpack(rows.head(first, step)):
-            if flags & (_GLOBAL | _UNDEFINED | _FORMAT_SPECIFIC) == _GLOBAL:
-                yield strings.read(at, size)
+    for at, size, flags in _flagged(rows):
+        if flags & (_GLOBAL | _UNDEFINED | _FORMAT_SPECIFIC) == _GLOBAL:
+            yield strings.read(at, size)
 
 
 def _named(modules: list[Module]) -> Iterator[bytes]:

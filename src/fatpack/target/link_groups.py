@@ -1,16 +1,19 @@
 """Which images one device link takes together: the rules of clang-linker-wrapper, by the version of LLVM.
 
 An input for gfx90a can be linked into the program for ``gfx90a:xnack+``. Which inputs join which targets was changed
-from LLVM 22 to 23:
+over time:
 
-=============================  =========================================  =========================================
-inputs                         LLVM 22                                    LLVM 23
-=============================  =========================================  =========================================
-objects, whole archives        each makes its own target, and joins all   the targets with the most features come first;
-                               compatible ones that are there before it   an input makes no target of its own if one
-                                                                          asks for all that it has
-members of other archives      join each compatible target                the same
-=============================  =========================================  =========================================
+=======================  ==========================  ==========================  ======================================
+inputs                   LLVM 19                     LLVM 22                     LLVM 23
+=======================  ==========================  ==========================  ======================================
+objects, whole archives  each makes its own target,  the same                    the targets with the most features
+                         and joins all compatible                                come first; an input makes no target of
+                         ones that are there before                              its own if one asks for all that it has
+                         it
+members of archives      join the compatible         join each compatible        the same as for LLVM 22
+                         targets that need them, by  target
+                         their symbols
+=======================  ==========================  ==========================  ======================================
 
 "Compatible" is what :func:`fatpack.target.compatibility.compatible_llvm22` says: both ways, and ``generic`` fits all.
 For objects LLVM 23 asks in one direction, of AMD targets and others alike: the processors are equal as text, and the
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
     from fatpack.model import Target
 
 #: The versions of LLVM whose rules are known, the newest last.
-VERSIONS = ("22", "23")
+VERSIONS = ("19", "22", "23")
 
 
 def specificity(target: Target) -> int:
@@ -64,7 +67,7 @@ def _signs(target: Target) -> dict[str, str]:
 
 def joins(image: Target, group: Target, llvm: str) -> bool:
     """Return whether an image joins the link for a target that is another one than its own; see the module's table."""
-    if llvm == "22" or not is_amdgpu(group.triple):
+    if llvm != "23" or not is_amdgpu(group.triple):
         return compatible_llvm22(image, group)
     # LLVM 23 knows the architecture's new name too, with and without the instruction set behind it.
     system = f"amdgcn-{group.triple.partition('-')[2]}"

@@ -44,7 +44,12 @@ if TYPE_CHECKING:
         metavar="ARCH",
         help="Link images of archives for ARCH even if no object is for it. Repeatable.",
     ),
-    option("--llvm", type=Choice(VERSIONS), default=VERSIONS[-1], help="Group images as this version of LLVM does."),
+    option(
+        "--llvm",
+        type=Choice(VERSIONS),
+        default=VERSIONS[-1],
+        help="Group images as this LLVM does.",
+    ),
     option("--directory", "-d", type=DIRECTORY, metavar="DIR", help="Write the images and link-inputs.json here."),
     option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
     option("--schema", is_flag=True, help="Print the JSON schema of this output and exit."),

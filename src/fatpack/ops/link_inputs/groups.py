@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from fatpack.errors import UsageError
 from fatpack.record import Record
-from fatpack.target.link_groups import absorbs, joins, specificity
+from fatpack.target.link_groups import absorbs, joins
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable
+    from typing import TypeAlias
 
     from fatpack.model import Target
     from fatpack.ops.link_inputs.inputs import Device
+
+    Key: TypeAlias = tuple[str, str]
 
 
 #: LIMIT: device links of one line; every image is compared with the target of each. The compilers know 200 targets.
@@ -43,23 +46,8 @@ class Group(Record):
         return ""
 
 
-def group(devices: Sequence[Device], llvm: str, asked: Collection[str] = ()) -> tuple[list[Group], list[Device]]:
-    """Return the groups in the order in which clang-linker-wrapper links them, and the images that are in none.
-
-    ``asked`` are architectures of which images in archives are taken even if nothing else is for them.
-    """
-    ordered = [each for each in devices if not each.is_lazy]
-    if llvm != "22":
-        ordered.sort(key=lambda each: -specificity(each.image.target))
-    groups = _Groups(llvm)
-    for each in ordered:
-        groups.add(each)
-    left = [each for each in devices if each.is_lazy and not groups.join(each, asked)]
-    return groups.made(), left
-
-
-class _Groups:
-    """Groups while they are made: triple and arch as they are spelled → the target and its images."""
+class Groups:
+    """Groups while they are made. Their keys are the triple and the architecture as they are spelled."""
 
     def __init__(self, llvm: str) -> None:
         self._llvm = llvm
@@ -68,25 +56,35 @@ class _Groups:
     def add(self, device: Device) -> None:
         """Add an image that is linked in any case."""
         target = device.image.target
-        if self._llvm == "22":
+        if self._llvm != "23":
             # The group of its own comes last among those that it is put into only where it is new.
-            self._put(device, [_key(target), *self._others(target)])
+            self.put(device, [_key(target), *self._others(target)])
         else:
             taking = [key for key, (other, _) in self._groups.items() if absorbs(other, target)]
-            self._put(device, taking or [_key(target)])
+            self.put(device, taking or [_key(target)])
 
     def join(self, device: Device, asked: Collection[str]) -> bool:
         """Add an image of an archive to the groups that take it; return whether there is one."""
         target = device.image.target
         keys = [_key(target), *self._others(target)]
         chosen = [key for key in keys if key in self._groups or key[1] in asked]
-        self._put(device, chosen)
+        self.put(device, chosen)
         return bool(chosen)
+
+    def taking(self, device: Device) -> list[Key]:
+        """Return the keys of the groups that are there and can take an image, that of its own target first."""
+        target = device.image.target
+        return [key for key in (_key(target), *self._others(target)) if key in self._groups]
+
+    def members(self) -> list[tuple[Key, list[Device]]]:
+        """Return each group by its key, with the images that are in it."""
+        return [(key, devices) for key, (_, devices) in self._groups.items()]
 
     def _others(self, target: Target) -> list[tuple[str, str]]:
         return [key for key, (other, _) in self._groups.items() if joins(target, other, self._llvm)]
 
-    def _put(self, device: Device, keys: Iterable[tuple[str, str]]) -> None:
+    def put(self, device: Device, keys: Iterable[Key]) -> None:
+        """Add an image to groups, which are made if they are not there. Raises UsageError for too many."""
         for key in keys:
             self._groups.setdefault(key, (device.image.target, []))[1].append(device)
         if len(self._groups) > MOST_GROUPS:

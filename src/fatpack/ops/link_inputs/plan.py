@@ -13,7 +13,7 @@ from fatpack.errors import FormatError, Unsupported, UsageError, in_both
 from fatpack.io.names import image_name
 from fatpack.io.sink import write_file
 from fatpack.ops.extract import Extract, checked_paths, write_plan
-from fatpack.ops.link_inputs.groups import Group, group
+from fatpack.ops.link_inputs.grouping import group
 from fatpack.ops.link_inputs.inputs import Device, Inputs, LinkInput
 from fatpack.record import Record
 from fatpack.target.link_groups import VERSIONS
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.io.writing import Progress
     from fatpack.model import Finding
+    from fatpack.ops.link_inputs.groups import Group
     from fatpack.ops.link_inputs.words import Line
 
 #: What the description of the groups is called in the folder of the images.
@@ -77,6 +78,11 @@ def plan(line: Line, opened: Inputs, llvm: str = VERSIONS[-1], asked: Collection
     """
     if llvm not in VERSIONS:
         raise UsageError(f"no rules of LLVM {llvm} are known here", hint=f"choose from {', '.join(VERSIONS)}")
+    if llvm == "19" and asked:
+        raise UsageError(
+            "LLVM 19 links images of archives by their symbols, not because an architecture is asked for",
+            hint=f"leave out {in_both('--should-extract', 'should_extract')}, or follow the rules of LLVM 22 or 23",
+        )
     groups, left = group(opened.devices, llvm, frozenset((*asked, *line.asked)))
     linked = {id(device) for each in groups for device in each.devices}
     files = [
