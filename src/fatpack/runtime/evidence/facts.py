@@ -71,8 +71,9 @@ class Evidence(Record):
     ``stubs`` are functions by address and name; ``called`` says how often each function of a runtime is called, and
     ``reached`` which functions run before main as far as that is known (None: not at all). ``unread`` are calls whose
     constants could not be read, ``unfollowed`` functions that were not followed to what they launch or register: the
-    limits on that were reached. ``links`` are the names of ``__cudaRegisterLinkedBinary_…`` that the file defines or
-    calls. ``descriptors`` are what the runtimes of OpenMP and SYCL are given.
+    limits on that were reached, or capstone is not there. ``links`` are the names of ``__cudaRegisterLinkedBinary_…``
+    that the file defines or calls. ``descriptors`` are what the runtimes of OpenMP and SYCL are given. ``is_by_shape``
+    says that names of functions come from the shape of calls alone.
     """
 
     memory: Memory
@@ -90,6 +91,7 @@ class Evidence(Record):
     unread: int
     unfollowed: int = 0
     descriptors: tuple[Descriptor, ...] = ()
+    is_by_shape: bool = False
 
     @property
     def entries(self) -> list[Entry]:

@@ -41,6 +41,7 @@ def wrong(evidence: Evidence, code: str, at: int, text: str, sure: str, hint: st
     """Return a finding at the place of an address, or of the whole file."""
     view = evidence.memory.view
     position = evidence.memory.place(at) if at else 0
+    sure = LIKELY if evidence.is_by_shape else sure
     span = view.slice(position, min(1, len(view) - position)).span() if position else view.span()
     return finding(code, span, f"{text} ({sure})", hint)
 

@@ -6,6 +6,7 @@ addresses, and their names are looked up when they are asked for.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 
 from fatpack.runtime.evidence.memory import LONGEST, Constructor, Function, Memory
@@ -62,6 +63,10 @@ class Program(Memory):
         """Take the addresses at which functions start."""
         self._begins = sorted(set(starts))
 
+    def begins(self) -> Sequence[int]:
+        """Return where all functions start, in order."""
+        return self._begins
+
     def start_of(self, address: int) -> int:
         """Return where the function starts that an address lies in, 0 if there is none."""
         index = bisect_right(self._begins, address) - 1
@@ -91,6 +96,17 @@ class Program(Memory):
     def name_of(self, start: int) -> str:
         """Return the name of the function that starts at an address, "" if the file has none."""
         return ""
+
+    def function_pointers(self) -> dict[int, int]:
+        """Return address → value of the pointers to functions in data that does not change."""
+        found = {place: value for place, value in self._values.items() if self.is_start(value)}
+        for section in self.sections:
+            if section.name.startswith((".data.rel.ro", ".rodata", ".rdata")) and len(section.data) <= _KEPT:
+                data = self.content(section)
+                words = array("Q", data[: len(data) - len(data) % 8])
+                begins = set(self._begins)
+                found |= {section.address + 8 * at: word for at, word in enumerate(words) if word in begins}
+        return found
 
     def stubs(self) -> Mapping[int, str]:
         """Return address → name of the stubs of kernels."""

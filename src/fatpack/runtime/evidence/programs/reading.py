@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.runtime.evidence import entries, functions, wrappers
 from fatpack.runtime.evidence.facts import Binary, Evidence, Launch, Registered
-from fatpack.runtime.evidence.programs import search
+from fatpack.runtime.evidence.programs import by_shape, search
 from fatpack.runtime.evidence.programs.sites import Calls
 
 TYPE_CHECKING = False
@@ -39,6 +39,7 @@ class _Reading:
 
     def evidence(self) -> Evidence:
         program = self._program
+        is_by_shape = by_shape.name(program)
         imports = program.imports
         called: dict[str, int] = dict.fromkeys(program.dynamic, 0)
         sites = Calls(program).sites()
@@ -75,6 +76,7 @@ class _Reading:
             tuple(sorted({name for name in called if name.startswith(functions.LINKED_BINARY)})),
             self._unread,
             sites.unfollowed,
+            is_by_shape,
         )
 
     def _take(self, at: int, start: int, name: str, model: str, values: tuple[int | None, ...] | None) -> None:

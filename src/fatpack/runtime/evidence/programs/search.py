@@ -95,6 +95,20 @@ def references(program: Program, targets: Collection[int]) -> Iterator[tuple[int
             yield from references_in(program, section, low, min(low + STEP, size), targets)
 
 
+def taken(program: Program, targets: Collection[int]) -> Iterator[tuple[int, int]]:
+    """Yield where code takes one of some addresses, without calls, and which."""
+    wanted = frozenset(targets)
+    for section in code_of(program):
+        code, base = program.content(section), section.address
+        for low in range(0, len(code), STEP):
+            high = min(low + STEP, len(code))
+            if program.machine == "aarch64":
+                yield from _a64_addresses(base, code, low, high, wanted)
+            else:
+                yield from _x86(base, code, low, high, wanted, _TAKES, 2)
+                yield from _x86_fixed(base, code, low, high, wanted)
+
+
 def references_in(
     program: Program, section: Section, low: int, high: int, targets: Collection[int]
 ) -> Iterator[tuple[int, int]]:
@@ -106,15 +120,18 @@ def references_in(
         return
     yield from _x86(base, code, low, high, wanted, _DIRECT, 1)
     yield from _x86(base, code, low, high, wanted, _TAKES, 2)
-    # Programs at fixed addresses move them into registers.
+    yield from _x86_fixed(base, code, low, high, wanted)
+
+
+def _x86_fixed(base: int, code: bytes, low: int, high: int, wanted: frozenset[int]) -> list[tuple[int, int]]:
+    """Return where programs at fixed addresses move one of some addresses into a register."""
     uppers = {target >> 16 & 0xFFFF for target in wanted if target >> 32 == 0}
-    if uppers:
-        pattern = _pattern(rb"[\xb8-\xbf]", uppers) if high - low > _SHORT else re.compile(rb"[\xb8-\xbf]")
-        for match in pattern.finditer(code, low, min(high + 4, len(code))):
-            at = match.start()
-            target = int.from_bytes(code[at + 1 : at + 5], "little")
-            if target in wanted:
-                yield base + at, target
+    if not uppers:
+        return []
+    pattern = _pattern(rb"[\xb8-\xbf]", uppers) if high - low > _SHORT else re.compile(rb"[\xb8-\xbf]")
+    places = [match.start() for match in pattern.finditer(code, low, min(high + 4, len(code)))]
+    found = [(base + at, int.from_bytes(code[at + 1 : at + 5], "little")) for at in places]
+    return [(at, target) for at, target in found if target in wanted]
 
 
 def _pattern(opcode: bytes, uppers: set[int]) -> re.Pattern[bytes]:
@@ -161,7 +178,7 @@ def _a64_calls(base: int, code: bytes, low: int, high: int, wanted: frozenset[in
     if not uppers:
         return
     tops = {0x14 | upper >> 8 for upper in uppers}
-    pattern = re.compile(_any({upper & 0xFF for upper in uppers}) + _any(tops | {top | 0x80 for top in tops}))
+    pattern = _pair({upper & 0xFF for upper in uppers}, _any(tops | {top | 0x80 for top in tops}))
     for match in pattern.finditer(code, low, high):
         at = match.start() - 2
         if at >= low and not at & 3:
@@ -184,6 +201,11 @@ def _a64_addresses(base: int, code: bytes, low: int, high: int, wanted: frozense
             yield base + at, base + at + _offset(word)
 
 
+def _pair(third: set[int], fourth: bytes) -> re.Pattern[bytes]:
+    """Return what finds the third byte of an instruction before its fourth, wherever they are."""
+    return re.compile(_any(third) + b"(?=" + fourth + b")")
+
+
 def _uppers(wanted: Collection[int], first: int, last: int) -> set[int]:
     """Return which bits 13 to 20 the distances from some places to some others have."""
     groups = {each >> 13 for each in wanted}
@@ -203,8 +225,8 @@ def _offset(word: int) -> int:
 
 def _a64_relative(code: bytes, low: int, high: int, uppers: set[int], top: bytes) -> Iterator[tuple[int, int]]:
     if uppers:
-        for match in re.finditer(_any(uppers) + top, code[low:high]):
-            at = low + match.start() - 2
+        for match in _pair(uppers, top).finditer(code, low, high):
+            at = match.start() - 2
             if at >= low and not at & 3:
                 yield at, int.from_bytes(code[at : at + 4], "little")
 

@@ -157,17 +157,20 @@ class Calls:
         return Sites(sorted(kept, key=lambda site: site[0]), unfollowed)
 
     def followed(self, function: Function) -> Iterable[Site]:
-        """Yield the calls of one function, by following it from its start."""
-        program = self._program
-        section = program.section_at(function.start)
-        if section is None:
-            return
-        at = function.start - section.address
-        code = program.content(section)[at : at + function.end - function.start]
-        for each in self._follow(code, function.start):
+        """Yield the calls of a runtime's functions in one function, by following it from its start."""
+        for each in self.calls_of(function):
             if each.target in self._wanted:
                 wanted = self._wanted[each.target]
                 yield each.at, each.target, tuple(each.arguments[number] for number in wanted)
+
+    def calls_of(self, function: Function) -> list[Followed]:
+        """Return all calls and jumps out of a function. Raises ImportError without capstone, where that is needed."""
+        section = self._program.section_at(function.start)
+        if section is None:
+            return []
+        at = function.start - section.address
+        code = self._program.content(section)[at : at + function.end - function.start]
+        return self._follow(code, function.start)
 
     def _follow(self, code: bytes, start: int) -> list[Followed]:
         if self._follower is None:
