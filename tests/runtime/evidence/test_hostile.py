@@ -16,7 +16,7 @@ from fatpack.runtime.evidence import judging
 from fatpack.runtime.evidence.units import Unit
 from fatpack.scanner.visit import host_of
 
-HOSTS = ("single.o", "clang_win.obj", "libtwo.so", "k1.rdc.o", "dlink.o")
+HOSTS = ("single.o", "clang_win.obj", "clang_win.dll", "libtwo.so", "libtwo.stripped.so", "k1.rdc.o", "dlink.o")
 
 
 @pytest.mark.parametrize("name", HOSTS)
@@ -35,6 +35,8 @@ def test_any_damage_gives_an_answer(name: str) -> None:
             assert all(
                 isinstance(item, Finding | Unit) for item in judging.judged(view, host, lambda: {"": {"kernel"}})
             )
+        if host in ("elf", "coff", "pe"):
+            assert all(isinstance(item, Finding | Unit) for item in judging.judged(view, host, lambda: {"kernel"}))
             evidence, _ = judging.read(view, host)
             if evidence is not None:
                 assert all(item.code for item in judging.verdicts_of(evidence, {"": {"kernel"}}))

@@ -94,7 +94,7 @@ def command(
 
     Where nothing is missing, a line says what an object or a program registers. --runtime shows, instead of images,
     which kernels host code registers and launches, with wrappers, offload entries and the constructors that lead there.
-    The code of linked programs is followed with capstone (pip install 'fatpack[code]').
+    The code of linked programs for x86-64 is followed with capstone (pip install 'fatpack[code]').
 
     With --one-program, FILEs are the objects and archives that are linked into one program. A warning names each part
     whose architectures or forms (PTX, cubin, LTO-IR) differ from those of the first.

@@ -119,6 +119,7 @@ def _facts(evidence: Evidence, kernels: dict[str, set[str]] | None) -> dict[str,
         "kernel_count": units.kernel_count(evidence),
         "variable_count": units.variable_count(evidence),
         "unread": evidence.unread,
+        "unfollowed": evidence.unfollowed,
         "compared": kernels is not None,
         **({"lacking": compared.missing(kernels, evidence.kernels.keys())} if kernels else {}),
         "wrappers": [

@@ -29,7 +29,7 @@ _WAYS = {
     "not read": "its code is not read",
     "other": "its code is not read",
     "lto": "LTO code: not looked at, compile it to see what it registers",
-    "no capstone": "its code is not read: pip install 'fatpack[code]'",
+    "no capstone": "its code is read in part: pip install 'fatpack[code]' for the rest",
 }
 
 
@@ -58,6 +58,10 @@ def _unit(unit: dict[str, Any]) -> Iterator[str]:
     total = {"kernels": unit["kernel_count"], "variables": unit["variable_count"], "by": unit["producer"]}
     is_of_link = total["by"] == WRAPPER and not total["kernels"]
     yield f"  {f'registered: what the link brings, by {WRAPPER}' if is_of_link else words(total)}"
+    if unit["unread"]:
+        yield f"  not read: what registers {counted(unit['unread'], 'more kernel')}"
+    if unit["unfollowed"]:
+        yield f"  not followed: {counted(unit['unfollowed'], 'function')} that launch or register"
     for each in unit["wrappers"]:
         target = each["symbol"] or (f"{each['target_offset']:#x}" if each["target_offset"] else f"{each['target']:#x}")
         yield printable(f"  wrapper {each['model']} v{each['version']} at {each['offset']:#x} → {target}")

@@ -12,7 +12,7 @@ a file shows of both sides: the functions of the runtimes that it calls, from wh
 ``records/``       all these records as tables, and what each of their bytes is
 ``facts``          all that a file shows, as records
 ``objects/``       what objects register and launch, and which constructors lead there: from relocations
-``programs/``      what linked programs import and define, and what follows from that alone
+``programs/``      what linked programs import, define and call, from names, tables and code
 ``verdicts``       what follows from the facts: what is missing, how sure that is, and what to do; ``described`` the
                    same for OpenMP and SYCL
 ``units``          what a file registers, in numbers; ``strings`` the names of kernels that stand in its data

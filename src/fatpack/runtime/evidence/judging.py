@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fatpack.model import Finding, Label
     from fatpack.runtime.evidence.compared import Kernels
     from fatpack.runtime.evidence.facts import Evidence
+    from fatpack.runtime.evidence.programs.program import Program
     from fatpack.runtime.evidence.units import Unit
 
 #: e_machine of the processors whose code is read
@@ -65,7 +66,8 @@ def judged(
 def read(view: View, host: str) -> tuple[Evidence | None, str]:
     """Return all that a host file shows, and from what that was read; None where nothing is, with the reason.
 
-    The code of programs is followed with capstone. What is damaged has been reported.
+    The code of programs for x86-64 is followed with capstone; without it, some is not read. What is damaged has been
+    reported.
     """
     try:
         kind, elf = _kind(view, host)
@@ -120,27 +122,25 @@ def _kind(view: View, host: str) -> tuple[str, ElfFile | None]:
 
 
 def _of_program(elf: ElfFile) -> tuple[Evidence | None, str]:
-    from fatpack.runtime.evidence.programs import reading
     from fatpack.runtime.evidence.programs.elf_code import ElfProgram
 
-    if elf.layouts.word != _WORD:
-        return None, _NOT_READ
-    try:
-        return _whole(reading.evidence(ElfProgram(elf))), "code"
-    except ImportError:
-        return None, "no capstone"
+    return _followed(ElfProgram(elf)) if elf.layouts.word == _WORD else (None, _NOT_READ)
 
 
 def _of_image(view: View) -> tuple[Evidence | None, str]:
-    from fatpack.runtime.evidence.programs import pe_code, reading
+    from fatpack.runtime.evidence.programs import pe_code
 
     program = pe_code.PeProgram(view)
-    if not program.machine:
-        return None, _NOT_READ
-    try:
-        return _whole(reading.evidence(program)), "code"
-    except ImportError:
-        return None, "no capstone"
+    return _followed(program) if program.machine else (None, _NOT_READ)
+
+
+def _followed(program: Program) -> tuple[Evidence, str]:
+    """Return what a program shows, and whether that is less than its code has because capstone is not there."""
+    from fatpack.runtime.evidence.programs import reading
+
+    evidence, can_follow = reading.evidence(program)
+    is_part = not can_follow and (evidence.unfollowed or (evidence.wrappers and not evidence.binaries))
+    return _whole(evidence), "no capstone" if is_part else "code"
 
 
 def _whole(evidence: Evidence) -> Evidence:

@@ -27,14 +27,15 @@ _VOTES = 2
 
 
 def name(program: Program) -> bool:
-    """Name what the calls of a program show; return whether there is any such name. Raises ImportError."""
+    """Name what the calls of a program show; return whether there is any such name."""
     known = {each for each in program.imports.values() if each in functions.REGISTER_BINARY}
     found = False
     for model in functions.MODELS:
         registers = next(each for each, its in functions.REGISTER_BINARY.items() if its == model)
         places = {each.at for each in wrappers.wrappers(program) if each.model == model}
         if places and not known:
-            found = _Shapes(program, model).named(places, registers) or found
+            shapes = _Shapes(program, model)
+            found = (shapes.can_follow() and shapes.named(places, registers)) or found
     return found
 
 
@@ -42,6 +43,7 @@ class _Shapes:
     def __init__(self, program: Program, model: str) -> None:
         self._program, self._model = program, model
         self._calls = Calls(program)
+        self.can_follow = self._calls.can_follow
         self._followed: dict[int, list[Followed]] = {}
 
     def named(self, places: set[int], registers: str) -> bool:

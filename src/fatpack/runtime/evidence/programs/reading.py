@@ -23,9 +23,9 @@ _COUNTED = frozenset((*functions.PUSH, *functions.POP))
 _CONSTRUCTORS = 1 << 22
 
 
-def evidence(program: Program) -> Evidence:
-    """Return what a program shows. Raises ImportError without capstone, where that is needed."""
-    return _Reading(program).evidence()
+def evidence(program: Program) -> tuple[Evidence, bool]:
+    """Return what a program shows, and whether its functions could be followed: those of x86-64 take capstone."""
+    return _Reading(program).evidence(), Calls(program).can_follow()
 
 
 class _Reading:
@@ -76,7 +76,7 @@ class _Reading:
             tuple(sorted({name for name in called if name.startswith(functions.LINKED_BINARY)})),
             self._unread,
             sites.unfollowed,
-            is_by_shape,
+            is_by_shape=is_by_shape,
         )
 
     def _take(self, at: int, start: int, name: str, model: str, values: tuple[int | None, ...] | None) -> None:

@@ -87,6 +87,20 @@ def loads(program: Program, section: Section, low: int, high: int, slots: Collec
     return [at for at, _ in _x86(base, code, low, high, frozenset(slots), _LOADS, 2)]
 
 
+def offsets(program: Program, slots: Collection[int]) -> Iterator[int]:
+    """Yield where code of the large model has the distance of a pointer from the table of all, as 64 bits of it."""
+    tables = [section.address for section in program.sections if section.name in (".got", ".got.plt")]
+    if program.machine != "x86-64":
+        return
+    for section in code_of(program) if slots else ():
+        code = program.content(section)
+        for word in {(slot - table & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "little") for slot in slots for table in tables}:
+            at = code.find(word)
+            while at >= 0:
+                yield section.address + at
+                at = code.find(word, at + 8)
+
+
 def references(program: Program, targets: Collection[int]) -> Iterator[tuple[int, int]]:
     """Yield the addresses in code that call, jump to, or take one of some addresses, and which."""
     for section in code_of(program):

@@ -72,7 +72,7 @@ class Calls:
         self._follower: A64 | X86 | None = None
 
     def sites(self) -> Sites:
-        """Return the calls. Raises ImportError where code of x86-64 must be followed and capstone is not there."""
+        """Return the calls; without capstone, functions of x86-64 that have to be followed are not."""
         program = self._program
         parts = [
             (section, low, min(low + _PART, len(section.data)))
@@ -91,6 +91,8 @@ class Calls:
             sites, starts = self._part(*part) if made is None else made.value
             found += sites
             whole.update(starts)
+        if not any(program.imports[target] in functions.REGISTER_BINARY for _, target, _ in found):
+            whole.update(program.start_of(at) for at in search.offsets(program, program.slots))
         return self._completed(found, whole)
 
     def _part(self, section: Section, low: int, high: int) -> tuple[list[Site], list[int]]:
@@ -138,7 +140,7 @@ class Calls:
                 rank = 1 if program.imports[target] in functions.LAUNCH else 0
                 todo[start] = min(rank, todo.get(start, rank))
         ranges = {start: program.function_at(start) for start in todo if start not in inside}
-        unfollowed, left = 0, [FOLLOWED, FOLLOWED_LAUNCHES]
+        unfollowed, left = 0, [FOLLOWED, FOLLOWED_LAUNCHES] if self.can_follow() else [0, 0]
         followed: dict[int, list[Site]] = {}
         for start in sorted(ranges, key=lambda start: (todo[start], _size(ranges[start]))):
             function = ranges[start]
@@ -171,6 +173,14 @@ class Calls:
         at = function.start - section.address
         code = self._program.content(section)[at : at + function.end - function.start]
         return self._follow(code, function.start)
+
+    def can_follow(self) -> bool:
+        """Return whether functions can be followed: those of x86-64 take capstone."""
+        if self._program.machine == "aarch64":
+            return True
+        from fatpack.runtime.evidence.programs.x86 import is_available
+
+        return is_available()
 
     def _follow(self, code: bytes, start: int) -> list[Followed]:
         if self._follower is None:

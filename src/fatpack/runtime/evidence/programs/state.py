@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 #: where the stack is, as far as this is concerned; how far apart its frames are once it has been aligned
 STACK, FRAME = 1 << 72, 1 << 40
 
+#: how far below the place where a function finds the stack it may reach
+_DEEPEST = 1 << 36
+
 _MASK = (1 << 64) - 1
 
 #: bytes behind an address that a function which is handed it may change
@@ -37,7 +40,7 @@ class State:
 
     def __init__(self, arguments: Sequence[int], changed: Sequence[int], stack: int) -> None:
         self._arguments, self._changed, self._stack = arguments, changed, stack
-        self.registers: dict[int, int] = {stack: STACK}
+        self.registers: dict[int, int] = {stack: STACK + _DEEPEST}
         self.places: dict[int, tuple[int, int]] = {}
         self._waiting: dict[int, tuple[dict[int, int], dict[int, tuple[int, int]]]] = {}
         self._is_reached = True
@@ -111,7 +114,7 @@ class State:
     def align(self) -> None:
         """Take an alignment of the stack pointer: by how much it moves is not known."""
         self._frames += 1
-        self.registers[self._stack] = STACK + self._frames * FRAME
+        self.registers[self._stack] = STACK + _DEEPEST + self._frames * FRAME
 
     def move(self, distance: int) -> int | None:
         """Move the stack pointer, and return where it leads to."""

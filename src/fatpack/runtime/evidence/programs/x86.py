@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from fatpack.runtime.evidence.programs.state import State
+from fatpack.runtime.evidence.programs.state import STACK, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -175,8 +175,8 @@ class X86:
             value = state.get(number)
             if value is None or width != 8 or (factor > 1 and value >= 1 << 64):
                 return None
-            total += value * factor
-        return total
+            total += (value - (1 << 64) if value >> 63 == 1 else value) * factor
+        return total if total > STACK // 2 else total & 0xFFFFFFFFFFFFFFFF
 
 
 def _implied(mnemonic: str, operands: str) -> tuple[int, ...]:
