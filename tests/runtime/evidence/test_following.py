@@ -11,12 +11,13 @@ from tests import reference
 
 from fatpack.io.sources.memory import BytesSource
 from fatpack.runtime.evidence.memory import Section
-from fatpack.runtime.evidence.programs import search, unwinding
-from fatpack.runtime.evidence.programs.a64 import A64
-from fatpack.runtime.evidence.programs.program import Program
-from fatpack.runtime.evidence.programs.sites import Calls
-from fatpack.runtime.evidence.programs.state import STACK, State
-from fatpack.runtime.evidence.programs.x86_runs import Runs
+from fatpack.runtime.evidence.programs import unwinding
+from fatpack.runtime.evidence.programs.code import search
+from fatpack.runtime.evidence.programs.code.a64 import A64
+from fatpack.runtime.evidence.programs.code.program import Program
+from fatpack.runtime.evidence.programs.code.sites import Calls
+from fatpack.runtime.evidence.programs.code.state import STACK, State
+from fatpack.runtime.evidence.programs.code.x86_runs import Runs
 
 CODE, DATA = 0x10000, 0x900000
 FUNCTION = CODE + 0x4000

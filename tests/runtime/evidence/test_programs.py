@@ -15,7 +15,7 @@ from fatpack.cli import main
 from fatpack.io.sources.opening import open_source
 from fatpack.report.registration.records import registration as record_of
 from fatpack.report.schemas import text as schema_text
-from fatpack.runtime.evidence.programs import x86
+from fatpack.runtime.evidence.programs.code import x86
 
 pytestmark = pytest.mark.reference
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fatpack.model import Finding, Label
     from fatpack.runtime.evidence.compared import Kernels
     from fatpack.runtime.evidence.facts import Evidence
-    from fatpack.runtime.evidence.programs.program import Program
+    from fatpack.runtime.evidence.programs.code.program import Program
     from fatpack.runtime.evidence.units import Unit
 
 #: e_machine of the processors whose code is read

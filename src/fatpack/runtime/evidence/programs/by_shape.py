@@ -9,15 +9,15 @@ found so are likely at most.
 from __future__ import annotations
 
 from fatpack.runtime.evidence import functions, wrappers
-from fatpack.runtime.evidence.programs import search
-from fatpack.runtime.evidence.programs.sites import Calls
+from fatpack.runtime.evidence.programs.code import search
+from fatpack.runtime.evidence.programs.code.sites import Calls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fatpack.runtime.evidence.programs.program import Program
-    from fatpack.runtime.evidence.programs.state import Followed
+    from fatpack.runtime.evidence.programs.code.program import Program
+    from fatpack.runtime.evidence.programs.code.state import Followed
 
 #: LIMIT: functions that are followed for names, and bytes of one
 _FUNCTIONS, _LONGEST = 512, 1 << 20

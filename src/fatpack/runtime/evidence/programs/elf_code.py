@@ -14,8 +14,8 @@ from fatpack.elf import constants
 from fatpack.runtime.evidence import functions
 from fatpack.runtime.evidence.memory import Constructor, Symbol
 from fatpack.runtime.evidence.programs import unwinding
+from fatpack.runtime.evidence.programs.code.program import Program
 from fatpack.runtime.evidence.programs.elf import LINKS, MACHINES, STUBS, loaded_sections, names_in, symbols_of
-from fatpack.runtime.evidence.programs.program import Program
 from fatpack.runtime.evidence.symbol_tables import STRINGS, budget, symbol_tables
 
 TYPE_CHECKING = False

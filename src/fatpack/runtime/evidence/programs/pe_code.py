@@ -14,8 +14,8 @@ from fatpack.errors import Truncated
 from fatpack.hosts.pe.read import PeFile
 from fatpack.runtime.evidence import functions
 from fatpack.runtime.evidence.memory import LONGEST, Constructor, Section
-from fatpack.runtime.evidence.programs import search
-from fatpack.runtime.evidence.programs.program import Program
+from fatpack.runtime.evidence.programs.code import search
+from fatpack.runtime.evidence.programs.code.program import Program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from fatpack.runtime.evidence import entries, functions, wrappers
 from fatpack.runtime.evidence.facts import Binary, Evidence, Launch, Registered
-from fatpack.runtime.evidence.programs import by_shape, search
-from fatpack.runtime.evidence.programs.sites import Calls
+from fatpack.runtime.evidence.programs import by_shape
+from fatpack.runtime.evidence.programs.code import search
+from fatpack.runtime.evidence.programs.code.sites import Calls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from fatpack.runtime.evidence.programs.program import Program
+    from fatpack.runtime.evidence.programs.code.program import Program
 
 #: how many calls deep constructors are followed
 _DEPTH = 5

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from fatpack.runtime.evidence.programs.program import Program
+    from fatpack.runtime.evidence.programs.code.program import Program
 
 #: LIMIT: functions that a table of unwinding names
 _MOST = 1 << 21

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from fatpack.runtime.evidence.memory import Section
-    from fatpack.runtime.evidence.programs.program import Program
+    from fatpack.runtime.evidence.programs.code.program import Program
 
 #: bytes of code that are searched at once
 STEP = 1 << 19

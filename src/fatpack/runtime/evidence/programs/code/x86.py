@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from fatpack.runtime.evidence.programs.state import STACK, State
+from fatpack.runtime.evidence.programs.code.state import STACK, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from fatpack.runtime.evidence.programs.program import Program
+    from fatpack.runtime.evidence.programs.code.program import Program
 
 #: names of a register in its widths, by the number that instructions have for it
 _REGISTERS: dict[str, tuple[int, int]] = {}

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import struct
 
-from fatpack.runtime.evidence.programs.state import STACK, State
+from fatpack.runtime.evidence.programs.code.state import STACK, State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.runtime.evidence.programs.program import Program
+    from fatpack.runtime.evidence.programs.code.program import Program
 
 #: registers that a function may change (AAPCS64), and the stack pointer
 _CHANGED, _SP = (*range(19), 30), 31

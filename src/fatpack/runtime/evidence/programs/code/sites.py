@@ -14,18 +14,18 @@ from __future__ import annotations
 from fatpack.processes import with_processes
 from fatpack.record import Record
 from fatpack.runtime.evidence import functions
-from fatpack.runtime.evidence.programs import search
-from fatpack.runtime.evidence.programs.x86_runs import Runs
+from fatpack.runtime.evidence.programs.code import search
+from fatpack.runtime.evidence.programs.code.x86_runs import Runs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fatpack.runtime.evidence.memory import Function, Section
-    from fatpack.runtime.evidence.programs.a64 import A64
-    from fatpack.runtime.evidence.programs.program import Program
-    from fatpack.runtime.evidence.programs.state import Followed
-    from fatpack.runtime.evidence.programs.x86 import X86
+    from fatpack.runtime.evidence.programs.code.a64 import A64
+    from fatpack.runtime.evidence.programs.code.program import Program
+    from fatpack.runtime.evidence.programs.code.state import Followed
+    from fatpack.runtime.evidence.programs.code.x86 import X86
 
 #: LIMIT: bytes of functions that are followed, a million of them in about a second: those that register, and those that
 #: launch. A large library has a few hundred launches of the latter kind beside ten thousands that are read at once.
@@ -178,18 +178,18 @@ class Calls:
         """Return whether functions can be followed: those of x86-64 take capstone."""
         if self._program.machine == "aarch64":
             return True
-        from fatpack.runtime.evidence.programs.x86 import is_available
+        from fatpack.runtime.evidence.programs.code.x86 import is_available
 
         return is_available()
 
     def _follow(self, code: bytes, start: int) -> list[Followed]:
         if self._follower is None:
             if self._program.machine == "aarch64":
-                from fatpack.runtime.evidence.programs.a64 import A64
+                from fatpack.runtime.evidence.programs.code.a64 import A64
 
                 self._follower = A64(self._program)
             else:
-                from fatpack.runtime.evidence.programs.x86 import X86
+                from fatpack.runtime.evidence.programs.code.x86 import X86
 
                 self._follower = X86(self._program)
         return self._follower.follow(code, start).calls
