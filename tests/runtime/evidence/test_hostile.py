@@ -36,7 +36,9 @@ def test_any_damage_gives_an_answer(name: str) -> None:
                 isinstance(item, Finding | Unit) for item in judging.judged(view, host, lambda: {"": {"kernel"}})
             )
         if host in ("elf", "coff", "pe"):
-            assert all(isinstance(item, Finding | Unit) for item in judging.judged(view, host, lambda: {"kernel"}))
+            assert all(
+                isinstance(item, Finding | Unit) for item in judging.judged(view, host, lambda: {"": {"kernel"}})
+            )
             evidence, _ = judging.read(view, host)
             if evidence is not None:
                 assert all(item.code for item in judging.verdicts_of(evidence, {"": {"kernel"}}))

@@ -88,10 +88,6 @@ def _unit(
     evidence, way = judging.read(view, host)
     if evidence is None:
         record: dict[str, Any] = {"member": member, "host": host, "read": way}
-        if way == "no capstone":
-            record["likely"] = judging.likely(
-                view, host, set[str]().union(*(kernels_of(found, _IMAGES) or {}).values())
-            )
         return (record if found or way == "not read" else None), []
     names = evidence.called or evidence.wrappers or evidence.tables or evidence.stubs
     if not names:
@@ -100,7 +96,12 @@ def _unit(
     kernels = kernels_of(found, _IMAGES) if found and evidence.kernels else None
     if evidence.is_linked:
         findings = [item for item in judging.verdicts_of(evidence, kernels) if item.code not in known]
-    return {"member": member, "host": host, "read": way, **_facts(evidence, kernels)}, findings
+    record = {"member": member, "host": host, "read": way, **_facts(evidence, kernels)}
+    if way == "no capstone":
+        named = set[str]().union(*(kernels_of(found, _IMAGES) or {}).values())
+        likely = judging.likely(view, host, named)
+        record["likely"] = [name for name in likely if name not in evidence.kernels]
+    return record, findings
 
 
 def _facts(evidence: Evidence, kernels: dict[str, set[str]] | None) -> dict[str, Any]:
