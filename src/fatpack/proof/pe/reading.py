@@ -27,6 +27,8 @@ FILE_HEADER_SIZE, SECTION_SIZE = 24, 40
 
 #: Numbers of data directories: certificates, by file offset; debug information.
 CERTIFICATES, DEBUG = 4, 6
+#: optional header's magic → bytes of an address
+_WORDS = {b"\x0b\x01": 4, b"\x0b\x02": 8}
 #: optional header's size up to its data directories, by word size
 _DIRECTORIES = {4: 96, 8: 112}
 
@@ -116,7 +118,12 @@ def _read(view: View, image: Any) -> PeFile:
             chain=view.chain,
         )  # fmt: skip
     sections = [_section(table_at + number * SECTION_SIZE, each) for number, each in enumerate(image.sections)]
-    word = 8 if int(optional.magic.value) == 0x20B else 4
+    word = _WORDS.get(view.head(optional_at, 2))  # LIEF warns of numbers that it has no name for
+    if word is None:
+        raise BadValue(
+            "not the header of a PE image", format=FORMAT, offset=view.offset(optional_at), field="Magic",
+            chain=view.chain,
+        )  # fmt: skip
     stretches = _stretches(view, sections, optional.sizeof_headers, optional.section_alignment)
     memory = Memory(view, stretches, word=word, order="little", base=optional.imagebase)
     directories = [(each.rva, each.size) for each in image.data_directories]

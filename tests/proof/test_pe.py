@@ -1,0 +1,142 @@
+"""Proofs of edited DLLs: every lie is found. True edits are proved where images are edited."""
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+
+import pytest
+from tests.builders import linked_pe
+from tests.builders.linked_elf import entry, fatbin
+
+from fatpack.errors import FatpackError, FormatError, Unsupported
+from fatpack.hosts import pe
+from fatpack.hosts.relaying import Move, NewContent, Relay
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
+from fatpack.proof import verify
+from fatpack.proof.verdict import Verdict
+
+SM80 = entry(2, 80, b"\x7fELF" + bytes(range(250)) * 4)
+SM90 = entry(2, 90, b"\x7fELF" + bytes(range(90)))
+WHOLE, REDUCED = [fatbin(SM80, SM90), fatbin(SM80, SM90)], [fatbin(SM90), fatbin(SM90)]
+#: without a checksum, which finds any lie by itself
+IMAGE = linked_pe.build(WHOLE, checksum=False)
+
+
+def view(data: bytes, name: str = "a.dll") -> View:
+    return BytesSource(data, name).view()
+
+
+@cache
+def shrunk() -> bytes:
+    start = IMAGE.base + IMAGE.places[".nv_fatb"][0]
+    second = start + len(REDUCED[0])
+    pairs = zip(IMAGE.containers, WHOLE, (start, second), REDUCED, strict=True)
+    moves = [Move(IMAGE.base + old, len(whole), new, len(reduced)) for old, whole, new, reduced in pairs]
+    change = Relay([NewContent(linked_pe.FAT, REDUCED)], moves, {IMAGE.base + IMAGE.words[1]: second})
+    pieces = pe.relay(view(IMAGE.data), change, mode="shrink").pieces
+    return b"".join(piece.tobytes() if isinstance(piece, View) else bytes(piece) for piece in pieces)
+
+
+def verdict(after: bytes, before: bytes = IMAGE.data) -> Verdict:
+    return verify(view(before), view(after, "b.dll"))
+
+
+def is_found(after: bytes) -> bool:
+    try:
+        return not verdict(after).is_proved
+    except (FormatError, Unsupported):
+        return True
+
+
+def _flipped(data: bytes, at: int, bits: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ bits]) + data[at + 1 :]
+
+
+def _patched(at: int, data: bytes) -> bytes:
+    return shrunk()[:at] + data + shrunk()[at + len(data) :]
+
+
+def test_the_edited_image_is_proved() -> None:
+    found = verdict(shrunk())
+    assert found.is_proved, found.differences
+    assert [fact.fate for fact in found.containers] == ["reduced", "reduced"]
+
+
+def test_no_byte_of_the_edited_image_can_lie() -> None:
+    missed = [at for at in range(5, len(shrunk()), 37) if not is_found(_flipped(shrunk(), at, 0x41))]
+    assert not missed
+
+
+@pytest.mark.slow
+def test_no_byte_can_lie_anywhere() -> None:
+    missed = [at for at in range(len(shrunk())) if not is_found(_flipped(shrunk(), at, 0xFF))]
+    assert not missed
+
+
+def test_lies_are_named() -> None:
+    gone = len(IMAGE.data) - len(shrunk())
+    first, second = (IMAGE.places[".nvFatBi"][1] - gone + 24 * number + 8 for number in (0, 1))
+    pointers = shrunk()[first : first + 8], shrunk()[second : second + 8]
+    swapped = bytearray(shrunk())
+    swapped[first : first + 8], swapped[second : second + 8] = pointers[1], pointers[0]
+    lies = {
+        "rights of what is loaded": _patched(IMAGE.optional + 240 + 40 * 3 + 36, struct.pack("<I", 0xE0000040)),
+        "bytes in memory": _patched(IMAGE.optional + 16, struct.pack("<I", 0x1010)),
+        "SizeOfInitializedData": _patched(IMAGE.optional + 8, struct.pack("<I", 1)),
+        "CheckSum": _patched(IMAGE.optional + 64, struct.pack("<I", 1)),
+        "PointerToRawData of debug information": _patched(IMAGE.places[".rdata"][1] - gone + 24, bytes(4)),
+        "size of bytes behind the last part": shrunk() + b"more",
+        "pointer of a record": _patched(second, struct.pack("<Q", IMAGE.base + 0x1000)),
+    }
+    for what, lie in lies.items():
+        assert what in [difference.what for difference in verdict(lie).differences], what
+
+
+def test_a_checksum_must_be_right() -> None:
+    image = linked_pe.build(WHOLE)
+    (stored,) = struct.unpack_from("<I", image.data, image.optional + 64)
+    wrong = image.data[: image.optional + 64] + struct.pack("<I", stored + 1) + image.data[image.optional + 68 :]
+    assert verdict(image.data, image.data).is_proved
+    assert [each.what for each in verdict(wrong, image.data).differences] == ["CheckSum"]
+
+
+def test_another_pointer_to_a_container_that_moved_is_found() -> None:
+    """The word in .rdata is relocated, and no record."""
+    at, reloc = IMAGE.places[".rdata"][1] + 0x180, IMAGE.places[".reloc"][1]
+    block = struct.pack("<IIHH", IMAGE.places[".rdata"][0], 12, 10 << 12 | 0x180, 0)
+    gone = len(IMAGE.data) - len(shrunk())
+    word = struct.pack("<Q", IMAGE.base + IMAGE.containers[1])
+    pair = []
+    for data, shift in ((IMAGE.data, 0), (shrunk(), gone)):
+        image = bytearray(data)
+        image[at - shift : at - shift + 8] = word
+        image[reloc - shift + 12 : reloc - shift + 24] = block
+        struct.pack_into("<I", image, IMAGE.optional + 112 + 8 * 5 + 4, 24)
+        pair.append(bytes(image))
+    found = verdict(pair[1], pair[0])
+    assert [each.what for each in found.differences] == ["pointer or symbol that no record is"]
+    assert found.differences[0].address == IMAGE.places[".rdata"][0] + 0x180
+
+
+def test_an_export_of_a_container_that_moved_is_found() -> None:
+    image = linked_pe.build(WHOLE, checksum=False, exported=1)
+    at = IMAGE.places[".rdata"][1] + 0x200
+    gone = len(IMAGE.data) - len(shrunk())
+    exports = image.data[at : at + 0x40]
+    found = verdict(_patched(at - gone, exports), image.data)
+    assert [each.what for each in found.differences] == ["pointer or symbol that no record is"]
+
+
+def test_damage_gives_an_error_or_a_verdict_and_nothing_else() -> None:
+    for at in [*range(0, 0x400, 5), *range(0x400, len(IMAGE.data), 97)]:
+        try:
+            verdict(shrunk(), _flipped(IMAGE.data, at, 0x80))
+        except FatpackError:
+            pass
+    for size in range(0, len(IMAGE.data), 211):
+        try:
+            assert not verdict(IMAGE.data[:size]).is_proved
+        except FatpackError:
+            pass
