@@ -5,7 +5,7 @@ The public names, imported when first used::
     open, scan, pack, convert, extract                     what one does with files
     rows                                                   files as flat records
     files                                                  many files: folders, patterns, packages
-    embed, replace, remove, map_images                     what one does with hosts
+    embed, replace, remove, slim, map_images               what one does with hosts
     link_inputs, LinkGroup                                 what a device link gets
     wrap                                                   objects that register images when they are linked
     Image, Container, Target, Span, Finding, ImageFile     the model
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from fatpack.api.packing import ImageFile, convert, pack
     from fatpack.api.reading import File, Images, extract, open, scan
     from fatpack.api.rows import rows
+    from fatpack.api.slimming import Slimmed, slim
     from fatpack.api.trees import Files, files
     from fatpack.api.wrapping import wrap
     from fatpack.errors import (
@@ -53,9 +54,12 @@ if TYPE_CHECKING:
         Emit,
         Form,
         Format,
+        KeepPtx,
         Offload,
         Producer,
+        Recompression,
         Runtime,
+        SlimMode,
         SyclbinState,
     )
     from fatpack.model import Container, Finding, Image, Span, Target
@@ -103,9 +107,12 @@ _HOMES = {
             "Emit",
             "Form",
             "Format",
+            "KeepPtx",
             "Offload",
             "Producer",
+            "Recompression",
             "Runtime",
+            "SlimMode",
             "SyclbinState",
         ),
         "literals",
@@ -126,6 +133,7 @@ _HOMES = {
     "map_images": "api.mapping",
     "wrap": "api.wrapping",
     "rows": "api.rows",
+    **dict.fromkeys(("Slimmed", "slim"), "api.slimming"),
     **dict.fromkeys(("Files", "files"), "api.trees"),
     **dict.fromkeys(("ImageRow", "KernelRow"), "report.rows.columns"),
     "Selector": "ops.choose.select",
@@ -159,6 +167,7 @@ __all__ = [
     "ImageFile",
     "ImageRow",
     "Images",
+    "KeepPtx",
     "KernelRow",
     "KpackOptions",
     "LimitExceeded",
@@ -168,8 +177,11 @@ __all__ = [
     "OffloadBinaryOptions",
     "Options",
     "Producer",
+    "Recompression",
     "Runtime",
     "Selector",
+    "SlimMode",
+    "Slimmed",
     "Span",
     "SyclbinOptions",
     "SyclbinState",
@@ -190,6 +202,7 @@ __all__ = [
     "replace",
     "rows",
     "scan",
+    "slim",
     "wrap",
 ]
 

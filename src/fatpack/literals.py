@@ -62,3 +62,12 @@ Runtime: TypeAlias = Literal["openmp", "cuda", "hip", "sycl"]
 
 Emit: TypeAlias = Literal["obj", "llvm-ir"]
 """What ``wrap`` writes: the word after ``--emit=``."""
+
+KeepPtx: TypeAlias = Literal["none", "newest", "all"]
+"""Which PTX ``slim`` keeps beside what devices take: the word after ``--keep-ptx=``."""
+
+SlimMode: TypeAlias = Literal["auto", "shrink", "zero"]
+"""How ``slim`` takes bytes out of linked files: the word after ``--mode=``."""
+
+Recompression: TypeAlias = Literal["zstd", "lz4", "zlib", "none"]
+"""How ``slim`` compresses images anew: the word after ``--recompress=``."""

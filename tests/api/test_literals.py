@@ -14,6 +14,9 @@ from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS
 from fatpack.formats.syclbin.layout import STATES
 from fatpack.images import EXTENSIONS
 from fatpack.ops.pack.formats import FORMATS
+from fatpack.ops.slim.wishes import METHODS as METHODS_OF_SLIM
+from fatpack.ops.slim.wishes import MODES as SLIM_MODES
+from fatpack.ops.slim.wishes import PTX
 from fatpack.ops.wrap.registration import KINDS
 from fatpack.ops.wrap.wrap import EMITS
 
@@ -25,9 +28,12 @@ TABLES = {
     "Emit": EMITS,
     "Form": EXTENSIONS,
     "Format": FORMATS,
+    "KeepPtx": PTX,
     "Offload": ["none", *OFFLOAD_WORDS, "host"],
     "Producer": PRODUCERS,
+    "Recompression": METHODS_OF_SLIM,
     "Runtime": KINDS,
+    "SlimMode": SLIM_MODES,
     "SyclbinState": STATES.values(),
 }
 

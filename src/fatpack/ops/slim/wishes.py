@@ -7,8 +7,9 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Literal
+    from typing import Any
 
+    from fatpack.literals import KeepPtx, Recompression, SlimMode
     from fatpack.ops.choose.select import Selector
     from fatpack.target.devices import Device
 
@@ -39,11 +40,11 @@ class Wishes(Record):
     keep: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     selector: Selector | None = None
-    keep_ptx: Literal["none", "newest", "all"] | None = None
+    keep_ptx: KeepPtx | None = None
     allow_empty: bool = False
-    recompress: Literal["zstd", "lz4", "zlib", "none"] | None = None
+    recompress: Recompression | None = None
     level: int | None = None
-    mode: Literal["auto", "shrink", "zero"] = "auto"
+    mode: SlimMode = "auto"
 
     if not TYPE_CHECKING:  # type checkers take the signature from the fields
 

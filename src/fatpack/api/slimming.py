@@ -1,0 +1,108 @@
+"""Device code that no device needs taken out of a copy of a file: ``slim``."""
+
+from __future__ import annotations
+
+from fatpack.api.arguments import budget_of, check, open_input
+from fatpack.api.editing import warn_of
+from fatpack.api.output import write_edited
+from fatpack.errors import UsageError
+from fatpack.ops.choose.address import Address, find, refuse_package
+from fatpack.ops.slim.outcome import by_architecture
+from fatpack.record import Record
+
+__all__ = ["Slimmed", "slim"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fatpack.api.output import Output
+    from fatpack.io.sources.opening import Input
+    from fatpack.literals import KeepPtx, Recompression, SlimMode
+
+
+class Slimmed(Record):
+    """What became of a file: its sizes in bytes, and the images for each architecture that stayed and went.
+
+    Architectures are named as patterns name them: ``sm_90a``, ``compute_80`` for PTX. ``mode`` is "" for a file that
+    stays as it is, ``edit`` for objects, archives and containers, ``shrink`` or ``zero`` for linked files. ``notes``
+    say what was not slimmed and why.
+    """
+
+    before: int
+    after: int
+    mode: str
+    kept: Mapping[str, int]
+    dropped: Mapping[str, int]
+    notes: tuple[str, ...] = ()
+
+
+def slim(
+    host: Input,
+    output: Output,
+    *,
+    devices: str | Sequence[str] = (),
+    keep: str | Sequence[str] = (),
+    drop: str | Sequence[str] = (),
+    keep_ptx: KeepPtx | None = None,
+    allow_empty: bool = False,
+    recompress: Recompression | None = None,
+    level: int | None = None,
+    mode: SlimMode = "auto",
+    force: bool = False,
+    max_inflated: int | None = None,
+    max_output: int | None = None,
+) -> Slimmed:
+    """Write a copy of a file with the device code that some devices load, and say what stayed and went.
+
+    The file is a linked program or library (ELF, PE), an object, an archive or a container. ``devices`` are
+    architectures or what devices are sold as (``sm_86``, ``gfx942``, ``RTX 4090``, ``this-machine``); of each container
+    stays what their runtimes would take. ``keep`` and ``drop`` are patterns of architectures (``sm_9*``, ``compute_80``
+    for PTX). ``keep_ptx`` is what becomes of other PTX: by default the newest stays where devices or ``keep`` are
+    given, else all. In linked files nothing else moves; ``mode`` says how they lose bytes. ``recompress`` compresses
+    images anew, at a ``level``.
+
+    Raises FatpackError with ``exit_code`` 1 where a container would have no device code left, or none for a device,
+    unless ``allow_empty``; TargetError for a device that nobody knows; UsageError, FormatError and HostError as
+    :func:`remove` does. ``force``, ``max_inflated`` and ``max_output`` are as for :func:`fatpack.extract`.
+    """
+    from fatpack.ops.slim.checking import check_of
+    from fatpack.ops.slim.plan import plan
+    from fatpack.ops.slim.wishes import Wishes
+    from fatpack.target.machine import devices as read
+
+    named = _texts("devices", devices)
+    wishes = Wishes(
+        devices=read(named) if named else (),
+        keep=_patterns("keep", keep),
+        drop=_patterns("drop", drop),
+        keep_ptx=keep_ptx,
+        allow_empty=check("allow_empty", allow_empty, bool, "True or False"),
+        recompress=recompress,
+        level=None if level is None else check("level", level, int, "a whole number"),
+        mode=mode,
+    )
+    if not wishes.drops and wishes.recompress is None:
+        raise UsageError("nothing says what is to go", hint="give devices, keep, drop or recompress")
+    with open_input("host", host, budget=budget_of(max_inflated, max_output, force=force)) as source:
+        refuse_package(source.view())
+        place = find(source.view(), Address(source.name, ""))
+        made = plan(place.view, wishes)
+        warn_of(made.damaged)
+        after = write_edited(source.view(), made.pieces, output, force=force, check=check_of(made))
+        kept, dropped = by_architecture(made.kept), by_architecture(made.dropped)
+        return Slimmed(len(source.view()), after, made.mode, kept, dropped, made.notes)
+
+
+def _texts(argument: str, value: str | Sequence[str]) -> tuple[str, ...]:
+    texts = (value,) if isinstance(value, str) else tuple(value)
+    for text in texts:
+        check(argument, text, str, "a text, or several in a list")
+    return texts
+
+
+def _patterns(argument: str, value: str | Sequence[str]) -> tuple[str, ...]:
+    found = tuple(part.strip() for text in _texts(argument, value) for part in text.split(","))
+    if "" in found:
+        raise UsageError(f"{argument}: a pattern is empty", hint="give patterns as sm_9*")
+    return found

@@ -1,0 +1,47 @@
+"""``fatpack.slim``: a copy with what some devices load."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.builders.fatbin import of_words
+from tests.laws.rooms import FIXTURES
+
+import fatpack
+
+LIBRARY = FIXTURES / "cuda_fatbin" / "hosts" / "libtwo.so"
+
+
+def test_it_says_what_stayed_and_went(tmp_path: Path) -> None:
+    out = tmp_path / "slim.so"
+    done = fatpack.slim(LIBRARY, out, devices="sm_90")
+    assert done.kept == {"compute_75": 1, "compute_90": 1, "sm_90": 1, "sm_90a": 1}
+    assert done.dropped == {"sm_75": 1, "sm_80": 1}
+    assert (done.mode, done.after) == ("shrink", out.stat().st_size)
+    assert done.before == LIBRARY.stat().st_size > done.after
+
+
+def test_patterns_and_recompression(tmp_path: Path) -> None:
+    data = of_words("70 80 90 p90")
+    done = fatpack.slim(data, tmp_path / "x", drop=["sm_7*", "sm_8*"], keep_ptx="none")
+    assert done.kept == {"sm_90": 1}
+    again = fatpack.slim(data, tmp_path / "y", recompress="zstd", level=1)
+    assert again.dropped == {}
+    assert again.mode == "edit"
+
+
+def test_what_would_be_empty_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(fatpack.FatpackError, match="no device code left") as caught:
+        fatpack.slim(of_words("80 p80"), tmp_path / "x", drop="*")
+    assert caught.value.exit_code == 1
+    assert not (tmp_path / "x").exists()
+
+
+def test_wrong_arguments_are_named(tmp_path: Path) -> None:
+    with pytest.raises(fatpack.UsageError, match="nothing says what is to go"):
+        fatpack.slim(LIBRARY, tmp_path / "x")
+    with pytest.raises(TypeError, match="drop is a text"):
+        fatpack.slim(LIBRARY, tmp_path / "x", drop=[80])  # type: ignore[list-item]
+    with pytest.raises(fatpack.TargetError):
+        fatpack.slim(LIBRARY, tmp_path / "x", devices="sm_9999")
