@@ -165,5 +165,7 @@ def test_the_library_does_the_same(folder: Path) -> None:
     assert texts == ["q", "p", "a"]
     with pytest.raises(fatpack.UsageError, match="no rules of LLVM 21"):
         fatpack.link_inputs(["q.o"], "new", llvm="21")
+    with pytest.raises(fatpack.UsageError, match="by their symbols"):
+        fatpack.link_inputs(["q.o"], "new", llvm="19", should_extract=["gfx90a"])
     with pytest.raises(TypeError, match="words are several texts"):
         fatpack.link_inputs("q.o", "new")
