@@ -176,7 +176,10 @@ def _linked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan:
         return Plan((view,), selection.kept, (), tuple(notes), unseen=seen, damaged=damaged)
     relayed = relayer.relay(view, change, mode=wishes.mode)
     if relayed.why:
-        notes.append(f"the bytes are zeros now, and the file is no smaller: {relayed.why}")
+        what = (
+            "some of the bytes are zeros now" if relayed.cuts else "the bytes are zeros now, and the file is no smaller"
+        )
+        notes.append(f"{what}: {relayed.why}")
     pieces, cuts = tuple(relayed.pieces), tuple(relayed.cuts)
     return Plan(pieces, selection.kept, selection.dropped, tuple(notes), relayed.mode, cuts, seen, damaged)
 

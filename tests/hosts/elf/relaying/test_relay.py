@@ -368,6 +368,7 @@ def test_what_the_dynamic_table_leads_to_is_not_free() -> None:
     assert "something that the dynamic table leads to" in why(file)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "reason"), [(65532, ""), (65533, "it would have more than 65534 program headers")])
 def test_as_many_program_headers_as_there_can_be(count: int, reason: str) -> None:
     file = LinkedElf(far=True)
