@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from fatpack.runtime.evidence.programs.code.program import Program
     from fatpack.runtime.evidence.programs.code.state import Followed
 
-#: LIMIT: functions that are followed for names, and bytes of one
-_FUNCTIONS, _LONGEST = 512, 1 << 20
+#: LIMIT: functions that are followed for names, and bytes of them: a few show what all are called with
+_FUNCTIONS, _BYTES = 512, 4 << 20
 
 #: stubs that hand over their own address, and agree, for a name without any that is registered
 _VOTES = 2
@@ -45,6 +45,7 @@ class _Shapes:
         self._calls = Calls(program)
         self.can_follow = self._calls.can_follow
         self._followed: dict[int, list[Followed]] = {}
+        self._left = _BYTES
 
     def named(self, places: set[int], registers: str) -> bool:
         """Name the functions that wrappers at some places lead to; return whether there are any."""
@@ -129,9 +130,9 @@ class _Shapes:
     def _of(self, start: int) -> Iterable[Followed]:
         if start not in self._followed:
             function = self._program.function_at(start) if start else None
-            is_short = function is not None and function.end - function.start <= _LONGEST
-            if function is None or not is_short or len(self._followed) >= _FUNCTIONS:
+            if function is None or function.end - function.start > self._left or len(self._followed) >= _FUNCTIONS:
                 return ()
+            self._left -= function.end - function.start
             self._followed[start] = self._calls.calls_of(function)
         return self._followed[start]
 

@@ -23,6 +23,9 @@ STEP = 1 << 19
 #: bytes of code in which every such instruction is looked at: making an expression takes longer
 _SHORT = 1 << 14
 
+#: LIMIT: pointers whose distances are searched for one by one; a program has one for each function of the runtimes
+_SLOTS = 64
+
 #: how many instructions lie between the two that make an address on AArch64, at most
 _NEAR = 16
 
@@ -89,8 +92,8 @@ def loads(program: Program, section: Section, low: int, high: int, slots: Collec
 
 def offsets(program: Program, slots: Collection[int]) -> Iterator[int]:
     """Yield where code of the large model has the distance of a pointer from the table of all, as 64 bits of it."""
-    tables = [section.address for section in program.sections if section.name in (".got", ".got.plt")]
-    if program.machine != "x86-64":
+    tables = [section.address for section in program.sections if section.name in (".got", ".got.plt")][:2]
+    if program.machine != "x86-64" or len(slots) > _SLOTS:
         return
     for section in code_of(program) if slots else ():
         code = program.content(section)

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 #: launch. A large library has a few hundred launches of the latter kind beside ten thousands that are read at once.
 FOLLOWED, FOLLOWED_LAUNCHES = 6 << 20, 1 << 17
 
+#: LIMIT: calls that are read; parts of the code behind them count as functions that were not followed. The largest
+#: library known to us has 134,000.
+_MOST = 1 << 20
+
 #: bytes of code that one worker takes at a time
 _PART = 1 << 22
 
@@ -85,15 +89,19 @@ class Calls:
                 self._run(section, wanted)
         found: list[Site] = []
         whole: set[int] = set()
+        left = 0
         for part, made in with_processes(
             parts, lambda part: self._part(*part), lambda part: part[2] - part[1], least=_PART
         ):
+            if len(found) > _MOST:
+                left += 1
+                continue
             sites, starts = self._part(*part) if made is None else made.value
             found += sites
             whole.update(starts)
         if not any(program.imports[target] in functions.REGISTER_BINARY for _, target, _ in found):
             whole.update(program.start_of(at) for at in search.offsets(program, program.slots))
-        return self._completed(found, whole)
+        return self._completed(found, whole, left)
 
     def _part(self, section: Section, low: int, high: int) -> tuple[list[Site], list[int]]:
         """Return the calls in a part of a section, and the functions that call through a register."""
@@ -127,7 +135,7 @@ class Calls:
             self._runs[key] = Runs(program.content(section), section.address, registers, program.loaded)
         return self._runs[key]
 
-    def _completed(self, found: list[Site], whole: set[int]) -> Sites:
+    def _completed(self, found: list[Site], whole: set[int], unfollowed: int) -> Sites:
         """Return the calls with those whose arguments were not read followed from the start of their functions."""
         program = self._program
         inside = {at for at in program.imports if at not in program.slots and program.function_at(at) is not None}
@@ -140,7 +148,7 @@ class Calls:
                 rank = 1 if program.imports[target] in functions.LAUNCH else 0
                 todo[start] = min(rank, todo.get(start, rank))
         ranges = {start: program.function_at(start) for start in todo if start not in inside}
-        unfollowed, left = 0, [FOLLOWED, FOLLOWED_LAUNCHES] if self.can_follow() else [0, 0]
+        left = [FOLLOWED, FOLLOWED_LAUNCHES] if self.can_follow() else [0, 0]
         followed: dict[int, list[Site]] = {}
         for start in sorted(ranges, key=lambda start: (todo[start], _size(ranges[start]))):
             function = ranges[start]

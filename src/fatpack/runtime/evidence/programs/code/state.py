@@ -23,8 +23,9 @@ _MASK = (1 << 64) - 1
 #: bytes behind an address that a function which is handed it may change
 _HANDED = 64
 
-#: LIMIT: places of the stack that are held
-_PLACES = 4096
+#: LIMIT: places of the stack that are held, and values that are kept for jumps of one function. Stubs that were not
+#: optimised have some dozen places; functions of some thousand jumps keep less than a tenth of that many values.
+_PLACES, _KEPT = 256, 1 << 20
 
 
 class Followed(Record):
@@ -45,6 +46,7 @@ class State:
         self._waiting: dict[int, tuple[dict[int, int], dict[int, tuple[int, int]]]] = {}
         self._is_reached = True
         self._frames = 0
+        self._left = _KEPT
         self.calls: list[Followed] = []
 
     def arrive(self, at: int) -> None:
@@ -74,8 +76,11 @@ class State:
         """Take a jump that is taken or not; those back change nothing here."""
         if target is None or target <= at:
             return
+        self._left -= len(self.registers) + len(self.places)
         before = self._waiting.get(target)
-        if before is None:
+        if self._left < 0:
+            self._waiting[target] = {}, {}
+        elif before is None:
             self._waiting[target] = dict(self.registers), dict(self.places)
         else:
             self._waiting[target] = (
