@@ -96,7 +96,8 @@ def plan(view: View, wishes: Wishes) -> Plan:
 
 def _without_code(view: View, items: Sequence[Found | Finding]) -> Plan:
     seen, damaged = tuple(unseen(items)), tuple(one for one in items if isinstance(one, Finding) and _is_damage(one))
-    return Plan((view,), (), (), ("it holds no device code",), unseen=seen, damaged=damaged)
+    words = "no device code in it can be read" if damaged else "it holds no device code"
+    return Plan((view,), (), (), (words,), unseen=seen, damaged=damaged)
 
 
 def _unlinked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan:

@@ -63,6 +63,7 @@ def _file(item: Outcome) -> dict[str, Any]:
         "cuts": [{"offset": offset, "size": size} for offset, size in plan.cuts] if plan else [],
         "notes": list(plan.notes) if plan else [],
         "refused": [_refused(one) for one in refused],
+        "findings": [finding_record(one) for one in (*plan.damaged, *plan.unseen)] if plan else [],
         "error": None,
     }
     if item.deflated is not None:
@@ -161,7 +162,8 @@ def _archs(counts: dict[str, int]) -> str:
 
 def _remarks(item: Outcome) -> Iterator[str]:
     if item.error is not None:
-        words = item.error.problem if isinstance(item.error, FatpackError) else str(item.error)
+        error = item.error
+        words = error.problem if isinstance(error, FatpackError) else error.strerror or str(error)
         yield printable(f"{item.path}: not slimmed: {words}")
         return
     assert item.plan is not None
