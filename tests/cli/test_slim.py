@@ -123,3 +123,20 @@ def test_a_refusal_names_kernels_and_writes_nothing(fatbin: Path, capsys: pytest
     assert main(["slim", str(fatbin), "--drop", "*", "-o", str(out)]) == 1
     assert not out.exists()
     assert "kernels: k80" in capsys.readouterr().err
+
+
+def test_a_damaged_file_stays_as_it_is_and_its_damage_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cut, out = tmp_path / "cut.so", tmp_path / "out.so"
+    cut.write_bytes((OBJECT.parent / "librel.so").read_bytes()[:4096])
+    assert main(["slim", str(cut), "--for", "sm_86", "-o", str(out)]) == 3
+    printed = capsys.readouterr()
+    assert "stays as it is: no device code in it can be read" in printed.out
+    assert "error FP1001" in printed.err
+    assert main(["slim", str(cut), "--for", "sm_86", "--dry-run", "--json"]) == 3
+    document = json.loads(capsys.readouterr().out)
+    jsonschema.validate(document, json.loads(schema_text("slim")))
+    assert [one["code"] for one in document["files"][0]["findings"]] == ["FP1001"]
+    assert main(["slim", str(tmp_path / "none"), "--for", "sm_86", "-o", str(out), "-f"]) == 5
+    assert "none: not slimmed: No such file or directory" in capsys.readouterr().out

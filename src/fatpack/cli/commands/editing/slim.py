@@ -7,7 +7,9 @@ import sys
 from fatpack.cli.editing import Destination
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import DIRECTORY, FILE, INPUT, TARGET, Choice, Number
+from fatpack.cli.messages import warn
 from fatpack.cli.options import force_option, limit_option, max_inflated_option, max_output_option, quiet_option
+from fatpack.cli.reporting import report
 from fatpack.report.answers.slimming import SCHEMA, record, render
 from fatpack.report.problems import FINE, MALFORMED, exit_code, worst
 from fatpack.report.text import write_lines
@@ -106,6 +108,10 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
     )
     request.check()
     outcomes = slim_all(request)
+    for item in outcomes:
+        if item.plan is not None:
+            report(item.path, item.plan.damaged)
+            warn(item.plan.unseen, quiet=request.quiet)
     damaged = any(item.plan is not None and item.plan.damaged for item in outcomes)
     code = worst((FINE, *(exit_code(item.error) for item in outcomes if item.error), *([MALFORMED] if damaged else [])))
     if request.as_json:
