@@ -114,6 +114,7 @@ def test_what_a_user_states_of_an_image_is_stored() -> None:
         ([FATBIN], "hip", "cuda-fatbin, and hip takes a clang-offload-bundle", "kind='cuda'"),
         ([BUNDLE], "openmp", "clang-offload-bundle, and openmp takes", "kind='hip'"),
         ([TEXT], "cuda", "clang-offload-bundle, and cuda takes", "kind='hip'"),
+        ([TEXT], "hip", "is a bundle that is text", "fatpack convert"),
         ([FATBIN, CUBIN], "cuda", "a program registers one", "fatpack extract"),
         ([FATBIN, FATBIN], "cuda", "a program registers one", "fatpack extract"),
         ([b"nothing known"], "openmp", "", "ImageFile"),
@@ -146,6 +147,8 @@ def test_arguments_that_mean_nothing_are_refused() -> None:
         ({"host_triple": ""}, "no triple of a host"),
         ({"host_triple": "x86_64-pc-linux\n"}, "no triple of a host"),
         ({"host_triple": "riscv64-unknown-linux-gnu"}, "no object can be made"),
+        ({"host_triple": "x86_64-linux-gnux32"}, "no object can be made"),
+        ({"host_triple": "aarch64-linux-gnu_ilp32"}, "no object can be made"),
         ({"host_triple": "aarch64-pc-windows-msvc"}, "no object can be made"),
         ({"host_triple": "arm64-apple-macosx"}, "no object can be made"),
     ):

@@ -110,7 +110,8 @@ def test_sycl_modules_are_those_of_clang_linker_wrapper_22(tmp_path: Path) -> No
         fatpack.ImageFile(b"first", triple="spirv64", arch="bmg", offload="sycl", name="a.o",
                           attrs={"symbols": "one\nt.w-o\n_ZTS f"}),
         fatpack.ImageFile(b"\0\0", triple="spir64_gen-unknown-unknown", offload="sycl", name="b.spv"),
-        fatpack.ImageFile(b"third", triple="spirv64", offload="sycl", name="c.spv", attrs={"symbols": "three"}),
+        fatpack.ImageFile(b"third", triple="spirv64", offload="sycl", name="c.spv",
+                          attrs={"symbols": "three\none\none"}),
     ]  # fmt: skip
     given, source, embedded = tmp_path / "sycl.offload", tmp_path / "empty.c", tmp_path / "embedded.o"
     fatpack.pack(images, given)

@@ -152,6 +152,18 @@ def test_names_that_are_taken_get_numbers_that_count_the_module() -> None:
     assert [fresh(name) for name in ("a", "b", "a", "b", "a", "c")] == ["a", "b", "a.1", "b.2", "a.3", "c"]
 
 
+@pytest.mark.slow
+def test_a_coff_section_has_more_relocations_than_its_header_counts(tmp_path: Path) -> None:
+    images = [fatpack.ImageFile(b"i", triple="t", offload="sycl", name="i.o",
+                                attrs={"symbols": "\n".join(f"k{number}" for number in range(66_000))})]  # fmt: skip
+    packed, target = io.BytesIO(), tmp_path / "w.obj"
+    fatpack.pack(images, packed)
+    fatpack.wrap([packed.getvalue()], target, kind="sycl", host_triple="x86_64-pc-windows-msvc")
+    assert b"IMAGE_SCN_LNK_NRELOC_OVFL" in run("llvm-readobj", "--sections", target).stdout
+    shown = run("llvm-readobj", "--relocations", target).stdout
+    assert shown.count(b"IMAGE_REL_AMD64_ADDR64 .offloading.entry_name") == 2 * 66_000
+
+
 def test_an_offload_binary_of_several_images_is_one_content() -> None:
     output = io.BytesIO()
     images = [fatpack.ImageFile(data, triple="t", arch="a", offload="openmp", name="i.o") for data in (b"one", b"two")]

@@ -173,7 +173,9 @@ def _as_it_is(native: str, files: Sequence[_File], file: _File) -> tuple[Content
     if not device:
         raise UsageError(f"{name}: the {native} has no image for a device", hint="there would be nothing to register")
     flavour = found.container.attrs.get("flavour", "binary")
-    if flavour not in ("binary", "compressed"):
+    if flavour == "compressed":
+        flavour = found.container.attrs.get("inside", "binary")
+    if flavour != "binary":
         problem = f"{name} is a bundle that is {flavour}, and HIP's runtime reads binary ones"
         raise UsageError(problem, hint="fatpack convert makes a binary bundle of it")
     return Content((file.given.view,), ((0, len(file.given.view)),)), len(device)

@@ -65,7 +65,10 @@ def host_of(triple: str) -> Host:
         names = (parts.vendor, parts.system)
         file = next((file for start, file in _FILES.items() for name in names if name.startswith(start)), "elf")
     is_gnu = file == "coff" and (triple.endswith("gnu") or "mingw" in triple)
-    return Host(triple, _PROCESSORS.get(parts.architecture, ""), file, is_gnu)
+    # Pointers of 32 bits on a processor of 64: other records, and other relocations.
+    is_narrow = triple.endswith(("x32", "ilp32"))
+    processor = "" if is_narrow else _PROCESSORS.get(parts.architecture, "")
+    return Host(triple, processor, file, is_gnu)
 
 
 def refuse_without_bounds(host: Host, llvm: int) -> None:

@@ -162,8 +162,9 @@ def _sycl_entry(made: _Module, symbol: str, kernel: str) -> str:
     """Add the name of a kernel and its entry; return the entry's value."""
     made.text(symbol, kernel, f', section "{naming.ENTRY_NAMES}", align 1')
     value = f"{{ i64 0, i16 1, i16 {KINDS['sycl']}, i32 0, ptr null, ptr @{symbol}, i64 0, i64 0, ptr null }}"
+    entry = made.fresh(f".offloading.entry.{kernel}")
     section = entries_of("sycl", 22).section + (naming.COFF_ENTRIES if made.host.file == "coff" else "")
-    made.line(f'{name(f".offloading.entry.{kernel}")} = weak constant {ENTRY} {value}, section "{section}", align 8')
+    made.line(f'{name(entry)} = weak constant {ENTRY} {value}, section "{section}", align 8')
     return f"{ENTRY} {value}"
 
 

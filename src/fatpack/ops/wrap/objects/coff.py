@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from fatpack.errors import UsageError
 from fatpack.hosts.coff.layout import HEADER, RELOCATION, SECTION, SECTION_DEFINITION, SYMBOL
+from fatpack.hosts.coff_records import OVERFLOWED_RELOCATIONS
 from fatpack.io.sources.pieces import PiecesSource
 
 TYPE_CHECKING = False
@@ -53,6 +54,9 @@ _ANY = 2
 #: What LLVM calls the module that its tools make of images.
 _FILE_NAME = b"offload.wrapper.module"
 
+#: What the header of a section has for a number of relocations that 16 bits do not hold.
+_MANY = 0xFFFF
+
 #: Sizes and offsets have 32 bits.
 _LARGEST = 0xFFFFFFFF
 
@@ -70,14 +74,17 @@ def coff_object(parts: Parts) -> tuple[Piece, ...]:
     for section in parts.sections:
         content = _filled(section)
         size = sum(map(len, content))
-        relocations = b"".join(_relocation(fixup, indexes) for fixup in section.fixups)
+        relocations = _relocations(section, indexes)
         flags = _FLAGS[section.role] | section.align.bit_length() << _ALIGN_SHIFT
         if section.name.startswith((".ctors", ".dtors")):
             flags |= _WRITE
+        count = min(len(section.fixups), _MANY)
+        if count == _MANY:
+            flags |= OVERFLOWED_RELOCATIONS
         start, table = (at if size else 0), (at + size if relocations else 0)
         name = names.short(section.name)
         headers.append(
-            SECTION.pack(name, 0, 0, section.size, start, table, 0, len(section.fixups), 0, flags)
+            SECTION.pack(name, 0, 0, section.size, start, table, 0, count, 0, flags)
         )  # fmt: skip
         pieces += (*content, relocations)
         at += size + len(relocations)
@@ -98,6 +105,14 @@ def _filled(section: Section) -> tuple[Piece, ...]:
     return (bytes(data),)
 
 
+def _relocations(section: Section, indexes: Mapping[str, int]) -> bytes:
+    """Return the relocations of a section; of more than a header counts, the first one holds the number of all."""
+    records = [_relocation(fixup, indexes) for fixup in section.fixups]
+    if len(records) >= _MANY:
+        records.insert(0, RELOCATION.pack(len(records) + 1, 0, 0))
+    return b"".join(records)
+
+
 def _relocation(fixup: Fixup, indexes: Mapping[str, int]) -> bytes:
     return RELOCATION.pack(fixup.offset, indexes[fixup.symbol], _RELOCATIONS[fixup.kind][0])
 
@@ -114,7 +129,8 @@ def _symbol_table(parts: Parts, names: _Names) -> tuple[bytes, dict[str, int]]:
         indexes[section.name] = len(records)
         selection = _ANY if section.role == "group" else 0
         records.append(SYMBOL.pack(names.short(section.name, "symbol"), 0, numbers[section.name], 0, _STATIC, 1))
-        definition = SECTION_DEFINITION.pack(section.size, len(section.fixups), 0, 0, 0, selection)
+        count = min(len(section.fixups), _MANY)
+        definition = SECTION_DEFINITION.pack(section.size, count, 0, 0, 0, selection)
         records.append(definition.ljust(SYMBOL.size, b"\0"))
     for symbol in parts.symbols:
         indexes[symbol.name] = len(records)

@@ -5,6 +5,7 @@ Records and names are those of clang-linker-wrapper; ``llvm-dis`` shows them in 
 
 from __future__ import annotations
 
+from fatpack.errors import UsageError, in_both
 from fatpack.ops.wrap.code.eh_frame import eh_frame
 from fatpack.ops.wrap.code.listing import Fixup
 from fatpack.ops.wrap.code.program import binary_program, descriptor_program, fatbin_program
@@ -12,7 +13,6 @@ from fatpack.ops.wrap.code.windows_unwind import windows_unwind
 from fatpack.ops.wrap.objects import naming
 from fatpack.ops.wrap.objects.parts import Parts, Section, Symbol
 from fatpack.ops.wrap.registration import KINDS, Descriptor, Fatbin, FreshNames, SyclBinary, entries_of
-from fatpack.record import Record
 from fatpack.runtime.registration import cuda, hip
 
 TYPE_CHECKING = False
@@ -30,12 +30,15 @@ _PRIORITY, _SYCL_PRIORITY = 101, 1
 #: alignment of offload binaries, and of what LLVM leaves to its default for arrays
 _BINARY_ALIGN, _ARRAY_ALIGN = 8, 16
 
+#: What the code can say of the size of a binary.
+_LARGEST = 0xFFFFFFFF
+
 #: LLVM 22 writes the entries of SYCL kernels in the wrapper.
 _SYCL_ENTRIES = entries_of("sycl", 22)
 
 
 def parts_of(registration: Registration, host: Host) -> Parts:
-    """Return the parts of an object for a host that has code for them."""
+    """Return the parts of an object for a host that has code for them. Raises UsageError for images too large."""
     parts = _Parts(host)
     if isinstance(registration, Fatbin):
         _fatbin(registration, parts)
@@ -91,6 +94,9 @@ def _openmp(registration: Descriptor, parts: _Parts) -> None:
 
 def _sycl_binary(registration: SyclBinary, parts: _Parts) -> None:
     content = registration.content
+    if content.size > _LARGEST:
+        hint = f"wrap some of the images, or as LLVM 22 has it: {in_both('--as=22', 'llvm=22')}"
+        raise UsageError(f"an offload binary of {content.size} bytes, whose size the code states in 32 bits", hint=hint)
     parts.image(".sycl_offloading.binary", naming.OFFLOADING, "offloading", _ARRAY_ALIGN, content)
     _sycl_code(binary_program(parts.host.calling, "__sycl", content.size), "binary", ".sycl_offloading.binary", parts)
 
@@ -173,16 +179,31 @@ class _Record:
         return self
 
 
-class _Open(Record):
-    """A section under way: what is in it so far."""
+class _Open:
+    """A section under way: what is in it so far, and how much."""
 
-    section: Section
-    pieces: list[Piece]
-    fixups: list[Fixup]
+    def __init__(self, section: Section) -> None:
+        self._section = section
+        self._align = 1
+        self._pieces: list[Piece] = []
+        self._fixups: list[Fixup] = []
+        self._size = 0
 
-    @property
-    def size(self) -> int:
-        return self.section.reserved + sum(map(len, self.pieces))
+    def add(self, section: Section) -> int:
+        """Add what a section holds, at its alignment; return where it stands."""
+        padding = -self._size % section.align
+        if padding:
+            self._pieces.append(bytes(padding))
+        at = self._size + padding
+        self._align = max(self._align, section.align)
+        self._pieces.extend(section.pieces)
+        self._fixups.extend(fixup.replace(offset=fixup.offset + at) for fixup in section.fixups)
+        self._size = at + section.size
+        return at
+
+    def finished(self) -> Section:
+        """Return the section with all that was added."""
+        return self._section.replace(align=self._align, pieces=tuple(self._pieces), fixups=tuple(self._fixups))
 
 
 class _Parts:
@@ -196,19 +217,9 @@ class _Parts:
 
     def add(self, section: Section, symbol: Symbol | None = None) -> None:
         """Add what a section holds, at its alignment; the symbol's offset counts from there."""
-        known = self._sections.get(section.name)
-        at = 0
-        if known is None:
-            known = self._sections[section.name] = _Open(section, [], [])
-        else:
-            padding = -known.size % section.align
-            if padding:
-                known.pieces.append(bytes(padding))
-            at = known.size
-            if section.align > known.section.align:
-                known = self._sections[section.name] = known.replace(section=known.section.replace(align=section.align))
-        known.pieces.extend(section.pieces)
-        known.fixups.extend(fixup.replace(offset=fixup.offset + at) for fixup in section.fixups)
+        if section.name not in self._sections:
+            self._sections[section.name] = _Open(section)
+        at = self._sections[section.name].add(section)
         if symbol is not None:
             self._symbols[symbol.name] = symbol.replace(offset=symbol.offset + at)
 
@@ -223,11 +234,10 @@ class _Parts:
         self.add(made, Symbol(name, section, 0, record.size))
 
     def entry(self, kernel: str, record: _Record) -> None:
-        """Add an offload entry of a kernel; of several objects with the same one, its symbol stands for the first."""
+        """Add an offload entry of a kernel; where several objects have the same one, its symbol means the first."""
         section = _SYCL_ENTRIES.section + (naming.COFF_ENTRIES if self.host.file == "coff" else "")
-        symbol = Symbol(f".offloading.entry.{kernel}", section, 0, record.size, scope="weak")
-        if symbol.name not in self._symbols:
-            self.add(Section(section, "image", _POINTER, (record.data,), tuple(record.fixups)), symbol)
+        symbol = Symbol(self.fresh(f".offloading.entry.{kernel}"), section, 0, record.size, scope="weak")
+        self.add(Section(section, "image", _POINTER, (record.data,), tuple(record.fixups)), symbol)
 
     def bounds(self, entries: EntryLayout) -> None:
         """Add the bounds of all offload entries: ELF linkers make them, on COFF hosts they stand in two sections."""
@@ -278,10 +288,7 @@ class _Parts:
 
     def finished(self) -> Parts:
         """Return the parts, with the symbols that other objects define."""
-        sections = tuple(
-            known.section.replace(pieces=tuple(known.pieces), fixups=tuple(known.fixups))
-            for known in self._sections.values()
-        )
+        sections = tuple(known.finished() for known in self._sections.values())
         for section in sections:
             for fixup in section.fixups:
                 if fixup.symbol not in self._sections:
