@@ -6,7 +6,7 @@ from io import BytesIO
 
 import pytest
 from tests.builders.fatbin import of_words as cuda
-from tests.laws.rooms import joined
+from tests.laws.rooms import FIXTURES, joined
 
 import fatpack as library
 from fatpack.errors import UsageError
@@ -155,3 +155,13 @@ def test_code_of_a_vendor_that_is_not_named_stays() -> None:
     found = plan(view(bundle(HOST, AMD + "gfx90a", AMD + "gfx942")), for_("sm_90"))
     assert not found.is_changed
     assert found.notes == ("code for AMD devices stays: none of them is named (1 container)",)
+
+
+def test_programs_of_a_kpack_archive_are_chosen_for_apart() -> None:
+    data = (FIXTURES / "kpack" / "needs.plain.kpack").read_bytes()
+    programs = {row.image.attrs["binary"] for row in select(list(scan(view(data))), Wishes()).kept}
+    assert len(programs) > 1
+    with pytest.raises(Refused, match="no device code left"):
+        plan(view(data), for_("gfx1100"))
+    found = plan(view(data), for_("gfx90a", "gfx906"))
+    assert [row.image.target.arch for row in found.kept] == ["gfx90a", "gfx906:xnack+"]

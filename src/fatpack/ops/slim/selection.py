@@ -163,7 +163,7 @@ def select(
     for number, found in containers:
         if found.format in _ASIDE and wishes.drops:
             notes.take(f"a {found.format} stays as it is: compile it for fewer targets", number)
-    served: dict[tuple[int, str], list[Row]] = {}
+    served: dict[tuple[int, str, int], list[Row]] = {}
     for unit in _units([row for row in rows if id(row.image) not in stays]):
         stays |= _stay(unit, wishes, notes, served, gone, all_minors=all_minors)
     linked = [row for row in rows if id(row.found) in together]
@@ -193,7 +193,7 @@ def _stay(
     unit: Sequence[Row],
     wishes: Wishes,
     notes: _Notes,
-    served: dict[tuple[int, str], list[Row]],
+    served: dict[tuple[int, str, int], list[Row]],
     gone: Collection[int],
     *,
     all_minors: bool,
@@ -212,7 +212,7 @@ def _stay(
         takes, may_take, doubt = _for_device(unit, device, all_minors=all_minors)
         needed |= {id(row.image) for row in takes}
         also |= {id(row.image) for row in may_take}
-        served[number, device.words] = [*takes, *may_take]
+        served[number, device.words, len(served)] = [*takes, *may_take]
         if not takes:
             notes.take(f"nothing is for {device.words}, and nothing was", number)
         if doubt:
@@ -309,35 +309,43 @@ def _plain(image: FoundImage) -> NvidiaArch | None:
 def _emptied(rows: Sequence[Row], stays: Collection[int]) -> Iterator[Unserved]:
     """Yield the containers that lose all device code."""
     count = 0
-    by_container: dict[int, list[Row]] = {}
+    by_container: dict[tuple[int, str], list[Row]] = {}
     for row in rows:
         if not is_host(row.image):
-            by_container.setdefault(row.number, []).append(row)
-    for number, inside in by_container.items():
+            # A kpack archive has the code of several programs, of which each is chosen from alone.
+            program = row.image.attrs.get("binary", "") if row.found.format == "rocm-kpack" else ""
+            by_container.setdefault((row.number, program), []).append(row)
+    for (number, _), inside in by_container.items():
         if not any(id(row.image) in stays for row in inside) and not _is_leftover(inside[0].found):
             count += 1
             yield _unserved(inside, number, "", names_kernels=count <= _READ)
 
 
-def _lost(served: dict[tuple[int, str], list[Row]], stays: Collection[int]) -> Iterator[Unserved]:
+def _lost(served: dict[tuple[int, str, int], list[Row]], stays: Collection[int]) -> Iterator[Unserved]:
     """Yield the containers that serve a device now, and would not then."""
     count = 0
-    for (number, device), rows in served.items():
+    for (number, device, _), rows in served.items():
         if rows and not any(id(row.image) in stays for row in rows):
             count += 1
             yield _unserved(rows, number, device, names_kernels=count <= _READ)
 
 
 def _useless(
-    rows: Sequence[Row], stays: Collection[int], served: Mapping[tuple[int, str], Sequence[Row]], wishes: Wishes
+    rows: Sequence[Row], stays: Collection[int], served: Mapping[tuple[int, str, int], Sequence[Row]], wishes: Wishes
 ) -> Iterator[Unserved]:
     """Yield the containers that keep code, and none for any of the devices, which have nothing of them now either."""
-    unserved: dict[int, list[str]] = {}
-    for (number, device), taken in served.items():
-        unserved.setdefault(number, []).append("" if taken else device)
+    unserved: dict[int, dict[str, bool]] = {}
+    for (number, device, _), taken in served.items():
+        of_container = unserved.setdefault(number, {})
+        of_container[device] = not taken and of_container.get(device, True)
+    by_container: dict[int, list[Row]] = {}
+    for row in rows:
+        if row.number in unserved and id(row.image) in stays and not is_host(row.image):
+            by_container.setdefault(row.number, []).append(row)
     count = 0
-    for number, devices in unserved.items():
-        left = [row for row in rows if row.number == number and id(row.image) in stays and not is_host(row.image)]
+    for number, states in unserved.items():
+        devices = [device if is_unserved else "" for device, is_unserved in states.items()]
+        left = by_container.get(number, [])
         wanted = any(matches(row.image, wishes.keep) or _form(row.image) in serving.LINKED for row in left)
         if left and all(devices) and not wanted and not _is_leftover(left[0].found):
             count += 1
