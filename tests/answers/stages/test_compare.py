@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.laws.rooms import FIXTURES
 
 from fatpack.answers.stages import facts
 from fatpack.answers.stages.check import checked
 from fatpack.answers.stages.compare import compare
 from fatpack.answers.stages.facts import Code, Given, Host, stages
+from fatpack.answers.stages.reading import read
+from fatpack.io.sources.opening import open_source
 from fatpack.model import Target
 
+SAMPLES = FIXTURES / "cir" / "samples"
 NVIDIA, AMD = "nvptx64-nvidia-cuda", "amdgcn-amd-amdhsa"
 
 
@@ -97,7 +103,17 @@ def test_what_cannot_be_known_is_said_and_not_guessed() -> None:
     ]
     unplaced = file(facts.CONTAINERS, Code(Target(NVIDIA), "bitcode", None))
     assert told(WHOLE, unplaced) == []
-    assert reasons(WHOLE, unplaced) == ["bitcode does not say for which architecture it is"]
+    assert reasons(WHOLE, unplaced) == ["bitcode does not say for which architecture it is, or which kernels it has"]
+
+
+def test_kernels_of_modules_that_name_no_architecture_are_looked_for_in_all() -> None:
+    modules = file(facts.MODULES, Code(Target(NVIDIA), "cir", frozenset("ab")))
+    assert reasons(modules, WHOLE.replace(kind=facts.CONTAINERS)) == ["cir does not say for which architecture it is"]
+    assert told(modules, file(facts.CONTAINERS, code("sm_80", "a"), code("sm_90", "b"))) == []
+    less = file(facts.CONTAINERS, code("sm_80", "a"), code("sm_90", "a"))
+    assert told(modules, less, file(facts.PROGRAMS, code("sm_80", "a"), code("sm_90", "a"))) == [
+        ("kernels", "containers", "", ("b",))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -156,3 +172,14 @@ def test_no_stage_loses_what_it_has_or_what_nothing_had(one: list[Code], two: li
                 assert part.kernels.isdisjoint(item.kernels)
     again, _ = compare(stages([file(kind, *one) for kind in facts.ORDER[:3]]))
     assert again == []
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in sorted(SAMPLES.iterdir()) if "ir" in path.suffix], ids=lambda path: path.name
+)
+def test_every_sample_of_cir_is_of_the_first_stage_and_loses_nothing_to_itself(path: Path) -> None:
+    with open_source(str(path)) as source:
+        sample = read(source.view(), str(path))
+    assert sample.kind == facts.MODULES
+    lost, _ = compare(stages([sample, sample.replace(kind=facts.CONTAINERS, host=None)]))
+    assert lost == []

@@ -101,7 +101,7 @@ def _told(item: Lost) -> tuple[str, str]:
     if item.what == "arch":
         return "FP3201", f"no device code for {item.arch}; {before} has {count if names else 'some'} for it{names}"
     if item.what == "kernels":
-        return "FP3202", f"{count} of {before} for {item.arch} not here{names}"
+        return "FP3202", f"{count} of {before}{f' for {item.arch}' if item.arch else ''} not here{names}"
     return "FP3203", f"{count} of {before} not registered here{names}"
 
 

@@ -54,13 +54,16 @@ def compare(stages: Sequence[Stage]) -> tuple[list[Lost], list[NotCompared]]:
     lost: list[Lost] = []
     not_compared: list[NotCompared] = []
     carried: dict[object, _Carried] = {}
+    loose: dict[str, Stage] = {}
     for number, stage in enumerate(stages):
         if number:
             lost += _lost_code(stage, carried, stages[number + 1 :])
+            lost += _lost_loose(stage, loose, stages[number + 1 :])
             lost += _lost_registration(stage, stages[:number], not_compared)
-        if number or any(not part.is_whole for part in stage.parts):
-            not_compared += _untold(stage, has_earlier=bool(carried))
+        if len(stages) > 1:
+            not_compared += _untold(stage)
         _carry(stage, carried)
+        loose.update((name, stage) for code in stage.unplaced for name in code.kernels or ())
     return lost, not_compared
 
 
@@ -91,6 +94,21 @@ def _lost_code(stage: Stage, carried: dict[object, _Carried], later: Sequence[St
             missing = each.part.kernels - frozenset[str]().union(*(part.kernels for part in (*there, *again)))
             if missing:
                 yield Lost("kernels", each.part.title, tuple(sorted(missing)), each.stage, stage)
+
+
+def _lost_loose(stage: Stage, loose: dict[str, Stage], later: Sequence[Stage]) -> Iterator[Lost]:
+    """Yield the kernels that a stage has for no architecture, of code that did not say for which it is."""
+    if not stage.parts or stage.unplaced or not all(part.is_whole for part in stage.parts):
+        return
+    again = later if stage.kind in (IMAGES, CONTAINERS) else ()
+    there = stage.kernels.union(*(other.kernels for other in again))
+    missing = [name for name in loose if name not in there]
+    by_stage: dict[str, tuple[Stage, list[str]]] = {}
+    for name in missing:
+        had = loose.pop(name)
+        by_stage.setdefault(had.kind, (had, []))[1].append(name)
+    for had, names in by_stage.values():
+        yield Lost("kernels", "", tuple(sorted(names)), had, stage)
 
 
 def _serves(there: Part, wanted: Part) -> bool:
@@ -138,13 +156,14 @@ def _lost_registration(stage: Stage, earlier: Sequence[Stage], not_compared: lis
         yield Lost("registration", "", tuple(sorted(lost)), earlier[number], stage)
 
 
-def _untold(stage: Stage, *, has_earlier: bool) -> Iterator[NotCompared]:
+def _untold(stage: Stage) -> Iterator[NotCompared]:
     """Yield which device code of a stage does not name its kernels, or its architecture."""
     open_parts = [part for part in stage.parts if not part.is_whole]
     if open_parts:
         forms = ", ".join(dict.fromkeys(form or "data" for part in open_parts for form in part.forms))
         archs = ", ".join(part.title for part in open_parts)
         yield NotCompared(stage, f"the kernels for {archs} are not named by {forms}")
-    if stage.unplaced and has_earlier:
+    if stage.unplaced:
         forms = ", ".join(dict.fromkeys(code.form or "data" for code in stage.unplaced))
-        yield NotCompared(stage, f"{forms} does not say for which architecture it is")
+        untold = "" if all(code.kernels is not None for code in stage.unplaced) else ", or which kernels it has"
+        yield NotCompared(stage, f"{forms} does not say for which architecture it is{untold}")
