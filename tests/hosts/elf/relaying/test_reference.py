@@ -163,6 +163,16 @@ def test_whatever_linker_and_options(linker: str, option: str, tmp_path: Path) -
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("option", ["pie", "library"])
+@pytest.mark.parametrize("linker", LINKERS)
+def test_what_patchelf_rewrote_before(linker: str, option: str, tmp_path: Path) -> None:
+    """As most wheels have it: strings and notes are at the end, and bytes behind the program headers are free."""
+    path = built(tmp_path, [*compiler(linker), *OPTIONS[option]], main=option != "library")
+    run("patchelf", "--set-rpath", "/somewhere" * 40, path)
+    assert check(path, tmp_path, is_library=option == "library", after=AFTERWARDS).mode == "shrink"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("-static",)], ids=["dynamic", "static"])
 def test_programs_of_musl(options: tuple[str, ...], tmp_path: Path) -> None:
     path = built(tmp_path, [tool("musl-gcc"), *options])
