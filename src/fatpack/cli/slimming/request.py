@@ -96,6 +96,7 @@ def wishes_of(options: dict[str, Any]) -> Wishes:
         drop=patterns(options["drop"], "--drop"),
         keep_ptx=keep_ptx,
         allow_empty=options["allow_empty"],
+        drop_signature=options["drop_signature"],
         recompress=options["recompress"],
         level=options["level"],
         mode=options["mode"],

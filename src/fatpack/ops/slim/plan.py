@@ -175,6 +175,7 @@ def _linked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan:
         selection = selection.replace(kept=(*selection.kept, *stay), dropped=dropped)
     if not change.contents:
         return Plan((view,), selection.kept, (), tuple(notes), unseen=seen, damaged=damaged)
+    change = change.replace(drop_signature=wishes.drop_signature)
     relayed = relayer.relay(view, change, mode=wishes.mode)
     if relayed.why:
         what = (

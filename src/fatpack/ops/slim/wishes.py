@@ -34,6 +34,7 @@ class Wishes(Record):
     ``allow_empty`` lets containers lose all device code. ``recompress`` is the method by which images are compressed
     anew, None for as they are, at a ``level`` (None: what the format's own tool takes). ``mode`` says how linked files
     lose bytes: ``shrink`` takes them out of the file, ``zero`` overwrites them, ``auto`` does the first where it can.
+    ``drop_signature`` takes the signature out of a signed PE image, which any edit makes invalid.
     """
 
     devices: tuple[Device, ...] = ()
@@ -45,6 +46,7 @@ class Wishes(Record):
     recompress: Recompression | None = None
     level: int | None = None
     mode: SlimMode = "auto"
+    drop_signature: bool = False
 
     if not TYPE_CHECKING:  # type checkers take the signature from the fields
 

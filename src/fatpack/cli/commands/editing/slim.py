@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     option("--drop-ptx", is_flag=True, help="The same as --keep-ptx=none."),
     option("--allow-empty", is_flag=True, help="Let containers lose all device code, whose kernels fail then."),
     option("--mode", type=Choice(("auto", "shrink", "zero")), default="auto", help="How linked files lose bytes."),
+    option("--drop-signature", is_flag=True, help="Take the signature out of a signed DLL or program for Windows."),
     option("--recompress", type=Choice(("zstd", "lz4", "zlib", "none")), help="Compress images anew by this method."),
     option("--level", type=Number(0, 22), metavar="N", help="With --recompress: the level."),
     option("-o", "--output", type=FILE, help='Where to write the slimmed file; "-" is stdout.'),

@@ -14,6 +14,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from itertools import accumulate
 
+from fatpack.errors import in_both
 from fatpack.hosts.pe.read import HEADER, SECTION
 from fatpack.hosts.pe.relaying.image import CERTIFICATES, DEBUG, INITIALIZED_SIZE, PAGE
 from fatpack.record import Record
@@ -135,7 +136,7 @@ def signature(image: LinkedImage, *, drop: bool) -> tuple[int, int]:
     if not drop:
         raise image.refusal(
             f"the image is signed (certificates at {image.at(start)}): any edit makes the signature invalid",
-            "take the signature out with it and sign the result: drop_signature=True",
+            f"{in_both('--drop-signature', 'drop_signature=True')} takes it out; sign the result anew",
         )
     if start + size != len(image.view):
         raise image.refusal(

@@ -1,0 +1,28 @@
+"""``fatpack slim`` on DLLs: they get smaller, are proved, and lose their signature only where that is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.builders import linked_pe
+from tests.builders.fatbin import of_words
+
+from fatpack.cli import main
+
+
+def _image(**options: bytes) -> linked_pe.Image:
+    return linked_pe.build([of_words("70 75 80 86 89 90"), of_words("70 75 80 86 90")], **options)
+
+
+def test_a_signed_dll_is_slimmed_without_its_signature(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before, after = tmp_path / "a.dll", tmp_path / "b.dll"
+    before.write_bytes(_image(signature=b"certificates ...").data)
+    command = ["slim", str(before), "--keep", "sm_90", "-o", str(after)]
+    assert main(command) == 4
+    assert "--drop-signature" in capsys.readouterr().err and not after.exists()
+    assert main([*command, "--drop-signature"]) == 0
+    assert b"certificates" not in after.read_bytes() and after.stat().st_size < before.stat().st_size - 512
+    capsys.readouterr()
+    assert main(["slim", "--verify", str(before), str(after)]) == 0
+    assert "with less device code, and nothing else" in capsys.readouterr().out
