@@ -8,6 +8,7 @@ import pytest
 from tests.builders import linked_pe
 from tests.builders.fatbin import of_words
 
+import fatpack
 from fatpack.cli import main
 
 
@@ -26,3 +27,6 @@ def test_a_signed_dll_is_slimmed_without_its_signature(tmp_path: Path, capsys: p
     capsys.readouterr()
     assert main(["slim", "--verify", str(before), str(after)]) == 0
     assert "with less device code, and nothing else" in capsys.readouterr().out
+    other = tmp_path / "c.dll"
+    fatpack.slim(before, other, keep="sm_90", drop_signature=True)
+    assert other.read_bytes() == after.read_bytes()

@@ -49,6 +49,7 @@ def slim(
     recompress: Recompression | None = None,
     level: int | None = None,
     mode: SlimMode = "auto",
+    drop_signature: bool = False,
     force: bool = False,
     max_inflated: int | None = None,
     max_output: int | None = None,
@@ -60,7 +61,7 @@ def slim(
     stays what their runtimes would take. ``keep`` and ``drop`` are patterns of architectures (``sm_9*``, ``compute_80``
     for PTX). ``keep_ptx`` is what becomes of other PTX: by default the newest stays where devices or ``keep`` are
     given, else all. In linked files nothing else moves; ``mode`` says how they lose bytes. ``recompress`` compresses
-    images anew, at a ``level``.
+    images anew, at a ``level``. ``drop_signature`` takes the signature out of a signed PE image, which else is refused.
 
     Raises FatpackError with ``exit_code`` 1 where a container would have no device code left, or none for a device,
     unless ``allow_empty``; TargetError for a device that nobody knows; UsageError, FormatError and HostError as
@@ -81,6 +82,7 @@ def slim(
         recompress=recompress,
         level=None if level is None else check("level", level, int, "a whole number"),
         mode=mode,
+        drop_signature=check("drop_signature", drop_signature, bool, "True or False"),
     )
     if not wishes.drops and wishes.recompress is None:
         raise UsageError("nothing says what is to go", hint="give devices, keep, drop or recompress")
