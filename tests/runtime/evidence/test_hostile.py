@@ -8,11 +8,14 @@ import pytest
 from tests.builders import elf
 from tests.laws.rooms import FIXTURES
 
+from fatpack.cli import main
 from fatpack.elf.file import ElfFile
 from fatpack.errors import FormatError
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 from fatpack.runtime.evidence import judging
+from fatpack.runtime.evidence.programs.code import sites
+from fatpack.runtime.evidence.programs.code.state import STACK, State
 from fatpack.runtime.evidence.units import Unit
 from fatpack.scanner.visit import host_of
 
@@ -114,3 +117,32 @@ def test_sections_that_lie_over_each_other_are_kept_once() -> None:
     source = Reading(data)
     assert [item.code for item in judging.judged(source.view(), "elf", lambda: None)] == ["FP3041"]
     assert source.count < 16 * len(data)
+
+
+def test_what_limits_leave_out_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("capstone")
+    path = str(FIXTURES / "cuda_fatbin" / "hosts" / "libtwo.so")
+    assert main(["inspect", "--runtime", path]) == 0
+    whole = capsys.readouterr().out
+    assert "registered: 5 kernels" in whole
+    assert "not followed" not in whole
+    monkeypatch.setattr(sites, "FOLLOWED", 0)
+    monkeypatch.setattr(sites, "FOLLOWED_LAUNCHES", 0)
+    assert main(["inspect", "--runtime", path]) == 0
+    cut = capsys.readouterr().out
+    assert "not read: what registers 5 more kernels" in cut
+    assert "not followed: 9 functions that launch or register" in cut
+    monkeypatch.setattr(sites, "_MOST", 0)
+    monkeypatch.setattr(sites, "_PART", 64)
+    assert main(["inspect", "--runtime", path]) == 0
+    assert "not followed: " in capsys.readouterr().out
+
+
+def test_jumps_without_end_cost_their_bytes() -> None:
+    state = State((0,), (0,), 31)
+    for place in range(2 * 256):
+        state.store(STACK + 8 * place, 8, place)
+    assert len(state.places) == 256
+    for at in range(0, 100_000, 4):
+        state.branch(at, 1 << 30 | at)
+    assert sum(len(registers) + len(places) for registers, places in state._waiting.values()) <= 1 << 20
