@@ -33,28 +33,32 @@ if TYPE_CHECKING:
 __all__ = ["Found", "FoundImage", "LateImages", "NotSearched", "Scan", "host_of", "inflated", "scan"]
 
 
-def scan(view: View, *, deep: bool = False, is_member: bool = False, is_quick: bool = False) -> Scan:
+def scan(
+    view: View, *, deep: bool = False, is_member: bool = False, is_quick: bool = False, judges: bool = True
+) -> Scan:
     """Return every container in a file, an object, or a bare container, and a finding for everything wrong.
 
     Sections whose names say nothing are searched for containers too, and a file in which nothing is found is searched
     to its last byte. ``deep`` searches every file so (:mod:`fatpack.deep`); what that finds comes behind the others of
     its host. A member of an archive in which something was found is searched like that only if no room reads it
     (``is_member`` says that the view is one). With ``is_quick`` a file in which nothing is found is not searched.
+    Without ``judges`` it is not asked whether hosts register what they launch.
 
     Order is that of the bytes within a host; containers that only records lead to (:mod:`fatpack.runtime`) come behind
     those of its sections. Nothing is read but headers, unless something is compressed or searched; of a large
     compressed bundle its table is inflated, and the rest when its images are looked at. Never raises for damaged input:
     an unreadable host is a finding as well. Raises ``OSError`` when reading fails.
     """
-    return Scan(view, deep, is_member, is_quick)
+    return Scan(view, deep, is_member, is_quick, judges=judges)
 
 
 class Scan:
     """A scan under way: an iterator over what is found, which knows afterwards what was not searched."""
 
-    def __init__(self, view: View, deep: bool, is_member: bool, is_quick: bool = False) -> None:
+    def __init__(self, view: View, deep: bool, is_member: bool, is_quick: bool = False, *, judges: bool = True) -> None:
         self._ends_with_places = is_member or is_quick
-        self._visit = first(view, ALL if deep else SECTIONS)
+        self._judges = judges
+        self._visit = first(view, ALL if deep else SECTIONS, judges=judges)
         if is_member and not deep and self._visit.host == "raw":
             self._visit = self._visit.replace(search=ANYWHERE)
         self._items = self._both_models(self._whole())
@@ -103,7 +107,7 @@ class Scan:
         if self._ends_with_places or starts_as_container(self._visit):
             yield from waiting
         else:
-            self._visit = first(self._visit.view, ANYWHERE)
+            self._visit = first(self._visit.view, ANYWHERE, judges=self._judges)
             yield from listed(self._visit)
 
     def _both_models(self, items: Iterator[Found | Finding]) -> Iterator[Found | Finding]:

@@ -61,12 +61,13 @@ class Progress:
 
     ``containers`` is how many more are listed, ``is_outside`` whether containers were found in places that are not
     made for them, ``has_plain_members`` whether there may be members of archives in which none was found. ``units`` are
-    what objects and programs register in which nothing is wrong about that.
+    what objects and programs register in which nothing is wrong about that; without ``judges`` nobody asks for it.
     """
 
-    __slots__ = ("_skipped", "containers", "has_plain_members", "is_outside", "units")
+    __slots__ = ("_skipped", "containers", "has_plain_members", "is_outside", "judges", "units")
 
-    def __init__(self) -> None:
+    def __init__(self, *, judges: bool = True) -> None:
+        self.judges = judges
         self.containers = limits.CONTAINERS
         self.is_outside = self.has_plain_members = False
         self.units: list[Unit] = []
@@ -105,6 +106,6 @@ class Visit(Record):
         return Visit(view, host_of(view), self.depth - 1, SECTIONS, self.progress, is_inside=True)
 
 
-def first(view: View, search: int) -> Visit:
+def first(view: View, search: int, *, judges: bool = True) -> Visit:
     """Return the visit with which a scan starts."""
-    return Visit(view, host_of(view), limits.NESTING, search, Progress())
+    return Visit(view, host_of(view), limits.NESTING, search, Progress(judges=judges))

@@ -199,6 +199,8 @@ class _Host:
 
     def _registration(self) -> Iterator[Finding]:
         """Yield what is wrong with what the host registers and launches; where nothing is, note what it registers."""
+        if not self._visit.progress.judges:
+            return
         from fatpack.runtime.evidence import judging
         from fatpack.scanner.known import kernels_of
 

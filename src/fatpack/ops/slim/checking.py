@@ -7,8 +7,9 @@ from fatpack.io.source import is_in_file
 from fatpack.ops.edit import editor
 from fatpack.ops.edit.bare import is_same
 from fatpack.ops.edit.meant import everything, look
+from fatpack.ops.slim.plan import is_linked
 from fatpack.ops.slim.selection import spelled
-from fatpack.scanner import Found
+from fatpack.scanner import Found, scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def _name(pair: tuple[str, Image]) -> str:
 
 
 def _images(view: View) -> Iterator[tuple[str, Image]]:
-    for item in everything(look(view)):
+    items = scan(view, judges=False) if is_linked(view) else everything(look(view))
+    for item in items:
         if isinstance(item, Found):
             for image in item.images:
                 yield spelled(image), image.as_stored

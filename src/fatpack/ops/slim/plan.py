@@ -128,7 +128,7 @@ def _reshaped(part: Part, reshape: Callable[[Found], Found]) -> Part:
 
 
 def _linked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan:
-    items = list(scan(view))
+    items = list(scan(view, judges=False))
     seen, damaged = tuple(unseen(items)), tuple(one for one in items if isinstance(one, Finding) and _is_damage(one))
     if not any(isinstance(item, Found) for item in items):
         return _without_code(view, items)
