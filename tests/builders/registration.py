@@ -59,37 +59,40 @@ TARGETS = (
 )
 
 
-def image(folder: Path, model: str, source: str = SOURCE, name: str = "image") -> Path:
+def image(folder: Path, model: str, source: str = SOURCE, name: str = "image", version: str = "22") -> Path:
     """Return the container that host code embeds: a fat binary of PTX, or a bundle of a code object."""
+    clang = reference.llvm_tool("clang", version)
     path, out = folder / f"{name}.{model}", folder / f"{name}.{model}.fatbin"
     if out.exists():
         return out
     path.write_text(source)
     if model == "hip":
-        reference.run("clang", *OPTIONS[model], "--offload-device-only", "-O1", "-c", path, "-o", out)
+        reference.run(clang, *OPTIONS[model], "--offload-device-only", "-O1", "-c", path, "-o", out)
         return out
     text = folder / f"{name}.ptx"
-    reference.run("clang", *OPTIONS[model], "--cuda-device-only", "-O1", "-S", path, "-o", text)
+    reference.run(clang, *OPTIONS[model], "--cuda-device-only", "-O1", "-S", path, "-o", text)
     fatpack.pack([fatpack.ImageFile(text, arch="sm_80")], out, options=fatpack.FatbinOptions())
     return out
 
 
-def host_ir(folder: Path, model: str, target: str, *options: str, embedded: Path | None = None) -> str:
+def host_ir(
+    folder: Path, model: str, target: str, *options: str, embedded: Path | None = None, version: str = "22"
+) -> str:
     """Return the IR of the host side for a target; ``embedded`` is the container in it."""
     source, out = folder / f"host.{model}", folder / "host.ll"
     source.write_text(SOURCE)
     embed = ["-Xclang", "-fcuda-include-gpubinary", "-Xclang", str(embedded)] if embedded else []
     host = ["--offload-host-only", f"--target={target}", "-S", "-emit-llvm", *embed, *options]
-    reference.run("clang", *OPTIONS[model], *host, source, "-o", out)
+    reference.run(reference.llvm_tool("clang", version), *OPTIONS[model], *host, source, "-o", out)
     return out.read_text()
 
 
-def compiled(folder: Path, text: str, target: str, name: str, *options: str) -> Path:
+def compiled(folder: Path, text: str, target: str, name: str, *options: str, version: str = "22") -> Path:
     """Return the object that clang makes of IR."""
     source, out = folder / f"{name}.ll", folder / f"{name}.o"
     source.write_text(text)
     machine = [f"--target={target}", "-Wno-override-module", *options]
-    reference.run("clang", *machine, "-c", source, "-o", out)
+    reference.run(reference.llvm_tool("clang", version), *machine, "-c", source, "-o", out)
     return out
 
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 #: Hosts with sections, some of which say something about the others.
 _WITH_SECTIONS = ("elf", "coff", "pe", "macho", "wasm")
 
-#: e_machine of ELF files whose code is read for what it registers: x86-64 and AArch64
-_HOST_CODE = (b"\x3e\0", b"\xb7\0")
+#: e_machine of ELF files that are read for what they register: x86-64, AArch64, and of i386 objects the entries
+_HOST_CODE = (b"\x3e\0", b"\xb7\0", b"\x03\0")
 
 #: Sections that take others to be read.
 _DEFERRED = (IMAGE, IMAGES, TABLE, RECORDS)

@@ -62,6 +62,7 @@ def _unit(unit: dict[str, Any]) -> Iterator[str]:
         yield f"  not read: what registers {counted(unit['unread'], 'more kernel')}"
     if unit["unfollowed"]:
         yield f"  not followed: {counted(unit['unfollowed'], 'function')} that launch or register"
+    yield from (printable(f"  at the link {words}") for words in unit["awaited"])
     for each in unit["wrappers"]:
         target = each["symbol"] or (f"{each['target_offset']:#x}" if each["target_offset"] else f"{each['target']:#x}")
         yield printable(f"  wrapper {each['model']} v{each['version']} at {each['offset']:#x} → {target}")

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 LINK_STEP = "likely step: the link, which clang-linker-wrapper did not do; link with clang --offload-link"
 
-#: what compilers call the byte that stands for a region of OpenMP
-_REGION = ".region_id"
+#: what compilers call the byte that stands for a region of OpenMP; COFF's weak symbols have another beside them
+_REGION, _WEAK = ".region_id", ".region_id.default"
 
 
 def verdicts(evidence: Evidence) -> Iterator[Finding]:
@@ -35,7 +35,7 @@ def _regions(evidence: Evidence) -> Iterator[Finding]:
     if functions.TARGET_KERNEL not in evidence.called or any(entry.kind == "openmp" for entry in evidence.entries):
         return
     launches = [each for each in evidence.launches if each.model == "openmp"]
-    regions = [each for each in evidence.memory.symbols if each.is_defined and each.name.endswith(_REGION)]
+    regions = [each for each in evidence.memory.symbols if each.is_defined and _is_region(each.name)]
     count = len(regions) or len({each.handle for each in launches})
     if not count:
         return
@@ -43,6 +43,10 @@ def _regions(evidence: Evidence) -> Iterator[Finding]:
     hint = f"{HOST_STEP}: the section of entries was lost; compile it again"
     at = launches[0].at if launches else regions[0].address
     yield wrong(evidence, "FP3050", at, text, CERTAIN, hint)
+
+
+def _is_region(name: str) -> bool:
+    return name.endswith(_REGION) or _WEAK in name
 
 
 def _registered(evidence: Evidence, model: str) -> Iterator[Finding]:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from fatpack.runtime.evidence.programs.code.program import Program
     from fatpack.runtime.evidence.units import Unit
 
-#: e_machine of the processors whose code is read
-_ELF = (62, 183)
+#: e_machine of the processors whose code is read; objects for others may have entries that are read all the same
+_ELF, _ENTRIES = (62, 183), 3
 
 _WITH_DESCRIPTORS = ("openmp", "sycl")
 
@@ -115,7 +115,8 @@ def _kind(view: View, host: str) -> tuple[str, ElfFile | None]:
     """Return what a host is for us, with the tables of an ELF file. Raises FormatError."""
     if host == "elf":
         elf = ElfFile(view)
-        if elf.header.machine not in _ELF or elf.layouts.order != "little":
+        is_object = not elf.is_linked and elf.header.machine == _ENTRIES
+        if not (is_object or elf.header.machine in _ELF) or elf.layouts.order != "little":
             return _OTHER, None
         return _PROGRAM if elf.is_linked else _OBJECT, elf
     return {"coff": _OBJECT, "pe": _NOT_READ, "bitcode": _LTO}.get(host, _OTHER), None

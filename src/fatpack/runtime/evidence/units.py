@@ -22,6 +22,9 @@ NEW_ENTRIES, OLD_ENTRIES = "clang ≥ 21 entries", "clang ≤ 20 entries"
 _NVCC, _CLANG = "__sti____cudaRegisterAll", ("__cuda_module_ctor", "__hip_module_ctor")
 _WRAPPER = (".omp_offloading.descriptor_reg", ".cuda.fatbin_reg", ".hip.fatbin_reg", "sycl.descriptor_reg")
 
+#: undefined containers that are named: an object has one
+_AWAITED = 4
+
 #: LIMIT: bytes of tables that are counted in a program, and sections of one that are looked at. The largest tables
 #: known to us have some hundred thousand bytes; programs have some dozen sections.
 _COUNTED, _SECTIONS = 1 << 23, 1 << 12
@@ -94,6 +97,19 @@ def _names(evidence: Evidence) -> set[str]:
         return {each.name for each in memory.symbols} | {each.name for each in memory.functions}
     starts = {each.caller for each in evidence.binaries} | {each.function for each in evidence.constructors}
     return {function.name for function in map(memory.function_at, starts) if function is not None}
+
+
+def awaited(evidence: Evidence) -> list[str]:
+    """Return what an object is right to lack, as the link adds it: in words, nothing for programs."""
+    if evidence.memory.is_linked:
+        return []
+    calling = {each.model for each in evidence.binaries}
+    kinds = {entry.kind for entry in evidence.entries if entry.name} - calling
+    found = ["clang-linker-wrapper registers its entries"] if kinds else []
+    if evidence.links:
+        found.append("nvcc's device link registers its device code")
+    symbols = sorted({each.symbol for each in evidence.wrappers if each.symbol})
+    return [*found, *(f"the device link makes {symbol}" for symbol in symbols[:_AWAITED])]
 
 
 def of_tables(elf: ElfFile) -> Unit | None:

@@ -10,13 +10,14 @@ from __future__ import annotations
 from fatpack.errors import counted
 from fatpack.findings import finding
 from fatpack.runtime.evidence import functions
+from fatpack.runtime.evidence.facts import Binary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from fatpack.model import Finding
-    from fatpack.runtime.evidence.facts import Binary, Evidence
+    from fatpack.runtime.evidence.facts import Evidence
 
 CERTAIN, LIKELY = "certain", "likely"
 
@@ -127,6 +128,11 @@ def _constructors(evidence: Evidence, model: str, *, has_launches: bool, has_ent
     kernels = [each for each in evidence.registered if each.model == model and each.is_kernel]
     if idle:
         return
+    # What nvcc compiles for a device link registers its container there: only its kernels are its own.
+    has_link = bool(evidence.links) and not mine and not evidence.is_linked
+    if has_link and kernels and all(each.caller not in reached for each in kernels):
+        yield never_run(evidence, Binary(model, kernels[0].at, kernels[0].caller, None))
+        return
     lost = [each for each in kernels if each.caller not in reached]
     if lost and mine:
         callers = {title_of(evidence, each.caller) for each in lost}
@@ -134,11 +140,11 @@ def _constructors(evidence: Evidence, model: str, *, has_launches: bool, has_ent
         hint = f"{HOST_STEP}: the call of {named(callers)} is gone; compile it again"
         yield wrong(evidence, "FP3044", lost[0].at, text, LIKELY, hint)
     register = _function(functions.REGISTER_FUNCTION, model)
-    is_complete = bool(kernels or has_entries or evidence.links) or register in evidence.called
-    if mine and has_launches and not is_complete:
+    is_complete = bool(kernels or has_entries or (evidence.links and not has_link)) or register in evidence.called
+    if (mine or has_link) and has_launches and not is_complete:
         text = f"the constructor registers {title} device code, but none of its kernels: {register} is not called"
         hint = f"{HOST_STEP}: the calls of {register} were lost; compile it again"
-        yield wrong(evidence, "FP3042", mine[0].at, text, CERTAIN, hint)
+        yield wrong(evidence, "FP3042", mine[0].at if mine else 0, text, CERTAIN, hint)
 
 
 def never_run(evidence: Evidence, call: Binary) -> Finding:

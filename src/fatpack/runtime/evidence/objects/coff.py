@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.runtime.evidence.objects.relocations import Relocation
 
-#: Machine → type of a relocation → what it makes (PE Format, "COFF Relocations": IMAGE_REL_AMD64_…, IMAGE_REL_ARM64_…)
+#: Machine → type of a relocation → what it makes (PE Format, "COFF Relocations": IMAGE_REL_AMD64_…, IMAGE_REL_ARM64_…,
+#: IMAGE_REL_I386_…)
 _WAYS = {
+    0x14C: {6: POINTER, 20: RELATIVE},
     0x8664: {1: POINTER, 2: POINTER, **dict.fromkeys(range(4, 10), RELATIVE)},
     0xAA64: {3: CALL, 5: RELATIVE, 6: PAGE_OFFSET, 14: POINTER},
 }
