@@ -46,7 +46,8 @@ def objects(folder: Path, target: str, *options: str) -> list[str]:
 def listed(path: Path) -> list[bytes]:
     """Return the fat binaries of a file in which nothing is wrong."""
     with fatpack.open(path) as file:
-        assert file.findings == ()
+        # The fat binary has kernels of more sources than these.
+        assert {item.code for item in file.findings} <= {"FP3052"}
         return [found.view.tobytes() for found in file.containers]
 
 
