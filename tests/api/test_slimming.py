@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
+from tests.builders import wheels
 from tests.builders.fatbin import of_words
 from tests.laws.rooms import FIXTURES
 
@@ -45,3 +47,18 @@ def test_wrong_arguments_are_named(tmp_path: Path) -> None:
         fatpack.slim(LIBRARY, tmp_path / "x", drop=[80])  # type: ignore[list-item]
     with pytest.raises(fatpack.TargetError):
         fatpack.slim(LIBRARY, tmp_path / "x", devices="sm_9999")
+
+
+def test_a_wheel_goes_into_a_folder_under_another_name(tmp_path: Path) -> None:
+    wheel = tmp_path / "demo-1.5-py3-none-any.whl"
+    wheel.write_bytes(wheels.wheel({"demo/a.so": LIBRARY.read_bytes(), "demo/b.fatbin": of_words("80 90")}))
+    done = fatpack.slim(wheel, tmp_path / "dist", devices="sm_90", build_tag="1")
+    assert done.path == str(tmp_path / "dist" / "demo-1.5-1-py3-none-any.whl")
+    assert done.after == Path(done.path).stat().st_size < done.before
+    assert done.dropped == {"sm_75": 1, "sm_80": 2}
+    again = fatpack.slim(done.path, tmp_path / "again", devices="sm_90")
+    assert (again.mode, Path(again.path).read_bytes()) == ("", Path(done.path).read_bytes())
+    with pytest.raises(fatpack.UsageError, match="build_tag='1sm90'"):
+        fatpack.slim(wheel, tmp_path / "other", devices="sm_90")
+    with pytest.raises(fatpack.UsageError, match="path of a folder"):
+        fatpack.slim(wheel, io.BytesIO(), devices="sm_90", build_tag="1")

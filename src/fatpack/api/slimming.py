@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
+
 from fatpack.api.arguments import budget_of, check, open_input
 from fatpack.api.editing import warn_of
 from fatpack.api.output import write_edited
 from fatpack.errors import UsageError
-from fatpack.ops.choose.address import Address, find, refuse_package
+from fatpack.io.sink import write_file
+from fatpack.ops.choose.address import Address, find
+from fatpack.ops.slim.facts import Described, described
+from fatpack.ops.slim.naming import Naming
 from fatpack.ops.slim.outcome import by_architecture
+from fatpack.ops.slim.packages import is_package, slim_package
 from fatpack.record import Record
 
 __all__ = ["Slimmed", "slim"]
@@ -17,8 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fatpack.api.output import Output
+    from fatpack.io.source import Source
     from fatpack.io.sources.opening import Input
     from fatpack.literals import KeepPtx, Recompression, SlimMode
+    from fatpack.ops.slim.wishes import Wishes
 
 
 class Slimmed(Record):
@@ -26,7 +35,8 @@ class Slimmed(Record):
 
     Architectures are named as patterns name them: ``sm_90a``, ``compute_80`` for PTX. ``mode`` is "" for a file that
     stays as it is, ``edit`` for objects, archives and containers, ``shrink`` or ``zero`` for linked files. ``notes``
-    say what was not slimmed and why.
+    say what was not slimmed and why. Of a package the numbers are those of all files in it, ``before`` and ``after``
+    are its own sizes, ``mode`` is ``edit`` if it changed, and ``path`` is where it was written.
     """
 
     before: int
@@ -35,6 +45,7 @@ class Slimmed(Record):
     kept: Mapping[str, int]
     dropped: Mapping[str, int]
     notes: tuple[str, ...] = ()
+    path: str = ""
 
 
 def slim(
@@ -50,6 +61,8 @@ def slim(
     level: int | None = None,
     mode: SlimMode = "auto",
     drop_signature: bool = False,
+    build_tag: str = "",
+    local_version: str = "",
     force: bool = False,
     max_inflated: int | None = None,
     max_output: int | None = None,
@@ -62,6 +75,9 @@ def slim(
     for PTX). ``keep_ptx`` is what becomes of other PTX: by default the newest stays where devices or ``keep`` are
     given, else all. In linked files nothing else moves; ``mode`` says how they lose bytes. ``recompress`` compresses
     images anew, at a ``level``. ``drop_signature`` takes the signature out of a signed PE image, which else is refused.
+
+    A wheel or conda package is slimmed with all that is in it; ``output`` is the folder that gets it then. If it
+    changes it gets another name, by a ``build_tag`` (``1sm90``), a ``local_version`` (``sm90``, of wheels), or both.
 
     Raises FatpackError with ``exit_code`` 1 where a container would have no device code left, or none for a device,
     unless ``allow_empty``; TargetError for a device that nobody knows; UsageError, FormatError and HostError as
@@ -87,13 +103,40 @@ def slim(
     if not wishes.drops and wishes.recompress is None:
         raise UsageError("nothing says what is to go", hint="give devices, keep, drop or recompress")
     with open_input("host", host, budget=budget_of(max_inflated, max_output, force=force)) as source:
-        refuse_package(source.view())
+        if is_package(source.view(), source.name):
+            naming = Naming(
+                check("build_tag", build_tag, str, "a text"), check("local_version", local_version, str, "a text")
+            )
+            return _package(source, output, wishes, naming, force=force)
         place = find(source.view(), Address(source.name, ""))
         made = plan(place.view, wishes)
         warn_of(made.damaged)
         after = write_edited(source.view(), made.pieces, output, force=force, check=check_of(made))
         kept, dropped = by_architecture(made.kept), by_architecture(made.dropped)
         return Slimmed(len(source.view()), after, made.mode, kept, dropped, made.notes)
+
+
+def _package(source: Source, output: Output, wishes: Wishes, naming: Naming, *, force: bool) -> Slimmed:
+    if not isinstance(output, (str, os.PathLike)):
+        raise UsageError("a slimmed package has a name of its own", hint="give the path of a folder as output")
+    view = source.view()
+    made = slim_package(view, source.name, lambda part: described(part, wishes), naming)
+    name = os.path.basename(source.name) if made is None else made.name
+    os.makedirs(output, exist_ok=True)
+    path = os.path.join(output, name)
+    verify = None if made is None else made.verify
+    size = write_file(path, [view] if made is None else made.pieces, force=force, inputs=[view], verify=verify)
+    kept: Counter[str] = Counter()
+    dropped: Counter[str] = Counter()
+    notes = [] if made is None else list(made.notes)
+    for library in () if made is None else made.libraries:
+        if isinstance(library.slimmed, Described):
+            kept.update(by_architecture(library.slimmed.plan.kept))
+            dropped.update(by_architecture(library.slimmed.plan.dropped))
+        if library.error is not None:
+            notes.append(f"{library.name} is not slimmed: {library.error.problem}")
+    is_changed = made is not None and made.is_changed
+    return Slimmed(len(view), size, "edit" if is_changed else "", dict(kept), dict(dropped), tuple(notes), path)
 
 
 def _texts(argument: str, value: str | Sequence[str]) -> tuple[str, ...]:

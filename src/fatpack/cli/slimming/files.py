@@ -6,13 +6,14 @@ import os
 
 from fatpack.cli.editing import write_result
 from fatpack.cli.messages import say
-from fatpack.cli.slimming.packages import certified, is_whole, slim_folder, slim_package
+from fatpack.cli.slimming.packages import certified, slim_folder, slim_package
 from fatpack.errors import FatpackError
 from fatpack.io.sources.opening import open_source
 from fatpack.io.sources.pieces import PiecesSource
 from fatpack.ops.choose.address import find, parse_address, refuse_package
 from fatpack.ops.slim.checking import check_of
 from fatpack.ops.slim.outcome import Outcome, deflated_size
+from fatpack.ops.slim.packages import is_package
 from fatpack.ops.slim.plan import plan
 
 TYPE_CHECKING = False
@@ -37,7 +38,7 @@ def slim_all(request: Request) -> list[Outcome]:
 def _slim_file(request: Request, file: str) -> list[Outcome]:
     address = parse_address(file)
     with open_source(address.path) as source:
-        if not address.inside and is_whole(source.view(), address.path):
+        if not address.inside and is_package(source.view(), address.path):
             return slim_package(request, source.view(), address.path)
     return [_outcome(request, file)]
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 
 from fatpack.cli.messages import Meter, say, tell_abandoned
-from fatpack.errors import HostError, Unsupported, UsageError
+from fatpack.errors import HostError, UsageError
 from fatpack.io.sink import check_target, write_file
+from fatpack.ops.slim import packages
 from fatpack.ops.slim.facts import Described, described
 from fatpack.ops.slim.outcome import Outcome
 from fatpack.report.text import size_words
-from fatpack.scanner import Found, scan
-from fatpack.scanner.visit import package_of
-from fatpack.trees.leaves import Counts, Rules, batches_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,11 +21,6 @@ if TYPE_CHECKING:
     from fatpack.ops.slim.wheels.slimming import SlimWheel
 
 
-def is_whole(view: View, path: str) -> bool:
-    """Return whether a file is a package: slimmed with all that is in it, under a name of its own."""
-    return path.endswith((".whl", ".conda")) or bool(package_of(view))
-
-
 def slim_package(request: Request, view: View, path: str) -> list[Outcome]:
     """Slim a package that is open, and return what became of the files in it that may hold device code.
 
@@ -36,9 +29,9 @@ def slim_package(request: Request, view: View, path: str) -> list[Outcome]:
     file_name = os.path.basename(path)
     if request.to.in_place:
         raise UsageError(f"{path}: a package that changes gets another name", hint="-d DIR writes it there")
-    made = _made(request, view, file_name)
+    slimming: Slimming = lambda part: described(part, request.wishes, digests=request.sbom is not None)  # noqa: E731
+    made = packages.slim_package(view, path, slimming, request.naming)
     if made is None:
-        _refuse_device_code(view, path)
         target = _target(request, path, file_name)
         if not request.dry_run:
             _write(request, view, target, None)
@@ -73,45 +66,6 @@ def certified(request: Request, before: View, done: Outcome) -> Outcome:
     is_proved = certify(before, done.output, request.certificate, force=request.to.force, quiet=request.quiet)
     error = HostError("the result is not proved to be the same but for device code", hint="report this, with the file")
     return done if is_proved else done.replace(error=error)
-
-
-def _made(request: Request, view: View, file_name: str) -> SlimWheel | SlimConda | None:
-    """Return a slimmed package; None for a kind of which no copies are made."""
-    slimming: Slimming = lambda part: described(part, request.wishes, digests=request.sbom is not None)  # noqa: E731
-    if file_name.endswith(".whl"):
-        from fatpack.ops.slim.wheels.slimming import slim_wheel
-
-        return slim_wheel(view, file_name, slimming, request.naming)
-    if file_name.endswith(".conda") or (file_name.endswith(".tar.bz2") and _is_conda(view)):
-        from fatpack.ops.slim.conda.slimming import slim_conda
-
-        if request.naming.local_version:
-            hint = "--build-tag TAG puts a word in front of its build string"
-            raise UsageError(f"{file_name} is a conda package, and --local-version is for wheels", hint=hint)
-        return slim_conda(view, file_name, slimming, request.naming.build_tag)
-    return None
-
-
-def _is_conda(view: View) -> bool:
-    from fatpack.model import Finding
-    from fatpack.packages import room
-
-    members = room("tar").members(view)
-    return any(not isinstance(item, Finding) and item.name == "info/index.json" for item in members)
-
-
-def _refuse_device_code(view: View, path: str) -> None:
-    """Raise Unsupported for a package with device code of which no copy can be made."""
-    for batch in batches_of(path, view, Rules(), Counts(), []):
-        for node in batch:
-            for leaf in node.leaves(Rules(), Counts()):
-                if leaf.error is not None:
-                    raise leaf.error
-                if leaf.view is not None and any(isinstance(item, Found) for item in scan(leaf.view)):
-                    raise Unsupported(
-                        f"{path} has device code in {leaf.path.rpartition('!')[2]}, and such packages are not written",
-                        hint="unpack it and slim the folder, or slim the wheels and conda packages that are made of it",
-                    )
 
 
 def _target(request: Request, path: str, name: str) -> str:

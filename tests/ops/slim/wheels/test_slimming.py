@@ -236,6 +236,12 @@ def test_a_version_of_wheels_that_is_not_known_is_refused() -> None:
         slimmed(build.packed(files), BUILD)
 
 
+def test_without_the_extra_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "packaging.utils", None)
+    with pytest.raises(Unsupported, match=r"pip install 'fatpack\[wheel\]'"):
+        slimmed(build.wheel(FILES), BUILD)
+
+
 def test_sboms_that_may_be_out_of_date_are_told() -> None:
     result, _ = slimmed(build.wheel({**FILES, "demo-1.5.dist-info/sboms/a.cdx.json": b"{}"}), BUILD)
     assert any("SBOMs" in note for note in result.notes)
@@ -248,9 +254,8 @@ def test_the_proof_refuses_another_record() -> None:
 
 
 @pytest.mark.reference
-@pytest.mark.parametrize("naming", [BUILD, LOCAL])
-def test_wheel_and_pip_take_it(naming: Naming, tmp_path: Path) -> None:
-    result, data = slimmed(build.wheel(FILES), naming)
+def test_wheel_and_pip_take_it(tmp_path: Path) -> None:
+    result, data = slimmed(build.wheel(FILES), BUILD)
     file = tmp_path / result.name
     file.write_bytes(data)
     run = [sys.executable, "-m"]

@@ -1,0 +1,65 @@
+"""Packages of any kind: those that are written anew, and those that stay as they are, or are refused."""
+
+from __future__ import annotations
+
+from fatpack.errors import Unsupported, UsageError, in_both
+from fatpack.scanner import Found, scan
+from fatpack.scanner.visit import package_of
+from fatpack.trees.leaves import Counts, Rules, batches_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import View
+    from fatpack.ops.slim.conda.slimming import SlimConda
+    from fatpack.ops.slim.members import Slimming
+    from fatpack.ops.slim.naming import Naming
+    from fatpack.ops.slim.wheels.slimming import SlimWheel
+
+
+def is_package(view: View, path: str) -> bool:
+    """Return whether a file is a package: slimmed with all that is in it, under a name of its own."""
+    return path.endswith((".whl", ".conda")) or bool(package_of(view))
+
+
+def slim_package(view: View, path: str, slimming: Slimming, naming: Naming) -> SlimWheel | SlimConda | None:
+    """Return a wheel or conda package with slimmed libraries; None for another package, which has no device code.
+
+    Raises Unsupported for one of those with device code, UsageError for a name that does not fit the kind, and what
+    slimming the package raises.
+    """
+    file_name = path.rpartition("/")[2]
+    if file_name.endswith(".whl"):
+        from fatpack.ops.slim.wheels.slimming import slim_wheel
+
+        return slim_wheel(view, file_name, slimming, naming)
+    if file_name.endswith(".conda") or (file_name.endswith(".tar.bz2") and _is_conda(view)):
+        from fatpack.ops.slim.conda.slimming import slim_conda
+
+        if naming.local_version:
+            hint = f"{in_both('--build-tag TAG', 'build_tag=…')} puts a word in front of its build string"
+            raise UsageError(f"{file_name} is a conda package, and local versions are for wheels", hint=hint)
+        return slim_conda(view, file_name, slimming, naming.build_tag)
+    _refuse_device_code(view, path)
+    return None
+
+
+def _is_conda(view: View) -> bool:
+    from fatpack.model import Finding
+    from fatpack.packages import room
+
+    members = room("tar").members(view)
+    return any(not isinstance(item, Finding) and item.name == "info/index.json" for item in members)
+
+
+def _refuse_device_code(view: View, path: str) -> None:
+    """Raise Unsupported for a package with device code of which no copy can be made."""
+    for batch in batches_of(path, view, Rules(), Counts(), []):
+        for node in batch:
+            for leaf in node.leaves(Rules(), Counts()):
+                if leaf.error is not None:
+                    raise leaf.error
+                if leaf.view is not None and any(isinstance(item, Found) for item in scan(leaf.view)):
+                    raise Unsupported(
+                        f"{path} has device code in {leaf.path.rpartition('!')[2]}, and such packages are not written",
+                        hint="unpack it and slim the folder, or slim the wheels and conda packages that are made of it",
+                    )
