@@ -13,6 +13,7 @@ from fatpack.errors import FatpackError, FormatError, Unsupported
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.proof import verify
+from fatpack.proof.elf.reading import Segment
 from fatpack.proof.verdict import Verdict
 
 SM80 = entry(2, 80, b"\x7fELF" + bytes(range(200)) * 3)
@@ -206,3 +207,15 @@ def test_a_damaged_file_gives_an_error_or_a_verdict_and_nothing_else() -> None:
             verdict(ZEROED, _flipped(LIBRARY.data, at, 0x80))
         except FatpackError:
             pass
+
+
+def test_thousands_of_segments_are_compared_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    count, compared = 1500, []
+    rows = [struct.pack("<IIQQQQQQ", 1, 4, 0, *[0x100000 + number * 0x1000] * 2, 16, 16, 1) for number in range(count)]
+    data = bytearray(LIBRARY.data)
+    struct.pack_into("<Q", data, 32, len(data))
+    struct.pack_into("<H", data, 56, count)
+    equal = Segment.__eq__
+    monkeypatch.setattr(Segment, "__eq__", lambda one, other: compared.append(None) or equal(one, other))
+    assert verdict(bytes(data) + b"".join(rows), bytes(data) + b"".join(rows)).is_proved
+    assert len(compared) < 5 * count

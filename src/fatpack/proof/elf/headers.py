@@ -105,7 +105,7 @@ def _compare_loads(before: ElfFile, after: ElfFile, ledger: Ledger) -> None:
         while number < len(ours) and ours[number].end <= each.vaddr and ours[number] != each:
             number += 1
         whole = ours[number] if number < len(ours) else None
-        behind = ours[number + 1 :][:1]
+        behind = ours[number + 1 : number + 2]
         if whole is None or each.vaddr < whole.vaddr or each.end > _table_end(after, each, whole, behind):
             ledger.differ("loaded segment", address=each.vaddr, expected="a part of one that there was")
             continue
@@ -117,7 +117,7 @@ def _compare_loads(before: ElfFile, after: ElfFile, ledger: Ledger) -> None:
         if each.align > 1 and (each.vaddr - each.offset) % each.align:
             ledger.differ("place of a segment in the file", address=each.vaddr, found=each.offset)
         page = max(1, min(each.align, _LARGEST_PAGE))
-        if last is not None and each not in ours and each.vaddr // page < -(-last.end // page):
+        if last is not None and each != whole and each.vaddr // page < -(-last.end // page):
             ledger.differ("loaded segments share a page", address=each.vaddr, expected=f"behind {last.end:#x}")
         last = each
 
