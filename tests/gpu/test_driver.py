@@ -17,7 +17,7 @@ from tests.gpu.driver import Driver, DriverError
 from tests.gpu.requirements import cuda, needs_capability, needs_driver, no_device
 
 import fatpack
-from fatpack import FatbinOptions, ImageFile
+from fatpack import FatbinOptions, ImageFile, Recompression
 
 pytestmark = pytest.mark.gpu
 
@@ -124,3 +124,22 @@ def test_entries_that_are_copied_and_selected_load(driver: Driver, tmp_path: Pat
     with fatpack.open(RECORDED / "recorded" / "v130_default.fatbin") as file:
         fatpack.convert(file.images(form="ptx"), path, format="fatbin")
     check_adds_one(driver, path.read_bytes(), as_library=as_library)
+
+
+@pytest.mark.parametrize("recompress", [None, "zstd", "lz4", "none"])
+def test_what_was_slimmed_for_the_device_loads(
+    driver: Driver, tmp_path: Path, recompress: Recompression | None, as_library: bool
+) -> None:
+    whole = packed(tmp_path, KERNELS, FatbinOptions(compress_mode="size"))
+    path = tmp_path / "slim.fatbin"
+    done = fatpack.slim(whole, path, devices=f"sm_{driver.sm}", keep_ptx="none", recompress=recompress)
+    assert done.kept
+    check_adds_one(driver, path.read_bytes(), as_library=as_library)
+
+
+def test_an_emptied_container_says_that_there_is_no_image(driver: Driver, tmp_path: Path, as_library: bool) -> None:
+    path = tmp_path / "empty.fatbin"
+    whole = packed(tmp_path, KERNELS, FatbinOptions())
+    assert not fatpack.slim(whole, path, drop="*", allow_empty=True).kept
+    with pytest.raises(DriverError):
+        check_adds_one(driver, path.read_bytes(), as_library=as_library)
