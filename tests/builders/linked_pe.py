@@ -49,10 +49,14 @@ def build(
     signature: bytes = b"",
     exported: int | None = None,
     section_align: int = SECTION_ALIGN,
+    lead: bytes = b"",
 ) -> Image:
-    """Return a DLL with these containers, each registered by a record; ``exported`` is one that is exported."""
+    """Return a DLL with these containers, each registered by a record; ``exported`` is one that is exported.
+
+    ``lead`` stands in front of the first container, in its section.
+    """
     word, base = (8, 0x180000000) if bits == 64 else (4, 0x10000000)
-    fat, starts = b"", []
+    fat, starts = lead, []
     for container in containers:
         starts.append(len(fat))
         fat += container + bytes(-len(container) % 8)

@@ -9,7 +9,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.builders import elf as build
 from tests.builders.bulk import Untouchable, edited_sparse
@@ -186,6 +186,7 @@ NUMBERS = st.integers(0, (1 << 64) - 1)
 ENTRIES = st.lists(st.tuples(NUMBERS, st.integers(0, (1 << 32) - 1), st.integers(0, (1 << 32) - 1), NUMBERS))
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)  # a busy machine draws slowly
 @given(ENTRIES)
 def test_crel_is_read_as_it_is_written(entries: list[crel.Entry]) -> None:
     assert crel.decode(crel.encode(entries, 64), 64) == entries

@@ -6,6 +6,7 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
+from tests.builders import linked_pe
 from tests.builders.fatbin import of_words
 from tests.builders.registered import HIP, Part, linked, printed
 from tests.laws.rooms import FIXTURES, joined
@@ -171,3 +172,12 @@ def test_bundles_of_hip_stay_on_pages(tmp_path: Path, compressed: bool) -> None:
     assert run(tmp_path, after) == [f"0: {start}", f"1: {start}"]
     assert {spelled(row.image) for row in made.kept if row.image.target.arch} == {"gfx942"}
     assert {start % 4096 for start in starts(after)} == {start % 4096 for start in starts(data)}
+
+
+def test_what_stands_in_front_of_the_first_container_stays() -> None:
+    lead = b"what a linker put here, of 40 bytes....."
+    image = linked_pe.build([of_words(MANY), of_words(MANY)], lead=lead)
+    _, after = slimmed(image.data, Wishes(devices=devices(["sm_80"])))
+    at = image.places[".nv_fatb"][1]
+    assert after[at : at + len(lead)] == lead
+    slimmed(linked_pe.build([of_words(MANY), of_words(MANY)], lead=bytes(16)).data, Wishes(devices=devices(["sm_80"])))

@@ -68,8 +68,10 @@ def linked(view: View, host: str, items: Sequence[Found | Finding]) -> Linked:
     if host not in HOSTS:
         raise HostError(f"a linked file of kind {host} is not slimmed", hint="slim the objects, and link them again")
     places = list(hosts.room(host).locate(view))
+    # A site may start at its first container, and what is in front of it stays in the section.
+    whole = {number: view.slice(start, end - start) for start, end, _, number in hosts.sections(host, view)}
     sites = {
-        site.index: site
+        site.index: site.replace(data=whole.get(site.index, site.data))
         for site in places
         if not isinstance(site, Finding) and site.index is not None and site.expects == hosts.CONTAINER
     }
