@@ -24,11 +24,13 @@ def kernels_of(containers: Iterable[Found], most: int = limits.INFLATED_AT_ONCE)
     """Return architecture → names of the kernels in all images for it; None if there is no image, or one that does not
     tell. Images that serve any architecture have "".
 
-    No more than ``most`` bytes are inflated for that.
+    A container without any kernel beside others with some is left out: what nvcc's device link adds where there was
+    nothing to link, for an architecture that the others may not be for. No more than ``most`` bytes are inflated.
     """
-    names: dict[str, set[str]] = {}
+    parts: list[dict[str, set[str]]] = []
     left = most
     for found in containers:
+        names: dict[str, set[str]] = {}
         if isinstance(found.images, LateImages) and sum(image.size for image in found.container.images) > left:
             return None
         for image in found.images:
@@ -38,9 +40,17 @@ def kernels_of(containers: Iterable[Found], most: int = limits.INFLATED_AT_ONCE)
             own = _names(image) if left >= 0 else None
             if own is None:
                 return None
-            for arch, some in own.items():
-                names.setdefault(arch, set()).update(some)
-    return names or None
+            _add(names, own)
+        parts.append(names)
+    every: dict[str, set[str]] = {}
+    for names in [part for part in parts if any(part.values())] or parts:
+        _add(every, names)
+    return every or None
+
+
+def _add(names: dict[str, set[str]], more: dict[str, set[str]]) -> None:
+    for arch, some in more.items():
+        names.setdefault(arch, set()).update(some)
 
 
 def _names(image: FoundImage) -> dict[str, set[str]] | None:

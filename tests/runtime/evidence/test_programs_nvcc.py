@@ -8,6 +8,8 @@ import pytest
 from tests import reference
 from tests.runtime.evidence.test_programs import judged
 
+import fatpack
+
 pytestmark = [pytest.mark.reference, pytest.mark.slow]
 
 SOURCE = """
@@ -53,3 +55,15 @@ def test_what_nvcc_makes_is_read(tmp_path: Path, library: str, options: tuple[st
                 reference.run("strip", "program", cwd=tmp_path)
             names, found = judged(tmp_path / "program")
             assert (names, found) == (KERNELS, ["FP3043"] if is_broken else []), (is_broken, is_stripped)
+
+
+def test_the_empty_image_of_a_device_link_lacks_nothing(tmp_path: Path) -> None:
+    """nvcc links for its default architecture, where no other is named, even if there is nothing to link."""
+    reference.package("capstone")
+    (tmp_path / "unit.cu").write_text(SOURCE)
+    reference.run("nvcc", "-gencode", "arch=compute_90,code=sm_90", "-c", "unit.cu", "-o", "unit.o", cwd=tmp_path)
+    reference.run("nvcc", "-dlink", "unit.o", "-o", "link.o", cwd=tmp_path)
+    linked(tmp_path, "libcudart_static.a", "link.o")
+    with fatpack.open(tmp_path / "program") as file:
+        assert len({image.target.arch for image in file.images()}) > 1
+    assert judged(tmp_path / "program") == (KERNELS, [])
