@@ -12,10 +12,13 @@ import jsonschema
 import pytest
 from tests.builders import wheels as build
 from tests.builders.fatbin import of_words
-from tests.laws.rooms import FIXTURES
+from tests.laws.rooms import FIXTURES, view_of
 
 import fatpack as library
+from fatpack import proof
 from fatpack.cli import main
+from fatpack.io.source import View
+from fatpack.proof.verdict import Verdict
 from fatpack.report.schemas import text as schema_text
 
 NAME = "demo-1.5-py3-none-any.whl"
@@ -218,3 +221,37 @@ def test_proofs_that_are_asked_for_wrongly(
 ) -> None:
     assert main(["slim", str(HOSTS / "libtwo.so"), *options]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_what_is_not_proved_is_not_written(
+    linked: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prove, e_flags = proof.verify, 48
+
+    def with_other_flags(before: View, after: View) -> Verdict:
+        data = after.tobytes()
+        return prove(before, view_of(data[:e_flags] + b"\1" + data[e_flags + 1 :]))
+
+    monkeypatch.setattr(proof, "verify", with_other_flags)
+    out, certificate = linked.parent / "lib.so", linked.parent / "c.json"
+    out.write_bytes(b"an older one")
+    options = ["--for", "sm_90", "--certificate", str(certificate)]
+    assert main(["slim", str(HOSTS / "libtwo.so"), *options, "-o", str(out), "-f"]) == 4
+    said = capsys.readouterr().err
+    assert "file header" in said and "is not proved to be the same but for device code" in said
+    assert main(["slim", str(linked), *options, "--build-tag", "1", "-d", str(linked.parent / "dist"), "-q"]) == 4
+    assert (out.read_bytes(), certificate.exists()) == (b"an older one", False)
+    assert list((linked.parent / "dist").iterdir()) == []
+
+
+def test_what_cannot_be_proved_is_not_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, certificate = tmp_path / "x.o", tmp_path / "c.json"
+    options = ["--for", "sm_90", "--certificate", str(certificate)]
+    assert main(["slim", str(HOSTS / "single.o"), *options, "-o", str(out)]) == 4
+    assert "is not linked" in capsys.readouterr().err
+    assert main(["slim", str(HOSTS / "libtwo.so"), *options, "-o", str(certificate)]) == 2
+    assert "is the output itself" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+    certificate.write_bytes(b"another one")
+    assert main(["slim", str(HOSTS / "libtwo.so"), *options, "-o", str(out)]) != 0
+    assert not out.exists()

@@ -6,11 +6,12 @@ import os
 
 from fatpack.cli.editing import write_result
 from fatpack.cli.messages import say
-from fatpack.cli.slimming.packages import certified, slim_folder, slim_package
+from fatpack.cli.slimming.packages import proving, slim_folder, slim_package
 from fatpack.errors import FatpackError
 from fatpack.io.sources.opening import open_source
 from fatpack.io.sources.pieces import PiecesSource
 from fatpack.ops.choose.address import find, parse_address, refuse_package
+from fatpack.ops.edit import editor
 from fatpack.ops.slim.checking import check_of
 from fatpack.ops.slim.outcome import Outcome, deflated_size
 from fatpack.ops.slim.packages import is_package
@@ -19,6 +20,7 @@ from fatpack.ops.slim.plan import plan
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.cli.slimming.request import Request
+    from fatpack.io.source import View
 
 
 def slim_all(request: Request) -> list[Outcome]:
@@ -67,9 +69,18 @@ def _outcome(request: Request, file: str) -> Outcome:
             to = request.to if request.directory is None else request.to.replace(output=output)
             if request.directory is not None:
                 os.makedirs(os.path.dirname(output) or os.curdir, exist_ok=True)
-            check = check_of(made) if not place.archives else None
-            write_result(whole, address.path, pieces, to, quiet=request.quiet, check=check)
-            return certified(request, whole, done.replace(output=output))
+            check = check_of(made) if not place.archives else editor.verify
+            proof = proving(request, whole, output)
+
+            def proved(before: View, after: View) -> None:
+                check(before, after)
+                if proof is not None:
+                    proof.prove(after)
+
+            write_result(whole, address.path, pieces, to, quiet=request.quiet, check=proved)
+            if proof is not None:
+                proof.write()
+            return done.replace(output=output)
     except BrokenPipeError:
         raise
     except (FatpackError, OSError) as error:

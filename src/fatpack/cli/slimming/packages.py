@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from fatpack.cli.messages import Meter, say, tell_abandoned
-from fatpack.errors import HostError, UsageError
+from fatpack.errors import UsageError
 from fatpack.io.sink import check_target, write_file
 from fatpack.ops.slim import packages
 from fatpack.ops.slim.facts import Described, described
@@ -14,6 +14,7 @@ from fatpack.report.text import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from fatpack.cli.slimming.proofs import Proving
     from fatpack.cli.slimming.request import Request
     from fatpack.io.source import View
     from fatpack.ops.slim.conda.slimming import SlimConda
@@ -51,21 +52,16 @@ def slim_package(request: Request, view: View, path: str) -> list[Outcome]:
         say(f"would write {target}: {size_words(len(view))} → {size_words(size)}", quiet=request.quiet)
     if request.sbom is not None and not request.dry_run:
         _write_sbom(request.sbom, made, request)
-    if request.certificate is not None and made.is_changed and not request.dry_run:
-        proof = certified(request, view, Outcome(path, len(view), 0, target))
-        outcomes += [proof] if proof.error is not None else []
     return [item for item in outcomes if item.error is not None or _has_device_code(item)]
 
 
-def certified(request: Request, before: View, done: Outcome) -> Outcome:
-    """Prove what was written if a certificate is asked for; return the outcome, with an error if it is not proved."""
+def proving(request: Request, before: View, output: str) -> Proving | None:
+    """Return what proves a result before it gets its name, if a certificate is asked for."""
     if request.certificate is None:
-        return done
-    from fatpack.cli.slimming.proofs import certify
+        return None
+    from fatpack.cli.slimming.proofs import Proving
 
-    is_proved = certify(before, done.output, request.certificate, force=request.to.force, quiet=request.quiet)
-    error = HostError("the result is not proved to be the same but for device code", hint="report this, with the file")
-    return done if is_proved else done.replace(error=error)
+    return Proving(before, output, request.certificate, force=request.to.force, quiet=request.quiet)
 
 
 def _target(request: Request, path: str, name: str) -> str:
@@ -84,6 +80,7 @@ def _write(request: Request, view: View, target: str, made: SlimWheel | SlimCond
     if folder:
         os.makedirs(folder, exist_ok=True)
     pieces = [view] if made is None else made.pieces
+    proof = proving(request, view, target) if made is not None and made.is_changed else None
     if target == "-":
         from fatpack.io.writing import write_pieces
 
@@ -92,12 +89,20 @@ def _write(request: Request, view: View, target: str, made: SlimWheel | SlimCond
     check_target(target, request.to.force, [view])
     tell_abandoned(folder, quiet=request.quiet)
     meter = Meter(sum(map(len, pieces)), f"writing {target}", quiet=request.quiet)
+
+    def verify(after: View) -> None:
+        if made is not None:
+            made.verify(after)
+        if proof is not None:
+            proof.prove(after)
+
     try:
-        verify = None if made is None else made.verify
         size = write_file(target, pieces, force=request.to.force, inputs=[view], verify=verify, progress=meter)
     finally:
         meter.finish()
     say(f"wrote {target}: {size_words(len(view))} → {size_words(size)}", quiet=request.quiet)
+    if proof is not None:
+        proof.write()
 
 
 def _outcome(path: str, library: Library) -> Outcome:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from fatpack import __version__, proof
 from fatpack.cli.messages import say
-from fatpack.errors import UsageError
+from fatpack.errors import HostError, UsageError
 from fatpack.io.sink import check_target, write_file
 from fatpack.io.sources.opening import open_source
 from fatpack.report.answers import certificate, wheel_certificate
@@ -72,12 +73,37 @@ def verify_files(
     return FINE if proved.is_proved else FINDINGS
 
 
-def certify(before: View, output: str, target: str, *, force: bool, quiet: bool) -> bool:
-    """Prove a file that was written, and write the certificate; return whether it is proved."""
-    with open_source(output) as after:
-        proved = Proved(before, after.view())
-        write_file(target, proved.text(), force=force, inputs=[before, after.view()])
-    for line in proved.lines:
-        say(line, quiet=quiet and proved.is_proved)
-    say(f"wrote {target}", quiet=quiet)
-    return proved.is_proved
+class Proving:
+    """The proof of a result that has no name yet, and the certificate that is written when it has one."""
+
+    def __init__(self, before: View, output: str, target: str, *, force: bool, quiet: bool) -> None:
+        """Take what is proved and where the certificate goes. Raises UsageError and ``FileExistsError`` for that."""
+        if os.path.realpath(target) == os.path.realpath(output):
+            raise UsageError(f"{target} is the output itself", hint="give the certificate a name of its own")
+        check_target(target, force, [before])
+        self._before, self._output, self._target = before, output, target
+        self._force, self._quiet = force, quiet
+        self._text: list[bytes] | None = None
+        self._lines: list[str] = []
+
+    def prove(self, after: View) -> None:
+        """Prove a result. Raises HostError if it is not proved, Unsupported if it cannot be, and FormatError."""
+        proved = Proved(self._before, after)
+        self._text, self._lines = proved.text(), list(proved.lines)
+        if not proved.is_proved:
+            for line in self._lines:
+                say(line)
+            raise HostError(
+                "the result is not proved to be the same but for device code, and was not written",
+                hint="report this, with the file; without --certificate it is written unproved",
+                chain=after.chain,
+            )
+
+    def write(self) -> None:
+        """Write the certificate. Raises UsageError if the result went to where nothing can be read again."""
+        if self._text is None:
+            raise UsageError(f"{self._output} is no file, and a certificate is about one", hint="-o FILE or -d DIR")
+        write_file(self._target, self._text, force=self._force, inputs=[self._before])
+        for line in self._lines:
+            say(line, quiet=self._quiet)
+        say(f"wrote {self._target}", quiet=self._quiet)
