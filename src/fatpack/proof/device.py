@@ -111,7 +111,7 @@ def compare_device_code(
     others = _matched_in_order(lonely, new.others(reached))
     check_lonely(before, ranges, others.values(), ledger)
     pairs |= others
-    check_pointers(before, pairs.values(), led.keys(), leading, ledger)
+    check_pointers(before, pairs.values(), led.keys(), ranges, leading, ledger)
     _check_overlaps([item for _, item in pairs.values() if item is not None], ledger)
 
     facts, kept, dropped, moves = [], [], [], {}

@@ -8,7 +8,7 @@ may replace is a relocation against that symbol. (gABI, "Relocation"; the proces
 
 from __future__ import annotations
 
-import struct
+import sys
 from array import array
 
 from fatpack.elf import constants
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 #: Relocations are read this many bytes at a time, a multiple of every record's size.
 _BLOCK = 24 * 16 * 2048
+
+#: e_type of what the loader may put anywhere
+_DYN = 3
 
 _UNDEFINED = 0
 
@@ -109,7 +112,11 @@ class ElfProgram:
         return self._elf.section(section).address
 
     def into(self, low: int, high: int) -> Search:
-        """Return address → value of the pointers in a program's data whose value lies between two, both included."""
+        """Return address → value of the pointers in a program's data whose value lies between two, both included.
+
+        In a program whose addresses the loader chooses, and whose relocations all state what they lead to, no other
+        word is a pointer: its data is not read.
+        """
         data = (
             (section.address, self.view.slice(section.offset, section.size))
             for section in self._elf.sections()
@@ -119,16 +126,48 @@ class ElfProgram:
             and section.end <= len(self.view)
             and not low <= section.address <= high
         )
-        found = words_between(data, self.word, self.order, low, high)
+        is_stated = self._elf.header.type == _DYN and not self._has_pointers_in_place()
+        found = Search({}) if is_stated else words_between(data, self.word, self.order, low, high)
         left = most_taken()
         for section in self._relocation_sections(None):
-            for place, type, _, addend in self._rows(section, 0, self._elf.layouts.largest):
-                if type == self._relative and addend is not None and low <= addend <= high:
-                    if not left:
-                        return too_many(found.values)
-                    found.values[place] = addend
-                    left -= 1
+            if section.type != constants.RELA:
+                continue
+            for place, addend in self._stated(section, low, high):
+                if not left:
+                    return too_many(found.values)
+                found.values[place] = addend
+                left -= 1
         return found
+
+    def _has_pointers_in_place(self) -> bool:
+        """Return whether relocations lead to where the words that they change say, as REL and RELR do."""
+        types, flags = self._elf.columns("type", "flags")
+        kinds = {type for type, flag in zip(types, flags, strict=True) if flag & constants.ALLOC}
+        return not kinds or constants.RELA not in kinds or bool(kinds & {constants.REL, constants.RELR})
+
+    def _stated(self, section: Section, low: int, high: int) -> Iterator[tuple[int, int]]:
+        """Yield place and addend of the relative relocations that lead between two addresses, both included."""
+        layouts = self._elf.layouts
+        for words in self._blocks(section):
+            addends = words[2::3]
+            if min(addends) > high or max(addends) < low:
+                continue
+            places, infos, mask = words[::3], words[1::3], layouts.type_mask
+            for number, addend in enumerate(addends):
+                if low <= addend <= high and infos[number] & mask == self._relative:
+                    yield places[number], addend
+
+    def _blocks(self, section: Section) -> Iterator[array[int]]:
+        """Yield the words of a table of relocations, in blocks of whole ones."""
+        layouts = self._elf.layouts
+        size = (layouts.rela if section.type == constants.RELA else layouts.rel).size
+        view = self.view.slice(section.offset, section.size)
+        for at in range(0, len(view) - len(view) % size, _BLOCK):
+            block = view.head(at, _BLOCK)
+            words = array("Q" if layouts.word == 8 else "I", block[: len(block) - len(block) % size])
+            if layouts.order != sys.byteorder:
+                words.byteswap()
+            yield words
 
     def _word(self, data: bytes) -> int:
         return int.from_bytes(data, self.order)
@@ -247,20 +286,13 @@ class ElfProgram:
         comparisons in C.
         """
         layouts = self._elf.layouts
-        layout = layouts.rela if section.type == constants.RELA else layouts.rel
-        count = layout.size // layouts.word
-        view = self.view.slice(section.offset, section.size)
-        for at in range(0, len(view) - len(view) % layout.size, _BLOCK):
-            block = view.head(at, _BLOCK)
-            block = block[: len(block) - len(block) % layout.size]
-            words = array("Q" if layouts.word == 8 else "I", block)
-            if struct.pack("=H", 1) != struct.pack("<H" if layouts.order == "little" else ">H", 1):
-                words.byteswap()
+        count = 3 if section.type == constants.RELA else 2
+        for words in self._blocks(section):
             places = words[::count]
             if max(places) < low or min(places) > high:
                 continue
             for number, place in enumerate(places):
                 if low <= place <= high:
-                    row = layout.struct.unpack_from(block, number * layout.size)
-                    symbol, type = row[1] >> layouts.symbol_shift, row[1] & layouts.type_mask
-                    yield place, type, symbol, row[2] if len(row) > 2 else None
+                    info = words[number * count + 1]
+                    addend = words[number * count + 2] if count == 3 else None
+                    yield place, info & layouts.type_mask, info >> layouts.symbol_shift, addend

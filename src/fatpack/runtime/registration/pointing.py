@@ -25,7 +25,7 @@ from fatpack.runtime.registration import cuda, hip, records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from fatpack.hosts import Site
     from fatpack.io.source import View
@@ -107,6 +107,21 @@ def others(view: View, host: str, low: int, high: int) -> list[int] | None:
         return sorted(found | set(symbols(view, host, low, high)))
     except FormatError:
         return None
+
+
+def strangers(view: View, host: str, low: int, high: int, words: Collection[int]) -> set[int] | None:
+    """Return the addresses from ``low`` to below ``high`` to which a program's data or a visible symbol leads.
+
+    ``words`` are the addresses of pointers that are known, and not asked for. None if not all could be searched.
+    """
+    search = program(view, host).into(low, high - 1)
+    if search.unsearched:
+        return None
+    try:
+        visible = symbols(view, host, low, high, only_visible=True)
+    except FormatError:
+        return None
+    return {value for word, value in search.values.items() if word not in words} | set(visible)
 
 
 def symbols(view: View, host: str, low: int, high: int, *, only_visible: bool = False) -> list[int]:

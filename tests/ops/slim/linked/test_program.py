@@ -117,13 +117,42 @@ def test_two_records_of_one_container_both_follow_it(tmp_path: Path) -> None:
     assert run(tmp_path, after) == ["0: 2/90", "1: 2/90", "2: 2/90"]
 
 
-def test_a_record_into_the_middle_of_a_container_holds_it_where_it_is(tmp_path: Path) -> None:
+def test_a_record_into_the_middle_of_a_container_leaves_it_as_it_is(tmp_path: Path) -> None:
     parts = [Part(of_words("80 90")), Part(of_words("80 90"), records=2, behind=8)]
     data = linked(tmp_path, parts).read_bytes()
     made = plan(view(data), for_("sm_90"))
     before, now = starts(data), starts(joined(made.pieces))
     assert before[1] - before[0] == now[1] - now[0]
-    assert any("may be reached without a record" in note for note in made.notes)
+    assert [row.position for row in made.dropped] == ["0.0"]
+    assert any("1 container of .nv_fatbin is led into by what is no record" in note for note in made.notes)
+
+
+def led_into(folder: Path, behind: int, *options: str) -> bytes:
+    """Return a program in which a word of data, that is no record, holds an address in its second container."""
+    word = f'\n        .section .data.more, "aw"\n        .balign 8\n        .8byte container1 + {behind}\n'
+    return linked(folder, [Part(of_words("80 90")), Part(of_words("80 90"))], *options, tail=word).read_bytes()
+
+
+@pytest.mark.parametrize("options", [(), ("-no-pie",)], ids=["pie", "no-pie"])
+def test_what_a_word_of_data_leads_to_stays_there(tmp_path: Path, options: tuple[str, ...]) -> None:
+    made, after = slimmed(led_into(tmp_path, 0, *options), for_("sm_90"))
+    assert run(tmp_path, after) == ["0: 2/90", "1: 2/90"]
+    assert any("1 container of .nv_fatbin may be reached without a record" in note for note in made.notes)
+    data = led_into(tmp_path, 100, *options)
+    made = plan(view(data), for_("sm_90"))
+    assert [row.position for row in made.dropped] == ["0.0"]
+    assert proof.verify(view(data), view(joined(made.pieces))).is_proved
+
+
+@pytest.mark.parametrize("options", [(), ("-no-pie",)], ids=["pie", "no-pie"])
+@pytest.mark.parametrize("behind", [0, 100])
+def test_a_word_that_leads_astray_is_not_proved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], behind: int
+) -> None:
+    data = led_into(tmp_path, behind, *options)
+    monkeypatch.setattr("fatpack.runtime.registration.pointing.strangers", lambda *_: set())
+    verdict = proof.verify(view(data), view(joined(plan(view(data), for_("sm_90")).pieces)))
+    assert [item.what for item in verdict.differences] == ["pointer or symbol that no record is"]
 
 
 def test_what_no_record_leads_to_stays_at_its_address(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from fatpack import hosts
-from fatpack.errors import FormatError, HostError, counted
+from fatpack.errors import HostError, counted
 from fatpack.hosts.relaying import NewContent, Relay
 from fatpack.model import Finding
 from fatpack.ops import writing
@@ -22,7 +22,7 @@ from fatpack.scanner import Found
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from fatpack.hosts import Site
     from fatpack.hosts.relaying import Move
@@ -102,6 +102,8 @@ def relay(
             laid = lay_down(
                 site.data, address, list(_blocks(file, site, address, inside, changes, notes, grown, reshaped))
             )
+            if not laid.moves:
+                continue
             contents.append(NewContent(index, tuple(laid.pieces)))
             moves += laid.moves
             for start, end in laid.strays:
@@ -129,13 +131,20 @@ def _blocks(
     reshaped: Callable[[Found], Found],
 ) -> Iterator[Block]:
     """Yield the containers of a section with their new bytes."""
-    fixed = _fixed(file, site, address, inside)
-    if fixed:
-        notes.append(f"{counted(len(fixed), 'container')} of {site.section} may be reached without a record: not moved")
+    fixed, whole = _fixed(file, site, address, inside)
+    if whole:
+        words = "is led into by what is no record: left as it is"
+        notes.append(f"{counted(len(whole), 'container')} of {site.section} {words}")
+    if fixed - whole:
+        number = counted(len(fixed - whole), "container")
+        notes.append(f"{number} of {site.section} may be reached without a record: not moved")
     for found, content in zip(inside, writing.changed(list(map(reshaped, inside)), changes), strict=True):
         start, end = found.view.start - site.data.start, found.view.end - site.data.start
         pieces: Sequence[Piece] = writing.emptied(found) if content is None else content
-        if sum(map(len, pieces)) > end - start:
+        if id(found) in whole:
+            grown.add(id(found))
+            pieces = [found.view]
+        elif sum(map(len, pieces)) > end - start:
             place = f"the {found.format} at {found.container.span.start:#x}"
             notes.append(f"{place} would be larger then: left as it is")
             grown.add(id(found))
@@ -145,19 +154,21 @@ def _blocks(
         yield Block(start, end, pieces, align, is_fixed=id(found) in fixed)
 
 
-def _fixed(file: Linked, site: Site, address: int, inside: Sequence[Found]) -> Collection[int]:
-    """Return the ``id()`` of the containers of a section that must keep their addresses."""
+def _fixed(file: Linked, site: Site, address: int, inside: Sequence[Found]) -> tuple[frozenset[int], frozenset[int]]:
+    """Return the ``id()`` of the containers of a section that must keep their addresses, and of those with all bytes.
+
+    Bytes stay where something else than a record leads behind the first of them: it must find there what was there.
+    """
     starts = {id(found): address + found.view.start - site.data.start for found in inside}
     ends = {id(found): starts[id(found)] + len(found.view) for found in inside}
     high = address + len(site.data)
     known = {item.target for item in file.pointings.items}
-    elsewhere = known - set(starts.values())  # a record that leads into the middle of a container
-    try:
-        elsewhere |= set(pointing.symbols(file.view, file.host, address, high, only_visible=True))
-    except FormatError:
-        return starts.keys()
-    reached = sorted(elsewhere)
+    strangers = pointing.strangers(file.view, file.host, address, high, {item.word for item in file.pointings.items})
+    if strangers is None:
+        return frozenset(starts), frozenset(starts)
+    reached = sorted(strangers | known - set(starts.values()))
     fixed = {one for one, start in starts.items() if _is_any_within(reached, start, ends[one])}
+    whole = {one for one, start in starts.items() if _is_any_within(reached, start + 1, ends[one])}
     # What a device link left that had nothing to link is in no record; anything else may be loaded by the code itself.
     unknown = [found for found in inside if starts[id(found)] not in known]
     loose = [found for found in unknown if file.pointings.is_whole and known and _has_nothing(file, found)]
@@ -167,7 +178,7 @@ def _fixed(file: Linked, site: Site, address: int, inside: Sequence[Found]) -> C
         for found in loose
         if addresses is not None and not _is_any_within(addresses, starts[id(found)], ends[id(found)])
     }
-    return fixed | {id(found) for found in unknown} - free
+    return frozenset(fixed | {id(found) for found in unknown} - free), frozenset(whole)
 
 
 def _has_nothing(file: Linked, found: Found) -> bool:
