@@ -10,6 +10,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from elftools.elf.elffile import ELFFile
 from tests.builders.kpack_site import Site, sound
 from tests.laws.rooms import FIXTURES
 
@@ -199,3 +200,19 @@ def test_a_damaged_file_of_a_unit_is_an_error_and_one_of_no_stage_a_finding(run:
     assert "x.txt: of no stage" in printed
     assert run(str(whole), str(tmp_path / "none.o"))[0] == 5
     assert run(str(whole), str(tmp_path))[0] == 5
+
+
+def test_what_is_wrong_with_a_registration_is_no_all_clear(run: Printed, tmp_path: Path) -> None:
+    host, container, broken = FIXTURES / "cuda_fatbin" / "hosts" / "single.o", tmp_path / "k.fatbin", tmp_path / "b.o"
+    with fatpack.open(host) as file:
+        container.write_bytes(file.containers[0].view.tobytes())
+    with host.open("rb") as opened:
+        pointers = ELFFile(opened).get_section_by_name(".rela.init_array")
+        at, size = pointers["sh_offset"], pointers["sh_size"]
+    data = host.read_bytes()
+    broken.write_bytes(data[:at] + bytes(size) + data[at + size :])
+    code, printed = run(str(container), str(broken))
+    assert "b.o at 0x" in printed
+    assert "FP3043" in printed
+    assert "b.o: 3 kernels of k.fatbin not registered here" in printed
+    assert (code, "every stage" in printed) == (1, False)

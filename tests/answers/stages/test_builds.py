@@ -110,6 +110,38 @@ def test_what_one_stage_loses_is_named(unit: Unit, broken: Callable[[Unit], tupl
     assert lost(unit.cir(), *files) == expected
 
 
+def codes(*paths: str) -> list[tuple[str, str]]:
+    """Return the codes of all findings, with the names of their files."""
+    return [(Path(item.span.source[0]).name, item.code) for item in check(paths).findings]
+
+
+def test_what_no_constructor_leads_to_is_not_registered(unit: Unit) -> None:
+    package("capstone")
+    host = unit.host(unit.container([unit.image(arch) for arch in unit.archs]))
+    idle = str(unit.folder / "idle.o")
+    sections = [f"--remove-section={relocations}.init_array" for relocations in (".rela", "")]
+    run("objcopy", *sections, host, idle)
+    program = unit.program(idle)
+    assert lost(host, program) == [("registration", "programs", "", BOTH)]
+    assert codes(host, program) == [("libk.so", "FP3043"), ("libk.so", "FP3203")]
+    # An object is judged like a program, a member of an archive like an object.
+    archive = str(unit.folder / "idle.a")
+    run("llvm-ar", "rcs", archive, idle)
+    for path, name in ((idle, "idle.o"), (archive, "idle.a(idle.o)")):
+        found = check([path])
+        (stage,) = found.stages
+        assert stage.host is not None
+        assert stage.host.registered == frozenset()
+        assert codes(path) == [(name, "FP3043"), (Path(path).name, "FP3206")]
+
+
+def test_names_that_no_image_has_are_said_with_the_file(unit: Unit) -> None:
+    package("capstone")
+    less = unit.container([unit.image(arch, kernels=["one"]) for arch in unit.archs])
+    host = unit.host(less)
+    assert codes(host, unit.program(host)) == [("host.o", "FP3046"), ("libk.so", "FP3046")]
+
+
 OPENMP = "void f(int *p) {\n#pragma omp target map(tofrom: p[0:1])\n  p[0] = 1;\n}\n"
 
 
@@ -127,6 +159,7 @@ def test_openmp_names_its_kernels_where_they_are_linked(tmp_path: Path) -> None:
     assert linked.host is not None
     assert compiled.host.registered == linked.host.registered == linked.kernels
     assert [item.code for item in found.findings] == ["FP3205"]
-    # A linker alone drops the section of device code.
+    # A linker alone drops the section of device code, and nothing registers the entries.
     run("ld.lld", "-shared", path, "-o", tmp_path / "plain.so")
-    assert lost(str(path), str(tmp_path / "plain.so")) == [("code", "programs", "", ())]
+    gone = [("code", "programs", "", ()), ("registration", "programs", "", tuple(sorted(linked.kernels)))]
+    assert lost(str(path), str(tmp_path / "plain.so")) == gone

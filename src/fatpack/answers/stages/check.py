@@ -61,7 +61,7 @@ def checked(given: Sequence[Given]) -> Checked:
     lost, not_compared = compare(found)
     findings = [item for each in given for item in each.findings]
     findings += [_no_stage(each) for each in others if not each.findings]
-    if len(found) < 2 and not findings:
+    if len(found) < 2 and not others:
         text = "all files are of one stage: there is nothing to compare"
         findings.append(finding("FP3206", _span(paths_of(found)), text, "name files of several stages of one unit"))
     findings += [_finding(item) for item in lost]

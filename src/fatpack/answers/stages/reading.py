@@ -2,12 +2,13 @@
 
 Kernels are named by cubins, PTX, code objects, SPIR-V and CIR; bitcode and LTO-IR do not tell, and neither do modules
 in MLIR bytecode whose functions only their dialect knows. What host files register comes from
-:mod:`fatpack.runtime.evidence`.
+:mod:`fatpack.runtime.evidence`, with what is wrong with it.
 """
 
 from __future__ import annotations
 
 from fatpack import hosts, images
+from fatpack.answers.stages import registering
 from fatpack.answers.stages.facts import CONTAINERS, IMAGES, MODULES, OBJECTS, PROGRAMS, Code, Given, Host
 from fatpack.errors import FormatError, HostError, Unsupported
 from fatpack.findings import finding
@@ -16,14 +17,16 @@ from fatpack.model import Finding, Target
 from fatpack.runtime.evidence import judging
 from fatpack.scanner import Found, host_of, scan
 from fatpack.scanner.found import as_finding
+from fatpack.scanner.known import kernels_of
 from fatpack.target.triple import is_amdgpu, is_nvptx
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from fatpack.io.source import View
+    from fatpack.runtime.evidence.facts import Evidence
     from fatpack.scanner import FoundImage
 
 #: Forms whose readers name every kernel
@@ -39,16 +42,26 @@ _UNLINKED = ("coff", "archive", "bitcode", "wasm")
 
 _LINKED_ELF = (2, 3)
 
+#: Beginnings of the codes of what is wrong with what a host file registers
+_REGISTRATION = ("FP304", "FP305")
+
+#: LIMIT: bytes of a program's images that are inflated to compare their kernels with the names that it registers, as
+#: ``inspect --runtime`` does
+_INFLATED = 64 << 20
+
 
 def read(view: View, path: str) -> Given:
-    """Return what a file shows. What is damaged is in its findings, as errors; nothing is raised for it."""
+    """Return what a file shows. What is damaged is in its findings, as errors; nothing is raised for it.
+
+    What is wrong with what it registers is there, too, as ``inspect --runtime`` has it.
+    """
     found: list[Found] = []
     findings: list[Finding] = []
     try:
         for item in scan(view, is_quick=True):
             if isinstance(item, Found):
                 found.append(item)
-            elif item.severity == "error":
+            elif item.severity == "error" or item.code.startswith(_REGISTRATION):
                 findings.append(item)
         recognised = images.recognise(view)
         reader = _Reader(view, found, findings)
@@ -146,7 +159,7 @@ class _Reader:
     def _host(self, view: View, host: str) -> Host:
         registered: set[str] = set()
         why_not, awaits, is_read = "", False, False
-        for part in self._parts(view, host, limits.NESTING):
+        for numbers, part in self._parts(view, host, (), limits.NESTING):
             name = host_of(part)
             if name == "raw":
                 continue
@@ -155,7 +168,8 @@ class _Reader:
                 why_not = why_not or _unread(name, way)
                 continue
             is_read = True
-            registered |= evidence.kernels.keys()
+            codes = self._judge(evidence, part, [item for item in self._found if item.member_numbers == numbers])
+            registered |= registering.registered(evidence, codes)
             awaits = awaits or any(each.symbol for each in evidence.wrappers)
             if evidence.unread:
                 why_not = why_not or f"{evidence.unread} of its calls could not be followed"
@@ -163,10 +177,26 @@ class _Reader:
                 why_not = why_not or "the code that registers its kernels could not be followed"
         return Host(frozenset(), frozenset(registered) if is_read else None, why_not, awaits)
 
-    def _parts(self, view: View, host: str, depth: int) -> Iterator[View]:
-        """Yield the host files in a file: itself, or the members of an archive."""
+    def _judge(self, evidence: Evidence, part: View, found: Sequence[Found]) -> set[str]:
+        """Return the codes of what is wrong with what one host file registers.
+
+        The scan has judged objects; what it leaves of programs is added to the findings.
+        """
+        known = [item for item in self._findings if item.span.source == part.chain]
+        codes = {item.code for item in known}
+        if evidence.is_linked:
+            kernels = kernels_of(found, _INFLATED) if found and evidence.kernels else None
+            more = [item for item in judging.verdicts_of(evidence, kernels) if item.code not in codes]
+            self._findings += more
+            codes.update(item.code for item in more)
+        return codes
+
+    def _parts(
+        self, view: View, host: str, numbers: tuple[int, ...], depth: int
+    ) -> Iterator[tuple[tuple[int, ...], View]]:
+        """Yield the host files in a file, itself or the members of an archive, with the numbers that lead to them."""
         if host != "archive":
-            yield view
+            yield numbers, view
             return
         if not depth:
             text = f"archives are nested more than {limits.NESTING} deep"
@@ -174,7 +204,7 @@ class _Reader:
             return
         for site in hosts.room("archive").locate(view):
             if not isinstance(site, Finding) and site.expects == hosts.MEMBER:
-                yield from self._parts(site.data, host_of(site.data), depth - 1)
+                yield from self._parts(site.data, host_of(site.data), (*numbers, site.number), depth - 1)
 
 
 def _named(module: Mapping[str, Any]) -> frozenset[str] | None:

@@ -100,7 +100,10 @@ def render(document: Mapping[str, Any], *, verbose: int = 0) -> Iterator[str]:
         unlisted.setdefault(item["where"][0] if item["where"] else "", []).append(item)
     for path in dict.fromkeys((*groups, *unlisted)):
         yield from finding_lines(groups.get(path, ()), unlisted=unlisted.get(path, ()), title=path, verbose=verbose)
-    if not document["lost"] and len(stages) > 1 and not document["of_no_stage"]:
+    is_well = all(
+        item["severity"] == "note" for item in (*document["findings"], *document.get("unlisted_findings", ()))
+    )
+    if is_well and len(stages) > 1:
         so_far = " as far as they can be compared" if document["not_compared"] else ""
         yield f"every stage has what those before it have{so_far}"
 
