@@ -173,7 +173,7 @@ def test_stages_of_a_unit(run: Printed, tmp_path: Path, monkeypatch: pytest.Monk
     assert run("k.fatbin", "fat.o") == (
         0,
         "containers  k.fatbin  sm_80, sm_90  3 kernels\n"
-        "objects     fat.o     sm_80, sm_90  3 kernels, 3 registered\n"
+        "objects     fat.o     sm_80, sm_90  3 kernels, 3 launched, 3 registered\n"
         "every stage has what those before it have\n",
     )
     fatpack.remove("fat.o", "less.o", fatpack.Selector(arch="sm_90"))

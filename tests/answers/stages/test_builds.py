@@ -41,6 +41,8 @@ def test_a_whole_unit_loses_nothing_at_any_stage(unit: Unit) -> None:
     assert [stage.kind for stage in found.stages] == ["modules", "images", "containers", "objects", "programs"]
     assert [item.text for item in found.findings] == []
     assert [sorted(stage.kernels) for stage in found.stages] == [list(BOTH)] * 5
+    hosts = [stage.host for stage in found.stages if stage.host is not None]
+    assert [sorted(host.launched) for host in hosts] == [list(BOTH)] * 3
     # In any order, and with any of them left out; a name says nothing.
     assert lost(*reversed(files)) == []
     for left in files:

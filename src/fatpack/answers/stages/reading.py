@@ -157,6 +157,7 @@ class _Reader:
             return None
 
     def _host(self, view: View, host: str) -> Host:
+        launched: set[str] = set()
         registered: set[str] = set()
         why_not, awaits, is_read = "", False, False
         for numbers, part in self._parts(view, host, (), limits.NESTING):
@@ -169,13 +170,14 @@ class _Reader:
                 continue
             is_read = True
             codes = self._judge(evidence, part, [item for item in self._found if item.member_numbers == numbers])
+            launched |= registering.launched(evidence)
             registered |= registering.registered(evidence, codes)
             awaits = awaits or any(each.symbol for each in evidence.wrappers)
             if evidence.unread:
                 why_not = why_not or f"{evidence.unread} of its calls could not be followed"
             elif evidence.is_linked and evidence.wrappers and not evidence.kernels:
                 why_not = why_not or "the code that registers its kernels could not be followed"
-        return Host(frozenset(), frozenset(registered) if is_read else None, why_not, awaits)
+        return Host(frozenset(launched), frozenset(registered) if is_read else None, why_not, awaits)
 
     def _judge(self, evidence: Evidence, part: View, found: Sequence[Found]) -> set[str]:
         """Return the codes of what is wrong with what one host file registers.

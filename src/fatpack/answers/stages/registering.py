@@ -1,4 +1,4 @@
-"""What a host's side registers, by name: only what runs counts, as far as verdicts tell that some does not.
+"""What a host's side launches and registers, by name: only what runs counts, as far as verdicts tell that some does not.
 
 Names that a file holds for a register function are not registered where no constructor leads to the call, and neither
 are offload entries that nothing goes through.
@@ -40,3 +40,10 @@ def registered(evidence: Evidence, codes: Set[str]) -> frozenset[str]:
     entries = (each for each in evidence.entries if each.is_kernel and is_begun(each.kind))
     names.update(each.name for each in entries if _PASSED_BY not in codes or each.kind not in _BY_CALLS)
     return frozenset(names)
+
+
+def launched(evidence: Evidence) -> frozenset[str]:
+    """Return the names of the kernels that a file launches, as far as what registers them tells the names."""
+    names = {each.handle: each.name for each in evidence.registered if each.is_kernel and each.name}
+    names.update((entry.address, entry.name) for entry in evidence.entries if entry.is_kernel)
+    return frozenset(names[each.handle] for each in evidence.launches if each.handle in names)
