@@ -140,3 +140,24 @@ def test_a_damaged_file_stays_as_it_is_and_its_damage_is_told(
     assert [one["code"] for one in document["files"][0]["findings"]] == ["FP1001"]
     assert main(["slim", str(tmp_path / "none"), "--for", "sm_86", "-o", str(out), "-f"]) == 5
     assert "none: not slimmed: No such file or directory" in capsys.readouterr().out
+
+
+def test_a_device_that_nothing_is_for_is_named_and_counts(fatbin: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = fatbin.with_name("y.fatbin")
+    other = fatbin.with_name("other.fatbin")
+    other.write_bytes(of_words("75"))
+    assert main(["slim", str(fatbin), "--for", "RTX 3090,sm_75", "-o", str(out)]) == 1
+    assert archs(out) == ["cubin sm_86", "ptx sm_90"]
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        f"sm_75 is not served, and was not before: nothing in {fatbin} is for it"
+    )
+    # Another file of the run serves it.
+    assert main(["slim", str(fatbin), str(other), "--for", "sm_86,sm_75", "--dry-run"]) == 0
+    assert "is for it" not in capsys.readouterr().out
+    assert main(["slim", str(fatbin), "--for", "MI300X", "--dry-run", "-q"]) == 1
+    assert "(gfx942) is not served, and was not before: no file has code for" in capsys.readouterr().err
+    assert main(["slim", str(fatbin), "--for", "sm_86,sm_75,MI300X", "--dry-run", "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    jsonschema.validate(document, json.loads(schema_text("slim")))
+    found = [(one["device"]["arch"], one["paths"]) for one in document["unserved"]]
+    assert found == [("sm_75", [str(fatbin)]), ("gfx942", [])]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece
     from fatpack.ops.slim.plan import Plan
     from fatpack.ops.slim.selection import Row
+    from fatpack.target.devices import Device
 
 
 class Outcome(Record):
@@ -31,6 +32,33 @@ class Outcome(Record):
     plan: Plan | None = None
     error: FatpackError | OSError | None = None
     deflated: tuple[int, int] | None = None
+
+
+class Unmet(Record):
+    """A device that was asked for and that nothing in a run is for: it was not served before, either.
+
+    ``paths`` are the files that have code for devices of its vendor, none where no file has.
+    """
+
+    device: Device
+    paths: tuple[str, ...]
+
+
+def unmet(outcomes: Sequence[Outcome], devices: Sequence[Device]) -> tuple[Unmet, ...]:
+    """Return the devices that no file of a run has anything for.
+
+    None are returned where a file failed or is damaged, which may hold what serves them, and where no file has device
+    code.
+    """
+    plans = [(item.path, item.plan) for item in outcomes if item.plan is not None]
+    if len(plans) < len(outcomes) or any(plan.damaged for _, plan in plans) or not any(p.vendors for _, p in plans):
+        return ()
+    found = []
+    for device in devices:
+        about = [(path, plan) for path, plan in plans if device.vendor in plan.vendors]
+        if all(device in plan.unserved for _, plan in about):
+            found.append(Unmet(device, tuple(path for path, _ in about)))
+    return tuple(found)
 
 
 def by_architecture(rows: Iterable[Row]) -> dict[str, int]:

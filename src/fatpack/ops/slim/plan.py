@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fatpack.ops.edit.meant import Part
     from fatpack.ops.slim.wishes import Wishes
     from fatpack.ops.writing import Changes
+    from fatpack.target.devices import Device
     from fatpack.target.libraries import NamingLibrary
 
     Mode: TypeAlias = Literal["", "edit", "shrink", "zero"]
@@ -57,7 +58,8 @@ class Plan(Record):
     ``mode`` is "" where nothing changes (the pieces are the file then), ``edit`` for objects, archives and containers,
     ``shrink`` or ``zero`` for linked files: the bytes went, or are zeros now. ``cuts`` are the ranges of the old file
     that a linked one lacks: offset and size. ``notes`` say what was not slimmed and why, and what to know about the
-    rest; ``unseen`` are findings about what was not read, ``damaged`` the damage of what stays as it is.
+    rest; ``unseen`` are findings about what was not read, ``damaged`` the damage of what stays as it is. ``vendors``
+    are those for whose devices the file has code, ``unserved`` the devices of these that nothing in it is for.
     """
 
     pieces: tuple[Piece, ...]
@@ -68,6 +70,8 @@ class Plan(Record):
     cuts: tuple[tuple[int, int], ...] = ()
     unseen: tuple[Finding, ...] = ()
     damaged: tuple[Finding, ...] = ()
+    vendors: frozenset[str] = frozenset()
+    unserved: tuple[Device, ...] = ()
 
     @property
     def size(self) -> int:
@@ -117,7 +121,8 @@ def _unlinked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan
     mode: Mode = "edit" if changes else ""
     notes = (*selection.notes, *unsuited(selection.kept, anew, wishes))
     seen = tuple(unseen(meant.items))
-    return Plan(pieces, selection.kept, selection.dropped, notes, mode, (), seen, meant.damaged)
+    whose = selection.vendors, selection.unserved
+    return Plan(pieces, selection.kept, selection.dropped, notes, mode, (), seen, meant.damaged, *whose)
 
 
 def _reshaped(part: Part, reshape: Callable[[Found], Found]) -> Part:
@@ -161,7 +166,7 @@ def _linked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan:
     notes += unsuited(here, anew, wishes)
     changes: Changes = {**anew, **{id(row.image): () for row in selection.dropped}}
     if not changes:
-        return Plan((view,), selection.kept, (), tuple(notes), unseen=seen, damaged=damaged)
+        return _unchanged(view, selection, notes, seen, damaged)
     _refuse_wrong((*selection.dropped, *here), changes, view)
     relayer = hosts.relayer(host)
     if relayer is None:
@@ -174,7 +179,7 @@ def _linked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan:
         dropped = tuple(row for row in selection.dropped if id(row.found) not in grown)
         selection = selection.replace(kept=(*selection.kept, *stay), dropped=dropped)
     if not change.contents:
-        return Plan((view,), selection.kept, (), tuple(notes), unseen=seen, damaged=damaged)
+        return _unchanged(view, selection, notes, seen, damaged)
     change = change.replace(drop_signature=wishes.drop_signature)
     relayed = relayer.relay(view, change, mode=wishes.mode)
     if relayed.why:
@@ -183,7 +188,16 @@ def _linked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan:
         )
         notes.append(f"{what}: {relayed.why}")
     pieces, cuts = tuple(relayed.pieces), tuple(relayed.cuts)
-    return Plan(pieces, selection.kept, selection.dropped, tuple(notes), relayed.mode, cuts, seen, damaged)
+    mode, lines = relayed.mode, tuple(notes)
+    whose = selection.vendors, selection.unserved
+    return Plan(pieces, selection.kept, selection.dropped, lines, mode, cuts, seen, damaged, *whose)
+
+
+def _unchanged(
+    view: View, selection: Selection, notes: Sequence[str], seen: tuple[Finding, ...], damaged: tuple[Finding, ...]
+) -> Plan:
+    whose = selection.vendors, selection.unserved
+    return Plan((view,), selection.kept, (), tuple(notes), "", (), seen, damaged, *whose)
 
 
 def _gone(items: Sequence[Found | Finding], wishes: Wishes) -> frozenset[int]:

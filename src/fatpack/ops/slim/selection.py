@@ -81,7 +81,8 @@ class Selection(Record):
     """What stays and what goes of a file. ``notes`` say what to know about it.
 
     ``emptied`` are the containers that would lose all device code, ``lost`` those from which a device is served now and
-    would not be then, and ``useless`` those that would be left with code that no device loads.
+    would not be then, and ``useless`` those that would be left with code that no device loads. ``vendors`` are those
+    for whose devices the file has code, and ``unserved`` the devices of these vendors that nothing in the file is for.
     """
 
     kept: tuple[Row, ...] = ()
@@ -90,6 +91,8 @@ class Selection(Record):
     lost: tuple[Unserved, ...] = ()
     useless: tuple[Unserved, ...] = ()
     notes: tuple[str, ...] = ()
+    vendors: frozenset[str] = frozenset()
+    unserved: tuple[Device, ...] = ()
 
     @property
     def refused(self) -> tuple[Unserved, ...]:
@@ -172,7 +175,32 @@ def select(
     kept = tuple(row for row in rows if id(row.image) in stays)
     dropped = tuple(row for row in rows if id(row.image) not in stays)
     emptied, lost = tuple(_emptied(rows, stays)), tuple(_lost(served, stays))
-    return Selection(kept, dropped, emptied, lost, tuple(_useless(rows, stays, served, wishes)), notes.lines())
+    useless = tuple(_useless(rows, stays, served, wishes))
+    vendors = frozenset(serving.vendor_of(row.image.target) for row in rows if not is_host(row.image))
+    unserved = tuple(_nowhere(rows, served, vendors, wishes))
+    return Selection(kept, dropped, emptied, lost, useless, notes.lines(), vendors, unserved)
+
+
+def _nowhere(
+    rows: Sequence[Row],
+    served: Mapping[tuple[int, str, int], Sequence[Row]],
+    vendors: Collection[str],
+    wishes: Wishes,
+) -> Iterator[Device]:
+    """Yield the devices that nothing in a file is for, although it has code for devices of their vendors."""
+    met = {words for (_, words, _), taken in served.items() if taken}
+    for device in wishes.devices:
+        if device.vendor in vendors and device.words not in met:
+            # What is not chosen from may serve it all the same: code for linkers, and containers that are not slimmed.
+            units = _units([row for row in rows if serving.vendor_of(row.image.target) == device.vendor])
+            if not any(_has_any(unit, device) for unit in units):
+                yield device
+
+
+def _has_any(unit: Sequence[Row], device: Device) -> bool:
+    """Return whether a device takes, or may take, something of a unit, linked first or not."""
+    takes, may_take, _ = _for_device(unit, device, all_minors=False)
+    return bool(takes or may_take or _for_linkers(unit, [device]))
 
 
 def _units(rows: Sequence[Row]) -> Iterator[list[Row]]:
@@ -214,7 +242,7 @@ def _stay(
         also |= {id(row.image) for row in may_take}
         served[number, device.words, len(served)] = [*takes, *may_take]
         if not takes:
-            notes.take(f"nothing is for {device.words}, and nothing was", number)
+            notes.take(f"{device.words} is not served, and was not before", number)
         if doubt:
             notes.take(f"{device.words}: {doubt}; all that may be taken stay", number)
     stays = needed | also | named | _for_linkers(unit, devices) if wishes.devices or wishes.keep else set(every)

@@ -19,22 +19,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from fatpack.ops.slim.outcome import Outcome
+    from fatpack.ops.slim.outcome import Outcome, Unmet
     from fatpack.ops.slim.selection import Row, Unserved
     from fatpack.ops.slim.wishes import Wishes
+    from fatpack.target.devices import Device
 
 SCHEMA = "fatpack.slim/1"
 
+#: files that are named of a device that is not served
+_PATHS = 3
 
-def record(outcomes: Sequence[Outcome], wishes: Wishes, code: int, *, is_written: bool) -> dict[str, Any]:
+
+def record(
+    outcomes: Sequence[Outcome], wishes: Wishes, code: int, unserved: Sequence[Unmet] = (), *, is_written: bool
+) -> dict[str, Any]:
     """Return the document of a run; ``is_written`` says that files were written, and not only planned."""
     files = [_file(item) for item in outcomes]
     return {
         "schema": SCHEMA,
         "written": is_written,
-        "devices": [
-            {"vendor": one.vendor, "arch": one.arch, "given": one.given, "title": one.title} for one in wishes.devices
-        ],
+        "devices": [_device(one) for one in wishes.devices],
+        "unserved": [{"device": _device(one.device), "paths": list(one.paths)} for one in unserved],
         "files": files,
         "totals": {
             "files": len(files),
@@ -46,6 +51,10 @@ def record(outcomes: Sequence[Outcome], wishes: Wishes, code: int, *, is_written
         },
         "exit_code": code,
     }
+
+
+def _device(one: Device) -> dict[str, str]:
+    return {"vendor": one.vendor, "arch": one.arch, "given": one.given, "title": one.title}
 
 
 def _file(item: Outcome) -> dict[str, Any]:
@@ -98,8 +107,8 @@ def _refused(one: Unserved) -> dict[str, Any]:
     }
 
 
-def render(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """Yield a table of the files that change, what stayed as it is and why, and the sum of all."""
+def render(outcomes: Sequence[Outcome], unserved: Sequence[Unmet] = ()) -> Iterator[str]:
+    """Yield a table of the files that change, what stayed as it is and why, the sum of all, and what is not served."""
     outcomes = _within(outcomes)
     slimmed = [item for item in outcomes if item.plan is not None and item.plan.is_changed]
     if slimmed:
@@ -115,6 +124,17 @@ def render(outcomes: Sequence[Outcome]) -> Iterator[str]:
             f"{counted(len(slimmed), 'file')} of {len(outcomes)} slimmed: "
             f"{size_words(before)} → {size_words(after)}{_saved(before, after)}"
         )
+
+    yield from unserved_lines(unserved)
+
+
+def unserved_lines(unserved: Sequence[Unmet]) -> Iterator[str]:
+    """Yield a line for each device that was asked for and that nothing is for."""
+    for one in unserved:
+        shown = ", ".join(one.paths[:_PATHS])
+        more = f" and {counted(len(one.paths) - _PATHS, 'other file')}" if len(one.paths) > _PATHS else ""
+        where = f"nothing in {shown}{more} is for it" if one.paths else "no file has code for devices of its vendor"
+        yield printable(f"{one.device.words} is not served, and was not before: {where}")
 
 
 def _within(outcomes: Sequence[Outcome]) -> Sequence[Outcome]:

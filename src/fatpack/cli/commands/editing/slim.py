@@ -7,11 +7,11 @@ import sys
 from fatpack.cli.editing import Destination
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import DIRECTORY, FILE, INPUT, TARGET, Choice, Number
-from fatpack.cli.messages import warn
+from fatpack.cli.messages import say, warn
 from fatpack.cli.options import force_option, limit_option, max_inflated_option, max_output_option, quiet_option
 from fatpack.cli.reporting import report
-from fatpack.report.answers.slimming import SCHEMA, record, render
-from fatpack.report.problems import FINE, MALFORMED, exit_code, worst
+from fatpack.report.answers.slimming import SCHEMA, record, render, unserved_lines
+from fatpack.report.problems import FINDINGS, FINE, MALFORMED, exit_code, worst
 from fatpack.report.text import write_lines
 
 TYPE_CHECKING = False
@@ -77,7 +77,8 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
 
     A container that would be left with nothing refuses the file, with the names of its kernels.
 
-    The exit code is 0 if all is done, and 1 if a file was refused, or is not what --verify asks for.
+    The exit code is 0 if all is done, and 1 if a file was refused, if no file has anything for a device that --for
+    names (the result is written), or if --verify finds a difference.
     """
     if schema:
         from fatpack.report.schemas import text
@@ -92,6 +93,7 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
     from fatpack.cli.slimming.files import slim_all
     from fatpack.cli.slimming.request import Request, wishes_of
     from fatpack.ops.slim.naming import Naming
+    from fatpack.ops.slim.outcome import unmet
 
     to = Destination(options["output"], options["in_place"], options["break_links"], options["force"])
     request = Request(
@@ -114,13 +116,18 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
             report(item.path, item.plan.damaged)
             warn(item.plan.unseen, quiet=request.quiet)
     damaged = any(item.plan is not None and item.plan.damaged for item in outcomes)
-    code = worst((FINE, *(exit_code(item.error) for item in outcomes if item.error), *([MALFORMED] if damaged else [])))
+    unserved = unmet(outcomes, request.wishes.devices)
+    codes = (*(exit_code(item.error) for item in outcomes if item.error), *([MALFORMED] if damaged else []))
+    code = worst((FINE, *codes, *([FINDINGS] if unserved else [])))
     if request.as_json:
         from fatpack.report.json_text import json_pieces
 
-        document = record(outcomes, request.wishes, code, is_written=not request.dry_run)
+        document = record(outcomes, request.wishes, code, unserved, is_written=not request.dry_run)
         sys.stdout.writelines(json_pieces(document))
         sys.stdout.write("\n")
     elif not request.quiet:
-        write_lines(render(outcomes), sys.stderr if to.output == "-" else sys.stdout)
+        write_lines(render(outcomes, unserved), sys.stderr if to.output == "-" else sys.stdout)
+    elif unserved:
+        for line in unserved_lines(unserved):
+            say(f"fatpack: warning: {line}")
     return code
