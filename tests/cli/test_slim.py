@@ -139,7 +139,9 @@ def test_a_damaged_file_stays_as_it_is_and_its_damage_is_told(
     jsonschema.validate(document, json.loads(schema_text("slim")))
     assert [one["code"] for one in document["files"][0]["findings"]] == ["FP1001"]
     assert main(["slim", str(tmp_path / "none"), "--for", "sm_86", "-o", str(out), "-f"]) == 5
-    assert "none: not slimmed: No such file or directory" in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert printed.out.endswith("none: not slimmed\n")
+    assert "none: No such file or directory" in printed.err
 
 
 def test_a_device_that_nothing_is_for_is_named_and_counts(fatbin: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -161,3 +163,20 @@ def test_a_device_that_nothing_is_for_is_named_and_counts(fatbin: Path, capsys: 
     jsonschema.validate(document, json.loads(schema_text("slim")))
     found = [(one["device"]["arch"], one["paths"]) for one in document["unserved"]]
     assert found == [("sm_75", [str(fatbin)]), ("gfx942", [])]
+
+
+def test_a_refusal_names_the_device_once_and_is_short(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.fatbin"
+    path.write_bytes(of_words("86") * 7)
+    assert main(["slim", str(path), "--for", "RTX 5090", "--dry-run"]) == 1
+    printed = capsys.readouterr()
+    assert "nothing in the file runs on GeForce RTX 5090 (sm_120): 7 containers have sm_86: container 0" in printed.err
+    assert "; and 4 more;" in printed.err
+    assert printed.out == f"{path}: not slimmed\n"
+    assert main(["slim", str(path), "--for", "RTX 5090", "--dry-run", "--json"]) == 1
+    refused = json.loads(capsys.readouterr().out)["files"][0]["refused"]
+    assert [one["device"] for one in refused] == ["GeForce RTX 5090 (sm_120)"] * 7
+    # What --drop takes away is one fault, though no device code is left and a device loses it.
+    assert main(["slim", str(path), "--for", "sm_86", "--drop", "sm_86", "--dry-run", "--json"]) == 1
+    refused = json.loads(capsys.readouterr().out)["files"][0]["refused"]
+    assert [(one["container"], one["device"]) for one in refused] == [(number, "sm_86") for number in range(7)]

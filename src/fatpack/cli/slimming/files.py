@@ -33,7 +33,7 @@ def slim_all(request: Request) -> list[Outcome]:
             raise
         except (FatpackError, OSError) as error:
             say(f"fatpack: error: {_message(error)}")
-            found.append(Outcome(file, 0, 0, "", None, error))
+            found.append(Outcome(file, 0, 0, "", None, error, is_told=True))
     return found
 
 
@@ -85,7 +85,7 @@ def _outcome(request: Request, file: str) -> Outcome:
         raise
     except (FatpackError, OSError) as error:
         say(f"fatpack: error: {_message(error)}")
-        return Outcome(file, size, size, "", None, error)
+        return Outcome(file, size, size, "", None, error, is_told=True)
 
 
 def _message(error: FatpackError | OSError) -> str:

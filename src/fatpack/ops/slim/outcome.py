@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class Outcome(Record):
     """A file that was named or met: ``before`` and ``after`` are its sizes in bytes.
 
-    ``output`` is the file that was written, "" for none. ``plan`` is None for one that failed, and ``error`` says why.
+    ``output`` is the file that was written, "" for none. ``plan`` is None for one that failed, and ``error`` says why;
+    ``is_told`` if the user was told that already.
     ``deflated`` are both sizes as they would be inside a wheel, None where nobody asked.
     """
 
@@ -32,6 +33,7 @@ class Outcome(Record):
     plan: Plan | None = None
     error: FatpackError | OSError | None = None
     deflated: tuple[int, int] | None = None
+    is_told: bool = False
 
 
 class Unmet(Record):

@@ -13,7 +13,7 @@ from fatpack.ops.edit import editor
 from fatpack.ops.edit.meant import choose, everything, look, written
 from fatpack.ops.slim.linked import program
 from fatpack.ops.slim.recompression import recompressed, reshaping, unsuited
-from fatpack.ops.slim.selection import Row, Selection, Unserved, select
+from fatpack.ops.slim.selection import Row, Selection, Unserved, is_host, select
 from fatpack.ops.verify import content_findings
 from fatpack.record import Record
 from fatpack.scanner import Found, host_of, scan
@@ -242,18 +242,30 @@ def refuse(selection: Selection, wishes: Wishes, view: View) -> None:
     wrong = selection.refused
     if not wrong or wishes.allow_empty:
         return
-    device = next((one.device for one in selection.lost), "")
-    what = f"would serve {device} no more" if device else "would have no device code left"
-    if not selection.emptied and not selection.lost:
-        what = f"would serve {wrong[0].device} with nothing, as now"
     named = "; ".join(one.words for one in wrong[:_NAMED])
     more = f"; and {len(wrong) - _NAMED} more" if len(wrong) > _NAMED else ""
     raise Refused(
-        f"{counted(len(wrong), 'container')} {what}: {named}{more}",
+        f"{_loss(selection)}: {named}{more}",
         wrong,
         hint=f"{in_both('--keep', 'keep=')} names what stays all the same; {_EMPTY} lets them go, and their use fails",
         chain=view.chain,
     )
+
+
+def _loss(selection: Selection) -> str:
+    """Return what containers would lack in words, and what they have."""
+    wrong = selection.refused
+    devices = ", ".join(dict.fromkeys(name for one in wrong for name in one.device.split(", ") if name))
+    archs = ", ".join(dict.fromkeys(arch for one in wrong for arch in one.archs))
+    count = counted(len(wrong), "container")
+    verb = "has" if len(wrong) == 1 else "have"
+    if selection.lost:
+        return f"{count} would serve {devices} no more, and {verb} {archs}"
+    if selection.emptied and not all(one.device for one in wrong):
+        return f"{count} would have no device code left, and {verb} {archs}"
+    others = {row.number for row in selection.kept if not is_host(row.image)} - {one.number for one in wrong}
+    where = f"{count} of {len(others) + len(wrong)}" if others else "the file"
+    return f"nothing in {where} runs on {devices}: {count} {verb} {archs}"
 
 
 def verify(before: View, after: View) -> None:

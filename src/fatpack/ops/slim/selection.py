@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
-from fatpack.errors import FormatError, Unsupported, counted, shortened
+from fatpack.errors import FormatError, Unsupported, counted
 from fatpack.ops.slim import serving
 from fatpack.record import Record
 from fatpack.scanner import Found
@@ -37,6 +37,9 @@ _BY_POSITION = ("cuda-fatbin",)
 
 #: kernels that are named of one container, and containers whose kernels are read for that
 _NAMED, _READ = 5, 16
+
+#: kernels of a container that a message names, and characters of each
+_SHOWN, _WIDTH = 3, 60
 
 
 class Row(Record):
@@ -70,11 +73,15 @@ class Unserved(Record):
     def words(self) -> str:
         """The container and its kernels in words."""
         place = f" in {self.found.section}" if self.found.section else ""
-        archs = ", ".join(dict.fromkeys(spelled(image) for image in self.found.images if not is_host(image)))
-        more = f" and {self.kernel_count - len(self.kernels)} more" if self.kernel_count > len(self.kernels) else ""
-        kernels = f"; kernels: {', '.join(map(shortened, self.kernels))}{more}" if self.kernels else ""
-        start = self.found.container.span.start
-        return f"container {self.number} at {start:#x}{place}, which has {archs or 'no device code'}{kernels}"
+        named = [name if len(name) <= _WIDTH else f"{name[: _WIDTH - 1]}…" for name in self.kernels[:_SHOWN]]
+        more = f" and {self.kernel_count - len(named)} more" if self.kernel_count > len(named) else ""
+        kernels = f" (kernels: {', '.join(named)}{more})" if named else ""
+        return f"container {self.number} at {self.found.container.span.start:#x}{place}{kernels}"
+
+    @property
+    def archs(self) -> tuple[str, ...]:
+        """What the container has device code for."""
+        return tuple(dict.fromkeys(spelled(image) for image in self.found.images if not is_host(image)))
 
 
 class Selection(Record):
@@ -96,8 +103,13 @@ class Selection(Record):
 
     @property
     def refused(self) -> tuple[Unserved, ...]:
-        """The containers that speak against it."""
-        return (*self.emptied, *self.lost, *self.useless)
+        """The containers that speak against it, each once: with all devices that lose it."""
+        found: dict[int, Unserved] = {}
+        for one in (*self.lost, *self.emptied, *self.useless):
+            known = found.setdefault(one.number, one)
+            if one.device and one.device not in known.device.split(", "):
+                found[one.number] = known.replace(device=f"{known.device}, {one.device}")
+        return tuple(found[number] for number in sorted(found))
 
 
 def is_host(image: FoundImage) -> bool:
@@ -174,7 +186,7 @@ def select(
     stays |= {id(row.image) for row in linked if spelled(row.image) in archs}
     kept = tuple(row for row in rows if id(row.image) in stays)
     dropped = tuple(row for row in rows if id(row.image) not in stays)
-    emptied, lost = tuple(_emptied(rows, stays)), tuple(_lost(served, stays))
+    emptied, lost = tuple(_emptied(rows, stays, served)), tuple(_lost(served, stays))
     useless = tuple(_useless(rows, stays, served, wishes))
     vendors = frozenset(serving.vendor_of(row.image.target) for row in rows if not is_host(row.image))
     unserved = tuple(_nowhere(rows, served, vendors, wishes))
@@ -334,9 +346,15 @@ def _plain(image: FoundImage) -> NvidiaArch | None:
     return arch if arch is not None and not arch.suffix else None
 
 
-def _emptied(rows: Sequence[Row], stays: Collection[int]) -> Iterator[Unserved]:
-    """Yield the containers that lose all device code."""
+def _emptied(
+    rows: Sequence[Row], stays: Collection[int], served: Mapping[tuple[int, str, int], Sequence[Row]]
+) -> Iterator[Unserved]:
+    """Yield the containers that lose all device code, with the devices that nothing in them is for."""
     count = 0
+    devices: dict[int, dict[str, bool]] = {}
+    for (number, device, _), taken in served.items():
+        of_container = devices.setdefault(number, {})
+        of_container[device] = not taken and of_container.get(device, True)
     by_container: dict[tuple[int, str], list[Row]] = {}
     for row in rows:
         if not is_host(row.image):
@@ -346,7 +364,8 @@ def _emptied(rows: Sequence[Row], stays: Collection[int]) -> Iterator[Unserved]:
     for (number, _), inside in by_container.items():
         if not any(id(row.image) in stays for row in inside) and not _is_leftover(inside[0].found):
             count += 1
-            yield _unserved(inside, number, "", names_kernels=count <= _READ)
+            named = [device for device, is_unserved in devices.get(number, {}).items() if is_unserved]
+            yield _unserved(inside, number, ", ".join(named), names_kernels=count <= _READ)
 
 
 def _lost(served: dict[tuple[int, str, int], list[Row]], stays: Collection[int]) -> Iterator[Unserved]:

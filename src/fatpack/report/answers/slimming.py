@@ -185,7 +185,7 @@ def _remarks(item: Outcome) -> Iterator[str]:
     if item.error is not None:
         error = item.error
         words = error.problem if isinstance(error, FatpackError) else error.strerror or str(error)
-        yield printable(f"{item.path}: not slimmed: {words}")
+        yield printable(f"{item.path}: not slimmed" if item.is_told else f"{item.path}: not slimmed: {words}")
         return
     assert item.plan is not None
     if not item.plan.is_changed:
