@@ -16,6 +16,10 @@ OTHER_CUBIN = FIXTURES / "cuda" / "cubin" / "k1.cuda13.0.sm_90.cubin"
 FATBIN = FIXTURES / "cuda_fatbin" / "v130_size.fatbin"
 BUNDLE = FIXTURES / "clang_bundle" / "llvm-22-hip.bundle"
 TEXT = FIXTURES / "clang_bundle" / "llvm-22-text-zstd.bundle"
+RELOCATABLE = FIXTURES / "cuda" / "cubin" / "dev.cuda13.0.rdc.sm_90.cubin"
+RELOCATABLE_AMD = FIXTURES / "kernels" / "exact.v5.gfx1030.o"
+BITCODE = FIXTURES / "bitcode" / "clang-22.bc"
+HOST_OBJECT = FIXTURES / "elf" / "clang-22-hip.o"
 GFX90A, GFX1100 = (FIXTURES / "kernels" / f"needs.{name}.hsaco" for name in ("v6.gfx90a", "v5.gfx1100"))
 SPIRV = FIXTURES / "kernels" / "add_one.llvm22.spv"
 
@@ -131,6 +135,33 @@ def test_what_cannot_be_registered_is_refused_with_advice(
     with pytest.raises(UsageError) as error:
         wrapped(*images, kind=kind)
     assert problem in error.value.problem and advice in error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("image", "kind", "problem", "advice"),
+    [
+        (CUBIN, "hip", "which hip's runtime does not load", "kind='cuda'"),
+        (b".version 8.0\n.target sm_80\n.address_size 64\n", "hip", "does not load", "kind='cuda'"),
+        (GFX90A, "cuda", "which cuda's runtime does not load", "kind='hip'"),
+        (SPIRV, "cuda", "which cuda's runtime does not load", "give an image for cuda's devices"),
+        (RELOCATABLE, "cuda", "a relocatable", "link it for the device first (nvlink or clang-nvlink-wrapper)"),
+        (RELOCATABLE_AMD, "hip", "a relocatable", "link it for the device first (ld.lld"),
+        (BITCODE, "cuda", "LLVM bitcode", "link it for the device first"),
+        (HOST_OBJECT, "cuda", "x86_64", "fatpack extract takes device images out of an object"),
+        (HOST_OBJECT, "hip", "x86_64", "fatpack extract takes device images out of an object"),
+    ],
+)
+def test_images_that_the_runtime_never_loads_are_refused(image: object, kind: str, problem: str, advice: str) -> None:
+    for given in (image, ImageFile(image, arch="gfx90a" if kind == "hip" else "sm_90")):  # type: ignore[arg-type]
+        with pytest.raises(UsageError) as error:
+            wrapped(given, kind=kind)
+        assert problem in error.value.problem and advice in error.value.hint
+
+
+def test_images_of_an_offload_binary_are_looked_at_too() -> None:
+    given = offload_binary(device("cuda", RELOCATABLE, triple="nvptx64-nvidia-cuda", arch="sm_90"))
+    with pytest.raises(UsageError, match=r"image 0: .*relocatable"):
+        wrapped(given, kind="cuda")
 
 
 def test_images_for_another_runtime_are_refused() -> None:

@@ -27,6 +27,7 @@ from fatpack.io.sources.pieces import PiecesSource
 from fatpack.model import Finding
 from fatpack.ops.choose.presence import refuse_empty
 from fatpack.ops.pack.formats import named, pack_as
+from fatpack.ops.wrap.loadable import refuse_unloadable
 from fatpack.ops.wrap.registration import (
     KINDS,
     Content,
@@ -199,14 +200,18 @@ def _images(kind: str, file: _File) -> Iterator[Image]:
     given = file.given
     packer = named(_word(kind)).packer
     if given.option is not None:
+        if given.option.facts.get("check") != "no":
+            refuse_unloadable(kind, given.name, given.view)
         yield packer.image_from(_option(kind, given.name, given.option), given.name, given.view)
     elif file.containers:
         for found in file.containers:
             for number, image in enumerate(found.images):
                 name = f"{given.name}: image {number}"
+                refuse_unloadable(kind, name, image.data)
                 facts = {"triple": image.target.triple, "arch": image.target.arch}
                 yield packer.image_from(_stated(kind, name, facts), name, image.data)
     else:
+        refuse_unloadable(kind, given.name, given.view)
         yield packer.image_from(_stated(kind, given.name, _claims(kind, given)), given.name, given.view)
 
 
