@@ -11,8 +11,10 @@ from tests.builders.packages import view_of
 from tests.laws.rooms import FIXTURES
 
 from fatpack.cli import main
-from fatpack.errors import BadValue
-from fatpack.proof import wheels
+from fatpack.errors import BadValue, LimitExceeded
+from fatpack.ops.slim.wheels import headers
+from fatpack.proof import describing, wheels
+from fatpack.proof.ledger import Ledger
 from fatpack.proof.wheels import WheelVerdict
 
 HOSTS = FIXTURES / "cuda_fatbin" / "hosts"
@@ -93,6 +95,45 @@ def broken_line(files: dict[str, bytes]) -> None:
     files[f"{INFO}/RECORD"] += b"a,b\n"
 
 
+def other_ends(files: dict[str, bytes]) -> None:
+    files[f"{INFO}/WHEEL"] = files[f"{INFO}/WHEEL"].replace(b"\n", b"\r\n")
+
+
+def other_end_of_version(files: dict[str, bytes]) -> None:
+    files[f"{INFO}/METADATA"] = files[f"{INFO}/METADATA"].replace(b"Version: 1.5\n", b"Version: 1.5\r\n")
+
+
+def no_end(files: dict[str, bytes]) -> None:
+    files[f"{INFO}/WHEEL"] = files[f"{INFO}/WHEEL"].replace(b"\nTag:", b"\x0bTag:")
+
+
+def two_builds(files: dict[str, bytes]) -> None:
+    files[f"{INFO}/WHEEL"] = files[f"{INFO}/WHEEL"].replace(b"\nBuild: 1", b"\nBuild: 1\nbuild: 2")
+
+
+def build_in_the_text(files: dict[str, bytes]) -> None:
+    files[f"{INFO}/WHEEL"] += b"build: 2\n"
+
+
+def second_line(files: dict[str, bytes]) -> None:
+    lines = files[f"{INFO}/RECORD"]
+    files[f"{INFO}/RECORD"] = b"demo/__init__.py,sha256=no,1\n" + lines
+
+
+def other_size(files: dict[str, bytes]) -> None:
+    lines = files[f"{INFO}/RECORD"]
+    files[f"{INFO}/RECORD"] = lines.replace(f"{INFO}/RECORD,,".encode(), f"{INFO}/RECORD,,7".encode())
+
+
+def no_digest(files: dict[str, bytes]) -> None:
+    lines = files[f"{INFO}/RECORD"].splitlines(keepends=True)
+    files[f"{INFO}/RECORD"] = b"demo/__init__.py,,11\n" + b"".join(lines[1:])
+
+
+def digest_by_nothing(files: dict[str, bytes]) -> None:
+    files[f"{INFO}/RECORD"] = files[f"{INFO}/RECORD"].replace(b",sha256=", b",=", 1)
+
+
 def one_more(files: dict[str, bytes]) -> None:
     files["demo/more.py"] = b""
 
@@ -111,6 +152,15 @@ def one_less(files: dict[str, bytes]) -> None:
         (other_tag, "WHEEL: lines that must not change"),
         (missing_line, "RECORD: files"),
         (broken_line, "RECORD: a line"),
+        (other_ends, "WHEEL: lines that must not change"),
+        (other_end_of_version, "METADATA: lines that must not change"),
+        (no_end, "WHEEL: lines that must not change"),
+        (two_builds, "WHEEL: lines that must not change"),
+        (build_in_the_text, "WHEEL: lines that must not change"),
+        (second_line, "RECORD: demo/__init__.py: lines"),
+        (other_size, "RECORD: demo-1.5.dist-info/RECORD: size"),
+        (no_digest, "RECORD: demo/__init__.py: size"),
+        (digest_by_nothing, "RECORD: demo/__init__.py: digest"),
         (one_more, "number of files"),
         (one_less, "name of a file"),
     ],
@@ -122,6 +172,21 @@ def test_any_other_change_is_found(tmp_path: Path, change: object, what: str) ->
     verdict = proof_of(before, build.packed(files))
     assert not verdict.is_proved
     assert any(what in difference.what for difference in verdict.differences), verdict.differences
+
+
+@pytest.mark.parametrize("wheel", [build.WHEEL, b"Wheel-Version: 1.0\r\nTag: py3-none-any", b"Build: 0\n", b""])
+def test_the_build_tag_that_slimming_writes_is_proved(wheel: bytes) -> None:
+    ledger = Ledger()
+    after = headers.with_value(wheel, "Build", "1sm", behind="Tag")
+    describing.compare_wheel("WHEEL", wheel.decode(), after.decode(), ledger)
+    assert ledger.differences == []
+
+
+def test_a_description_is_read_whole_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = build.wheel(FILES)
+    monkeypatch.setattr(describing, "_TEXT", 300)
+    with pytest.raises(LimitExceeded, match="dist-info/RECORD"):
+        proof_of(data, data)
 
 
 def test_what_is_no_wheel_is_refused() -> None:

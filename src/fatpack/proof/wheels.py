@@ -7,9 +7,7 @@ the wheel: the version in METADATA, the build tag in WHEEL, and RECORD, of which
 from __future__ import annotations
 
 import base64
-import csv
 import hashlib
-import io
 import struct
 import zipfile
 import zlib
@@ -20,6 +18,7 @@ from fatpack.errors import BadValue
 from fatpack.io import limits
 from fatpack.io.sources.opening import open_source
 from fatpack.io.sources.seekable import ViewFile
+from fatpack.proof import describing
 from fatpack.proof.digests import digest
 from fatpack.proof.ledger import Ledger
 from fatpack.proof.verdict import FileFact
@@ -31,9 +30,6 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
     from fatpack.proof.verdict import Difference, Verdict
-
-#: LIMIT: bytes of a file that describes the wheel, each read whole
-_TEXT = 64 << 20
 
 #: what has to be as it was of every file
 _SAME = ("date_time", "comment", "create_system", "internal_attr", "external_attr")
@@ -112,9 +108,10 @@ class _Work:
 
     def __init__(self, old: zipfile.ZipFile, new: zipfile.ZipFile, before: View, after: View, ledger: Ledger) -> None:
         self._old, self._new = old, new
+        self._chains = before.chain, after.chain
         self._ledger = ledger
         self._stems = _stem(old, before), _stem(new, after)
-        self._lines = self._record(old, self._stems[0]), self._record(new, self._stems[1])
+        self._lines = self._record(old, 0), self._record(new, 1)
         self._rows = {row[0]: row for row in self._lines[1]}
         self._names: dict[str, str] = {}
         self.same_count = 0
@@ -153,9 +150,10 @@ class _Work:
                 is_same = is_same and old.read(len(block)) == block
             if is_same and old.read(1):
                 is_same = False
-        if row is not None and hash_name:
+        if row is not None and row[1]:
             text = base64.urlsafe_b64encode(found.digest()).rstrip(b"=").decode()
             self._ledger.same(f"RECORD: {now.filename}: digest", f"{found.name}={text}", row[1])
+        if row is not None and row[2]:
             self._ledger.same(f"RECORD: {now.filename}: size", str(now.file_size), row[2])
         if is_same:
             self.same_count += 1
@@ -165,18 +163,20 @@ class _Work:
     def _description(self, was: zipfile.ZipInfo, now: zipfile.ZipInfo) -> bool:
         """Compare a file that describes the wheel; return whether it is one."""
         info = f"{self._stems[1]}.dist-info/"
-        rules = {"METADATA": _without_version, "WHEEL": _without_build, "RECORD": None}
         name = now.filename.removeprefix(info)
-        if not now.filename.startswith(info) or name not in rules:
+        if not now.filename.startswith(info) or name not in ("METADATA", "WHEEL", "RECORD"):
             return False
         self.described.append(now.filename)
-        rule = rules[name]
-        if rule is not None:
-            old, new = (rule(_text(archive, info)) for archive, info in ((self._old, was), (self._new, now)))
-            self._ledger.same(f"{now.filename}: lines that must not change", old, new)
-        if name == "METADATA":
-            version = next((line[8:].strip() for line in _text(self._new, now).splitlines() if _is_version(line)), "")
-            self._ledger.same(f"{now.filename}: version", self._stems[1].rpartition("-")[2], version)
+        if name == "RECORD":
+            return True
+        old = describing.text(self._old, was, self._chains[0])
+        new = describing.text(self._new, now, self._chains[1])
+        if name == "WHEEL":
+            describing.compare_wheel(now.filename, old, new, self._ledger)
+            return True
+        describing.compare_metadata(now.filename, old, new, self._ledger)
+        stated = self._stems[1].rpartition("-")[2]
+        self._ledger.same(f"{now.filename}: version", stated, describing.version(new))
         return True
 
     def _library(self, was: zipfile.ZipInfo, now: zipfile.ZipInfo) -> None:
@@ -196,27 +196,20 @@ class _Work:
         if not verdict.is_proved:
             self._ledger.differ(f"{now.filename}: {verdict.difference_count} differences", expected="none")
 
-    def _record(self, archive: zipfile.ZipFile, stem: str) -> list[list[str]]:
-        name = f"{stem}.dist-info/RECORD"
+    def _record(self, archive: zipfile.ZipFile, which: int) -> list[list[str]]:
+        name = f"{self._stems[which]}.dist-info/RECORD"
         if name not in archive.namelist():
             self._ledger.differ("RECORD", expected="a file", found="none")
             return []
-        text = _text(archive, archive.getinfo(name))
-        try:
-            rows = [row for row in csv.reader(io.StringIO(text), strict=True) if row]
-        except csv.Error as error:
-            self._ledger.differ("RECORD: lines", expected="path, digest and size", found=error)
-            return []
-        for row in rows:
-            if len(row) != 3:
-                self._ledger.differ("RECORD: a line", expected="path, digest and size", found=",".join(row))
-        return [row for row in rows if len(row) == 3]
+        text = describing.text(archive, archive.getinfo(name), self._chains[which])
+        return describing.rows_of(text, self._ledger)
 
     def _compare_record(self) -> None:
-        """Compare which files both RECORDs list, and which of them with a digest."""
+        """Compare which files both RECORDs list, and which of them with a digest and a size."""
         old, new = self._lines
-        listed = [(self._renamed(path), bool(stated)) for path, stated, _ in old]
-        self._ledger.same("RECORD: files", listed, [(path, bool(stated)) for path, stated, _ in new])
+        listed = [(self._renamed(path), bool(stated), bool(size)) for path, stated, size in old]
+        found = [(path, bool(stated), bool(size)) for path, stated, size in new]
+        self._ledger.same("RECORD: files", listed, found)
         present = set(self._names.values())
         for path, _, _ in new:
             if path not in present:
@@ -240,32 +233,6 @@ def _stem(archive: zipfile.ZipFile, view: View) -> str:
             chain=view.chain,
         )
     return found[0].removesuffix(".dist-info")
-
-
-def _text(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> str:
-    with archive.open(info) as file:
-        return file.read(_TEXT).decode("utf-8", "surrogateescape")
-
-
-def _without_version(text: str) -> list[str]:
-    """Return the lines of METADATA, without the value of its version."""
-    lines = text.splitlines(keepends=True)
-    for number, line in enumerate(lines):
-        if not line.strip():
-            break
-        if _is_version(line):
-            lines[number] = "Version:"
-            break
-    return lines
-
-
-def _is_version(line: str) -> bool:
-    return line.lower().startswith("version:")
-
-
-def _without_build(text: str) -> list[str]:
-    """Return the lines of WHEEL, without build tags."""
-    return [line for line in text.splitlines() if not line.lower().startswith("build:")]
 
 
 def _copy(archive: zipfile.ZipFile, info: zipfile.ZipInfo, into: IO[bytes]) -> None:
