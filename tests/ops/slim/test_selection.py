@@ -5,6 +5,7 @@ from __future__ import annotations
 from io import BytesIO
 
 import pytest
+from tests.builders import elf
 from tests.builders.fatbin import of_words as cuda
 from tests.laws.rooms import FIXTURES, joined
 
@@ -12,6 +13,7 @@ import fatpack as library
 from fatpack.errors import UsageError
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
+from fatpack.ops.slim.checking import check_of
 from fatpack.ops.slim.plan import Refused, plan
 from fatpack.ops.slim.selection import select, spelled
 from fatpack.ops.slim.wishes import Wishes
@@ -168,3 +170,51 @@ def test_programs_of_a_kpack_archive_are_chosen_for_apart() -> None:
         plan(view(data), for_("gfx1100"))
     found = plan(view(data), for_("gfx90a", "gfx906"))
     assert [row.image.target.arch for row in found.kept] == ["gfx90a", "gfx906:xnack+"]
+
+
+def side_by_side(*archs: str, offload: str = "hip", within: str = "") -> bytes:
+    """Return offload binaries of one image each, as LLVM 22 writes them, in a file or in a section of an object."""
+    out = BytesIO()
+    images = [
+        library.ImageFile(
+            (".version 8.0\n.target sm_90\n.address_size 64\n" if "compute_" in arch else f"code of {arch}").encode(),
+            triple="amdgcn-amd-amdhsa" if arch.startswith("gfx") else "nvptx64-nvidia-cuda",
+            arch=arch.replace("compute_", "sm_"),
+            offload=offload,  # type: ignore[arg-type]
+            name="x.s" if arch.startswith("compute_") else "x.o",
+        )
+        for arch in archs
+    ]
+    library.pack(images, out)
+    if not within:
+        return out.getvalue()
+    made = elf.Elf()
+    made.add(within, out.getvalue(), align=8)
+    return made.build()
+
+
+@pytest.mark.parametrize("within", ["", ".llvm.offloading"], ids=["file", "object"])
+def test_of_offload_binaries_side_by_side_whole_ones_go(within: str) -> None:
+    before = view(side_by_side("gfx906", "gfx90a", within=within))
+    for wishes in (for_("gfx90a"), Wishes(drop=("gfx906",))):
+        found = plan(before, wishes)
+        after = view(joined(found.pieces))
+        check_of(found)(before, after)
+        left = [item for item in scan(after) if isinstance(item, Found)]
+        assert [image.target.arch for item in left for image in item.images] == ["gfx90a"]
+    with pytest.raises(Refused, match=r"2 containers would have no device code left: container 0 .*; container 1 "):
+        plan(before, for_("gfx1100"))
+
+
+def test_of_offload_binaries_each_vendor_keeps_something() -> None:
+    before = view(side_by_side("sm_80", "gfx90a", "gfx906", offload="openmp"))
+    with pytest.raises(Refused, match=r"1 container would have no device code left: container 0 "):
+        plan(before, Wishes(drop=("sm_*",)))
+    assert [row.position for row in plan(before, for_("sm_80", "gfx906")).kept] == ["0.0", "2.0"]
+
+
+def test_code_of_offload_binaries_that_no_device_loads_is_refused_wherever_it_lies() -> None:
+    before = view(side_by_side("sm_80", "compute_90", offload="cuda"))
+    with pytest.raises(Refused, match=r"would serve sm_75 with nothing, as now: container 1 .*compute_90"):
+        plan(before, for_("sm_75"))
+    assert [row.position for row in plan(before, for_("sm_80")).kept] == ["0.0", "1.0"]

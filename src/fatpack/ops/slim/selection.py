@@ -18,7 +18,7 @@ from fatpack.target.nvidia import parse_nvidia
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from fatpack.model import Finding
     from fatpack.ops.slim.wishes import Wishes
@@ -141,6 +141,14 @@ def matches(image: FoundImage, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(one, pattern) for one in texts for pattern in patterns)
 
 
+class _Served(Record):
+    """What a device takes of the images among which a runtime chooses, or may take; ``first`` is the first of them."""
+
+    first: Row
+    device: str
+    rows: tuple[Row, ...]
+
+
 class _Notes:
     """What to know, each thing said once with the number of containers that it is about."""
 
@@ -178,7 +186,7 @@ def select(
     for number, found in containers:
         if found.format in _ASIDE and wishes.drops:
             notes.take(f"a {found.format} stays as it is: compile it for fewer targets", number)
-    served: dict[tuple[int, str, int], list[Row]] = {}
+    served: list[_Served] = []
     for unit in _units([row for row in rows if id(row.image) not in stays]):
         stays |= _stay(unit, wishes, notes, served, gone, all_minors=all_minors)
     linked = [row for row in rows if id(row.found) in together]
@@ -217,23 +225,28 @@ def _has_any(unit: Sequence[Row], device: Device) -> bool:
 
 def _units(rows: Sequence[Row]) -> Iterator[list[Row]]:
     """Yield the images among which a runtime chooses, in their order."""
-    units: dict[tuple[object, ...], list[Row]] = {}
+    units: dict[object, list[Row]] = {}
     for row in rows:
-        found, target = row.found, row.image.target
-        place: object = row.number
-        if found.format in _SIDE_BY_SIDE:
-            place = (found.member_numbers, found.index, found.section)
-        elif found.format == "rocm-kpack":
-            place = (row.number, row.image.attrs.get("binary", ""))
-        units.setdefault((place, target.offload, serving.vendor_of(target)), []).append(row)
+        units.setdefault(_unit(row), []).append(row)
     yield from units.values()
+
+
+def _unit(row: Row) -> tuple[object, ...]:
+    """Return the key of the images among which a runtime chooses."""
+    found, target = row.found, row.image.target
+    place: object = row.number
+    if found.format in _SIDE_BY_SIDE:
+        place = (found.member_numbers, found.index, found.section)
+    elif found.format == "rocm-kpack":
+        place = (row.number, row.image.attrs.get("binary", ""))
+    return place, target.offload, serving.vendor_of(target)
 
 
 def _stay(
     unit: Sequence[Row],
     wishes: Wishes,
     notes: _Notes,
-    served: dict[tuple[int, str, int], list[Row]],
+    served: list[_Served],
     gone: Collection[int],
     *,
     all_minors: bool,
@@ -252,7 +265,7 @@ def _stay(
         takes, may_take, doubt = _for_device(unit, device, all_minors=all_minors)
         needed |= {id(row.image) for row in takes}
         also |= {id(row.image) for row in may_take}
-        served[number, device.words, len(served)] = [*takes, *may_take]
+        served.append(_Served(unit[0], device.words, (*takes, *may_take)))
         if not takes:
             notes.take(f"{device.words} is not served, and was not before", number)
         if doubt:
@@ -346,15 +359,17 @@ def _plain(image: FoundImage) -> NvidiaArch | None:
     return arch if arch is not None and not arch.suffix else None
 
 
-def _emptied(
-    rows: Sequence[Row], stays: Collection[int], served: Mapping[tuple[int, str, int], Sequence[Row]]
-) -> Iterator[Unserved]:
-    """Yield the containers that lose all device code, with the devices that nothing in them is for."""
+def _emptied(rows: Sequence[Row], stays: Collection[int], served: Sequence[_Served]) -> Iterator[Unserved]:
+    """Yield the containers that lose all device code, with the devices that nothing in them is for.
+
+    What lies beside one that loses all may have code for the same runtime: then nothing is lost.
+    """
     count = 0
     devices: dict[int, dict[str, bool]] = {}
-    for (number, device, _), taken in served.items():
-        of_container = devices.setdefault(number, {})
-        of_container[device] = not taken and of_container.get(device, True)
+    for one in served:
+        of_container = devices.setdefault(one.first.number, {})
+        of_container[one.device] = not one.rows and of_container.get(one.device, True)
+    alive = {_unit(row) for row in rows if row.found.format in _SIDE_BY_SIDE and id(row.image) in stays}
     by_container: dict[tuple[int, str], list[Row]] = {}
     for row in rows:
         if not is_host(row.image):
@@ -362,41 +377,48 @@ def _emptied(
             program = row.image.attrs.get("binary", "") if row.found.format == "rocm-kpack" else ""
             by_container.setdefault((row.number, program), []).append(row)
     for (number, _), inside in by_container.items():
-        if not any(id(row.image) in stays for row in inside) and not _is_leftover(inside[0].found):
+        if any(id(row.image) in stays for row in inside) or all(_unit(row) in alive for row in inside):
+            continue
+        if not _is_leftover(inside[0].found):
             count += 1
             named = [device for device, is_unserved in devices.get(number, {}).items() if is_unserved]
             yield _unserved(inside, number, ", ".join(named), names_kernels=count <= _READ)
 
 
-def _lost(served: dict[tuple[int, str, int], list[Row]], stays: Collection[int]) -> Iterator[Unserved]:
+def _lost(served: Sequence[_Served], stays: Collection[int]) -> Iterator[Unserved]:
     """Yield the containers that serve a device now, and would not then."""
     count = 0
-    for (number, device, _), rows in served.items():
-        if rows and not any(id(row.image) in stays for row in rows):
+    for one in served:
+        if one.rows and not any(id(row.image) in stays for row in one.rows):
             count += 1
-            yield _unserved(rows, number, device, names_kernels=count <= _READ)
+            yield _unserved(one.rows, one.first.number, one.device, names_kernels=count <= _READ)
 
 
 def _useless(
-    rows: Sequence[Row], stays: Collection[int], served: Mapping[tuple[int, str, int], Sequence[Row]], wishes: Wishes
+    rows: Sequence[Row], stays: Collection[int], served: Sequence[_Served], wishes: Wishes
 ) -> Iterator[Unserved]:
     """Yield the containers that keep code, and none for any of the devices, which have nothing of them now either."""
-    unserved: dict[int, dict[str, bool]] = {}
-    for (number, device, _), taken in served.items():
-        of_container = unserved.setdefault(number, {})
-        of_container[device] = not taken and of_container.get(device, True)
-    by_container: dict[int, list[Row]] = {}
+    unserved: dict[object, dict[str, bool]] = {}
+    for one in served:
+        states = unserved.setdefault(_together(one.first), {})
+        states[one.device] = not one.rows and states.get(one.device, True)
+    kept: dict[object, list[Row]] = {}
     for row in rows:
-        if row.number in unserved and id(row.image) in stays and not is_host(row.image):
-            by_container.setdefault(row.number, []).append(row)
+        if id(row.image) in stays and not is_host(row.image):
+            kept.setdefault(_together(row), []).append(row)
     count = 0
-    for number, states in unserved.items():
+    for key, states in unserved.items():
         devices = [device if is_unserved else "" for device, is_unserved in states.items()]
-        left = by_container.get(number, [])
+        left = kept.get(key, [])
         wanted = any(matches(row.image, wishes.keep) or _form(row.image) in serving.LINKED for row in left)
         if left and all(devices) and not wanted and not _is_leftover(left[0].found):
             count += 1
-            yield _unserved(left, number, ", ".join(devices), names_kernels=count <= _READ)
+            yield _unserved(left, left[0].number, ", ".join(devices), names_kernels=count <= _READ)
+
+
+def _together(row: Row) -> object:
+    """Return the key of what must be of use to one of the devices: a container, or what lies side by side."""
+    return _unit(row) if row.found.format in _SIDE_BY_SIDE else row.number
 
 
 def _is_leftover(found: Found) -> bool:
