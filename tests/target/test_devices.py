@@ -119,5 +119,25 @@ def test_a_device_whose_capability_nobody_knows_is_refused(tmp_path: Path) -> No
         devices(["sm_80", "this-machine"], str(tmp_path))
 
 
+def _display(root: Path, vendor: str, number: str, *, slot: str = "0000:00:02.0") -> None:
+    for name, text in (("class", "0x030000"), ("vendor", vendor), ("device", number)):
+        _write(root / "sys/bus/pci/devices" / slot / name, f"{text}\n")
+
+
+def test_an_intel_device_that_is_in_no_table_is_refused_beside_others(tmp_path: Path) -> None:
+    _write(tmp_path / "proc/driver/nvidia/gpus/0/information", "Model: NVIDIA L4\n")
+    assert [one.arch for one in devices(["this-machine"], str(tmp_path))] == ["sm_89"]
+    _display(tmp_path, "0x8086", "0xfffe")
+    with pytest.raises(TargetError, match="Intel 0xfffe, whose architecture is not known"):
+        devices(["this-machine"], str(tmp_path))
+
+
+@pytest.mark.parametrize("number", ["0xzzzz", "0x", "56a0", "0x٣"])
+def test_an_id_of_a_display_that_is_no_number_names_nothing(tmp_path: Path, number: str) -> None:
+    _display(tmp_path, "0x8086", number)
+    with pytest.raises(TargetError, match="shows no GPU"):
+        devices(["this-machine"], str(tmp_path))
+
+
 def test_each_device_is_meant_once() -> None:
     assert [one.arch for one in devices(["sm_89,RTX 4090", "gfx942"])] == ["sm_89", "gfx942"]

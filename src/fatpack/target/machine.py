@@ -29,8 +29,10 @@ _PCI = "sys/bus/pci/devices"
 _MOST = 1 << 16
 
 #: PCI vendor → who it is; display controllers have a class that begins so
-_VENDORS = {0x10DE: "NVIDIA", 0x1002: "AMD", 0x8086: "Intel"}
+_INTEL = 0x8086
+_VENDORS = {0x10DE: "NVIDIA", 0x1002: "AMD", _INTEL: "Intel"}
 _DISPLAY = "0x03"
+_HEX = frozenset("0123456789abcdefABCDEF")
 
 
 #: what stands for the devices of the machine that the command runs on
@@ -96,9 +98,15 @@ def _amd(root: str) -> Iterator[Device]:
 def _intel(root: str) -> Iterator[Device]:
     names = {row.pci: row for row in table() if row.pci}
     for vendor, number in _displays(root):
+        if vendor != _INTEL:
+            continue
         row = names.get(number)
-        if vendor == 0x8086 and row is not None and row.arch:
-            yield Device("intel", row.arch, row.name, row.name)
+        if row is None or not row.arch:
+            raise TargetError(
+                f"this machine has Intel {number:#06x}, whose architecture is not known",
+                hint="name the devices instead",
+            )
+        yield Device("intel", row.arch, row.name, row.name)
 
 
 def _unseen(root: str) -> str:
@@ -113,7 +121,7 @@ def _displays(root: str) -> Iterator[tuple[int, int]]:
         if _text(path).startswith(_DISPLAY):
             folder = os.path.dirname(path)
             numbers = [_text(os.path.join(folder, name)).strip() for name in ("vendor", "device")]
-            if all(number.startswith("0x") and number[2:].isalnum() for number in numbers):
+            if all(number.startswith("0x") and _HEX.issuperset(number[2:]) and number[2:] for number in numbers):
                 yield int(numbers[0], 16), int(numbers[1], 16)
 
 
