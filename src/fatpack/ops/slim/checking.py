@@ -35,23 +35,23 @@ def check_of(plan: Plan) -> Check:
         elif not plan.mode:
             return
         found = list(_images(after))
-        kept = [(spelled(row.image), row.image.as_stored) for row in plan.kept]
+        kept = [(spelled(row.image), row.image.as_stored, row.found.format) for row in plan.kept]
         if len(found) != len(kept):
             problem = f"{counted(len(found), 'image')} where {len(kept)} were to stay"
             raise HostError(f"the result is not what was meant: {problem}", chain=after.chain)
         # Some formats sort what they hold; images for the same stay in order.
         pairs = zip(sorted(found, key=_name), sorted(kept, key=_name), strict=True)
-        for (name, image), (expected, old) in pairs:
+        for (name, image), (expected, old, format) in pairs:
             if name != expected:
                 raise HostError(f"the result is not what was meant: {name} where {expected} was", chain=after.chain)
-            if not _is_same(image, after, old, before):
+            if not _is_same(image, after, old, before, padding=_PADDING if format == "cuda-fatbin" else 0):
                 raise HostError(f"the result is not what was meant: the bytes of {name}", chain=after.chain)
 
     return check
 
 
-def _name(pair: tuple[str, Image]) -> str:
-    return pair[0]
+def _name(row: tuple[str, Image] | tuple[str, Image, str]) -> str:
+    return row[0]
 
 
 def _images(view: View) -> Iterator[tuple[str, Image]]:
@@ -62,8 +62,11 @@ def _images(view: View) -> Iterator[tuple[str, Image]]:
                 yield spelled(image), image.as_stored
 
 
-def _is_same(image: Image, after: View, old: Image, before: View) -> bool:
-    """Return whether two images have the same bytes: as they are stored, if that is in the same way."""
+def _is_same(image: Image, after: View, old: Image, before: View, *, padding: int) -> bool:
+    """Return whether two images have the same bytes: as they are stored, if that is in the same way.
+
+    Up to ``padding`` zeros may follow in the file afterwards.
+    """
     here, there = image.data, old.data
     if image.compression == old.compression is not None and image.stored_size == old.stored_size:
         if is_in_file(image.span.source) and is_in_file(old.span.source):
@@ -73,9 +76,9 @@ def _is_same(image: Image, after: View, old: Image, before: View) -> bool:
             return True
         here, there = image.data, old.data
     # What is not compressed in a fat binary ends in zeros up to 8 bytes, and texts in a NUL.
-    size = min(len(here), len(there))
-    return abs(len(here) - len(there)) <= _PADDING and is_same(here.slice(0, size), there.slice(0, size))
+    size = len(there)
+    return size <= len(here) <= size + padding and here.is_zero(size) and is_same(here.slice(0, size), there)
 
 
-#: zeros that a fat binary may put behind an image, and more
+#: bytes of zeros that a fat binary may put behind an image, at most
 _PADDING = 16

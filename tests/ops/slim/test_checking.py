@@ -1,0 +1,54 @@
+"""What the check of a slimmed file lets pass: the images that stay, and zeros behind those of a fat binary."""
+
+from __future__ import annotations
+
+from io import BytesIO
+
+import pytest
+from tests.builders.fatbin import PTX, entry, fatbin, ptx
+
+import fatpack as library
+from fatpack.errors import HostError
+from fatpack.io.source import View
+from fatpack.io.sources.memory import BytesSource
+from fatpack.ops.slim.checking import check_of
+from fatpack.ops.slim.plan import plan
+from fatpack.ops.slim.wishes import Wishes
+
+
+def view(data: bytes) -> View:
+    return BytesSource(data, "x").view()
+
+
+def bundle(kept: bytes, *others: str) -> bytes:
+    out = BytesIO()
+    names = {"gfx942": kept, **dict.fromkeys(others, b"other")}
+    images = [library.ImageFile(data, id=f"hipv4-amdgcn-amd-amdhsa--{arch}") for arch, data in names.items()]
+    library.pack(images, out, format="bundle")
+    return out.getvalue()
+
+
+def cuda(kept: bytes, *others: int) -> bytes:
+    entries = [entry(ptx(target=f"sm_{sm}"), PTX, sm=sm, options=b"") for sm in others]
+    return fatbin(entry(kept, PTX, sm=80, options=b""), *entries)
+
+
+@pytest.mark.parametrize("after", [b"code\0", b"code\0\0\0\0", b"cod", b"code of another"])
+def test_an_image_of_a_bundle_keeps_its_length(after: bytes) -> None:
+    before = view(bundle(b"code", "gfx906"))
+    made = plan(before, Wishes(drop=("gfx906",)))
+    check_of(made)(before, view(bundle(b"code")))
+    with pytest.raises(HostError, match="not what was meant: the bytes of gfx942"):
+        check_of(made)(before, view(bundle(after)))
+
+
+@pytest.mark.parametrize(("tail", "is_meant"), [(b"", True), (b"\0" * 9, True), (b"//", False), (b"\0" * 40, False)])
+def test_zeros_may_follow_an_image_of_a_fat_binary(tail: bytes, is_meant: bool) -> None:
+    before = view(cuda(ptx(), 90))
+    made = plan(before, Wishes(drop=("compute_90",)))
+    after = view(cuda(ptx() + tail))
+    if is_meant:
+        check_of(made)(before, after)
+    else:
+        with pytest.raises(HostError, match="not what was meant: the bytes of compute_80"):
+            check_of(made)(before, after)
