@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.laws.rooms import FIXTURES
 
+from fatpack.answers.stages import compare as compare_module
 from fatpack.answers.stages import facts
 from fatpack.answers.stages.check import checked
 from fatpack.answers.stages.compare import compare
@@ -183,3 +184,43 @@ def test_every_sample_of_cir_is_of_the_first_stage_and_loses_nothing_to_itself(p
     assert sample.kind == facts.MODULES
     lost, _ = compare(stages([sample, sample.replace(kind=facts.CONTAINERS, host=None)]))
     assert lost == []
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that grows with each comparison of two architectures."""
+    found: list[str] = []
+    is_same, serves = compare_module.is_same, compare_module.serves
+    monkeypatch.setattr(compare_module, "is_same", lambda *given: found.append("same") or is_same(*given))
+    monkeypatch.setattr(
+        compare_module, "serves", lambda *given, **more: found.append("serves") or serves(*given, **more)
+    )
+    return found
+
+
+@pytest.mark.parametrize("first", [0, 2000])
+def test_work_grows_with_the_architectures_and_not_with_their_square(asked: list[str], first: int) -> None:
+    count = 1000
+    had = file(facts.IMAGES, *(code(f"gfx{number:x}", "a") for number in range(0x1000, 0x1000 + count)))
+    kept = file(facts.CONTAINERS, *(code(f"gfx{number + first:x}", "a") for number in range(0x1000, 0x1000 + count)))
+    lost = told(had, kept, kept.replace(kind=facts.PROGRAMS))
+    assert len(lost) == (count if first else 0)
+    assert asked.count("same") <= 6 * count
+    assert asked.count("serves") <= 64 * 64
+
+
+def test_messages_name_some_architectures_of_many() -> None:
+    many = [code(f"sm_{number}", "a") for number in range(100, 200)]
+    found = checked([file(facts.IMAGES, *many), file(facts.OBJECTS, host=registering("a"))]).findings
+    assert [item.message for item in found] == [
+        "no device code is here; images.file has some for sm_100, sm_101, sm_102, sm_103, sm_104, sm_105 and 94 more: a"
+    ]
+
+
+def test_very_many_variants_of_a_processor_are_taken_by_their_kernels_alone(asked: list[str]) -> None:
+    variants = [code(f"gfx90a:f{number}+", "a", "b") for number in range(1000)]
+    had = file(facts.IMAGES, code("gfx942", "a", "b"), *variants)
+    made = file(facts.CONTAINERS, code("gfx942", "a"))
+    assert reasons(had, made) == ["more than 16 variants of gfx90a are taken as code for no architecture"]
+    assert told(had, made) == [("kernels", "containers", "gfx942", ("b",)), ("kernels", "containers", "", ("b",))]
+    assert len(asked) < 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fatpack.answers.stages.compare import Lost, NotCompared, compare
+from fatpack.answers.stages.compare import Lost, NotCompared, compare, some
 from fatpack.answers.stages.facts import CONTAINERS, IMAGES, MODULES, OBJECTS, PROGRAMS, Given, Stage, stages
 from fatpack.answers.stages.reading import read
 from fatpack.errors import counted
@@ -87,7 +87,7 @@ def _finding(item: Lost) -> Finding:
     code, text = _told(item)
     hint = f"likely step: {_STEPS[item.lost.kind]}"
     if item.served:
-        hint += f"; code for {', '.join(item.served)} runs there all the same, perhaps compiled first"
+        hint += f"; code for {some(item.served)} runs there all the same, perhaps compiled first"
     return finding(code, _span(item.lost.paths), text, hint)
 
 
@@ -96,7 +96,7 @@ def _told(item: Lost) -> tuple[str, str]:
     before, names = _title(item.had), named(item.kernels)
     count = counted(len(item.kernels), "kernel")
     if item.what == "code":
-        archs = ", ".join(part.title for part in item.had.parts)
+        archs = some([part.title for part in item.had.parts])
         return "FP3204", f"no device code is here; {before} has some for {archs}{names}"
     if item.what == "arch":
         return "FP3201", f"no device code for {item.arch}; {before} has {count if names else 'some'} for it{names}"

@@ -7,16 +7,37 @@ was not lost: another file, which was not given, has it. What cannot be compared
 
 from __future__ import annotations
 
-from fatpack.answers.stages.facts import CONTAINERS, IMAGES, MODULES, OBJECTS, PROGRAMS, Part, Stage, is_same, place_of
+from fatpack.answers.stages.facts import (
+    CONTAINERS,
+    IMAGES,
+    MODULES,
+    OBJECTS,
+    PROGRAMS,
+    VARIANTS,
+    Part,
+    Stage,
+    is_same,
+    place_of,
+    processor_of,
+)
 from fatpack.record import Record
 from fatpack.target.compatibility import serves
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
     from typing import Literal
 
+    from fatpack.model import Target
+
     What = Literal["code", "arch", "kernels", "registration"]
+
+#: LIMIT: lost architectures for which a substitute is looked for, and architectures that are asked whether they are
+#: one. The compilers know 200 targets, of three vendors, and a unit is for some of one.
+_ASKED = 64
+
+#: architectures that a message names
+_SHOWN = 6
 
 
 class Lost(Record):
@@ -24,7 +45,7 @@ class Lost(Record):
 
     ``what`` is ``code`` (all device code), ``arch`` (what is for one architecture), ``kernels`` (some of one
     architecture), or ``registration`` (kernels that the host's side does not register). ``served`` names architectures
-    of the later stage whose code runs on a lost one all the same.
+    of the later stage whose code runs on a lost one all the same, as far as they were asked.
     """
 
     what: What
@@ -53,7 +74,7 @@ def compare(stages: Sequence[Stage]) -> tuple[list[Lost], list[NotCompared]]:
     """Return what was lost on the way through the stages, in their order, and what could not be compared."""
     lost: list[Lost] = []
     not_compared: list[NotCompared] = []
-    carried: dict[object, _Carried] = {}
+    carried: dict[Hashable, _Carried] = {}
     loose: dict[str, Stage] = {}
     for number, stage in enumerate(stages):
         if number:
@@ -67,7 +88,7 @@ def compare(stages: Sequence[Stage]) -> tuple[list[Lost], list[NotCompared]]:
     return lost, not_compared
 
 
-def _lost_code(stage: Stage, carried: dict[object, _Carried], later: Sequence[Stage]) -> Iterator[Lost]:
+def _lost_code(stage: Stage, carried: dict[Hashable, _Carried], later: Sequence[Stage]) -> Iterator[Lost]:
     """Yield which device code a stage lacks; what it lacks is not carried on."""
     if not carried:
         return
@@ -81,19 +102,34 @@ def _lost_code(stage: Stage, carried: dict[object, _Carried], later: Sequence[St
         yield Lost("code", "", tuple(sorted(first.kernels)), first, stage)
         carried.clear()
         return
+    parts, parts_later = _Places(stage.parts), _Places(part for other in later for part in other.parts)
+    asked = 0
     for key, each in list(carried.items()):
-        there = [part for part in stage.parts if is_same(each.part.target, part.target)]
-        again = [part for other in later for part in other.parts if is_same(each.part.target, part.target)]
+        there, again = parts.same(each.part.target), parts_later.same(each.part.target)
         if not there:
             if not stage.unplaced and not again:
-                served = tuple(part.title for part in stage.parts if _serves(part, each.part))
-                yield Lost("arch", each.part.title, tuple(sorted(each.part.kernels)), each.stage, stage, served)
+                asked += 1
+                served = [part.title for part in stage.parts[:_ASKED] if asked <= _ASKED and _serves(part, each.part)]
+                yield Lost("arch", each.part.title, tuple(sorted(each.part.kernels)), each.stage, stage, tuple(served))
                 del carried[key]
             continue
         if all(part.is_whole for part in there):
             missing = each.part.kernels - frozenset[str]().union(*(part.kernels for part in (*there, *again)))
             if missing:
                 yield Lost("kernels", each.part.title, tuple(sorted(missing)), each.stage, stage)
+
+
+class _Places:
+    """Parts by their processors, so that each is compared with few others."""
+
+    def __init__(self, parts: Iterable[Part]) -> None:
+        self._parts: dict[Hashable, list[Part]] = {}
+        for part in parts:
+            self._parts.setdefault(processor_of(part.target), []).append(part)
+
+    def same(self, wanted: Target) -> list[Part]:
+        """Return the parts that are for a target of an earlier stage."""
+        return [part for part in self._parts.get(processor_of(wanted), ()) if is_same(wanted, part.target)]
 
 
 def _lost_loose(stage: Stage, loose: dict[str, Stage], later: Sequence[Stage]) -> Iterator[Lost]:
@@ -116,16 +152,24 @@ def _serves(there: Part, wanted: Part) -> bool:
     return any(serves(there.target, wanted.target, nvidia_rules=True, form=form) for form in forms)
 
 
-def _carry(stage: Stage, carried: dict[object, _Carried]) -> None:
+def _carry(stage: Stage, carried: dict[Hashable, _Carried]) -> None:
     """Take on what a stage has. Where it does not name its kernels, those known before are still looked for."""
+    keys: dict[Hashable, list[Hashable]] = {}
+    for key, each in carried.items():
+        keys.setdefault(processor_of(each.part.target), []).append(key)
     for part in stage.parts:
-        before = [key for key, each in carried.items() if is_same(each.part.target, part.target)]
-        known = part
-        for key in before:
+        near = keys.setdefault(processor_of(part.target), [])
+        known, left = part, []
+        for key in near:
+            if not is_same(carried[key].part.target, part.target):
+                left.append(key)
+                continue
+            before = carried.pop(key).part
             if not part.is_whole:
-                known = known.replace(kernels=known.kernels | carried[key].part.kernels)
-            del carried[key]
-        carried[place_of(part.target)] = _Carried(known, stage)
+                known = known.replace(kernels=known.kernels | before.kernels)
+        key = place_of(part.target)
+        near[:] = [*left, key]
+        carried[key] = _Carried(known, stage)
 
 
 def _lost_registration(stage: Stage, earlier: Sequence[Stage], not_compared: list[NotCompared]) -> Iterator[Lost]:
@@ -161,9 +205,21 @@ def _untold(stage: Stage) -> Iterator[NotCompared]:
     open_parts = [part for part in stage.parts if not part.is_whole]
     if open_parts:
         forms = ", ".join(dict.fromkeys(form or "data" for part in open_parts for form in part.forms))
-        archs = ", ".join(part.title for part in open_parts)
+        archs = some([part.title for part in open_parts])
         yield NotCompared(stage, f"the kernels for {archs} are not named by {forms}")
-    if stage.unplaced:
-        forms = ", ".join(dict.fromkeys(code.form or "data" for code in stage.unplaced))
-        untold = "" if all(code.kernels is not None for code in stage.unplaced) else ", or which kernels it has"
+    if stage.crowded:
+        processors = some(stage.crowded)
+        yield NotCompared(
+            stage, f"code for more than {VARIANTS} variants of {processors} is taken as for no architecture"
+        )
+    nowhere = [code for code in stage.unplaced if place_of(code.target) is None]
+    if nowhere:
+        forms = ", ".join(dict.fromkeys(code.form or "data" for code in nowhere))
+        untold = "" if all(code.kernels is not None for code in nowhere) else ", or which kernels it has"
         yield NotCompared(stage, f"{forms} does not say for which architecture it is{untold}")
+
+
+def some(archs: Sequence[str]) -> str:
+    """Return the first of some architectures, and how many there are besides."""
+    more = f" and {len(archs) - _SHOWN} more" if len(archs) > _SHOWN else ""
+    return f"{', '.join(archs[:_SHOWN])}{more}"

@@ -14,6 +14,8 @@ architectures, the host's module and those of the devices.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from fatpack.record import Record
 from fatpack.target.compatibility import effective_processor, target_identity
 from fatpack.target.nvidia import parse_nvidia
@@ -33,6 +35,10 @@ ORDER = (MODULES, IMAGES, CONTAINERS, OBJECTS, PROGRAMS)
 _OF_RUNTIMES = frozenset(
     ("amdgcn.device.init", "amdgcn.device.fini", "nvptx$device$init", "nvptx$device$fini", "__omp_offloading_entries")
 )
+
+#: LIMIT: architectures of one processor in a stage, each of which is compared with each. AMD has nine for a processor:
+#: two features that are on, off or either.
+VARIANTS = 16
 
 
 class Code(Record):
@@ -83,7 +89,8 @@ class Part(Record):
 class Stage(Record):
     """The files of one stage: their device code by architecture, and their host's sides together.
 
-    ``unplaced`` is device code that does not say for which architecture it is.
+    ``unplaced`` is device code that does not say for which architecture it is, or is for one of the ``crowded``
+    processors, of which there are more variants than are compared.
     """
 
     kind: str
@@ -91,6 +98,7 @@ class Stage(Record):
     parts: tuple[Part, ...]
     unplaced: tuple[Code, ...]
     host: Host | None
+    crowded: tuple[str, ...] = ()
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -121,7 +129,14 @@ def _stage(kind: str, files: Sequence[Given]) -> Stage:
             unplaced.append(code)
         else:
             groups.setdefault(key, []).append(code)
-    return Stage(kind, tuple(files), tuple(map(_part, groups.values())), tuple(unplaced), _host(files))
+    parts = tuple(map(_part, groups.values()))
+    count = Counter(processor_of(part.target) for part in parts)
+    crowded = {processor: None for processor, variants in count.items() if variants > VARIANTS}
+    if crowded:
+        for part, codes in zip(parts, groups.values(), strict=True):
+            unplaced += codes if processor_of(part.target) in crowded else []
+        parts = tuple(part for part in parts if processor_of(part.target) not in crowded)
+    return Stage(kind, tuple(files), parts, tuple(unplaced), _host(files), tuple(map(str, crowded)))
 
 
 def _part(codes: Sequence[Code]) -> Part:
@@ -158,6 +173,11 @@ def place_of(target: Target) -> Hashable | None:
     if arch is not None:
         return (arch.number, arch.suffix)
     return target_identity(target) if effective_processor(target) else None
+
+
+def processor_of(target: Target) -> Hashable:
+    """Return what is equal for code of one processor, whatever its features: only that can be of one architecture."""
+    return place_of(target) if parse_nvidia(target.arch) else effective_processor(target)
 
 
 def is_same(wanted: Target, there: Target) -> bool:
