@@ -1,4 +1,4 @@
-"""What a host's side launches and registers, by name: only what runs counts, as far as verdicts tell that some does not.
+"""What a host's side launches and registers, by name: only what runs counts, as far as verdicts tell.
 
 Names that a file holds for a register function are not registered where no constructor leads to the call, and neither
 are offload entries that nothing goes through.

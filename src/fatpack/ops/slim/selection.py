@@ -203,12 +203,12 @@ def select(
 
 def _nowhere(
     rows: Sequence[Row],
-    served: Mapping[tuple[int, str, int], Sequence[Row]],
+    served: Sequence[_Served],
     vendors: Collection[str],
     wishes: Wishes,
 ) -> Iterator[Device]:
     """Yield the devices that nothing in a file is for, although it has code for devices of their vendors."""
-    met = {words for (_, words, _), taken in served.items() if taken}
+    met = {one.device for one in served if one.rows}
     for device in wishes.devices:
         if device.vendor in vendors and device.words not in met:
             # What is not chosen from may serve it all the same: code for linkers, and containers that are not slimmed.
