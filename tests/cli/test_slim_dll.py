@@ -30,3 +30,15 @@ def test_a_signed_dll_is_slimmed_without_its_signature(tmp_path: Path, capsys: p
     other = tmp_path / "c.dll"
     fatpack.slim(before, other, keep="sm_90", drop_signature=True)
     assert other.read_bytes() == after.read_bytes()
+
+
+def test_a_dll_that_loses_no_more_than_its_signature_has_zeros(tmp_path: Path) -> None:
+    before = tmp_path / "a.dll"
+    before.write_bytes(linked_pe.build([of_words("80 90")], signature=b"certificates ...").data)
+    found = fatpack.slim(before, tmp_path / "b.dll", keep="sm_90", drop_signature=True)
+    (note,) = [note for note in found.notes if "zeros" in note]
+    assert note.startswith("the bytes are zeros now: ")
+    before.write_bytes(linked_pe.build([of_words("80 90")]).data)
+    found = fatpack.slim(before, tmp_path / "c.dll", keep="sm_90")
+    (note,) = [note for note in found.notes if "zeros" in note]
+    assert note.startswith("the bytes are zeros now, and the file is no smaller: ")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Literal, TypeAlias
 
+    from fatpack.hosts.relaying import Relayed
     from fatpack.io.source import Piece, View
     from fatpack.ops.edit.meant import Part
     from fatpack.ops.slim.wishes import Wishes
@@ -183,10 +184,7 @@ def _linked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan:
     change = change.replace(drop_signature=wishes.drop_signature)
     relayed = relayer.relay(view, change, mode=wishes.mode)
     if relayed.why:
-        what = (
-            "some of the bytes are zeros now" if relayed.cuts else "the bytes are zeros now, and the file is no smaller"
-        )
-        notes.append(f"{what}: {relayed.why}")
+        notes.append(f"{_zeros(relayed)}: {relayed.why}")
     pieces, cuts = tuple(relayed.pieces), tuple(relayed.cuts)
     mode, lines = relayed.mode, tuple(notes)
     whose = selection.vendors, selection.unserved
@@ -198,6 +196,13 @@ def _unchanged(
 ) -> Plan:
     whose = selection.vendors, selection.unserved
     return Plan((view,), selection.kept, (), tuple(notes), "", (), seen, damaged, *whose)
+
+
+def _zeros(relayed: Relayed) -> str:
+    """Return which of the freed bytes are zeros. What was cut of a file that did not shrink are certificates."""
+    if relayed.mode == "shrink":
+        return "some of the bytes are zeros now"
+    return "the bytes are zeros now" if relayed.cuts else "the bytes are zeros now, and the file is no smaller"
 
 
 def _gone(items: Sequence[Found | Finding], wishes: Wishes) -> frozenset[int]:
