@@ -14,12 +14,11 @@ if TYPE_CHECKING:
 
 
 class NamingLibrary(Record):
-    """A line of ``data/libraries.toml``; ``is_known`` says that somebody has seen a call fail."""
+    """A line of ``data/libraries.toml``."""
 
     library: str
     files: tuple[str, ...]
     reason: str
-    is_known: bool
     source: str
 
 

@@ -9,7 +9,6 @@ from fatpack.model import Finding
 from fatpack.ops.choose.presence import NothingSelected, instead, unseen
 from fatpack.ops.choose.select import Selector
 from fatpack.ops.choose.select import select as selected
-from fatpack.ops.edit import editor
 from fatpack.ops.edit.meant import choose, everything, look, written
 from fatpack.ops.slim.linked import program
 from fatpack.ops.slim.recompression import recompressed, reshaping, unsuited
@@ -271,8 +270,3 @@ def _loss(selection: Selection) -> str:
     others = {row.number for row in selection.kept if not is_host(row.image)} - {one.number for one in wrong}
     where = f"{count} of {len(others) + len(wrong)}" if others else "the file"
     return f"nothing in {where} runs on {devices}: {count} {verb} {archs}"
-
-
-def verify(before: View, after: View) -> None:
-    """Raise HostError unless a slimmed file is a sound edit of what it was, by the rules of its host."""
-    editor.verify(before, after)

@@ -165,10 +165,6 @@ def _row(item: Outcome, *, has_deflated: bool) -> list[str]:
     ]
 
 
-#: mode of an edit → what stands in the column of what it saved where the file is no smaller
-_UNSAVED = {"zero": "zeros"}
-
-
 def _saved(before: int, after: int) -> str:
     return f", {_percent(before, after)} % less" if after < before else ""
 
