@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from tests import reference
 from tests.builders import registration
+from tests.runtime.evidence.test_programs import RUNTIME
 
 import fatpack
 from fatpack.cli import main
@@ -84,3 +86,44 @@ def test_units_of_two_models_linked_without_the_wrapper(tmp_path: Path, model: s
     inputs = ["old.o", "new.o", "w.o"]
     reference.run("ld.lld", "-shared", "--eh-frame-hdr", "-z", "muldefs", *inputs, "-o", "whole.so", cwd=tmp_path)
     assert "FP3047" not in found("whole.so")
+
+
+@pytest.mark.parametrize("link", [["-static", "rt.o"], ["-shared", "librt.so"]], ids=["inside", "shared"])
+@pytest.mark.parametrize(
+    ("wrapper", "codes"),
+    [
+        ((), ["FP3049"]),
+        (("--kind=openmp",), ["FP3049"]),
+        (("--kind=cuda", "--as=19"), ["FP3049"]),
+        (("--kind=cuda", "--as=22"), []),
+    ],
+    ids=["no wrapper", "a wrapper for another runtime", "a wrapper of another era", "whole"],
+)
+def test_entries_that_nothing_registers(
+    tmp_path: Path, wrapper: tuple[str, ...], link: list[str], codes: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    reference.package("capstone")
+    more = ("atexit", "__tgt_register_lib", "__tgt_unregister_lib", "__cudaRegisterManagedVar")
+    more += ("__cudaRegisterSurface", "__cudaRegisterTexture")
+    runtime = RUNTIME + "".join(f"int {name}() {{ return 0; }}\n" for name in more)
+    (tmp_path / "rt.c").write_text(runtime)
+    (tmp_path / "unit.cu").write_text(
+        "".join(line for line in registration.SOURCE.splitlines(True) if "<<<" not in line)
+    )
+    host = ["-fgpu-rdc", "--offload-new-driver", "--offload-host-only", f"--target={LINUX}", "-fPIC", "-O1", "-c"]
+    reference.run("clang", "-fPIC", "-w", "-ffreestanding", "-c", "rt.c", "-o", "rt.o", cwd=tmp_path)
+    reference.run("clang", *registration.OPTIONS["cuda"], *host, "unit.cu", "-o", "unit.o", cwd=tmp_path)
+    reference.run("ld.lld", "-shared", "rt.o", "-o", "librt.so", cwd=tmp_path)
+    inputs = ["unit.o"]
+    if wrapper:
+        image = tmp_path / "image.ptx"
+        names = ("_Z5firstPi", "plain")
+        entries = "".join(f".visible .entry {name}() {{ ret; }}\n" for name in names)
+        image.write_text(f".version 8.0\n.target sm_80\n.address_size 64\n{entries}")
+        assert main(["wrap", *wrapper, "-q", "-o", str(tmp_path / "w.o"), str(image)]) == 0
+        inputs.append("w.o")
+    reference.run("ld.lld", "--eh-frame-hdr", "-e", "0", *inputs, *link, "-o", "program", cwd=tmp_path)
+    capsys.readouterr()
+    assert main(["inspect", "--runtime", "--json", str(tmp_path / "program")]) == (1 if codes else 0)
+    (record,) = json.loads(capsys.readouterr().out)["files"]
+    assert sorted({item["code"] for item in record["findings"]}) == codes

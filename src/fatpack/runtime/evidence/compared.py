@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from fatpack.errors import counted
 from fatpack.runtime.evidence import functions
+from fatpack.runtime.evidence.described import LINK_STEP
+from fatpack.runtime.evidence.entries import NEW
 from fatpack.runtime.evidence.verdicts import CERTAIN, LIKELY, TITLES, named, wrong
 
 TYPE_CHECKING = False
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from fatpack.model import Finding
+    from fatpack.runtime.evidence.entries import Entry
     from fatpack.runtime.evidence.facts import Evidence
 
     Kernels: TypeAlias = Mapping[str, Set[str]]
@@ -31,10 +34,17 @@ _SHOWN = 4
 def verdicts(evidence: Evidence, kernels: Kernels | None) -> Iterator[Finding]:
     """Yield what one side has and the other lacks; ``kernels`` is None if not all images could be read."""
     yield from _mixed(evidence)
+    idle = _idle(evidence)
+    for model, (entries, why, sure) in idle.items():
+        text = f"{counted(len(entries), 'offload entry')} of {TITLES[model]}, and nothing registers them: {why}"
+        yield wrong(evidence, "FP3049", entries[0].at, text, sure, _hint(evidence, model, entries[0]))
     if kernels is None or any(each.symbol for each in evidence.wrappers):
         return  # the link brings an image
     names = set[str]().union(*kernels.values())
-    registered = {name: model for name, model in evidence.kernels.items() if model in functions.MODELS}
+    lost = {entry.name for entries, _, _ in idle.values() for entry in entries}
+    lost -= {each.name for each in evidence.registered}
+    kinds = evidence.kernels.items()
+    registered = {name: model for name, model in kinds if model in functions.MODELS and name not in lost}
     yield from _absent(evidence, {name for name in registered if name not in names})
     yield from _absent_somewhere(evidence, kernels, names.intersection(registered))
     extra = names.difference(registered)
@@ -43,6 +53,37 @@ def verdicts(evidence: Evidence, kernels: Kernels | None) -> Iterator[Finding]:
         hint = "they may be for another file of the program; if not, compile both sides of one source"
         sure = LIKELY if evidence.is_linked else CERTAIN
         yield wrong(evidence, MORE, 0, text, sure, hint)
+
+
+def _idle(evidence: Evidence) -> dict[str, tuple[list[Entry], str, str]]:
+    """Return the kernels' entries of a program that nothing registers, by model: with the reason, and how sure it is.
+
+    That a runtime inside the program defines the function is no call of it. (``-foffload-via-llvm`` registers entries
+    with OpenMP's runtime: they are not told where no function of the model is named.)
+    """
+    found: dict[str, tuple[list[Entry], str, str]] = {}
+    for model in functions.MODELS if evidence.is_linked and not evidence.unfollowed else ():
+        entries = [entry for entry in evidence.entries if entry.kind == model and entry.is_kernel]
+        register = next(name for name, its in functions.REGISTER_BINARY.items() if its == model)
+        models = {each.model for each in evidence.wrappers} | {each.model for each in evidence.binaries}
+        records = model in models
+        is_named = any(functions.model_of(name) == model for name in evidence.called)
+        if entries and not records and (is_named or not evidence.descriptors):
+            found[model] = entries, f"{register} is not called", CERTAIN if is_named else LIKELY
+        elif entries and records and evidence.walked is not None:
+            walked = {table.section.address for table in evidence.tables} & evidence.walked
+            own = [table for table in evidence.tables if table.section.address not in walked]
+            rest = [entry for table in own for entry in table.entries if entry.kind == model and entry.is_kernel]
+            if rest:
+                found[model] = rest, "what registers goes through other entries", LIKELY
+    return found
+
+
+def _hint(evidence: Evidence, model: str, entry: Entry) -> str:
+    if not any(each.model == model for each in evidence.wrappers):
+        return LINK_STEP
+    era, version = ("21 or newer", 22) if entry.layout in NEW else ("20 or older", 19)
+    return f"the entries are of clang {era}, the wrapper is not; link with that clang, or fatpack wrap --as={version}"
 
 
 def missing(kernels: Kernels, names: Set[str]) -> dict[str, list[str]]:

@@ -73,7 +73,8 @@ class Evidence(Record):
     constants could not be read, ``unfollowed`` functions that were not followed to what they launch or register: the
     limits on that were reached, or capstone is not there. ``links`` are the names of ``__cudaRegisterLinkedBinary_…``
     that the file defines or calls. ``descriptors`` are what the runtimes of OpenMP and SYCL are given. ``is_by_shape``
-    says that names of functions come from the shape of calls alone.
+    says that names of functions come from the shape of calls alone. ``walked`` are the addresses of the tables of
+    entries that the functions with ``unread`` calls go through, None if that is not known.
     """
 
     memory: Memory
@@ -92,6 +93,7 @@ class Evidence(Record):
     unfollowed: int = 0
     descriptors: tuple[Descriptor, ...] = ()
     is_by_shape: bool = False
+    walked: frozenset[int] | None = None
 
     @property
     def entries(self) -> list[Entry]:

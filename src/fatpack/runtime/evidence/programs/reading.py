@@ -37,6 +37,7 @@ class _Reading:
         self._launches: list[Launch] = []
         self._callbacks: set[int] = set()
         self._unread = 0
+        self._loops: set[int] = set()
 
     def evidence(self) -> Evidence:
         program = self._program
@@ -62,6 +63,7 @@ class _Reading:
         reached = self._reached(wanted, {each.function for each in constructors} | self._callbacks | linked)
         if program.is_windows:  # any pointer to a function looks like one
             constructors = [each for each in constructors if each.function in reached]
+        tables = tuple(entries.tables(program))
         return Evidence(
             program,
             True,
@@ -71,13 +73,14 @@ class _Reading:
             tuple(self._registered),
             tuple(self._launches),
             wrappers.wrappers(program),
-            tuple(entries.tables(program)),
+            tables,
             tuple(constructors),
             frozenset(reached),
             tuple(sorted({name for name in called if name.startswith(functions.LINKED_BINARY)})),
             self._unread,
             sites.unfollowed,
             is_by_shape=is_by_shape,
+            walked=self._walked({table.section.address for table in tables}) if self._loops and tables else None,
         )
 
     def _take(self, at: int, start: int, name: str, model: str, values: tuple[int | None, ...] | None) -> None:
@@ -87,7 +90,9 @@ class _Reading:
             handle, place = values if values else (None, None)
             text = self._program.string_at(place or 0)
             is_read = bool(text) and handle is not None
-            self._unread += is_kernel and not is_read
+            if is_kernel and not is_read:
+                self._unread += 1
+                self._loops.add(start)
             if is_read or not is_kernel:
                 self._registered.append(Registered(model, at, start, text, handle, is_kernel))
         elif name in functions.LAUNCH:
@@ -98,6 +103,29 @@ class _Reading:
             self._binaries.append(Binary(model, at, start, values[0] if values else None))
         elif name.startswith(functions.LINKED_BINARY) and values and values[0]:
             self._callbacks.add(values[0])
+
+    def _walked(self, tables: set[int]) -> frozenset[int] | None:
+        """Return which tables of entries the loops that register go through: those whose address their code takes.
+
+        In PE images the bounds of a table are variables beside it, and other code may hold one: nothing is said there.
+        """
+        program = self._program
+        if program.is_windows:
+            return None
+        slots = {place: to for section in program.sections for place, to in program.pointers(section).items()}
+        slots = {place: to for place, to in slots.items() if to in tables}
+        found: set[int] = set()
+        for start in self._loops:
+            function, section = program.function_at(start), program.section_at(start)
+            if function is None or section is None:
+                return None
+            low, high = function.start - section.address, function.end - section.address
+            taken = search.references_in(program, section, low, high, tables | set(slots))
+            found.update(slots.get(to, to) for _, to in taken)
+            found.update(to for slot, to in slots.items() if search.loads(program, section, low, high, {slot}))
+            code = program.content(section)[low:high]
+            found.update(each for each in tables if each >> 32 == 0 and each.to_bytes(4, "little") in code)
+        return frozenset(found)
 
     def _is_handle(self, handle: int) -> bool:
         return self._program.section_at(handle) is not None and handle not in self._program.imports
