@@ -164,6 +164,16 @@ def test_images_of_an_offload_binary_are_looked_at_too() -> None:
         wrapped(given, kind="cuda")
 
 
+def test_the_same_image_twice_is_refused() -> None:
+    for given, kind in (([CUBIN] * 2, "cuda"), ([GFX90A, GFX1100, GFX90A], "hip"), ([GFX90A] * 2, "openmp")):
+        with pytest.raises(UsageError, match="given twice; give each image once"):
+            wrapped(*given, kind=kind)
+    with pytest.raises(UsageError, match="are the same image"):
+        wrapped(GFX90A, GFX90A.read_bytes(), kind="openmp")
+    stated = [ImageFile(GFX90A, triple="amdgcn-amd-amdhsa", arch=arch) for arch in ("gfx90a", "gfx90a:xnack-")]
+    assert [arch for _, _, arch in listed(wrapped(*stated, kind="openmp"))] == ["gfx90a", "gfx90a:xnack-"]
+
+
 def test_images_for_another_runtime_are_refused() -> None:
     with pytest.raises(UsageError, match="image 1 is for openmp, not for sycl"):
         wrapped(offload_binary(device("sycl"), device("openmp"), version=2), kind="sycl")

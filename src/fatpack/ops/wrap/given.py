@@ -28,6 +28,7 @@ from fatpack.model import Finding
 from fatpack.ops.choose.presence import refuse_empty
 from fatpack.ops.pack.formats import named, pack_as
 from fatpack.ops.wrap.loadable import refuse_unloadable
+from fatpack.ops.wrap.once import refuse_twice
 from fatpack.ops.wrap.registration import (
     KINDS,
     Content,
@@ -93,6 +94,7 @@ def taken(kind: str, given: Sequence[Given], *, llvm: int, is_relocatable: bool 
     files = [_read(kind, item) for item in given]
     if kind in ("cuda", "hip"):
         return _fatbin(kind, files, llvm)
+    _refuse_twice(files)
     if kind == "openmp":
         contents, findings = _offload_binaries(kind, files, version=1 if llvm < 23 else 2)
         count = sum(len(content.images) for content in contents)
@@ -154,6 +156,7 @@ def _fatbin(kind: str, files: Sequence[_File], llvm: int) -> Taken:
     if whole:
         content, count = _as_it_is(native, files, whole[0])
         return Taken(Fatbin(kind, content, entries_of(kind, llvm)), count)
+    _refuse_twice(files)
     stored: list[Image] = []
     for file in files:
         stored += _images(kind, file)
@@ -180,6 +183,11 @@ def _as_it_is(native: str, files: Sequence[_File], file: _File) -> tuple[Content
         problem = f"{name} is a bundle that is {flavour}, and HIP's runtime reads binary ones"
         raise UsageError(problem, hint="fatpack convert makes a binary bundle of it")
     return Content((file.given.view,), ((0, len(file.given.view)),)), len(device)
+
+
+def _refuse_twice(files: Sequence[_File]) -> None:
+    stated = [file.given.option.facts if file.given.option else {} for file in files]
+    refuse_twice([(file.given.name, file.given.view, facts) for file, facts in zip(files, stated, strict=True)])
 
 
 def _whole(packed: Packed) -> Content:
