@@ -123,6 +123,7 @@ def test_what_a_user_states_of_an_image_is_stored() -> None:
         ([FATBIN, FATBIN], "cuda", "a program registers one", "fatpack extract"),
         ([b"nothing known"], "openmp", "", "ImageFile"),
         ([b"nothing known"], "hip", "", "ImageFile"),
+        ([BITCODE], "openmp", "does not say for which architecture", "ImageFile"),
         ([b"nothing known"], "cuda", "no image of a fat binary", "kind=elf"),
         ([ImageFile(GFX90A, triple="amdgcn-amd-amdhsa")], "hip", "name the processor", "arch"),
         ([ImageFile(GFX90A, arch="gfx90a", offload="openmp")], "hip", "it is for openmp, and hip", "leave out kind"),

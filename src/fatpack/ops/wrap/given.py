@@ -229,10 +229,17 @@ def _claims(kind: str, given: Given) -> dict[str, str]:
     if kind == "cuda":
         return {}
     if not recognised.triple or (kind == "hip" and not recognised.arch):
-        what = recognised.detail or "bytes that say nothing of a target"
-        hint = f"state it: {in_both(f'--image=file={given.name},triple=…,arch=…', 'ImageFile')}"
-        raise UsageError(f"{given.name}: {what}", hint=hint)
+        raise _silent(given, recognised.detail or "bytes that say nothing of a target", "…")
+    if kind == "openmp" and recognised.form == "bitcode":
+        # The plugins of OpenMP compile bitcode for the device whose architecture the entry has.
+        what = f"{recognised.detail} for {recognised.triple} does not say for which architecture it is"
+        raise _silent(given, what, recognised.triple)
     return {"triple": recognised.triple, "arch": recognised.arch}
+
+
+def _silent(given: Given, what: str, triple: str) -> UsageError:
+    stated = in_both(f"--image=file={given.name},triple={triple},arch=…", "ImageFile(…, triple=…, arch=…)")
+    return UsageError(f"{given.name}: {what}", hint=f"state it: {stated}")
 
 
 def _option(kind: str, name: str, option: ImageOption) -> ImageOption:
