@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @takes(
-    argument("files", INPUT, metavar="IMAGE|CONTAINER", is_many=True),
+    argument("files", INPUT, metavar="IMAGE|CONTAINER...", is_many=True),
     option(
         "--kind",
         type=Choice(list(KINDS)),
@@ -47,7 +47,8 @@ if TYPE_CHECKING:
         name="images",
         multiple=True,
         metavar="file=F,triple=T[,arch=A][,key=value…]",
-        help="An image, and what it is for where its bytes do not say that; repeatable. Keys are those of pack.",
+        help="An image, and what it is for where its bytes do not say that; repeatable. fatpack pack --help lists the "
+        "keys; with --kind=cuda, kind is that of the image: elf, ptx, nvvm or tileir.",
     ),
     option("-o", "--output", type=FILE, metavar="FILE", help='Where to write; "-" is stdout. Default: STEM.wrapper.o.'),
     option(
@@ -67,10 +68,15 @@ if TYPE_CHECKING:
         name="llvm",
         type=Choice(list(map(str, VERSIONS))),
         default=str(DEFAULT_VERSION),
-        help="The version of LLVM that the objects and the runtime are of. 19 is for all up to 20, which have other "
-        "offload entries; 22 and 23 differ in SYCL's runtime.",
+        help="The version of clang that compiled the host objects (clang --version): 19 for all up to 20, 22 for 21 "
+        "and 22, 23 for later ones. Where it is unknown, fatpack inspect OBJECT says in its "
+        "line registered: whether it was 20 or before; 22 and 23 differ in offload binaries and SYCL's runtime.",
     ),
-    option("--relocatable", is_flag=True, help="For a link with -r, behind which another follows (OpenMP)."),
+    option(
+        "--relocatable",
+        is_flag=True,
+        help="For OpenMP: the object goes into a link with -r, whose output is linked again later.",
+    ),
     option("--dry-run", is_flag=True, help="Write nothing; print what would be registered."),
     force_option,
     max_inflated_option,
