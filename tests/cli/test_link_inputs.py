@@ -116,7 +116,9 @@ def test_what_is_not_linked_is_said(folder: Path, capsys: pytest.CaptureFixture[
 
 def test_a_line_without_images_is_a_finding(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["link-inputs", "plain.o", "lib/libone.a"]) == 1
-    assert "no device image is linked" in capsys.readouterr().err
+    assert "no device image is linked; --whole-archive in front of an archive" in capsys.readouterr().err
+    assert main(["link-inputs", "plain.o"]) == 1
+    assert capsys.readouterr().err == "fatpack: no device image is linked\n"
     assert main(["link-inputs", "lib/libone.a", "--should-extract", "gfx90a", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     jsonschema.validate(document, json.loads(schema_text("link-inputs")))

@@ -66,3 +66,15 @@ def test_a_library_that_is_nowhere_is_an_error_that_says_what_was_looked_for(tmp
         path_of(_library("x"), read([f"-L{tmp_path}"]))
     with pytest.raises(UsageError, match=r"-l:x\.a: no x\.a and no -L says where libraries are"):
         path_of(_library(":x.a"), read([]))
+
+
+def test_the_folders_of_the_system_are_looked_at_behind_those_of_the_line(tmp_path: Path) -> None:
+    for name in ("usr/lib/any-linux-gnu/libm.a", "usr/lib/libm.a", "lib64/libother.so", "own/libother.a"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    line = read([], ["-L=/own", f"--sysroot={tmp_path}"])
+    assert path_of(_library("m"), line) == f"{tmp_path}/usr/lib/any-linux-gnu/libm.a"
+    assert path_of(_library("other"), line) == f"{tmp_path}/own/libother.a"
+    assert path_of(_library("other"), line.replace(folders=())) == f"{tmp_path}/lib64/libother.so"
+    with pytest.raises(UsageError, match=r"-lnone: .* in =/own, nor in the system's folders \(.*/usr/lib\)"):
+        path_of(_library("none"), line)

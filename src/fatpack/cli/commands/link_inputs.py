@@ -30,12 +30,21 @@ if TYPE_CHECKING:
     from fatpack.ops.link_inputs.plan import LinkPlan
 
 
+#: What links images of archives that no object asks for
+_ADVICE = "; --whole-archive in front of an archive links all of its images"
+
+
 @takes(
     argument("words", FILE, metavar="FILE...", is_many=True),
     option("-L", name="folder", is_placed=True, type=DIRECTORY, help="A folder of libraries; =DIR is below --sysroot."),
     option("-l", name="library", is_placed=True, metavar="NAME", help="libNAME.so or libNAME.a; -l:FILE is FILE."),
     option("--whole-archive", is_placed=True, is_flag=True, help="Link all of the archives that follow."),
-    option("--no-whole-archive", is_placed=True, is_flag=True, help="Of those that follow, only what is for a target."),
+    option(
+        "--no-whole-archive",
+        is_placed=True,
+        is_flag=True,
+        help="Of those that follow, only images for targets of objects.",
+    ),
     option("--sysroot", type=DIRECTORY, metavar="DIR", help="The folder that = in -L stands for."),
     option(
         "--should-extract",
@@ -76,12 +85,14 @@ def command(
     """Collect the device images of a link line, and group them as clang-linker-wrapper does before the device link.
 
     Files and libraries are given as to a linker, in its order. The images of objects, bitcode and offload binaries are
-    linked; of archives those for targets that something else is for, or all of them with --whole-archive. Shared
-    libraries have linked theirs. With -d every image becomes a file, and link-inputs.json says which files are linked
-    for which target.
+    linked. Of an archive only the images for a target that one of these has are linked, or all of them where
+    --whole-archive stands before it. Shared libraries have linked theirs. Libraries that no -L has are looked for in
+    the system's folders, below --sysroot if that is given. With -d every image becomes a file, and link-inputs.json
+    says which files are linked for which target.
 
-    Behind -- stand a linker's own words: options and files that mean nothing here are passed by, as
-    clang-linker-wrapper does it. If anything is damaged, nothing is written: the program would lack kernels.
+    Behind -- a linker's whole command line can stand: options that say nothing of device code, and files that are not
+    there, are ignored, as clang-linker-wrapper does. A library (-l) that is not found is an error, as it is there. If
+    anything is damaged, nothing is written: the program would lack kernels.
     """
     if schema:
         from fatpack.report.schemas import text
@@ -137,7 +148,7 @@ def _tell(made: LinkPlan, *, quiet: bool) -> int:
         if each.refusal:
             say(f"fatpack: warning: {each.target.canonical}: {each.refusal}", quiet=quiet)
     if not made.groups:
-        say("fatpack: no device image is linked", quiet=quiet)
+        say(f"fatpack: no device image is linked{_ADVICE if made.left else ''}", quiet=quiet)
     refused = any(each.refusal for each in made.groups)
     return worst((code_of((item.severity, item.code) for item in made.findings), FINDINGS if refused else FINE))
 

@@ -5,6 +5,9 @@ it stands; ``--whole-archive`` counts for what stands behind it, until ``--no-wh
 knows nothing: the value of an option that it does not know is a file for it, which is passed by where there is none.
 
 QUIRK(LLVM 22, 23): ``--library=NAME`` and ``--library NAME``, which linkers take for ``-l``, are passed by.
+Libraries that no ``-L`` has are looked for in the system's folders, too: compilers add these to a line as ``-L`` before
+clang-linker-wrapper sees it, which ends with an error for a library that it does not find.
+
 QUIRK(LLVM 22): ``-lNAME.lib`` is looked for without its first letter; this does as LLVM 23 does.
 
 How we know: ``getDeviceInput`` and ``searchLibrary`` in ClangLinkerWrapper.cpp, and LinkerWrapperOpts.td, of
@@ -13,7 +16,9 @@ clang/tools/clang-linker-wrapper; every spelling was tried with 22.1 and 23.1.
 
 from __future__ import annotations
 
+import glob
 import os
+import platform
 
 from fatpack.errors import UsageError
 from fatpack.record import Record
@@ -29,6 +34,9 @@ _WHOLE = {"whole-archive": True, "no-whole-archive": False}
 _FOLDERS = ("--library-path=", "-library-path=", "-libpath:")
 _ROOT = "--sysroot="
 _ASKED = "--should-extract="
+
+#: The system's folders of libraries, below its root, in the order of ``ld --verbose`` on Debian and Fedora
+_SYSTEM = ("usr/local/lib", "lib/*-linux-*", "usr/lib/*-linux-*", "lib64", "usr/lib64", "lib", "usr/lib")
 
 #: Options whose value is no input
 _OUTPUTS = ("-o", "--output")
@@ -126,20 +134,36 @@ def _next(word: str, rest: Iterator[str]) -> str:
 
 
 def path_of(word: Word, line: Line) -> str:
-    """Return the file that a word means. Raises UsageError for a library that is in none of the folders."""
+    """Return the file that a word means. Raises UsageError for a library that no folder has, nor the system's."""
     if not word.is_library:
         return word.text
     name = word.text
     names = (
         [name[1:]] if name.startswith(":") else [name] if name.endswith(".lib") else [f"lib{name}.so", f"lib{name}.a"]
     )
-    for folder in line.folders:
+    system = _system_folders(line.root)
+    for folder in (*(_rooted(folder, line.root) for folder in line.folders), *system):
         for each in names:
-            path = os.path.join(_rooted(folder, line.root), each)
+            path = os.path.join(folder, each)
             if os.path.exists(path):
                 return path
     where = f"in {', '.join(line.folders)}" if line.folders else "and no -L says where libraries are"
-    raise UsageError(f"-l{name}: no {' and no '.join(names)} {where}", hint="add -L FOLDER, or name the file itself")
+    others = f", nor in the system's folders ({', '.join(system)})" if system else ""
+    problem = f"-l{name}: no {' and no '.join(names)} {where}{others}"
+    raise UsageError(problem, hint="add -L FOLDER, or name the file itself")
+
+
+def _system_folders(root: str) -> list[str]:
+    """Return the folders below a root ("" for that of this machine) in which linkers of Linux look by themselves.
+
+    Several processors may have a folder (``/usr/lib/aarch64-linux-gnu``): that of this machine's comes first.
+    """
+    machine = platform.machine()
+    folders: list[str] = []
+    for pattern in _SYSTEM:
+        found = glob.glob(os.path.join(glob.escape(root or "/"), pattern))
+        folders += sorted(found, key=lambda folder: (not os.path.basename(folder).startswith(machine), folder))
+    return folders
 
 
 def _rooted(folder: str, root: str) -> str:
