@@ -111,7 +111,7 @@ def _compare_loads(before: ElfFile, after: ElfFile, ledger: Ledger) -> None:
             continue
         for name in ("flags", "align"):
             ledger.same(f"{name} of a loaded segment", getattr(whole, name), getattr(each, name), address=each.vaddr)
-        ledger.same("physical address", whole.paddr + each.vaddr - whole.vaddr, each.paddr, address=each.vaddr)
+        ledger.same("physical address", _physical(before, whole, each), each.paddr, address=each.vaddr)
         zeros = whole.memsz - whole.filesz if each.end == whole.end else 0
         ledger.same("zeros behind a segment", zeros, each.memsz - each.filesz, address=each.vaddr)
         if each.align > 1 and (each.vaddr - each.offset) % each.align:
@@ -120,6 +120,11 @@ def _compare_loads(before: ElfFile, after: ElfFile, ledger: Ledger) -> None:
         if last is not None and each != whole and each.vaddr // page < -(-last.end // page):
             ledger.differ("loaded segments share a page", address=each.vaddr, expected=f"behind {last.end:#x}")
         last = each
+
+
+def _physical(elf: ElfFile, old: Segment, new: Segment) -> int:
+    """Return the physical address of what an address of a segment became: it goes round where the words end."""
+    return (old.paddr + new.vaddr - old.vaddr) % (1 << 8 * elf.memory.word)
 
 
 def _table_end(after: ElfFile, new: Segment, old: Segment, behind: Sequence[Segment]) -> int:
@@ -145,7 +150,7 @@ def _compare_others(before: ElfFile, after: ElfFile, ledger: Ledger) -> list[Mov
             size = len(after.segments) * after.segment_size
             expected = expected.replace(filesz=size, memsz=size)
         elif old.type in _MOVABLE and old.vaddr != new.vaddr and old.filesz == new.filesz:
-            expected = expected.replace(vaddr=new.vaddr, paddr=old.paddr + new.vaddr - old.vaddr)
+            expected = expected.replace(vaddr=new.vaddr, paddr=_physical(before, old, new))
             moved.append(Moved(old.vaddr, new.vaddr, old.filesz))
         ledger.same(f"program header {old.type}", expected, new, address=new.vaddr)
         _compare_place(before, after, old, new, ledger)

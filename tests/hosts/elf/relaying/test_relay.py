@@ -315,6 +315,28 @@ def test_segments_that_cannot_be_split(file: LinkedElf, reason: str) -> None:
     assert reason in why(file, pointers={})
 
 
+@each_kind
+def test_physical_addresses_go_round_where_words_end(bits: int, order: str) -> None:
+    file = LinkedElf(bits, order)
+    data = bytearray(file.build())
+    elf_file = ElfFile(view_of(bytes(data)))
+    layout, start = elf_file.layouts.program, elf_file.header.program_offset
+    place, kind = layout.position("physical_address"), layout.position("type")
+    largest, rows = elf_file.layouts.largest, list(elf_file.programs())
+    for number, row in enumerate(rows):
+        values = list(row)
+        values[place] = largest - 0xFFF
+        data[start + number * layout.size : start + (number + 1) * layout.size] = layout.pack(*values)
+    result = elf.relay(view_of(bytes(data)), change(file), mode="shrink")
+    after = [row for row in ElfFile(view_of(joined(result.pieces))).programs() if row[kind] == PT_LOAD]
+    assert len(after) > len([row for row in rows if row[kind] == PT_LOAD])
+    at = layout.position("address")
+    wholes = [row[at] for row in rows if row[kind] == PT_LOAD]
+    for row in after:
+        whole = max(address for address in wholes if address <= row[at])
+        assert row[place] == (largest - 0xFFF + row[at] - whole) & largest
+
+
 def test_segments_out_of_order_are_not_split() -> None:
     file = LinkedElf()
     file.segments[1], file.segments[2] = file.segments[2], file.segments[1]

@@ -184,8 +184,19 @@ def _part(load: Segment, start: int, end: int) -> Segment:
 
 
 def _packed(elf: LinkedFile, segment: Segment) -> bytes:
-    layout = elf.layouts.program
-    return layout.pack(*(getattr(segment, field.name) for field in layout.fields))
+    layout, largest = elf.layouts.program, elf.layouts.largest
+    # No loader looks at physical addresses, and some files have any number there.
+    physical = segment.physical_address & largest
+    placed = segment.replace(address=_address(elf, segment.address), physical_address=physical)
+    return layout.pack(*(getattr(placed, field.name) for field in layout.fields))
+
+
+def _address(elf: LinkedFile, address: int) -> int:
+    """Return an address that changed. Raises HostError for one that the file's fields cannot hold."""
+    if not 0 <= address <= elf.layouts.largest:
+        problem = f"something would move to the address {address:#x}, which is none of a {elf.layouts.bits}-bit file"
+        raise elf.refusal(problem, "use a file as the linker wrote it, or mode zero")
+    return address
 
 
 def _sections(elf: LinkedFile, plan: Plan, cut_of: Mapping[int, Cut], shift: _Shift) -> Iterator[bytes]:
@@ -197,7 +208,7 @@ def _sections(elf: LinkedFile, plan: Plan, cut_of: Mapping[int, Cut], shift: _Sh
             pass
         elif moved is not None and index in moved.sections:
             values[SH_OFFSET] = shift(values[SH_OFFSET] - moved.start + moved.position)
-            values[SH_ADDR] += moved.shift
+            values[SH_ADDR] = _address(elf, values[SH_ADDR] + moved.shift)
         else:
             values[SH_OFFSET] = shift(values[SH_OFFSET])
             if index in cut_of:
