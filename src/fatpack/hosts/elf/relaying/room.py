@@ -76,7 +76,7 @@ class Room:
             if row[SH_SIZE] and row[SH_TYPE] not in (constants.NULL, constants.NOBITS) and row[SH_OFFSET] >= self._end
         )
         self._spare = 1 if self._dynamic.is_present else 0
-        self.obstacle = ""
+        self.obstacle = f"a run of more than {_MOST_LEADING} notes"
         fixed = self._fixed() if len(self._leading) <= _MOST_LEADING else self._end
         free = min(fixed, self._rows[0][0] if self._rows else fixed)
         self.most = max((free - self._end) // self._size, (fixed - self._end) // self._size - self._spare, 0)
