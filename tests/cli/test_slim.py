@@ -180,3 +180,12 @@ def test_a_refusal_names_the_device_once_and_is_short(tmp_path: Path, capsys: py
     assert main(["slim", str(path), "--for", "sm_86", "--drop", "sm_86", "--dry-run", "--json"]) == 1
     refused = json.loads(capsys.readouterr().out)["files"][0]["refused"]
     assert [(one["container"], one["device"]) for one in refused] == [(number, "sm_86") for number in range(7)]
+
+
+def test_a_copy_of_a_program_lends_no_rights(fatbin: Path) -> None:
+    fatbin.chmod(0o4755)
+    out = fatbin.with_name("y")
+    assert main(["slim", str(fatbin), "--for", "sm_86", "-o", str(out), "-q"]) == 0
+    assert out.stat().st_mode & 0o7777 == 0o755
+    assert main(["slim", str(fatbin), "--for", "sm_86", "--in-place", "-q"]) == 0
+    assert fatbin.stat().st_mode & 0o7777 == 0o4755

@@ -134,7 +134,7 @@ def _package(source: Source, output: Output, wishes: Wishes, naming: Naming, *, 
             kept.update(by_architecture(library.slimmed.plan.kept))
             dropped.update(by_architecture(library.slimmed.plan.dropped))
         if library.error is not None:
-            notes.append(f"{library.name} is not slimmed: {library.error.problem}")
+            notes.append(f"{library.name} is not slimmed: {getattr(library.error, 'problem', library.error)}")
     is_changed = made is not None and made.is_changed
     return Slimmed(len(view), size, "edit" if is_changed else "", dict(kept), dict(dropped), tuple(notes), path)
 

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 #: What temporary files are called: the first, something that no other run has, and the second.
 TEMPORARY = (".fatpack.", ".part")
 
+#: Permission bits that a copy has of its original, all but those that lend rights (setuid, setgid), as of cp(1)
+MODE_OF_COPIES = 0o1777
+
 
 def write_file(
     path: str | os.PathLike[str],

@@ -156,8 +156,13 @@ def test_an_output_with_files_is_refused_without_force(folder: Path, tmp_path: P
 
 def test_files_with_several_names_are_not_changed_in_place_unless_asked(folder: Path) -> None:
     os.link(folder / "demo" / "liba.so", folder / "demo" / "second.so")
-    with pytest.raises(UsageError, match="hard links"):
-        slim(folder, None, in_place=True)
+    libraries, _ = slim(folder, None, in_place=True)
+    errors = {item.name: item.error for item in libraries}
+    for name in ("demo/liba.so", "demo/second.so"):
+        assert "2 names (hard links)" in str(errors.pop(name))
+    assert set(errors.values()) == {None}
+    assert (folder / "demo" / "liba.so").read_bytes() == LIBRARY
+    assert (folder / "demo" / "deep" / "c.so").read_bytes() == LIBRARY.rstrip(b"\0")
     slim(folder, None, in_place=True, break_links=True)
     check_slimmed(folder)
 
@@ -187,6 +192,16 @@ def test_pipes_are_told(folder: Path, tmp_path: Path) -> None:
     assert notes == ["pipes, sockets and devices are not copied: 1"]
 
 
+def test_copies_lend_no_rights(folder: Path, tmp_path: Path) -> None:
+    for path in (folder / "demo" / "liba.so", folder / "demo" / "libb.so"):
+        path.chmod(0o6755)
+    slim(folder, tmp_path / "new")
+    for path in (tmp_path / "new" / "demo").glob("lib?.so"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o755
+    slim(folder, None, in_place=True)
+    assert stat.S_IMODE((folder / "demo" / "liba.so").stat().st_mode) == 0o6755
+
+
 class Wrong(Shorter):
     """A result that is none."""
 
@@ -195,6 +210,6 @@ class Wrong(Shorter):
 
 
 def test_a_result_that_is_none_leaves_the_old_file(folder: Path) -> None:
-    with pytest.raises(HostError):
-        slim(folder, None, in_place=True, slimming=lambda _: Wrong([b"short"], True))
+    libraries, _ = slim(folder, None, in_place=True, slimming=lambda _: Wrong([b"short"], True))
+    assert {str(item.error) for item in libraries} == {"it is another program"}
     assert (folder / "demo" / "liba.so").read_bytes() == LIBRARY

@@ -7,7 +7,7 @@ import os
 from fatpack import hosts, images
 from fatpack.errors import HostError
 from fatpack.hosts import archive
-from fatpack.io.sink import file_mode, write_file
+from fatpack.io.sink import MODE_OF_COPIES, file_mode, write_file
 from fatpack.model import Finding
 from fatpack.ops.edit import bare
 from fatpack.scanner import host_of
@@ -63,7 +63,9 @@ def write_edited(
     progress: Progress | None = None,
     check: Check | None = None,
 ) -> int:
-    """Write an edited host and return its size; mode bits are kept, and the result is verified before it is named.
+    """Write an edited host and return its size; the result is verified before it is named.
+
+    Mode bits are kept, but not those that lend rights (setuid, setgid): they are for the file that was given them.
 
     ``check`` is what verifies it, with the host and the result; :func:`verify` by default. The host may be an archive.
     It is refused as output whatever else is allowed (``ops.edit.in_place`` writes over it), and so are the files of
@@ -73,7 +75,7 @@ def write_edited(
         output,
         pieces,
         force=force,
-        mode=file_mode(host),
+        mode=None if (mode := file_mode(host)) is None else mode & MODE_OF_COPIES,
         inputs=[host, *inputs],
         verify=lambda after: (check or verify)(host, after),
         progress=progress,

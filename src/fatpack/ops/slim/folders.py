@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 
-from fatpack.errors import BadValue, FatpackError, UsageError, in_both
-from fatpack.io.sink import write_file
+from fatpack.errors import BadValue, FatpackError, HostError, UsageError, in_both
+from fatpack.io.sink import MODE_OF_COPIES, write_file
 from fatpack.io.source import View
 from fatpack.io.sources.opening import open_source
 from fatpack.io.sources.pieces import PiecesSource
@@ -46,6 +45,8 @@ class Folder(Record):
     def slim(self, slimming: Slimming, notes: list[str]) -> Iterator[Library]:
         """Slim every library; yield each when it is done. ``notes`` gets what a user should know.
 
+        In place, a library that cannot be changed stays, with its error, and the others are changed all the same.
+
         Raises UsageError for an output that is in the way, ``OSError``, and what ``slimming`` raises for all files.
         """
         self._check_output()
@@ -61,7 +62,12 @@ class Folder(Record):
             if library is not None:
                 yield library
         for name in records:
-            self._record(name, changed, notes)
+            try:
+                self._record(name, changed, notes)
+            except (UsageError, OSError) as error:
+                if not self.in_place:
+                    raise
+                yield Library(name, 0, 0, None, None, None, error)
 
     def _refuse(self, slimming: Slimming) -> None:
         """Raise what slimming a file raises for all of them, before anything is written."""
@@ -95,7 +101,13 @@ class Folder(Record):
                 slimmed = None if isinstance(outcome, FatpackError) else outcome
                 return Library(name, len(view), len(view), None, None, slimmed, error)
             digest = _digest(outcome.pieces)
-            size = self._write(name, view, outcome)
+            try:
+                size = self._write(name, view, outcome)
+            except (UsageError, HostError, OSError) as error:
+                if not self.in_place:
+                    raise
+                # Others were changed before it: this one stays, and is told with them.
+                return Library(name, len(view), len(view), None, None, None, error)
             changed[name] = digest, size
             return Library(name, len(view), size, None, None, outcome)
 
@@ -106,7 +118,7 @@ class Folder(Record):
             slimmed.verify(view, after)
 
         if self.output is not None:
-            mode = stat.S_IMODE(os.stat(path).st_mode)
+            mode = os.stat(path).st_mode & MODE_OF_COPIES
             target = self._target(name)
             return write_file(target, list(slimmed.pieces), force=self.force, mode=mode, inputs=[view], verify=verify)
         if self.in_place:
@@ -131,7 +143,7 @@ class Folder(Record):
         with open_source(path) as source:
             view = source.view()
             content = [view] if pieces is None else pieces
-            write_file(target, content, force=self.force, mode=stat.S_IMODE(status.st_mode), inputs=[view])
+            write_file(target, content, force=self.force, mode=status.st_mode & MODE_OF_COPIES, inputs=[view])
         os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
 
     def _record(self, name: str, changed: dict[str, tuple[bytes, int]], notes: list[str]) -> None:

@@ -43,7 +43,7 @@ class Library(Record):
     stored_before: int | None
     stored_after: int | None
     slimmed: Slimmed | None
-    error: FatpackError | None = None
+    error: FatpackError | OSError | None = None
 
     @property
     def is_changed(self) -> bool:
