@@ -49,6 +49,14 @@ def test_wrong_arguments_are_named(tmp_path: Path) -> None:
         fatpack.slim(LIBRARY, tmp_path / "x", devices="sm_9999")
 
 
+def test_names_are_for_packages_and_checked_for_all_files(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="build_tag is a text"):
+        fatpack.slim(LIBRARY, tmp_path / "x", devices="sm_90", build_tag=3)  # type: ignore[arg-type]
+    with pytest.raises(fatpack.UsageError, match="are for wheels and conda packages"):
+        fatpack.slim(LIBRARY, tmp_path / "x", devices="sm_90", local_version="sm90")
+    assert not (tmp_path / "x").exists()
+
+
 def test_a_wheel_goes_into_a_folder_under_another_name(tmp_path: Path) -> None:
     wheel = tmp_path / "demo-1.5-py3-none-any.whl"
     wheel.write_bytes(wheels.wheel({"demo/a.so": LIBRARY.read_bytes(), "demo/b.fatbin": of_words("80 90")}))

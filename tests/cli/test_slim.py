@@ -109,6 +109,10 @@ def test_json_follows_its_schema(fatbin: Path, capsys: pytest.CaptureFixture[str
         (["--drop-ptx", "--keep-ptx=all", "--dry-run"], "exclude each other"),
         (["--drop", "sm_80", "-o", "x", "-d", "y"], "exclude each other"),
         (["--drop", "sm_80", "--level=3", "--dry-run"], "--level goes with --recompress"),
+        (["--drop", "sm_80", "--build-tag=1", "-o", "x"], "and none is given"),
+        (["--drop", "sm_80", "--local-version=a", "-o", "x"], "and none is given"),
+        (["--drop", "sm_80", "--sbom=s", "-o", "x"], "and none is given"),
+        (["--drop", "sm_80", "--certificate=c", "--dry-run"], "--dry-run writes none"),
     ],
 )
 def test_options_that_say_too_little_or_too_much(
@@ -116,6 +120,24 @@ def test_options_that_say_too_little_or_too_much(
 ) -> None:
     assert main(["slim", str(fatbin), *options]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_files_that_would_be_written_over_each_other_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [tmp_path / folder / "lib.fatbin" for folder in "ab"]
+    for file in files:
+        file.parent.mkdir()
+        file.write_bytes(of_words("80 90"))
+    options = ["--drop", "sm_80", "-d", str(tmp_path / "out"), "--force"]
+    assert main(["slim", *map(str, files), *options]) == 2
+    assert "would both be lib.fatbin" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_sizes_in_a_wheel_are_not_told_of_folders(fatbin: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["slim", str(fatbin.parent), "--drop", "sm_80", "--deflated", "--dry-run"]) == 2
+    assert "is a folder" in capsys.readouterr().err
 
 
 def test_a_refusal_names_kernels_and_writes_nothing(fatbin: Path, capsys: pytest.CaptureFixture[str]) -> None:

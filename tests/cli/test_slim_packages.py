@@ -150,6 +150,11 @@ def test_the_sbom_lists_what_is_in_the_wheel_then(wheel: Path) -> None:
     assert images[0]["hashes"][0]["content"] == build.hexadecimal(data)
 
 
+def test_an_sbom_is_written_or_refused(wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["slim", str(wheel), "--for", "sm_90", "--build-tag", "1", "--sbom", "s", "--dry-run"]) == 2
+    assert "--sbom writes a file, and --dry-run writes none" in capsys.readouterr().err
+
+
 def test_a_folder_is_copied_whole(wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:
     site = wheel.parent / "site"
     with zipfile.ZipFile(wheel) as archive:
@@ -212,6 +217,14 @@ def test_a_library_is_proved_as_well(tmp_path: Path, capsys: pytest.CaptureFixtu
     [
         (["--verify"], "--verify takes two files"),
         (["--verify", "x.so", "-o", "y"], "writes no file"),
+        (["--verify", "x.so", "--for", "sm_90"], "--for does nothing with --verify"),
+        (["--verify", "x.so", "--in-place"], "--in-place does nothing"),
+        (["--verify", "x.so", "--dry-run"], "--dry-run does nothing"),
+        (["--verify", "x.so", "--sbom", "s"], "--sbom does nothing"),
+        (["--verify", "x.so", "-d", "y"], "--directory does nothing"),
+        (["--verify", "x.so", "--recompress", "zstd"], "--recompress does nothing"),
+        (["--verify", "x.so", "--level", "0"], "--level does nothing"),
+        (["--verify", "x.so", "--mode", "zero"], "--mode does nothing"),
         (["--for", "sm_90", "--in-place", "--certificate", "c"], "about two files"),
         (["--for", "sm_90", "-o", "-", "--certificate", "c"], "about two files"),
     ],

@@ -12,7 +12,7 @@ from fatpack.errors import UsageError
 from fatpack.io.sink import write_file
 from fatpack.ops.choose.address import Address, find
 from fatpack.ops.slim.facts import Described, described
-from fatpack.ops.slim.naming import Naming
+from fatpack.ops.slim.naming import Naming, takes_name
 from fatpack.ops.slim.outcome import by_architecture
 from fatpack.ops.slim.packages import is_package, slim_package
 from fatpack.record import Record
@@ -102,11 +102,12 @@ def slim(
     )
     if not wishes.drops and wishes.recompress is None:
         raise UsageError("nothing says what is to go", hint="give devices, keep, drop or recompress")
+    naming = Naming(check("build_tag", build_tag, str, "a text"), check("local_version", local_version, str, "a text"))
     with open_input("host", host, budget=budget_of(max_inflated, max_output, force=force)) as source:
+        if naming != Naming() and not takes_name(source.name):
+            hint = "leave them away: other files keep their names"
+            raise UsageError(f"build_tag and local_version are for wheels and conda packages: {source.name}", hint=hint)
         if is_package(source.view(), source.name):
-            naming = Naming(
-                check("build_tag", build_tag, str, "a text"), check("local_version", local_version, str, "a text")
-            )
             return _package(source, output, wishes, naming, force=force)
         place = find(source.view(), Address(source.name, ""))
         made = plan(place.view, wishes)

@@ -7,16 +7,21 @@ import os
 from fatpack.cli.editing import check_output
 from fatpack.cli.options import allow_any_output, check_name
 from fatpack.errors import UsageError
-from fatpack.ops.slim.naming import Naming
+from fatpack.ops.choose.address import parse_address
+from fatpack.ops.slim.naming import Naming, takes_name
 from fatpack.ops.slim.wishes import Wishes
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from fatpack.cli.editing import Destination
+
+
+#: what says something of a proof of two files; all other options ask for a file to be made
+_OF_PROOFS = ("as_json", "certificate", "force", "max_inflated", "max_output", "output", "quiet", "verify")
 
 
 class Request(Record):
@@ -51,6 +56,7 @@ class Request(Record):
             raise UsageError("--level goes with --recompress")
         if self.sbom is not None and len(self.files) > 1:
             raise UsageError("an SBOM is about one package", hint="slim one at a time")
+        self._check_effects()
         several = len(self.files) > 1 or os.path.isdir(self.files[0])
         if self.dry_run:
             return
@@ -67,6 +73,41 @@ class Request(Record):
             raise UsageError("a certificate is about one file", hint="slim one file at a time")
         if self.certificate is not None and (self.to.in_place or self.to.output == "-"):
             raise UsageError("a certificate is about two files", hint="write a copy with -o or -d")
+
+    def _check_effects(self) -> None:
+        """Raise UsageError for an option that would do nothing, and for files that would be written over each other."""
+        folders = [file for file in self.files if os.path.isdir(file)]
+        packages = [file for file in self.files if takes_name(file) and file not in folders]
+        if self.naming != Naming() and not packages:
+            hint = "leave it away: other files keep their names"
+            raise UsageError(
+                "--build-tag and --local-version name wheels and conda packages, and none is given", hint=hint
+            )
+        if self.sbom is not None and not packages:
+            hint = "fatpack inspect --json lists the device code of any file"
+            raise UsageError("--sbom is about a wheel or conda package, and none is given", hint=hint)
+        if self.deflates and folders:
+            hint = "name the files in it, or slim the wheel, where these sizes are always told"
+            raise UsageError(f"--deflated is about files, and {folders[0]} is a folder", hint=hint)
+        for option, value in (("--sbom", self.sbom), ("--certificate", self.certificate)):
+            if self.dry_run and value is not None:
+                raise UsageError(f"{option} writes a file, and --dry-run writes none")
+        seen: dict[str, str] = {}
+        for file in self.files if self.directory is not None and len(self.files) > 1 else ():
+            name = os.path.basename(parse_address(file).path)
+            if file not in folders and seen.setdefault(name, file) is not file:
+                hint = "slim them into different folders, one after the other"
+                raise UsageError(f"{seen[name]} and {file} would both be {name} in {self.directory}", hint=hint)
+
+
+def check_proof(options: Mapping[str, Any]) -> None:
+    """Raise UsageError for options of the command that do nothing where two files are proved."""
+    for name, value in options.items():
+        is_default = value is None or value is False or value == () or (name, value) == ("mode", "auto")
+        if name not in _OF_PROOFS and not is_default:
+            option = f"--{name.rstrip('_').replace('_', '-')}"
+            hint = "slim first, or use --certificate with what is made"
+            raise UsageError(f"{option} does nothing with --verify, which makes no file", hint=hint)
 
 
 def patterns(texts: Iterable[str], option: str) -> tuple[str, ...]:

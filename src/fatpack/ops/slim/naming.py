@@ -10,3 +10,8 @@ class Naming(Record):
 
     build_tag: str = ""
     local_version: str = ""
+
+
+def takes_name(path: str) -> bool:
+    """Return whether a file is a wheel or conda package by its name: if it changes it gets another one."""
+    return path.endswith((".whl", ".conda", ".tar.bz2"))

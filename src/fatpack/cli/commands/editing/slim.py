@@ -87,7 +87,9 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
         return FINE
     if options["verify"]:
         from fatpack.cli.slimming.proofs import verify_files
+        from fatpack.cli.slimming.request import check_proof
 
+        check_proof(options)
         to_files = {name: options[name] for name in ("as_json", "force", "quiet", "output")}
         return verify_files(files, options["certificate"], **to_files)
     from fatpack.cli.slimming.files import slim_all
