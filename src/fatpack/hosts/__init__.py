@@ -11,7 +11,7 @@
 ``edit``    ``edit(view, {index: content or None}) -> Iterable[Piece]``: several of both at once
 ``verify``  ``verify(before, after)``: raises HostError unless ``after`` is a sound edit of ``before``
 ``grow``    ``grow(view, content, name=…) -> Iterable[Piece]``: as ``embed``, with nothing of the view cut; optional
-``relay``   ``relay(view, change, mode=…) -> Relayed``: loaded sections with fewer bytes, nothing else moved; optional
+``relay``   ``relay(view, change, mode=…) -> Relayed``: loaded sections with fewer bytes; optional
 ``rewrite`` ``rewrite(view, {number: content}) -> Sequence[Piece]``: other contents of members; for hosts that have any
 =========  ==========================================================================================
 

@@ -3,7 +3,7 @@
 A linked file's sections of device code are loaded at fixed addresses, and records point into them. Whoever makes the
 containers in one smaller lays them down again from the section's start and says three things: the section's new
 bytes, which containers moved, and what the pointers that lead to them shall hold. The host does the rest: it frees
-the bytes behind, in the file or by zeros, and no address of anything else moves. It knows no format.
+the bytes behind, in the file or by zeros, and what code can reach keeps its address. It knows no format.
 
 All addresses are those that the file states, without the base that a loader adds.
 """

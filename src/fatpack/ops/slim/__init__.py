@@ -6,14 +6,28 @@
     file ───┴─► selection: which images stay, container by container
                    └─► smaller containers (ops.writing)
                           ├─► objects, archives, containers: ops.edit
-                          └─► linked files: laid down again ─► hosts.relay ─► pieces
+                          └─► linked files: laid down again ─► hosts.relayer(name).relay ─► pieces
 
-============  =======================================================================================
-``wishes``     what is asked for: devices, patterns, PTX, mode
-``serving``    which images of a container the runtime of a device would take, and may take
-``selection``  the images that stay and go in every container of a file, and what speaks against it
-``plan``       the door: ``plan(view, wishes) -> Plan``
-============  =======================================================================================
+    wheel, conda package, folder ─► members ─► each as a file ─► RECORD, paths.json, names ─► pieces
+
+=================  ===================================================================================
+``wishes``         what is asked for: devices, patterns, PTX, mode
+``serving``        which images of a container the runtime of a device would take, and may take
+``selection``      the images that stay and go in every container of a file, and what speaks against it
+``recompression``  images that stay, compressed anew
+``removing``       images that a selector names, taken out of any file
+``plan``           the door for one file: ``plan(view, wishes) -> Plan``
+``checking``       whether what was written holds what the plan says
+``facts``          what a slimmed file holds, by digests
+``outcome``        what became of a file, and the numbers of it
+``members``        the files of a package that may hold device code, and what becomes of each
+``naming``         how a package that changes is called
+``packages``       the door for packages: ``slim_package(view, path, slimming, naming)``
+``folders``        the door for folders: a copy of everything, or each library in its place
+``linked``         linked files: containers laid down again, and the words that lead to them
+``wheels``         wheels: RECORD, METADATA, WHEEL and names in step
+``conda``          conda packages: ``paths.json``, ``index.json`` and names in step
+=================  ===================================================================================
 """
 
 from __future__ import annotations

@@ -57,7 +57,8 @@ def command(
 
     HOST is an object, an archive (all its members), a member of one (libx.a(m.o)), a linked program or library, or a
     container that is a file of its own. Such a container must keep an image, and so must one that code registers,
-    unless --allow-empty is given. In a linked file nothing else moves; slim chooses images by devices.
+    unless --allow-empty is given. In a linked file all that code can reach keeps its address. slim
+    chooses images by devices.
     """
     to = Destination(output, in_place, break_links, force)
     if not dry_run:
