@@ -172,9 +172,9 @@ def test_a_device_that_nothing_is_for_is_named_and_counts(fatbin: Path, capsys: 
     other.write_bytes(of_words("75"))
     assert main(["slim", str(fatbin), "--for", "RTX 3090,sm_75", "-o", str(out)]) == 1
     assert archs(out) == ["cubin sm_86", "ptx sm_90"]
-    assert capsys.readouterr().out.splitlines()[-1] == (
-        f"sm_75 is not served, and was not before: nothing in {fatbin} is for it"
-    )
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "RTX 3090 = sm_86"
+    assert lines[-1] == (f"sm_75 is not served, and was not before: nothing in {fatbin} is for it")
     # Another file of the run serves it.
     assert main(["slim", str(fatbin), str(other), "--for", "sm_86,sm_75", "--dry-run"]) == 0
     assert "is for it" not in capsys.readouterr().out
@@ -194,7 +194,7 @@ def test_a_refusal_names_the_device_once_and_is_short(tmp_path: Path, capsys: py
     printed = capsys.readouterr()
     assert "nothing in the file runs on GeForce RTX 5090 (sm_120): 7 containers have sm_86: container 0" in printed.err
     assert "; and 4 more;" in printed.err
-    assert printed.out == f"{path}: not slimmed\n"
+    assert printed.out == f"RTX 5090 = sm_120\n{path}: not slimmed\n"
     assert main(["slim", str(path), "--for", "RTX 5090", "--dry-run", "--json"]) == 1
     refused = json.loads(capsys.readouterr().out)["files"][0]["refused"]
     assert [one["device"] for one in refused] == ["GeForce RTX 5090 (sm_120)"] * 7

@@ -163,3 +163,10 @@ def test_any_text_is_explained_or_a_target_error(typed: str) -> None:
     except TargetError:
         return
     assert explanation.facts
+
+
+def test_a_device_is_explained_by_what_it_is_sold_as() -> None:
+    for name, arch in (("RTX 4090", "sm_89"), ("MI300X", "gfx942"), ("NVIDIA A100-SXM4-80GB", "sm_80")):
+        found = explain(name)
+        assert (found.name, found.given) == (arch, name)
+        assert arch in found.notes[0]

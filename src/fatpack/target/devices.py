@@ -133,6 +133,14 @@ def _sold(name: str) -> Device:
     exact = [row for row in rows if row.name == name]
     archs = {row.arch: row for row in exact or rows}
     if not archs:
+        printed = shown(name)
+        if printed is not None:
+            return printed
+        if len(asked) > 1 and asked[0] in ("amd", "intel"):
+            return _sold(name.split(maxsplit=1)[1])
+        spaced = _spaced("".join(asked))
+        if spaced:
+            raise TargetError(f"unknown device {name[:80]!r}", nearest=(repr(spaced),))
         names = [row.name for row in table()]
         near = nearest_names(name, names) if any(char.isdigit() for char in name) else ()
         if not near:
@@ -145,6 +153,16 @@ def _sold(name: str) -> Device:
         )
     row = next(iter(archs.values()))
     return Device(row.vendor, row.arch, name, row.name if len(rows) == 1 or exact else name)
+
+
+def _spaced(joined: str) -> str:
+    """Return the name of a device that was typed without spaces, with them: RTX3090; "" if it is none."""
+    for row in table() if joined else ():
+        words = row.name.partition(" (")[0].split()
+        for start in range(len(words)):
+            if "".join(_words(" ".join(words[start:]))) == joined:
+                return " ".join(words[start:])
+    return ""
 
 
 def _words(name: str) -> tuple[str, ...]:
@@ -168,7 +186,7 @@ def shown(name: str) -> Device | None:
         is_named = row.vendor == "nvidia" and asked[: len(words)] == words and all(map(_is_form, rest))
         if is_named and (best is None or len(words) > len(_bare(best.words))):
             best = row
-    return Device(best.vendor, best.arch, name, name) if best else None
+    return Device(best.vendor, best.arch, name, name) if best and best.arch else None
 
 
 def _bare(words: tuple[str, ...]) -> tuple[str, ...]:

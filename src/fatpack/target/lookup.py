@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fatpack.errors import TargetError
+from fatpack.target.devices import device
 from fatpack.target.explanation import (
     Explanation,
     cite,
@@ -12,7 +13,7 @@ from fatpack.target.explanation import (
     explain_triple,
 )
 from fatpack.target.triple import is_amdgpu, same_triple, split_triple, sub_architecture, triple_processor
-from fatpack.target.vocabulary import check_target_id, nearest_names, unknown_name, vocabulary, without_prefix
+from fatpack.target.vocabulary import check_target_id, nearest_names, vocabulary, without_prefix
 
 
 def explain(name: str) -> Explanation:
@@ -32,10 +33,14 @@ def explain(name: str) -> Explanation:
         return explain_intel(short, words.intel[short]).replace(given=name)
     if name in ("", "generic"):
         return _no_processor(name)
-    found = _short(name) or _unlisted(name) or _triple(name)
-    if found is None:
-        raise unknown_name(name)
-    return found
+    return _short(name) or _unlisted(name) or _triple(name) or _board(name)
+
+
+def _board(name: str) -> Explanation:
+    """Explain what a device is that is sold by a name. Raises TargetError for an unknown one."""
+    found = device(name)
+    explanation = explain(found.arch)
+    return explanation.replace(given=name, notes=(f"{found.title or name} is {found.arch}.", *explanation.notes))
 
 
 def _no_processor(name: str) -> Explanation:

@@ -107,8 +107,14 @@ def _refused(one: Unserved) -> dict[str, Any]:
     }
 
 
-def render(outcomes: Sequence[Outcome], unserved: Sequence[Unmet] = ()) -> Iterator[str]:
-    """Yield a table of the files that change, what stayed as it is and why, the sum of all, and what is not served."""
+def render(
+    outcomes: Sequence[Outcome], unserved: Sequence[Unmet] = (), devices: Sequence[Device] = ()
+) -> Iterator[str]:
+    """Yield a table of the files that change, what stayed as it is and why, the sum of all, and what is not served.
+
+    Devices that were named by what they are sold as come first, each with the architecture that it was taken for.
+    """
+    yield from (printable(f"{one.given} = {one.arch}") for one in devices if one.title and one.given)
     outcomes = _within(outcomes)
     slimmed = [item for item in outcomes if item.plan is not None and item.plan.is_changed]
     if slimmed:

@@ -128,7 +128,7 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
         sys.stdout.writelines(json_pieces(document))
         sys.stdout.write("\n")
     elif not request.quiet:
-        write_lines(render(outcomes, unserved), sys.stderr if to.output == "-" else sys.stdout)
+        write_lines(render(outcomes, unserved, request.wishes.devices), sys.stderr if to.output == "-" else sys.stdout)
     elif unserved:
         for line in unserved_lines(unserved):
             say(f"fatpack: warning: {line}")
