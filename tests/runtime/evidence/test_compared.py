@@ -124,6 +124,12 @@ def test_entries_that_nothing_registers(
         inputs.append("w.o")
     reference.run("ld.lld", "--eh-frame-hdr", "-e", "0", *inputs, *link, "-o", "program", cwd=tmp_path)
     capsys.readouterr()
+    if wrapper[:1] == ("--kind=cuda",):
+        files = [str(tmp_path / name) for name in ("w.o", "program")]
+        main(["inspect", "--runtime", *files[: 1 if codes else 2]])
+        shown = capsys.readouterr().out
+        assert shown.count("registers the offload entries of all objects") == (1 if codes else 2)
+        assert "not read" not in shown
     assert main(["inspect", "--runtime", "--json", str(tmp_path / "program")]) == (1 if codes else 0)
     (record,) = json.loads(capsys.readouterr().out)["files"]
     assert sorted({item["code"] for item in record["findings"]}) == codes

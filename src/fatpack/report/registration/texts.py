@@ -58,7 +58,10 @@ def _unit(unit: dict[str, Any]) -> Iterator[str]:
     total = {"kernels": unit["kernel_count"], "variables": unit["variable_count"], "by": unit["producer"]}
     is_of_link = total["by"] == WRAPPER and not total["kernels"]
     yield f"  {f'registered: what the link brings, by {WRAPPER}' if is_of_link else words(total)}"
-    if unit["unread"]:
+    is_loop = unit["registers_entries"]
+    if is_loop:
+        yield "  registers the offload entries of all objects"
+    elif unit["unread"]:
         yield f"  not read: what registers {counted(unit['unread'], 'more kernel')}"
     if unit["unfollowed"]:
         yield f"  not followed: {counted(unit['unfollowed'], 'function')} that launch or register"
@@ -79,10 +82,11 @@ def _unit(unit: dict[str, Any]) -> Iterator[str]:
         what = f" registers {', '.join(leads)}" if leads else ""
         place = f" at {each['offset']:#x}" if each["offset"] else ""
         yield printable(f"  constructor{place} ({each['section']}{priority}): {title}{what}")
-    for each in unit["kernels"]:
+    calls = {what: [each for each in unit[what] if each["name"] or not is_loop] for what in ("kernels", "variables")}
+    for each in calls["kernels"]:
         handle = f" at {each['handle']:#x}" if each["handle"] is not None else ""
         yield printable(f"  kernel {each['model']} {each['name'] or '(name not read)'}{handle}")
-    for each in unit["variables"]:
+    for each in calls["variables"]:
         yield printable(f"  variable {each['model']} {each['name'] or '(name not read)'}")
     for each in unit["entries"]:
         size = f", {counted(each['size'], 'byte')}" if each["size"] else ""

@@ -3,7 +3,7 @@
 ::
 
     registered: 12 kernels, 2 variables, by clang ≥ 21 entries
-    registered: by 845 records of CUDA; --runtime names the kernels
+    845 records of CUDA register containers; --runtime follows the code
     a.o: registered: 3 kernels, by nvcc calls
 """
 
@@ -70,7 +70,8 @@ def words(record: Mapping[str, Any]) -> str:
         models = " and ".join(_TITLES[model] for model in record["models"])
         if record["by"] != CALLS:
             return f"registered: {counted(record['records'], 'record')} of {models}, by {record['by']}"
-        return f"registered: by {counted(record['records'], 'record')} of {models}; --runtime names the kernels"
+        verb = "registers" if record["records"] == 1 else "register"
+        return f"{counted(record['records'], 'record')} of {models} {verb} containers; --runtime follows the code"
     parts = [counted(record["kernels"], "kernel")]
     if record["variables"]:
         parts.append(counted(record["variables"], "variable"))

@@ -90,6 +90,17 @@ def producer(evidence: Evidence) -> str:
     return NVCC if evidence.links else CALLS
 
 
+def is_of_entries(evidence: Evidence) -> bool:
+    """Return whether what registers kernels without a name is the loop of a linker wrapper over the offload entries."""
+    if evidence.walked is not None:
+        return bool(evidence.walked)
+    loops = {each.caller for each in evidence.registered if each.is_kernel and not each.is_read}
+    return bool(loops) and any(
+        each.name.startswith("__start_") and entries.kind_of(each.name[len("__start_") :]) is not None
+        for each in evidence.memory.symbols
+    )
+
+
 def _names(evidence: Evidence) -> set[str]:
     """Return the names of functions: those that register, of programs, which have a hundred thousand others."""
     memory = evidence.memory
