@@ -73,8 +73,9 @@ def slim(
     architectures or what devices are sold as (``sm_86``, ``gfx942``, ``RTX 4090``, ``this-machine``); of each container
     stays what their runtimes would take. ``keep`` and ``drop`` are patterns of architectures (``sm_9*``, ``compute_80``
     for PTX). ``keep_ptx`` is what becomes of other PTX: by default the newest stays where devices or ``keep`` are
-    given, else all. In linked files what code can reach keeps its address; ``mode`` says how they lose bytes. ``recompress`` compresses
-    images anew, at a ``level``. ``drop_signature`` takes the signature out of a signed PE image, which else is refused.
+    given, else all. In linked files what code can reach keeps its address; ``mode`` says how they lose bytes.
+    ``recompress`` compresses images anew, at a ``level``. ``drop_signature`` takes the signature out of a signed PE
+    image, which else is refused.
 
     A wheel or conda package is slimmed with all that is in it; ``output`` is the folder that gets it then. If it
     changes it gets another name, by a ``build_tag`` (``1sm90``), a ``local_version`` (``sm90``, of wheels), or both.
