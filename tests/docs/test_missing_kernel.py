@@ -57,7 +57,7 @@ def test_every_finding_of_the_page_exists() -> None:
     [
         (("sm_80", "sm_90"), True, set()),
         (("sm_80",), True, {"FP3201"}),
-        (("sm_80", "sm_90"), False, {"FP3203", "FP3204"}),
+        (("sm_80", "sm_90"), False, {"FP3041", "FP3203", "FP3204"}),
     ],
 )
 def test_the_step_that_lost_something_is_named(

@@ -58,10 +58,10 @@ def printed(bitcode: Path, version: str) -> str:
     ).stdout
 
 
-def container(offload: str, folder: Path, version: int) -> Path:
+def container(offload: str, folder: Path, version: int, arch: str = "a") -> Path:
     """Return an offload binary."""
-    target = folder / f"{offload}.offload"
-    image = fatpack.ImageFile(b'"\\\n\x7fimage\xff', triple="spirv64", arch="a", offload=offload, name="i.spv")  # type: ignore[arg-type]
+    target = folder / f"{offload}.{arch}.offload"
+    image = fatpack.ImageFile(b'"\\\n\x7fimage\xff', triple="spirv64", arch=arch, offload=offload, name="i.spv")  # type: ignore[arg-type]
     fatpack.pack([image], target, options=fatpack.OffloadBinaryOptions(version=version), force=True)
     return target
 
@@ -71,7 +71,8 @@ def container(offload: str, folder: Path, version: int) -> Path:
     "host", [HOSTS[0], "x86_64-pc-windows-msvc", *(pytest.param(host, marks=pytest.mark.slow) for host in HOSTS[1:])]
 )
 def test_modules_are_those_of_llvm_offload_wrapper(host: str, version: str, tmp_path: Path) -> None:
-    kinds = {"cuda": [FATBIN], "hip": [BUNDLE], "openmp": [container("openmp", tmp_path, int(version) - 21)] * 2}
+    two = [container("openmp", tmp_path, int(version) - 21, arch) for arch in ("a", "b")]
+    kinds = {"cuda": [FATBIN], "hip": [BUNDLE], "openmp": two}
     if version == "23":
         kinds["sycl"] = [container("sycl", tmp_path, 2)]
     if "apple" in host and version == "22":

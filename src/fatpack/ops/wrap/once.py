@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from hashlib import sha256
+
 from fatpack.errors import UsageError
 
 TYPE_CHECKING = False
@@ -10,26 +13,27 @@ if TYPE_CHECKING:
 
     from fatpack.io.source import View
 
-#: bytes of each of two files that are compared at a time
-_CHUNK = 1 << 20
-
 
 def refuse_twice(given: Sequence[tuple[str, View, Mapping[str, str]]]) -> None:
     """Raise UsageError for a file that has the same bytes as one before it, and of which the same is stated.
 
     Reads only files that are as large as another one.
     """
-    by_size: dict[int, list[tuple[str, View, dict[str, str]]]] = {}
+    sizes = Counter(len(view) for _, view, _ in given)
+    seen: dict[object, str] = {}
     for name, view, facts in given:
-        stated = {key: value for key, value in facts.items() if key != "file"}
-        others = by_size.setdefault(len(view), [])
-        for other, seen, said in others:
-            if said == stated and _is_same(seen, view):
-                what = f"{name} is given twice" if name == other else f"{name} and {other} are the same image"
-                raise UsageError(what, hint="give each image once")
-        others.append((name, view, stated))
+        if sizes[len(view)] == 1:
+            continue
+        key = _digest(view), frozenset((key, value) for key, value in facts.items() if key != "file")
+        if key in seen:
+            other = seen[key]
+            what = f"{name} is given twice" if name == other else f"{name} and {other} are the same image"
+            raise UsageError(what, hint="give each image once")
+        seen[key] = name
 
 
-def _is_same(one: View, two: View) -> bool:
-    starts = range(0, len(one), _CHUNK)
-    return all(one.head(at, _CHUNK) == two.head(at, _CHUNK) for at in starts)
+def _digest(view: View) -> bytes:
+    found = sha256()
+    for part in view.once():
+        found.update(part)
+    return found.digest()
