@@ -221,3 +221,12 @@ def test_code_of_offload_binaries_that_no_device_loads_is_refused_wherever_it_li
         plan(before, for_("sm_75"))
     assert [one.number for one in caught.value.containers] == [1]
     assert [row.position for row in plan(before, for_("sm_80")).kept] == ["0.0", "1.0"]
+
+
+def test_a_pattern_that_means_nothing_does_not_let_all_go() -> None:
+    with pytest.raises(Refused, match=r"nothing in it is sm_5O or sm_7\*: it has sm_80, sm_90, compute_90"):
+        plan(view(cuda("80 90 p90")), Wishes(keep=("sm_5O", "sm_7*")))
+    assert [row.position for row in plan(view(cuda("80 90 p90")), Wishes(keep=("sm_5O", "sm_9*"))).kept] == [
+        "0.1",
+        "0.2",
+    ]

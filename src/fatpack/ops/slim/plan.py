@@ -12,7 +12,7 @@ from fatpack.ops.choose.select import select as selected
 from fatpack.ops.edit.meant import choose, everything, look, written
 from fatpack.ops.slim.linked import program
 from fatpack.ops.slim.recompression import recompressed, reshaping, unsuited
-from fatpack.ops.slim.selection import Row, Selection, Unserved, is_host, select
+from fatpack.ops.slim.selection import Row, Selection, Unserved, is_host, matches, select, spelled
 from fatpack.ops.verify import content_findings
 from fatpack.record import Record
 from fatpack.scanner import Found, host_of, scan
@@ -242,7 +242,11 @@ def is_linked(view: View) -> bool:
 
 
 def refuse(selection: Selection, wishes: Wishes, view: View) -> None:
-    """Raise Refused for containers that would be left with nothing, unless that is allowed."""
+    """Raise Refused for containers that would be left with nothing, unless that is allowed.
+
+    Patterns that keep nothing are refused, too.
+    """
+    _refuse_slip(selection, wishes, view)
     wrong = selection.refused
     if not wrong or wishes.allow_empty:
         return
@@ -252,6 +256,22 @@ def refuse(selection: Selection, wishes: Wishes, view: View) -> None:
         f"{_loss(selection)}: {named}{more}",
         wrong,
         hint=f"{in_both('--keep', 'keep=')} names what stays all the same; {_EMPTY} lets them go, and their use fails",
+        chain=view.chain,
+    )
+
+
+def _refuse_slip(selection: Selection, wishes: Wishes, view: View) -> None:
+    """Raise Refused where only patterns say what stays and none of them means anything: all but PTX would go."""
+    rows = [row for row in (*selection.kept, *selection.dropped) if not is_host(row.image)]
+    if wishes.devices or not wishes.keep or not rows or any(matches(row.image, wishes.keep) for row in rows):
+        return
+    rows.sort(key=lambda row: (row.number, row.index))
+    archs = ", ".join(dict.fromkeys(spelled(row.image) for row in rows))
+    option = in_both("--keep", "keep=")
+    raise Refused(
+        f"nothing in it is {' or '.join(wishes.keep)}: it has {archs}",
+        (),
+        hint=f"{option} names what stays; {in_both('--drop', 'drop=')} what goes",
         chain=view.chain,
     )
 
