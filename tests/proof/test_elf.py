@@ -167,7 +167,7 @@ def test_a_container_that_moved_without_a_record_must_not_be_referred_to() -> No
     before = before[:at] + word + before[at + 8 :]
     after = after[: at - 1024] + word + after[at - 1024 + 8 :]
     found = verdict(after, before)
-    assert [difference.what for difference in found.differences] == ["container that moved, without a record"]
+    assert [difference.what for difference in found.differences] == ["container that moved, led to by no record"]
 
 
 def _without_record(data: bytes, shift: int) -> bytes:

@@ -7,7 +7,7 @@ from fatpack.proof import containers
 from fatpack.proof.ledger import inside, merged, without
 from fatpack.proof.matching import match
 from fatpack.proof.records import find_records
-from fatpack.proof.stale import check_lonely, check_pointers
+from fatpack.proof.stale import check_pointers, check_words
 from fatpack.proof.verdict import Changed, ContainerFact
 from fatpack.record import Record
 
@@ -109,7 +109,7 @@ def compare_device_code(
     lonely = old.others(merged((item.start, item.end) for item, _ in pairs.values()))
     reached = merged((item.start, item.end) for _, item in pairs.values() if item is not None)
     others = _matched_in_order(lonely, new.others(reached))
-    check_lonely(before, ranges, others.values(), ledger)
+    check_words(before, ranges, [*others.values(), *(pairs.values() if before.is_fixed else ())], led.keys(), ledger)
     pairs |= others
     check_pointers(before, pairs.values(), led.keys(), ranges, leading, ledger)
     _check_overlaps([item for _, item in pairs.values() if item is not None], ledger)

@@ -50,13 +50,22 @@ class Memory:
     """
 
     def __init__(
-        self, view: View, stretches: Sequence[Stretch], *, word: int, order: Literal["little", "big"], base: int = 0
+        self,
+        view: View,
+        stretches: Sequence[Stretch],
+        *,
+        word: int,
+        order: Literal["little", "big"],
+        base: int = 0,
+        is_fixed: bool = False,
     ) -> None:
         self.view = view
         self.stretches = stretches
         self.word, self.order = word, order
         #: what pointers in the program's data have on top of the addresses that are used here
         self.base = base
+        #: whether the program lies where it says: any word of its data may be a pointer then
+        self.is_fixed = is_fixed
         self._starts = [stretch.start for stretch in stretches]
         self._read = self._images = 0
         self._check(sum(stretch.filled - stretch.start for stretch in stretches), "bytes that are loaded")

@@ -1,6 +1,4 @@
-"""What in an ELF program leads into device code: words that the loader relocates or that may be pointers, and
-symbols that other files see.
-"""
+"""What in an ELF program leads into device code: words that the loader relocates, and symbols that other files see."""
 
 from __future__ import annotations
 
@@ -20,27 +18,14 @@ if TYPE_CHECKING:
 def leading(elf: ElfFile, low: int, high: int) -> Iterator[tuple[int, int]]:
     """Yield the pointers and dynamic symbols whose value lies in ``[low, high)``: their addresses and values.
 
-    In a program that is not relocated any aligned word of its data may be a pointer, or a number: all are given.
+    In a program that is not relocated any word may be a pointer, a number or text: none of those is given.
     """
-    if elf.header["e_type"] == "ET_EXEC":
-        yield from _words(elf, low, high)
     yield from _symbols(elf, low, high)
     yield from _with_addends(elf, low, high)
     for place in _in_place(elf):
         value = elf.memory.number(place, elf.memory.word)
         if value is not None and low <= value < high:
             yield place, value
-
-
-def _words(elf: ElfFile, low: int, high: int) -> Iterator[tuple[int, int]]:
-    """Yield the words of what is loaded and no code."""
-    memory = elf.memory
-    for stretch in memory.stretches:
-        if "x" in stretch.flags.lower():
-            continue
-        for address, data in memory.windows(stretch.start + -stretch.start % memory.word, stretch.filled):
-            words = as_words(memory, data)
-            yield from ((address + at * memory.word, word) for at, word in enumerate(words) if low <= word < high)
 
 
 def _tables(elf: ElfFile, tag: str, size_tag: str) -> Iterator[tuple[int, bytes]]:

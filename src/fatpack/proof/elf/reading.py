@@ -163,7 +163,7 @@ def _read(view: View, elf: Any) -> ElfFile:
     programs = records(structs.Elf_Phdr, header["e_phoff"], elf.num_segments(), header["e_phentsize"], "e_phnum")
     tables = records(structs.Elf_Shdr, header["e_shoff"], elf.num_sections(), header["e_shentsize"], "e_shnum")
     segments = [_segment(each) for each in programs]
-    memory = Memory(view, _stretches(view, segments), word=word, order=order)
+    memory = Memory(view, _stretches(view, segments), word=word, order=order, is_fixed=header["e_type"] == "ET_EXEC")
     sections = _sections(view, tables, elf.get_shstrndx() if tables else 0)
     dynamic = next((each for each in segments if each.type == "PT_DYNAMIC"), None)
     entries = [] if dynamic is None else _dynamic(memory, dynamic, structs)

@@ -6,7 +6,7 @@ registers may be for another host file: those are notes.
 
 from __future__ import annotations
 
-from fatpack.errors import counted
+from fatpack.errors import counted, in_both
 from fatpack.runtime.evidence import functions
 from fatpack.runtime.evidence.described import LINK_STEP
 from fatpack.runtime.evidence.entries import NEW
@@ -83,7 +83,8 @@ def _hint(evidence: Evidence, model: str, entry: Entry) -> str:
     if not any(each.model == model for each in evidence.wrappers):
         return LINK_STEP
     era, version = ("21 or newer", 22) if entry.layout in NEW else ("20 or older", 19)
-    return f"the entries are of clang {era}, the wrapper is not; link with that clang, or fatpack wrap --as={version}"
+    option = in_both(f"--as={version}", f"llvm={version}")
+    return f"the entries are of clang {era}, the wrapper is not; link with that clang, or wrap the images with {option}"
 
 
 def missing(kernels: Kernels, names: Set[str]) -> dict[str, list[str]]:

@@ -126,7 +126,7 @@ class ElfProgram:
             and section.end <= len(self.view)
             and not low <= section.address <= high
         )
-        is_stated = self._elf.header.type == _DYN and not self._has_pointers_in_place()
+        is_stated = self.states_pointers()
         found = Search({}) if is_stated else words_between(data, self.word, self.order, low, high)
         left = most_taken()
         for section in self._relocation_sections(None):
@@ -138,6 +138,10 @@ class ElfProgram:
                 found.values[place] = addend
                 left -= 1
         return found
+
+    def states_pointers(self) -> bool:
+        """Return whether relocations state where every pointer leads: no other word of the program is one."""
+        return self._elf.header.type == _DYN and not self._has_pointers_in_place()
 
     def _has_pointers_in_place(self) -> bool:
         """Return whether relocations lead to where the words that they change say, as REL and RELR do."""

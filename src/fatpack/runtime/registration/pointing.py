@@ -19,6 +19,7 @@ from fatpack.elf.file import ElfFile
 from fatpack.errors import FormatError
 from fatpack.model import Finding
 from fatpack.record import Record
+from fatpack.runtime.pointers.elf import ElfProgram
 from fatpack.runtime.pointers.open import HOSTS, program
 from fatpack.runtime.pointers.pointer import INSIDE, UNDEFINED, UNKNOWN
 from fatpack.runtime.registration import cuda, hip, records
@@ -109,19 +110,27 @@ def others(view: View, host: str, low: int, high: int) -> list[int] | None:
         return None
 
 
-def strangers(view: View, host: str, low: int, high: int, words: Collection[int]) -> set[int] | None:
+def strangers(
+    view: View, host: str, low: int, high: int, words: Collection[int], starts: Collection[int]
+) -> set[int] | None:
     """Return the addresses from ``low`` to below ``high`` to which a program's data or a visible symbol leads.
 
-    ``words`` are the addresses of pointers that are known, and not asked for. None if not all could be searched.
+    ``words`` are the addresses of pointers that are known, and not asked for. Where relocations do not state what leads
+    where, any word may be a pointer, a number or text: then only those count that hold one of ``starts``. None if not
+    all could be searched.
     """
-    search = program(view, host).into(low, high - 1)
+    reader = program(view, host)
+    search = reader.into(low, high - 1)
     if search.unsearched:
         return None
     try:
         visible = symbols(view, host, low, high, only_visible=True)
     except FormatError:
         return None
-    return {value for word, value in search.values.items() if word not in words} | set(visible)
+    found = {value for word, value in search.values.items() if word not in words}
+    if not (isinstance(reader, ElfProgram) and reader.states_pointers()):
+        found.intersection_update(starts)
+    return found | set(visible)
 
 
 def symbols(view: View, host: str, low: int, high: int, *, only_visible: bool = False) -> list[int]:

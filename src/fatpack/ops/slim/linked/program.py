@@ -163,7 +163,8 @@ def _fixed(file: Linked, site: Site, address: int, inside: Sequence[Found]) -> t
     ends = {id(found): starts[id(found)] + len(found.view) for found in inside}
     high = address + len(site.data)
     known = {item.target for item in file.pointings.items}
-    strangers = pointing.strangers(file.view, file.host, address, high, {item.word for item in file.pointings.items})
+    words = {item.word for item in file.pointings.items}
+    strangers = pointing.strangers(file.view, file.host, address, high, words, frozenset(starts.values()))
     if strangers is None:
         return frozenset(starts), frozenset(starts)
     reached = sorted(strangers | known - set(starts.values()))
