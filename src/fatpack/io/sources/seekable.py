@@ -12,6 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO
 
+    from typing_extensions import Buffer
+
     from fatpack.io.source import View
 
 
@@ -114,3 +116,10 @@ class ViewFile(io.RawIOBase):
         data = self._view.head(self._at, left if size < 0 else min(size, left))
         self._at += len(data)
         return data
+
+    def readinto(self, buffer: Buffer) -> int:
+        """Fill a buffer as far as there are bytes, and return how many these are."""
+        target = memoryview(buffer).cast("B")
+        data = self.read(len(target))
+        target[: len(data)] = data
+        return len(data)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 
 from fatpack.errors import BadValue, LimitExceeded, Truncated, Unsupported
+from fatpack.io.sources.seekable import ViewFile
 from fatpack.proof.memory import Memory, Stretch
 from fatpack.record import Record
 
@@ -16,8 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Literal
-
-    from typing_extensions import Buffer
 
     from fatpack.io.source import View
 
@@ -100,34 +99,6 @@ class ElfFile(Record):
         return next((value for tag, value, _ in self.dynamic if tag == name), None)
 
 
-class _Stream(io.RawIOBase):
-    """A view as a file object, for pyelftools."""
-
-    def __init__(self, view: View) -> None:
-        self._view = view
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move to a position and return it."""
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: len(self._view)}[whence]
-        self._at = max(0, start + offset)
-        return self._at
-
-    def readinto(self, buffer: Buffer) -> int:
-        """Fill a buffer as far as there are bytes and return how many these are."""
-        target = memoryview(buffer).cast("B")
-        data = self._view.head(self._at, len(target))
-        target[: len(data)] = data
-        self._at += len(data)
-        return len(data)
-
-
 def read_elf(view: View) -> ElfFile:
     """Return what a proof needs of a linked ELF file.
 
@@ -137,7 +108,7 @@ def read_elf(view: View) -> ElfFile:
     from elftools.elf.elffile import ELFFile
 
     try:
-        return _read(view, ELFFile(io.BufferedReader(_Stream(view), 1 << 16)))
+        return _read(view, ELFFile(io.BufferedReader(ViewFile(view), 1 << 16)))
     except ELFError as error:
         raise BadValue(str(error), format=FORMAT, offset=view.offset(0), chain=view.chain) from error
 
