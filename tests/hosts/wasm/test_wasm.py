@@ -105,3 +105,10 @@ def test_more_sections_than_are_read_are_said(monkeypatch: pytest.MonkeyPatch) -
 
 def test_sections_without_content_have_labels_too() -> None:
     assert_labels_tile(wasm([(1, b""), (200, b"new"), custom(b"", b"")]))
+
+
+def test_many_sections_without_a_name_end_the_reading() -> None:
+    """Two bytes each: 20 kB of zeros would be 10,000 errors, each with a place and a sentence."""
+    items = [item for item in room.locate(view(wasm([]) + bytes(20_000))) if isinstance(item, Finding)]
+    assert [item.code for item in items] == [*["FP2601"] * 100, "FP1005"]
+    assert "more than 100 sections without a name" in items[-1].message

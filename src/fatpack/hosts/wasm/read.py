@@ -30,6 +30,9 @@ _KINDS = "custom type import function table memory global export start element c
 _LONGEST_NAME = 1024
 _MOST_SECTIONS = 65536
 
+#: LIMIT: custom sections whose names cannot be read. A tool writes none; two bytes of garbage can look like one.
+_MOST_NAMELESS = 100
+
 #: bytes of the longest LEB128 of 32 bits
 _LONGEST_NUMBER = 5
 
@@ -58,12 +61,13 @@ class Section(Record):
 def sections_of(view: View) -> Iterator[Section | FormatError]:
     """Yield the sections in order; where their chain breaks, the error that ends it.
 
-    A custom section whose name cannot be read is an error that ends nothing.
+    A custom section whose name cannot be read is an error that ends nothing, but for very many of them.
     """
-    at, number = HEADER.size, 0
+    at, number, nameless = HEADER.size, 0, 0
     while at < len(view):
-        if number >= _MOST_SECTIONS:
-            text, place = f"more than {_MOST_SECTIONS} sections; the rest is not listed", view.offset(at)
+        if number >= _MOST_SECTIONS or nameless >= _MOST_NAMELESS:
+            what = f"{_MOST_SECTIONS} sections" if number >= _MOST_SECTIONS else f"{nameless} sections without a name"
+            text, place = f"more than {what}; the rest is not listed", view.offset(at)
             yield LimitExceeded(text, format=FORMAT, offset=place, field="section", chain=view.chain)
             return
         field = f"section {number}"
@@ -86,6 +90,7 @@ def sections_of(view: View) -> Iterator[Section | FormatError]:
             name, offset = _name(view, kind, body, body + size, field)
             yield Section(number, kind, name, at, body, offset, body + size - offset)
         except FormatError as error:
+            nameless += 1
             yield error
         at, number = body + size, number + 1
 
