@@ -6,7 +6,7 @@ import pytest
 
 from fatpack import errors
 from fatpack.errors import BadValue, FatpackError, TargetError, Truncated, UsageError
-from fatpack.report.problems import exit_code, message
+from fatpack.outcomes import exit_code, message
 
 
 def test_the_example_of_the_docstring_is_what_is_printed() -> None:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         Unsupported,
         UsageError,
     )
+    from fatpack.facts.columns import ImageRow, KernelRow
     from fatpack.literals import (
         BundleType,
         CirForm,
@@ -73,7 +74,6 @@ if TYPE_CHECKING:
         Options,
         SyclbinOptions,
     )
-    from fatpack.report.rows.columns import ImageRow, KernelRow
     from fatpack.scanner import Found, FoundImage, NotSearched
 
 #: public name → module that defines it

@@ -16,12 +16,12 @@ ROOT = Path(__file__).parents[2] / "src" / "fatpack"
 
 #: The order of the rooms, lowest first: a module imports only from its own room and from levels below it.
 LEVELS = [
-    {"interruption", "literals", "record"},
+    {"interruption", "literals", "printable", "record"},
     {"errors", "magics"},
     {"doc", "options", "parallel"},
     {"io", "processes"},
     {"model"},
-    {"findings"},
+    {"findings", "outcomes"},
     {"bitstream", "byte_map", "codec", "layout", "messagepack", "target"},
     {"elf"},
     {"symbols"},
@@ -29,6 +29,7 @@ LEVELS = [
     {"deep", "runtime", "packages", "proof"},
     {"scanner"},
     {"trees"},
+    {"facts"},
     {"ops", "answers"},
     {"report"},
     {"api"},

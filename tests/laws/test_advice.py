@@ -14,8 +14,8 @@ from tests.laws.house import ROOT
 from fatpack.cli.app import COMMANDS, group
 from fatpack.errors import UsageError, in_both
 
-#: Rooms whose text only the command prints, which takes options as they are typed.
-_COMMAND_ALONE = ("cli/", "report/", "survey/")
+#: Rooms whose text only the command prints, which takes options as they are typed; facts describe what it writes.
+_COMMAND_ALONE = ("cli/", "report/", "survey/", "facts/", "outcomes.py")
 
 #: Calls whose text is no message: the cards of rooms are documents, and ``startswith`` asks what stands in a message.
 _NO_MESSAGES = {"Doc", "startswith"}

@@ -14,8 +14,8 @@ from tests import reference
 from tests.laws.rooms import FIXTURES
 
 import fatpack
+from fatpack.facts.reading import RowOptions, rows_of
 from fatpack.io.sources.opening import open_source
-from fatpack.report.rows.reading import RowOptions, rows_of
 
 Read = Callable[[Path], list[dict[str, Any]]]
 

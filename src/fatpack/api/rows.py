@@ -5,10 +5,10 @@ from __future__ import annotations
 from fatpack.api.arguments import budget_of, check, open_input
 from fatpack.api.leaves import leaves, tree_of
 from fatpack.errors import FatpackError, UsageError
+from fatpack.facts.columns import TABLES
+from fatpack.facts.packages import rows_in, rows_of_leaf
+from fatpack.facts.reading import RowOptions, failed
 from fatpack.io.sources.opening import located
-from fatpack.report.rows.columns import TABLES
-from fatpack.report.rows.packages import rows_in, rows_of_leaf
-from fatpack.report.rows.reading import RowOptions, failed
 from fatpack.trees.leaves import Counts, Rules
 
 TYPE_CHECKING = False
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Literal, overload
 
+    from fatpack.facts.columns import AnyRow, ImageRow, KernelRow
     from fatpack.io.sources.opening import Input
-    from fatpack.report.rows.columns import AnyRow, ImageRow, KernelRow
 else:
 
     def overload(function):  # noqa: D103  (typing loads half the library; this is its decorator)

@@ -137,7 +137,7 @@ def guarded(command: Callable[[], int]) -> int:
         _give_up_stdout()  # the reader is gone (``| head``): say nothing
         return 141
     except (FatpackError, OSError) as error:
-        from fatpack.report.problems import exit_code, message
+        from fatpack.outcomes import exit_code, message
 
         if not _is_flushed() and isinstance(error, OSError) and error.filename is None:
             error = type(error)(error.errno, error.strerror, "standard output")

@@ -15,7 +15,7 @@ from fatpack.cli.commands import COMMANDS, DESCRIPTION, command
 from fatpack.cli.grammar.clicked import Clicked
 from fatpack.cli.grammar.help_page import HELP_SPELLINGS, WIDEST, overview
 from fatpack.errors import UsageError
-from fatpack.report.problems import USAGE
+from fatpack.outcomes import USAGE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

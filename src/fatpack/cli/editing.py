@@ -19,8 +19,8 @@ from fatpack.ops.choose.presence import refuse_empty
 from fatpack.ops.edit.editor import write_edited
 from fatpack.ops.edit.embed import container_damage
 from fatpack.ops.edit.in_place import write_in_place
+from fatpack.outcomes import FINE, MALFORMED, code_of
 from fatpack.record import Record
-from fatpack.report.problems import FINE, MALFORMED, code_of
 from fatpack.report.text import size_words
 
 TYPE_CHECKING = False

@@ -27,9 +27,10 @@ from fatpack.ops.extract import (
 )
 from fatpack.ops.unreadable import ONE_ALONE, Unreadable
 from fatpack.ops.verify import CONTENT_CODES, Verification, late_damage, verify
+from fatpack.outcomes import FINDINGS, FINE, code_of, worst
+from fatpack.printable import printable
 from fatpack.record import Record
-from fatpack.report.problems import FINDINGS, FINE, code_of, worst
-from fatpack.report.text import printable, size_words, write_lines
+from fatpack.report.text import size_words, write_lines
 from fatpack.scanner import Found
 
 TYPE_CHECKING = False

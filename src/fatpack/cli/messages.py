@@ -6,7 +6,8 @@ import sys
 import time
 
 from fatpack.errors import counted
-from fatpack.report.text import printable, size_words
+from fatpack.printable import printable
+from fatpack.report.text import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

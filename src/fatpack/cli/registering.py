@@ -7,7 +7,7 @@ import sys
 from fatpack.cli.show import opened
 from fatpack.errors import FatpackError
 from fatpack.io.sources.opening import is_tree
-from fatpack.report.problems import FINE, code_of, exit_code, worst
+from fatpack.outcomes import FINE, code_of, exit_code, worst
 from fatpack.report.registration.records import SCHEMA, failed, registration
 from fatpack.report.registration.texts import render
 from fatpack.report.text import write_lines

@@ -9,10 +9,10 @@ from fatpack.cli.messages import say
 from fatpack.cli.options import check_name
 from fatpack.cli.show import opened
 from fatpack.errors import FatpackError, UsageError
+from fatpack.facts.columns import TABLES
+from fatpack.facts.reading import RowOptions, failed, rows_of
 from fatpack.io.sources.opening import is_tree
-from fatpack.report.problems import FINDINGS, FINE, worst
-from fatpack.report.rows.columns import TABLES
-from fatpack.report.rows.reading import RowOptions, failed, rows_of
+from fatpack.outcomes import FINDINGS, FINE, worst
 from fatpack.report.text import write_lines
 from fatpack.scanner.visit import package_of
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fatpack.cli.many.summary import Summary
+    from fatpack.facts.columns import AnyRow
     from fatpack.io.source import View
-    from fatpack.report.rows.columns import AnyRow
 
 
 def write_rows(

@@ -7,9 +7,9 @@ import sys
 
 from fatpack.errors import FatpackError
 from fatpack.io.sources.opening import is_tree, located, open_source
+from fatpack.outcomes import FINDINGS, FINE, code_of, exit_code, worst
 from fatpack.report.inspect_text import render
 from fatpack.report.inspection import SCHEMA, InspectOptions, failure, inspection, listing
-from fatpack.report.problems import FINDINGS, FINE, code_of, exit_code, worst
 from fatpack.report.text import write_lines
 from fatpack.scanner.visit import package_of
 

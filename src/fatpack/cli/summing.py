@@ -8,9 +8,9 @@ from fatpack.cli.messages import say
 from fatpack.cli.show import inspected, opened
 from fatpack.errors import FatpackError
 from fatpack.io.sources.opening import is_tree
+from fatpack.outcomes import FINE, exit_code, message, worst
 from fatpack.report.inspection import InspectOptions
 from fatpack.report.json_text import json_pieces
-from fatpack.report.problems import FINE, exit_code, message, worst
 from fatpack.report.several.sums import Sums, table
 from fatpack.report.several.wrong import problem_lines
 from fatpack.report.text import write_lines

@@ -5,7 +5,8 @@ from __future__ import annotations
 from fatpack import formats, hosts
 from fatpack.errors import UsageError, counted
 from fatpack.model import Label
-from fatpack.report.text import columns, printable
+from fatpack.printable import printable
+from fatpack.report.text import columns
 from fatpack.scanner import Found, host_of, scan
 
 TYPE_CHECKING = False

@@ -244,7 +244,7 @@ class _Inspection:
 
     def _image_alone(self) -> dict[str, Any] | None:
         """Return what a file without containers is, if it is a device image itself."""
-        from fatpack.report.alone import beside, claims, image_alone, modules_alone
+        from fatpack.scanner.alone import beside, claims, image_alone, modules_alone
 
         recognised = image_alone(self.view)
         if recognised is None:
@@ -262,7 +262,7 @@ class _Inspection:
 
         ``searched`` are the numbers of the members that hold one.
         """
-        from fatpack.report.alone import claims, member_images
+        from fatpack.scanner.alone import claims, member_images
 
         found = list(member_images(self.view, searched))
         self.findings.extend(item for item in found if isinstance(item, Finding))
@@ -368,7 +368,7 @@ class _Inspection:
             "images": [self._image(index, image) for index, image in enumerate(images)],
         }
         if container.format == "cir-offload-container":
-            from fatpack.report.launches import problems
+            from fatpack.facts.launches import problems
 
             for code, at, message in problems(record):
                 self.findings.add(finding(code, container.images[at].span, message))
@@ -442,7 +442,7 @@ def _cost(found: Found | Finding) -> int:
 
 def failure(path: str, error: FatpackError | OSError) -> dict[str, Any]:
     """Return the record of a file that could not be read at all."""
-    from fatpack.report.problems import exit_code, message
+    from fatpack.outcomes import exit_code, message
 
     return {
         "path": path,

@@ -11,8 +11,9 @@ Names come last, so that the numbers stay aligned however long a mangled name is
 
 from __future__ import annotations
 
+from fatpack.printable import printable
 from fatpack.record import Record
-from fatpack.report.text import columns, printable
+from fatpack.report.text import columns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ printed of it.
 from __future__ import annotations
 
 from fatpack.errors import counted
-from fatpack.report.text import printable, size_words
+from fatpack.printable import printable
+from fatpack.report.text import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

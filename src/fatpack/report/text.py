@@ -8,15 +8,6 @@ if TYPE_CHECKING:
     from typing import Any, TextIO
 
 
-def printable(text: str) -> str:
-    """Return text from a file so that it cannot drive the terminal: control characters and broken UTF-8 as escapes."""
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode("ascii") for char in text
-    )
-
-
 def size_words(size: int) -> str:
     """Return a size for people, with the exact number where it is short: ``152 B``, ``18.1 kB``, ``1.02 GB``."""
     if size < 1000:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import time
 
+from fatpack.facts.columns import SCHEMA, TABLES
 from fatpack.interruption import Finishing
+from fatpack.outcomes import worst
 from fatpack.record import Record
-from fatpack.report.problems import worst
-from fatpack.report.rows.columns import SCHEMA, TABLES
 from fatpack.report.rows.texts import clean
 from fatpack.survey.manifest import Manifest
 from fatpack.survey.parts import part_name, rewrite_part, write_part

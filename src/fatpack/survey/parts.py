@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from fatpack.report.rows.columns import AnyRow, Row
+    from fatpack.facts.columns import AnyRow, Row
 
 #: What parts are written as.
 FORMATS = ("parquet", "jsonl")

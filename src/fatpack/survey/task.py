@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from fatpack.errors import FatpackError
+from fatpack.facts.packages import rows_in
+from fatpack.facts.reading import RowOptions, failed, unread
 from fatpack.io import limits
 from fatpack.io.budget import Budget
 from fatpack.io.sources.opening import located, open_source
+from fatpack.outcomes import INPUT_OUTPUT, worst
 from fatpack.record import Record
-from fatpack.report.problems import INPUT_OUTPUT, worst
-from fatpack.report.rows.packages import rows_in
-from fatpack.report.rows.reading import RowOptions, failed, unread
 from fatpack.survey.parts import encoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from fatpack.report.rows.columns import AnyRow
+    from fatpack.facts.columns import AnyRow
 
 
 class Task(Record):

@@ -13,7 +13,7 @@ from tests import reference
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.report.rows.columns import ImageRow, KernelRow, columns, json_schema
+from fatpack.facts.columns import ImageRow, KernelRow, columns, json_schema
 from fatpack.report.rows.texts import csv_lines, json_lines
 from fatpack.report.schemas import text as schema_text
 

@@ -9,8 +9,8 @@ from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import FILE, TARGET
 from fatpack.cli.options import limit_option, max_inflated_option
 from fatpack.errors import UsageError, counted
+from fatpack.outcomes import FINE, code_of, worst
 from fatpack.report.answers.kpack import SCHEMA
-from fatpack.report.problems import FINE, code_of, worst
 from fatpack.report.text import write_lines
 
 TYPE_CHECKING = False

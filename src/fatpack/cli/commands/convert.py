@@ -32,9 +32,10 @@ from fatpack.ops.choose.presence import NothingSelected, refuse_empty, unmatched
 from fatpack.ops.convert.convert import convert
 from fatpack.ops.unreadable import ONE_ALONE
 from fatpack.ops.verify import CONTENT_CODES, content_findings
+from fatpack.outcomes import FINDINGS, code_of
+from fatpack.printable import printable
 from fatpack.record import Record
-from fatpack.report.problems import FINDINGS, code_of
-from fatpack.report.text import printable, size_words
+from fatpack.report.text import size_words
 from fatpack.scanner import Found, scan
 from fatpack.scanner.visit import package_of
 

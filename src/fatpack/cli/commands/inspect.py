@@ -9,10 +9,10 @@ from fatpack.cli.grammar.kinds import FILE, INPUT, Choice, Offset
 from fatpack.cli.options import deep_option, exclude_option, force_option, limit_option, max_inflated_option
 from fatpack.cli.show import opened, show
 from fatpack.errors import FatpackError, UsageError
+from fatpack.facts.columns import FORMATS, TABLES
+from fatpack.facts.columns import SCHEMA as ROWS
+from fatpack.outcomes import FINE, exit_code, message
 from fatpack.report.inspection import SCHEMA, InspectOptions
-from fatpack.report.problems import FINE, exit_code, message
-from fatpack.report.rows.columns import FORMATS, TABLES
-from fatpack.report.rows.columns import SCHEMA as ROWS
 from fatpack.report.several.sums import KEYS
 from fatpack.report.text import write_lines
 
@@ -128,7 +128,7 @@ def command(
     if rows:
         _refuse("--rows", _without(others, "--deep", "--kernels", "--inflate"))
         from fatpack.cli.rows import write_rows
-        from fatpack.report.rows.reading import RowOptions
+        from fatpack.facts.reading import RowOptions
 
         wanted = RowOptions(rows_of, digests, reading["kernels"], reading["inflate"], reading["deep"])
         return write_rows(files, wanted, rows, output, force=force, exclude=exclude)

@@ -17,9 +17,10 @@ from fatpack.cli.options import (
 )
 from fatpack.cli.reporting import report
 from fatpack.errors import UsageError, counted
+from fatpack.outcomes import FINDINGS, FINE, code_of, worst
+from fatpack.printable import printable
 from fatpack.report.link_inputs.records import SCHEMA
-from fatpack.report.problems import FINDINGS, FINE, code_of, worst
-from fatpack.report.text import printable, write_lines
+from fatpack.report.text import write_lines
 from fatpack.target.link_groups import VERSIONS
 
 TYPE_CHECKING = False

@@ -9,8 +9,8 @@ from fatpack.cli.grammar.kinds import FILE, INPUT, Choice, Number
 from fatpack.cli.messages import StatusLine, say, tell_abandoned
 from fatpack.cli.options import check_name, deep_option, exclude_option, limit_option, max_inflated_option, quiet_option
 from fatpack.errors import UsageError, counted
-from fatpack.report.problems import FINDINGS, MALFORMED, UNSUPPORTED
-from fatpack.report.rows.columns import SCHEMA, TABLES
+from fatpack.facts.columns import SCHEMA, TABLES
+from fatpack.outcomes import FINDINGS, MALFORMED, UNSUPPORTED
 from fatpack.survey.engines import ENGINES
 from fatpack.survey.parts import FORMATS
 
@@ -76,8 +76,8 @@ def command(
         raise UsageError("no folder given", hint="fatpack survey SOURCES... -o FOLDER")
     if not sources and not lists:
         raise UsageError("no source given", hint="fatpack survey SOURCES... -o FOLDER")
+    from fatpack.facts.reading import RowOptions
     from fatpack.io.budget import budget_now
-    from fatpack.report.rows.reading import RowOptions
     from fatpack.survey.driver import PART_FILES, survey
     from fatpack.survey.engines import engine_of
     from fatpack.survey.task import TaskOptions, limits_now

@@ -21,9 +21,9 @@ from fatpack.io.writing import check_space
 from fatpack.ops.extract import plan_containers, plan_images
 from fatpack.ops.unreadable import Unreadable
 from fatpack.ops.verify import Verification
+from fatpack.outcomes import FINDINGS, FINE, code_of, exit_code, message, worst
 from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
 from fatpack.report.finding_text import finding_lines
-from fatpack.report.problems import FINDINGS, FINE, code_of, exit_code, message, worst
 from fatpack.scanner import Found, scan
 from fatpack.trees.leaves import Rules, batches_of, kind_of
 

@@ -11,13 +11,13 @@ import gc
 from fatpack.cli.many.sharing import made_of
 from fatpack.cli.many.summary import FilesMeter, Summary, say_unmatched
 from fatpack.errors import FatpackError
+from fatpack.outcomes import FINDINGS, FINE, code_of, exit_code, worst
 from fatpack.record import Record
 from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
 from fatpack.report.inspect_text import render
 from fatpack.report.inspection import failure, inspection, listing
 from fatpack.report.json_text import Written, json_text
 from fatpack.report.places import Places
-from fatpack.report.problems import FINDINGS, FINE, code_of, exit_code, worst
 from fatpack.trees.leaves import Rules, batches_of, kind_of
 
 TYPE_CHECKING = False

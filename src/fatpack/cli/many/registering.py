@@ -8,10 +8,10 @@ from __future__ import annotations
 from fatpack.cli.many.sharing import made_of
 from fatpack.cli.many.summary import FilesMeter, Summary, say_unmatched
 from fatpack.errors import FatpackError
+from fatpack.outcomes import FINDINGS, FINE, code_of, exit_code, worst
 from fatpack.record import Record
 from fatpack.report.finding_list import finding_record
 from fatpack.report.json_text import Written, json_text
-from fatpack.report.problems import FINDINGS, FINE, code_of, exit_code, worst
 from fatpack.report.registration.records import failed, registration
 from fatpack.report.registration.texts import render
 from fatpack.trees.leaves import Rules, batches_of, kind_of

@@ -6,7 +6,8 @@ import os
 
 from fatpack.cli.messages import StatusLine, say
 from fatpack.errors import counted
-from fatpack.report.text import printable, size_words
+from fatpack.printable import printable
+from fatpack.report.text import size_words
 from fatpack.trees.leaves import Counts
 
 TYPE_CHECKING = False

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from fatpack.cli.many.sharing import made_of
 from fatpack.cli.many.summary import FilesMeter, Summary, say_unmatched
+from fatpack.facts.packages import rows_of_leaf
 from fatpack.record import Record
-from fatpack.report.rows.packages import rows_of_leaf
 from fatpack.trees.leaves import Rules, batches_of, kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fatpack.facts.columns import AnyRow
+    from fatpack.facts.reading import RowOptions
     from fatpack.io.source import View
-    from fatpack.report.rows.columns import AnyRow
-    from fatpack.report.rows.reading import RowOptions
     from fatpack.trees.leaves import Leaf
 
 

@@ -89,7 +89,7 @@ def _outcome(request: Request, file: str) -> Outcome:
 
 
 def _message(error: FatpackError | OSError) -> str:
-    from fatpack.report.problems import message
+    from fatpack.outcomes import message
 
     return message(error)
 

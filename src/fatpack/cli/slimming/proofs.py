@@ -10,9 +10,9 @@ from fatpack.cli.messages import say
 from fatpack.errors import HostError, UsageError
 from fatpack.io.sink import check_target, write_file
 from fatpack.io.sources.opening import open_source
+from fatpack.outcomes import FINDINGS, FINE
 from fatpack.report.answers import certificate, wheel_certificate
 from fatpack.report.json_text import json_pieces
-from fatpack.report.problems import FINDINGS, FINE
 from fatpack.report.text import write_lines
 from fatpack.scanner.visit import package_of
 

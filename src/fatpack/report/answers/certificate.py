@@ -7,7 +7,8 @@ same two files have the same certificate.
 from __future__ import annotations
 
 from fatpack.errors import counted, hexadecimal
-from fatpack.report.text import columns, printable, size_words
+from fatpack.printable import printable
+from fatpack.report.text import columns, size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from fatpack.errors import FormatError
 from fatpack.findings import finding, unread
 from fatpack.formats.kpack import manifest as room
-from fatpack.report.text import columns, printable, size_words
+from fatpack.printable import printable
+from fatpack.report.text import columns, size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

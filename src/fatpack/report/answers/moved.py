@@ -9,8 +9,9 @@ import os
 
 from fatpack.errors import counted
 from fatpack.model import Finding
+from fatpack.printable import printable
 from fatpack.report.answers.outcomes import device_records, names_of
-from fatpack.report.text import columns, printable
+from fatpack.report.text import columns
 from fatpack.runtime.registration import hip
 
 TYPE_CHECKING = False

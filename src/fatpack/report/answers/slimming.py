@@ -9,9 +9,10 @@ from fatpack.errors import FatpackError, counted
 from fatpack.ops.slim.outcome import by_architecture
 from fatpack.ops.slim.plan import Refused
 from fatpack.ops.slim.selection import spelled
+from fatpack.outcomes import exit_code, message
+from fatpack.printable import printable
 from fatpack.report.finding_list import finding_record
-from fatpack.report.problems import exit_code, message
-from fatpack.report.text import columns, printable, size_words
+from fatpack.report.text import columns, size_words
 from fatpack.trees.leaves import SEPARATOR
 
 TYPE_CHECKING = False

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fatpack.errors import counted
-from fatpack.report.text import columns, printable, size_words
+from fatpack.printable import printable
+from fatpack.report.text import columns, size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

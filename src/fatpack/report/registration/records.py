@@ -6,8 +6,8 @@ from fatpack import hosts
 from fatpack.errors import FormatError, HostError, Unsupported
 from fatpack.io import limits
 from fatpack.model import Finding
+from fatpack.outcomes import exit_code, message
 from fatpack.report.finding_list import finding_record
-from fatpack.report.problems import exit_code, message
 from fatpack.runtime.evidence import compared, judging, units
 from fatpack.scanner import Found, host_of, scan
 from fatpack.scanner.known import kernels_of

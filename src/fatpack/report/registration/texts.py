@@ -12,9 +12,10 @@
 from __future__ import annotations
 
 from fatpack.errors import counted
+from fatpack.printable import printable
 from fatpack.report.finding_text import finding_lines
 from fatpack.report.registration.units import words
-from fatpack.report.text import columns, printable
+from fatpack.report.text import columns
 from fatpack.runtime.evidence.units import WRAPPER
 from fatpack.runtime.evidence.verdicts import named
 

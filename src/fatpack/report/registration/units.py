@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from fatpack.errors import counted
-from fatpack.report.text import printable
+from fatpack.printable import printable
 from fatpack.runtime.evidence.units import CALLS
 
 TYPE_CHECKING = False

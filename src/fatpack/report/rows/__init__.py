@@ -1,1 +1,1 @@
-"""Rows: one flat record per image, or per kernel, of a file, for data frames and databases"""
+"""Rows as text and as Parquet, for data frames, spreadsheets and databases."""

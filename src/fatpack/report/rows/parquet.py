@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from fatpack.errors import FormatError, Unsupported
-from fatpack.report.rows.columns import SCHEMA, columns
+from fatpack.facts.columns import SCHEMA, columns
 from fatpack.report.rows.texts import clean, is_of
 
 try:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
     from typing import Any
 
-    from fatpack.report.rows.columns import AnyRow, Row
+    from fatpack.facts.columns import AnyRow, Row
 
 #: Rows that are converted at a time: names may have thousands of bytes.
 _AT_ONCE = 1024

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
     from typing import Any
 
-    from fatpack.report.rows.columns import AnyRow, Row
+    from fatpack.facts.columns import AnyRow, Row
 
 #: A cell that begins with one of these is a formula to spreadsheets; names in files are chosen by whoever made them.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

@@ -17,7 +17,8 @@ code.
 from __future__ import annotations
 
 from fatpack.errors import counted
-from fatpack.report.text import columns, is_fat_object, printable, size_words
+from fatpack.printable import printable
+from fatpack.report.text import columns, is_fat_object, size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -23,9 +23,10 @@ from fatpack.errors import CommandFailed, UsageError, counted
 from fatpack.io.sources.opening import open_source
 from fatpack.ops.choose.address import find, parse_address
 from fatpack.ops.choose.presence import NothingSelected, instead, refuse_empty, unmatched, unseen
+from fatpack.outcomes import FINDINGS, code_of, worst
+from fatpack.printable import printable
 from fatpack.record import Record
-from fatpack.report.problems import FINDINGS, code_of, worst
-from fatpack.report.text import printable, size_words, write_lines
+from fatpack.report.text import size_words, write_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

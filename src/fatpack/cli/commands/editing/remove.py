@@ -23,7 +23,7 @@ from fatpack.ops.choose.presence import NothingSelected, refuse_empty
 from fatpack.ops.edit.editor import verify
 from fatpack.ops.slim.plan import Refused
 from fatpack.ops.slim.removing import remove
-from fatpack.report.problems import FINDINGS, FINE, MALFORMED
+from fatpack.outcomes import FINDINGS, FINE, MALFORMED
 from fatpack.report.text import size_words
 
 TYPE_CHECKING = False

@@ -17,7 +17,7 @@ from fatpack.cli.options import (
 from fatpack.errors import UsageError
 from fatpack.ops.choose.presence import NothingSelected
 from fatpack.ops.edit.embed import replace
-from fatpack.report.problems import FINDINGS
+from fatpack.outcomes import FINDINGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

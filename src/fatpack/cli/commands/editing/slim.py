@@ -10,8 +10,8 @@ from fatpack.cli.grammar.kinds import DIRECTORY, FILE, INPUT, TARGET, Choice, Nu
 from fatpack.cli.messages import say, warn
 from fatpack.cli.options import force_option, limit_option, max_inflated_option, max_output_option, quiet_option
 from fatpack.cli.reporting import report
+from fatpack.outcomes import FINDINGS, FINE, MALFORMED, exit_code, worst
 from fatpack.report.answers.slimming import SCHEMA, record, render, unserved_lines
-from fatpack.report.problems import FINDINGS, FINE, MALFORMED, exit_code, worst
 from fatpack.report.text import write_lines
 
 TYPE_CHECKING = False

@@ -67,7 +67,7 @@ def _run(program: str, version: str, given: command_line.Parsed) -> int:
         problem = f"{name}{error.strerror or error}"
     else:
         return 0
-    from fatpack.report.text import printable
+    from fatpack.printable import printable
 
     sys.stderr.write(printable(f"{program}: error: {problem}") + "\n")
     return 1

@@ -60,7 +60,7 @@ def main(program: str, arguments: Sequence[str], version: str = "") -> int:
 
 
 def _print(text: str) -> None:
-    from fatpack.report.text import printable
+    from fatpack.printable import printable
 
     sys.stderr.write(printable(text) + "\n")
 

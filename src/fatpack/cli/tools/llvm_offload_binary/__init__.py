@@ -17,7 +17,7 @@ import sys
 from fatpack.cli.tools import llvm_command_line as command_line
 from fatpack.cli.tools.llvm_offload_binary.failure import Failure
 from fatpack.formats.offload_binary.image_option import parse_image_option
-from fatpack.report.text import printable
+from fatpack.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack.errors import FatpackError
-from fatpack.report.text import printable
+from fatpack.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from jsonschema import Draft202012Validator
 from tests.laws.rooms import FIXTURES
 
 from fatpack.errors import BadValue, Unsupported
+from fatpack.facts.reading import RowOptions, rows_of
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.io.sources.opening import open_source
 from fatpack.report.inspection import SCHEMA, inspection
-from fatpack.report.rows.reading import RowOptions, rows_of
 from fatpack.report.schemas import text
 
 CACHE = FIXTURES / "triton"

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from fatpack import images
 from fatpack.errors import FatpackError, FormatError, Unsupported
+from fatpack.facts.columns import TABLES, KernelRow
 from fatpack.findings import finding
 from fatpack.findings import unread as code_for
 from fatpack.images import EMPTY, NOT_INFLATED, UNKNOWN
 from fatpack.io import limits
 from fatpack.io.source import is_in_file
 from fatpack.model import Finding, Target
+from fatpack.outcomes import code_of, exit_code, message, worst
 from fatpack.record import Record
-from fatpack.report.problems import code_of, exit_code, message, worst
-from fatpack.report.rows.columns import TABLES, KernelRow
 from fatpack.scanner import FoundImage, LateImages, host_of, inflated, scan
 from fatpack.scanner.found import kernel_names
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
+    from fatpack.facts.columns import AnyRow
     from fatpack.images import Recognised
     from fatpack.images.kernel import Kernel
     from fatpack.io.source import Source, View
     from fatpack.model import Container, Image, Span
-    from fatpack.report.rows.columns import AnyRow
     from fatpack.scanner import Found
 
 
@@ -168,7 +168,7 @@ class _Reader:
 
     def _note_launches(self, container: Container) -> None:
         from fatpack import formats
-        from fatpack.report.launches import problems
+        from fatpack.facts.launches import problems
 
         described = dict(formats.room(container.format).describe(container))
         numbered = [{"index": index, "arch": image.target.arch} for index, image in enumerate(container.images)]
@@ -215,7 +215,7 @@ class _Reader:
 
     def _alone(self) -> Iterator[AnyRow]:
         """Yield the row of a file that is a device image itself."""
-        from fatpack.report.alone import beside, image_alone
+        from fatpack.scanner.alone import beside, image_alone
 
         recognised = image_alone(self._view)
         if recognised is not None:
@@ -223,7 +223,7 @@ class _Reader:
 
     def _members(self, searched: set[tuple[int, ...]]) -> Iterator[AnyRow]:
         """Yield the rows of an archive's members that are device images themselves."""
-        from fatpack.report.alone import member_images
+        from fatpack.scanner.alone import member_images
 
         for item in member_images(self._view, searched):
             if isinstance(item, Finding):

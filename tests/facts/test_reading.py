@@ -12,11 +12,11 @@ from tests.builders import elf
 from tests.laws.rooms import FIXTURES
 
 import fatpack
+from fatpack.facts.columns import MEANING, TABLES, ImageRow, KernelRow
+from fatpack.facts.reading import RowOptions, rows_of
 from fatpack.io.sources.opening import open_source
+from fatpack.outcomes import code_of
 from fatpack.report.inspection import InspectOptions, inspection
-from fatpack.report.problems import code_of
-from fatpack.report.rows.columns import MEANING, TABLES, ImageRow, KernelRow
-from fatpack.report.rows.reading import RowOptions, rows_of
 
 FILES = sorted(
     path
@@ -97,7 +97,7 @@ def test_a_listing_reads_no_image(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a listing inflates nothing that its container names")
 
-    monkeypatch.setattr("fatpack.report.rows.reading.inflated", refuse)
+    monkeypatch.setattr("fatpack.facts.reading.inflated", refuse)
     assert list(fatpack.rows(path)) == rows
     with pytest.raises(AssertionError):
         list(fatpack.rows(path, kernels=True))

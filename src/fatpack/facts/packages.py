@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from fatpack.report.problems import code_of, exit_code, message, worst
-from fatpack.report.rows.columns import TABLES
-from fatpack.report.rows.reading import failed, rows_of
+from fatpack.facts.columns import TABLES
+from fatpack.facts.reading import failed, rows_of
+from fatpack.outcomes import code_of, exit_code, message, worst
 from fatpack.trees.leaves import Counts, Rules, batches_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fatpack.facts.columns import AnyRow
+    from fatpack.facts.reading import RowOptions
     from fatpack.io.source import View
-    from fatpack.report.rows.columns import AnyRow
-    from fatpack.report.rows.reading import RowOptions
     from fatpack.trees.leaves import Leaf
 
 

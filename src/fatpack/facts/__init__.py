@@ -1,0 +1,1 @@
+"""Facts of files as flat rows, one per image or per kernel: what surveys, tables and answers are made of."""
