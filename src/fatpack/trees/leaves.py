@@ -130,6 +130,7 @@ class Node(Record):
 
     ``size`` is about what reading it costs, in bytes. One that is not lasting is walked before the next is asked for.
     ``said`` takes up what is wrong with how it is stored in the package around it, which comes behind all nodes of it.
+    A file that was named itself ``is_named``.
     """
 
     path: str
@@ -140,6 +141,7 @@ class Node(Record):
     depth: int = 0
     leaf: Leaf | None = None
     said: Said | None = None
+    is_named: bool = False
 
     def leaves(self, rules: Rules, counts: Counts) -> Iterator[Leaf]:
         """Yield the leaves: the file, or those in it. Raises nothing for a file: what cannot be read is a leaf."""
@@ -166,7 +168,7 @@ def _of(view: View, node: Node, rules: Rules, counts: Counts) -> Iterator[Leaf]:
         yield Leaf(node.path, node.parts, error=error)
         return
     if not kind:
-        yield Leaf(node.path, node.parts, view, size=len(view))
+        yield Leaf(node.path, node.parts, view, size=len(view), is_named=node.is_named)
         return
     for member in in_package(view, kind, node, rules, counts):
         yield from member.leaves(rules, counts)

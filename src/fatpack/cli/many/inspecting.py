@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 
-from fatpack.cli.many.sharing import made_of
 from fatpack.cli.many.summary import FilesMeter, Summary, say_unmatched
 from fatpack.errors import FatpackError
 from fatpack.outcomes import FINDINGS, FINE, code_of, exit_code, worst
@@ -19,6 +18,7 @@ from fatpack.report.inspection import failure, inspection, listing
 from fatpack.report.json_text import Written, json_text
 from fatpack.report.places import Places
 from fatpack.trees.leaves import Rules, batches_of, kind_of
+from fatpack.trees.sharing import made_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

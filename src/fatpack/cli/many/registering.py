@@ -5,7 +5,6 @@ Others are counted, unless something is wrong with them.
 
 from __future__ import annotations
 
-from fatpack.cli.many.sharing import made_of
 from fatpack.cli.many.summary import FilesMeter, Summary, say_unmatched
 from fatpack.errors import FatpackError
 from fatpack.outcomes import FINDINGS, FINE, code_of, exit_code, worst
@@ -15,6 +14,7 @@ from fatpack.report.json_text import Written, json_text
 from fatpack.report.registration.records import failed, registration
 from fatpack.report.registration.texts import render
 from fatpack.trees.leaves import Rules, batches_of, kind_of
+from fatpack.trees.sharing import made_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from fatpack.cli.many.sharing import made_of
 from fatpack.cli.many.summary import FilesMeter, Summary, say_unmatched
-from fatpack.facts.packages import rows_of_leaf
-from fatpack.record import Record
-from fatpack.trees.leaves import Rules, batches_of, kind_of
+from fatpack.facts.gathering import rows_below
+from fatpack.trees.leaves import Rules, kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,16 +13,6 @@ if TYPE_CHECKING:
     from fatpack.facts.columns import AnyRow
     from fatpack.facts.reading import RowOptions
     from fatpack.io.source import View
-    from fatpack.trees.leaves import Leaf
-
-
-class _Making(Record):
-    """What makes rows of a leaf, with whether it is a file, and its size."""
-
-    options: RowOptions
-
-    def __call__(self, leaf: Leaf) -> tuple[list[AnyRow], bool, int]:
-        return list(rows_of_leaf(leaf, self.options)), not leaf.package, leaf.size or 0
 
 
 def rows_in(
@@ -37,18 +25,16 @@ def rows_in(
     summary = Summary(path, kind_of(path, view))
     summaries.append(summary)
     rules, meter = Rules(exclude, options.deep), FilesMeter()
-    batches = batches_of(path, view, rules, summary.counts, summary.unmatched)
-    is_local = view is None or view.source.fileno() is not None
-    making = _Making(options.replace(thorough=False))
     try:
-        for rows, is_file, size in made_of(batches, making, rules, summary.counts, is_local=is_local):
-            count = sum(row.row != "file" for row in rows)
-            if is_file:
-                summary.add(count or None, size, is_read=rows[-1].error is None)
+        for item in rows_below(path, view, options, rules, summary.counts, summary.unmatched):
+            count = sum(row.row != "file" for row in item.rows)
+            has_error = item.rows[-1].error is not None
+            if item.is_file:
+                summary.add(count or None, item.size, is_read=not has_error)
             meter(bool(count))
-            if rows and rows[-1].error is not None:
+            if has_error:
                 meter.finish()
-            yield from rows
+            yield from item.rows
     finally:
         meter.finish()
     say_unmatched(summary)

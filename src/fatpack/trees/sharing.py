@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any, TypeVar
 
+    from fatpack.io.budget import Budget
     from fatpack.model import Finding
     from fatpack.trees.leaves import Leaf, Node, Rules
 
@@ -31,14 +32,20 @@ class _Done(Record):
 
 
 def made_of(
-    batches: Iterable[list[Node]], make: Callable[[Leaf], T], rules: Rules, counts: Counts, *, is_local: bool = True
+    batches: Iterable[list[Node]],
+    make: Callable[[Leaf], T],
+    rules: Rules,
+    counts: Counts,
+    *,
+    is_local: bool = True,
+    budget: Budget | None = None,
 ) -> Iterator[T]:
     """Yield what ``make`` makes of every leaf, in order; most of it is made in forks of this process.
 
     What is made must be such that it can be pickled, and ``make`` keeps nothing. Connections to servers stay here: of
-    what is not local, all is made in this process.
+    what is not local, all is made in this process. ``budget`` is that of the nodes' sources, by default the command's.
     """
-    budget = budget_now()
+    budget = budget_now() if budget is None else budget
 
     def work(node: Node) -> _Done:
         own, before, said = Counts(), budget.drawn, Said()
