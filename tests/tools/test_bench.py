@@ -181,3 +181,17 @@ def test_libraries_of_bundles_are_what_they_claim(tmp_path: Path, is_compressed:
         assert {len(images.kernels(item.data, item.form)) for item in found} == {0, 3}  # type: ignore[arg-type]
         assert file.verify() == ()
     assert {item.name for item in tmp_path.iterdir()} == {"library.so", "library.s", "kernels.hip", "kernels.hsaco"}
+
+
+def test_libraries_of_registered_containers_are_slimmed(tmp_path: Path) -> None:
+    for name in ("as", "ld"):
+        if peer(name) is None:
+            pytest.skip(f"{name} is not installed")
+    path = inputs.registered_library(tmp_path, 3, 4, 100_000)
+    with library.open(path) as file:
+        assert file.findings == ()
+        assert len(list(file.images())) == 12
+    slimmed = library.slim(path, tmp_path / "slim.so", devices="sm_90")
+    assert slimmed.mode == "shrink"
+    assert slimmed.after < slimmed.before / 2
+    assert {item.name for item in tmp_path.iterdir()} == {"libregistered.so", "slim.so"}

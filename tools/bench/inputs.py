@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING
 from tools.bench.measure import FIXTURES, need
 
 import fatpack
+from fatpack import formats
+from fatpack.io.sink import write_file
+from fatpack.io.sources.opening import open_source
+from fatpack.model import Container, Image, Span, Target
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,6 +71,30 @@ def shared_library(folder: Path, content: Path) -> Path:
     _tool("as", source, "-o", folder / "library.o")
     _tool("ld", "-shared", folder / "library.o", "-o", library)
     (folder / "library.o").unlink()
+    return library
+
+
+def registered_library(folder: Path, count: int, images_each: int, size: int) -> Path:
+    """Link a shared library with ``count`` fat binaries of ``images_each`` images, each registered by a record."""
+    made = []
+    for path, arch in images(folder, images_each, size):
+        view = open_source(path, resting=True).view()
+        made.append(
+            Image(Target("nvptx64-nvidia-cuda", arch, "cuda"), "cubin", view, len(view), len(view), view.span())
+        )
+    fatbin, source, library = folder / "registered.fatbin", folder / "registered.s", folder / "libregistered.so"
+    content = Container("cuda-fatbin", 1, tuple(made), Span(0, 0))
+    write_file(fatbin, formats.room("cuda-fatbin").write(content), force=True)
+    with source.open("w") as file:
+        file.write('.section .nv_fatbin, "a", @progbits\n')
+        file.writelines(f'.balign 8\ncontainer{number}:\n.incbin "{fatbin}"\n' for number in range(count))
+        file.write('.section .nvFatBinSegment, "aw", @progbits\n.balign 8\n')
+        file.writelines(f".4byte 0x466243b1, 1\n.8byte container{number}, 0\n" for number in range(count))
+        file.write('.section .note.GNU-stack, "", @progbits\n')
+    _tool("as", source, "-o", folder / "registered.o")
+    _tool("ld", "-shared", folder / "registered.o", "-o", library)
+    for path in (fatbin, source, folder / "registered.o", *folder.glob("image*.cubin")):
+        path.unlink()
     return library
 
 
