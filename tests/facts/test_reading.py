@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -173,3 +174,16 @@ def test_wrong_arguments_are_errors_at_once() -> None:
         fatpack.rows(FOUR, of="files")  # type: ignore[call-overload]
     with pytest.raises(TypeError, match="of is a text"):
         fatpack.rows(FOUR, of=3)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("name", ["cuda/cubin/k1.cuda13.0.sm_80.cubin", "cuda_fatbin/recorded/v130_none.fatbin"])
+def test_rows_of_images_and_of_kernels_come_in_one_reading(name: str) -> None:
+    with open_source(str(FIXTURES / name)) as source:
+        both = list(rows_of(source.view(), RowOptions(digests=True, each_kernel=True)))
+        images = list(rows_of(source.view(), RowOptions(digests=True, kernels=True)))
+        kernels = list(rows_of(source.view(), RowOptions(of="kernels")))
+    assert [row for row in both if row.row != "kernel"] == images
+    assert [row for row in both if row.row == "kernel"] == kernels[:-1]
+    assert len(kernels) > 1
+    for before, row in pairwise(both):
+        assert row.row != "kernel" or before.position == row.position, "kernels follow their image"

@@ -37,7 +37,8 @@ class RowOptions(Record):
     """What rows are of (``images`` or ``kernels``), and how much is read for them.
 
     ``digests`` fills ``sha256``, ``kernels`` fills ``kernel_count`` and ``registers_max``; both read every image whole,
-    and so do rows of kernels. ``inflate`` looks into compressed images, to recognise what they are. ``deep`` searches
+    and so do rows of kernels. With ``each_kernel`` the row of an image is followed by the rows of its kernels, which
+    ``count`` does not count. ``inflate`` looks into compressed images, to recognise what they are. ``deep`` searches
     everything, and without ``thorough`` a file in which nothing was found is not searched to its last byte.
     """
 
@@ -47,11 +48,17 @@ class RowOptions(Record):
     inflate: bool = False
     deep: bool = False
     thorough: bool = True
+    each_kernel: bool = False
+
+    @property
+    def reads_kernels(self) -> bool:
+        """Whether the kernels of images are read."""
+        return self.kernels or self.each_kernel or self.of == "kernels"
 
     @property
     def reads_images(self) -> bool:
         """Whether images are read, not only what their containers state of them."""
-        return self.inflate or self.digests or self.kernels or self.of == "kernels"
+        return self.inflate or self.digests or self.reads_kernels
 
 
 def rows_of(view: View, options: RowOptions) -> Iterator[AnyRow]:
@@ -255,7 +262,7 @@ class _Reader:
         findings: list[Finding],
         record: object,
     ) -> Iterator[AnyRow]:
-        """Yield the row of an image, or the rows of its kernels."""
+        """Yield the row of an image, or the rows of its kernels, or both."""
         read, kernels = self._read(view, recognised.form, record, findings, is_known=recognised is not NOT_INFLATED)
         common: dict[str, Any] = {
             "offload": target.offload,
@@ -271,20 +278,22 @@ class _Reader:
         if self._kind is not KernelRow:
             self._count += 1
             yield self._kind(row=self._word, **self._file, **facts, **common, **read)
-            return
-        if not kernels:
+            if not self._options.each_kernel:
+                return
+        elif not kernels:
             self._codes.update(dict.fromkeys(common["findings"]))
         here = {name: facts[name] for name in facts if name in KernelRow._fields}
+        word = TABLES["kernels"][1]
         for index, kernel in enumerate(kernels):
-            self._count += 1
-            yield KernelRow(row=self._word, **self._file, **here, **common, kernel_index=index, **_facts(kernel))
+            self._count += self._kind is KernelRow
+            yield KernelRow(row=word, **self._file, **here, **common, kernel_index=index, **_facts(kernel))
 
     def _read(
         self, view: View, form: str, record: object, findings: list[Finding], *, is_known: bool
     ) -> tuple[dict[str, Any], tuple[Kernel, ...]]:
         """Return the columns that take reading an image, and its kernels; what shares its bytes is read once."""
         options = self._options
-        wants_kernels = options.kernels or options.of == "kernels"
+        wants_kernels = options.reads_kernels
         if not is_known or not (wants_kernels or options.digests):
             return {}, ()
         place = (view.source, view.start, view.end)
