@@ -113,6 +113,7 @@ POINTER_RELOCATIONS = {
 
 #: Segment types: what a loader looks at.
 LOAD, DYNAMIC, INTERPRETER, NOTE, PROGRAM_HEADERS, PROPERTIES = 1, 2, 3, 4, 6, 0x6474E553
+RELRO = 0x6474E552
 SEGMENT_TYPES = {
     0: "null",
     1: "load",

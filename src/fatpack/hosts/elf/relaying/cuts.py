@@ -146,7 +146,9 @@ def _check_load(elf: LinkedFile, changed: Changed, load: Segment) -> None:
 def _marked(elf: LinkedFile, changed: Sequence[Changed]) -> dict[int, int]:
     """Return section → segment for changed sections over whose freed bytes another segment than a loaded one lies."""
     others = sorted(
-        (each.offset, each.end, each.index) for each in elf.segments if each.file_size and each.type != constants.LOAD
+        (each.offset, each.end, each.index)
+        for each in elf.segments
+        if each.file_size and each.type != constants.LOAD and not elf.is_by_address(each)
     )
     found: dict[int, int] = {}
     number, reached, owner = 0, 0, -1

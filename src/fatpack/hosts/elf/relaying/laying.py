@@ -144,6 +144,8 @@ def _segments(elf: LinkedFile, plan: Plan, shift: _Shift) -> Iterator[Segment]:
             offset = shift(segment.offset - plan.moved.start + plan.moved.position)
             address, physical = segment.address + plan.moved.shift, segment.physical_address + plan.moved.shift
             yield segment.replace(offset=offset, address=address, physical_address=physical)
+        elif elf.is_by_address(segment):
+            yield segment
         elif segment.type == constants.PROGRAM_HEADERS:
             size = segment.file_size + added
             yield segment.replace(offset=shift(segment.offset), file_size=size, memory_size=size)

@@ -104,6 +104,14 @@ class LinkedFile(EditableFile):
         inside = address - load.address
         return load.offset + inside if inside + size <= load.file_size else -1
 
+    def is_by_address(self, segment: Segment) -> bool:
+        """Return whether a segment's address alone says what it is, and its offset leads to other bytes.
+
+        QUIRK(mold 1.10 and newer): PT_GNU_RELRO has the offset 0 where the section that it starts with has no bytes.
+        Loaders protect the pages of its addresses, and read nothing at its offset.
+        """
+        return segment.type == constants.RELRO and self.position_of(segment.address, 0) != segment.offset
+
     def address_of(self, position: int) -> int:
         """Return the address at which a byte of the file is loaded, 0 for one that is not."""
         found = next((load for load in self.loads if load.offset <= position < load.end), None)

@@ -89,7 +89,7 @@ class Room:
             fixed, self.obstacle = elf.header.section_offset, "the section table"
         for segment in elf.segments:
             at, stop, kind = segment.offset, segment.end, segment.type
-            if kind in (*_LEADING, constants.PROGRAM_HEADERS) or not segment.file_size:
+            if kind in (*_LEADING, constants.PROGRAM_HEADERS) or not segment.file_size or elf.is_by_address(segment):
                 continue
             holds_table = kind == constants.LOAD and at <= start and end <= stop
             at = self._end_of(segment) if holds_table else max(at, end) if stop > end else fixed
