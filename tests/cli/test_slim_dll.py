@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,23 @@ def test_a_signed_dll_is_slimmed_without_its_signature(tmp_path: Path, capsys: p
     other = tmp_path / "c.dll"
     fatpack.slim(before, other, keep="sm_90", drop_signature=True)
     assert other.read_bytes() == after.read_bytes()
+
+
+def test_a_proof_leaves_no_words_of_other_libraries_behind(tmp_path: Path) -> None:
+    before, after = tmp_path / "a.dll", tmp_path / "b.dll"
+    before.write_bytes(_image().data)
+    fatpack.slim(before, after, keep="sm_90")
+    command = [
+        sys.executable,
+        "-c",
+        "from fatpack.cli import main; main()",
+        "slim",
+        "--verify",
+        str(before),
+        str(after),
+    ]
+    done = subprocess.run(command, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_a_dll_that_loses_no_more_than_its_signature_has_zeros(tmp_path: Path) -> None:

@@ -93,6 +93,8 @@ def _parsed(view: View, size: int) -> Any:
     """
     import lief
 
+    # nanobind complains at the interpreter's end of objects that LIEF's own module keeps.
+    lief.disable_leak_warning()
     config = lief.PE.ParserConfig()
     for name in ("parse_exports", "parse_imports", "parse_reloc", "parse_rsrc", "parse_signature", "parse_exceptions"):
         setattr(config, name, False)
