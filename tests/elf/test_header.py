@@ -8,6 +8,7 @@ import pytest
 from tests.builders.device_elf import NOBITS, device_elf, symbol
 
 from fatpack import images
+from fatpack.elf import header
 from fatpack.errors import BadValue, FormatError, LimitExceeded, Truncated
 from fatpack.io import limits
 from fatpack.io.sources.memory import BytesSource
@@ -163,3 +164,12 @@ def test_a_string_table_beyond_the_limit_is_refused(monkeypatch):
 
 def test_names_that_are_no_utf8_become_escapes():
     assert kernels(device_elf(224, symbols=[(b"k\xff\xe9.kd", 0x11, 0, 1)])) == (r"k\xff\xe9",)
+
+
+@pytest.mark.parametrize(("type", "expected"), [(1, False), (2, True), (3, True), (4, False)])
+@pytest.mark.parametrize(("bits", "order"), SHAPES)
+def test_programs_and_libraries_are_linked(bits, order, type, expected):
+    data = bytearray(device_elf(62, bits=bits, order=order, sections=[(1, b"code")]))
+    struct.pack_into(order + "H", data, 16, type)
+    assert header.is_linked(BytesSource(bytes(data)).view()) is expected
+    assert header.type_of(BytesSource(bytes(data[:40])).view()) is None

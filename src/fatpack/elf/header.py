@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 #: e_machine of the device ELFs
 CUDA, AMDGPU = 190, 224
 
+#: e_type of programs that lie where they say, and of libraries and programs that lie anywhere
+EXECUTABLE, SHARED = 2, 3
+
 #: e_type → words
 TYPES = {1: "relocatable", 2: "executable", 3: "shared object", 4: "core dump"}
 
@@ -164,6 +167,17 @@ def header(view: View, head: bytes) -> Elf | None:
     """Return the header from the first 64 bytes of an image; None when it is cut short or of an unknown class."""
     shape = _SHAPES.get(head[:6])
     return None if shape is None or len(head) < shape.header.size else Elf(view, shape, head)
+
+
+def type_of(view: View) -> int | None:
+    """Return ``e_type``; None of what is no ELF file, and of one that is cut short."""
+    found = header(view, view.head(0, 64))
+    return None if found is None else found.type
+
+
+def is_linked(view: View) -> bool:
+    """Return whether a file is a linked ELF program or library: what is in it has addresses."""
+    return type_of(view) in (EXECUTABLE, SHARED)
 
 
 def text(name: bytes) -> str:

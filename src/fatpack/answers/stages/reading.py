@@ -10,6 +10,7 @@ from __future__ import annotations
 from fatpack import hosts, images
 from fatpack.answers.stages import registering
 from fatpack.answers.stages.facts import CONTAINERS, IMAGES, MODULES, OBJECTS, PROGRAMS, Code, Given, Host
+from fatpack.elf import header
 from fatpack.errors import FormatError, HostError, Unsupported
 from fatpack.findings import finding
 from fatpack.io import limits
@@ -39,8 +40,6 @@ _CIR = "cir-offload-container"
 
 #: Hosts that are linked with others before they run; of other hosts only ELF files may be either.
 _UNLINKED = ("coff", "archive", "bitcode", "wasm")
-
-_LINKED_ELF = (2, 3)
 
 #: Beginnings of the codes of what is wrong with what a host file registers
 _REGISTRATION = ("FP304", "FP305")
@@ -221,10 +220,7 @@ def _is_device(triple: str) -> bool:
 def _is_program(view: View, host: str) -> bool:
     if host in _UNLINKED:
         return False
-    if host != "elf":
-        return True
-    head = view.head(0, 18)
-    return int.from_bytes(head[16:18], "big" if head[5:6] == b"\2" else "little") in _LINKED_ELF
+    return host != "elf" or header.is_linked(view)
 
 
 def _unread(host: str, way: str) -> str:

@@ -13,30 +13,27 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import ExitStack
 
 from fatpack import hosts, images
+from fatpack.elf import header
 from fatpack.errors import FormatError, HostError, Unsupported
 from fatpack.findings import finding
 from fatpack.formats import offload_binary
 from fatpack.io import limits
 from fatpack.io.sources.opening import open_source
-from fatpack.magics import BITCODE, ELF, OFFLOAD_BINARY, WRAPPED_BITCODE
+from fatpack.magics import BITCODE, OFFLOAD_BINARY, WRAPPED_BITCODE
 from fatpack.model import Finding
 from fatpack.ops.link_inputs.words import path_of
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Literal
-
     from fatpack.hosts import Site
     from fatpack.io.budget import Budget
-    from fatpack.io.source import Source, View
+    from fatpack.io.source import View
     from fatpack.model import Image
     from fatpack.ops.link_inputs.words import Line, Word
-
-#: e_type of programs that can be moved, and of libraries: they have linked and registered their device code
-_DYNAMIC = 3
 
 #: Hosts in which LLVM's tools find nothing, whatever the section is called → what their files are
 _UNREAD = {
@@ -91,13 +88,10 @@ class Inputs:
         self.devices: list[Device] = []
         self.findings: list[Finding] = []
         self.views: list[View] = []
-        self._sources: list[Source] = []
-        try:
+        with ExitStack() as opened:
             for word in line.words:
-                self._read(word, path_of(word, line))
-        except BaseException:
-            self.close()
-            raise
+                self._read(word, path_of(word, line), opened)
+            self._opened = opened.pop_all()
 
     def __enter__(self) -> Inputs:
         return self
@@ -107,10 +101,9 @@ class Inputs:
 
     def close(self) -> None:
         """Close the files; images can be read no more."""
-        for source in self._sources:
-            source.close()
+        self._opened.close()
 
-    def _read(self, word: Word, path: str) -> None:
+    def _read(self, word: Word, path: str, opened: ExitStack) -> None:
         if path != "-":
             try:
                 is_folder = stat.S_ISDIR(os.stat(path).st_mode)
@@ -125,7 +118,7 @@ class Inputs:
                 self.inputs.append(LinkInput(path, "directory", why="it is a folder"))
                 return
         source = open_source(path, resting=True, budget=self._budget)
-        self._sources.append(source)
+        opened.callback(source.close)
         view = source.view()
         self.views.append(view)
         reader = _Reader(len(self.inputs), view, word.is_whole)
@@ -169,7 +162,7 @@ class _Reader:
             return "other", "it is neither an object nor an archive"
         if host in _UNREAD:
             return "shared" if host == "pe" else "other", _UNREAD[host]
-        if _is_dynamic(view):
+        if header.type_of(view) == header.SHARED:
             return "shared", "a shared library or a program: its device code is linked and registered already"
         kind = _KINDS.get(host, host)
         self._is_lazy = kind == "archive" and not self._is_whole
@@ -232,12 +225,6 @@ _PADDING = 4096
 def _is_padding(view: View, at: int) -> bool:
     rest = len(view) - at
     return rest <= _PADDING and not any(view.read(at, rest))
-
-
-def _is_dynamic(view: View) -> bool:
-    head = view.head(0, 18)
-    order: Literal["little", "big"] = "big" if head[5:6] == b"\2" else "little"
-    return head[:4] == ELF and int.from_bytes(head[16:18], order) == _DYNAMIC
 
 
 def _is_offloading(site: Site) -> bool:

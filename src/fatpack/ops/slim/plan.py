@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack import hosts
-from fatpack.elf.header import header
+from fatpack.elf import header
 from fatpack.errors import FatpackError, FormatError, HostError, counted, in_both
 from fatpack.model import Finding
 from fatpack.ops.choose.presence import NothingSelected, instead, unseen
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from fatpack.target.libraries import NamingLibrary
 
     Mode: TypeAlias = Literal["", "edit", "shrink", "zero"]
-
-#: ET_REL
-_OBJECT = 1
 
 _EMPTY = in_both("--allow-empty", "allow_empty=True")
 
@@ -235,10 +232,7 @@ def _refuse_wrong(rows: Sequence[Row], changes: Changes, view: View) -> None:
 def is_linked(view: View) -> bool:
     """Return whether a file is a linked program or library, whose device code is loaded at addresses."""
     name = host_of(view)
-    if name == "elf":
-        elf = header(view, view.head(0, 64))
-        return elf is not None and elf.type != _OBJECT
-    return name == "pe"
+    return name == "pe" or (name == "elf" and header.is_linked(view))
 
 
 def refuse(selection: Selection, wishes: Wishes, view: View) -> None:
