@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import tarfile
 import zipfile
 from pathlib import Path
@@ -225,7 +226,6 @@ def test_a_library_is_proved_as_well(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["--verify", "x.so", "--recompress", "zstd"], "--recompress does nothing"),
         (["--verify", "x.so", "--level", "0"], "--level does nothing"),
         (["--verify", "x.so", "--mode", "zero"], "--mode does nothing"),
-        (["--for", "sm_90", "--in-place", "--certificate", "c"], "about two files"),
         (["--for", "sm_90", "-o", "-", "--certificate", "c"], "about two files"),
     ],
 )
@@ -268,3 +268,50 @@ def test_what_cannot_be_proved_is_not_written(tmp_path: Path, capsys: pytest.Cap
     certificate.write_bytes(b"another one")
     assert main(["slim", str(HOSTS / "libtwo.so"), *options, "-o", str(out)]) != 0
     assert not out.exists()
+
+
+def test_a_file_is_proved_before_it_is_changed_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, certificate, copy = tmp_path / "lib.so", tmp_path / "c.json", tmp_path / "old.so"
+    old = (HOSTS / "libtwo.so").read_bytes()
+    path.write_bytes(old)
+    copy.write_bytes(old)
+    options = ["--for", "sm_90", "--in-place"]
+    assert main(["slim", str(path), *options, "--certificate", str(certificate)]) == 0
+    assert "with less device code, and nothing else" in capsys.readouterr().err
+    document = json.loads(certificate.read_text())
+    digests = [build.hexadecimal(data) for data in (old, path.read_bytes())]
+    assert [document[key]["sha256"] for key in ("before", "after")] == digests
+    assert main(["slim", "--verify", str(copy), str(path)]) == 0
+    # Again nothing changes, and the certificate says that of one file.
+    assert main(["slim", str(path), *options, "--certificate", str(certificate), "-f", "-q"]) == 0
+    document = json.loads(certificate.read_text())
+    assert (document["proved"], document["before"]["sha256"]) == (True, document["after"]["sha256"])
+    certificate.unlink()
+    path.write_bytes(old)
+    assert main(["slim", str(path), *options]) == 0
+    assert "with less device code, and nothing else" in capsys.readouterr().err
+    prove = proof.verify
+    monkeypatch.setattr(proof, "verify", lambda before, _: prove(before, view_of(old[:48] + b"\1" + old[49:])))
+    for more in ([], ["--certificate", str(certificate)]):
+        path.write_bytes(old)
+        assert main(["slim", str(path), *options, *more]) == 4
+        assert "with -o FILE it is written unproved" in capsys.readouterr().err
+        assert (path.read_bytes() == old, certificate.exists()) == (True, False)
+
+
+def test_a_certificate_goes_when_a_file_is_not_exchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, certificate = tmp_path / "lib.so", tmp_path / "c.json"
+    path.write_bytes((HOSTS / "libtwo.so").read_bytes())
+    rename = os.replace
+
+    def no_space(source: str, target: str, **more: int) -> None:
+        if os.fspath(target).endswith("lib.so"):
+            raise OSError(28, "No space left on device")
+        rename(source, target, **more)
+
+    monkeypatch.setattr(os, "replace", no_space)
+    assert main(["slim", str(path), "--for", "sm_90", "--in-place", "--certificate", str(certificate), "-q"]) != 0
+    assert path.read_bytes() == (HOSTS / "libtwo.so").read_bytes()
+    assert not certificate.exists()

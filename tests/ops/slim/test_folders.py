@@ -10,12 +10,19 @@ from pathlib import Path
 
 import pytest
 from tests.builders import wheels as build
+from tests.builders.packages import view_of
+from tests.laws.rooms import FIXTURES
 
+from fatpack import proof
 from fatpack.errors import FatpackError, HostError, UsageError
 from fatpack.io.source import View
+from fatpack.ops.slim import folders
+from fatpack.ops.slim.facts import Described, described
 from fatpack.ops.slim.folders import Folder
 from fatpack.ops.slim.members import Library
+from fatpack.ops.slim.wishes import Wishes
 from fatpack.record import Record
+from fatpack.target.machine import devices as devices_named
 
 LIBRARY = b"\x7fELF" + b"code" * 9 + bytes(3000)
 FILES = {
@@ -61,7 +68,7 @@ def slim(
     output: Path | None,
     *,
     in_place: bool = False,
-    slimming: Callable[[View], Shorter] = shorter,
+    slimming: Callable[[View], Shorter | Described] = shorter,
     **more: bool,
 ) -> tuple[list[Library], list[str]]:
     notes: list[str] = []
@@ -213,3 +220,75 @@ def test_a_result_that_is_none_leaves_the_old_file(folder: Path) -> None:
     libraries, _ = slim(folder, None, in_place=True, slimming=lambda _: Wrong([b"short"], True))
     assert {str(item.error) for item in libraries} == {"it is another program"}
     assert (folder / "demo" / "liba.so").read_bytes() == LIBRARY
+
+
+def test_folders_of_a_copy_get_permissions_and_times(folder: Path, tmp_path: Path) -> None:
+    """The inner folder may not be written to in the end, and nobody else may enter it while it is filled."""
+    new = tmp_path / "new"
+    modes: list[int] = []
+
+    def look(view: View) -> Shorter:
+        if (new / "demo").is_dir():
+            modes.append(stat.S_IMODE((new / "demo").stat().st_mode))
+        return shorter(view)
+
+    for name, mode in (("demo/deep", 0o555), ("demo", 0o750), ("empty", 0o700), ("", 0o711)):
+        os.utime(folder / name, (1_500_000_000, 1_500_000_000))
+        (folder / name).chmod(mode)
+    os.utime(folder / "out", (1_400_000_000, 1_400_000_000), follow_symlinks=False)
+    slim(folder, new, slimming=look)
+    assert set(modes) == {0o700}
+    for name, mode in (("demo/deep", 0o555), ("demo", 0o750), ("empty", 0o700), ("", 0o711)):
+        status = (new / name).stat()
+        assert (stat.S_IMODE(status.st_mode), status.st_mtime) == (mode, 1_500_000_000)
+    assert (new / "out").lstat().st_mtime == 1_400_000_000
+
+
+def test_links_take_the_place_of_what_is_there_and_lead_nowhere_else(folder: Path, tmp_path: Path) -> None:
+    new, elsewhere = tmp_path / "new", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (new / "demo").mkdir(parents=True)
+    (new / "out").write_bytes(b"an older file")
+    (new / "demo" / "link.so").symlink_to("older.so")
+    slim(folder, new, force=True)
+    assert (os.readlink(new / "out"), os.readlink(new / "demo" / "link.so")) == ("/nowhere", "liba.so")
+    (new / "empty").rmdir()
+    (new / "empty").symlink_to(elsewhere)
+    with pytest.raises(UsageError, match="is a link, and a folder is to be there"):
+        slim(folder, new, force=True)
+    (new / "empty").unlink()
+    (new / "out").unlink()
+    (new / "out").mkdir()
+    with pytest.raises(UsageError, match="is a folder, and a link is to be there"):
+        slim(folder, new, force=True)
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_record_that_is_too_large_stays_and_is_told(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = folder / "demo-1.5.dist-info" / "RECORD"
+    old = record.read_bytes()
+    monkeypatch.setattr(folders, "_TEXT", len(old) - 1)
+    _, notes = slim(folder, tmp_path / "new")
+    assert (tmp_path / "new" / "demo-1.5.dist-info" / "RECORD").read_bytes() == old
+    assert notes == ["demo-1.5.dist-info/RECORD stays as it is, and is out of date now: it has more than 0 MiB"]
+
+
+def test_what_is_not_proved_does_not_take_the_place_of_a_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = (FIXTURES / "cuda_fatbin" / "hosts" / "libtwo.so").read_bytes()
+    (tmp_path / "lib").mkdir()
+    path = tmp_path / "lib" / "libtwo.so"
+    wishes = Wishes(devices=devices_named(["sm_90"]))
+    for is_wrong in (True, False):
+        path.write_bytes(library)
+        if is_wrong:
+            verdict = proof.verify(view_of(library), view_of(library[:48] + b"\1" + library[49:]))
+            assert not verdict.is_proved
+            monkeypatch.setattr(proof, "verify", lambda _before, _after, verdict=verdict: verdict)
+        found, _ = slim(tmp_path / "lib", None, in_place=True, slimming=lambda view: described(view, wishes))
+        assert (path.read_bytes() == library) is is_wrong
+        assert [type(item.error) for item in found] == ([HostError] if is_wrong else [type(None)])
+        monkeypatch.undo()

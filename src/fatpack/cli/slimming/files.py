@@ -19,8 +19,11 @@ from fatpack.ops.slim.plan import plan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from fatpack.cli.editing import Destination
+    from fatpack.cli.slimming.proofs import Proving
     from fatpack.cli.slimming.request import Request
-    from fatpack.io.source import View
+    from fatpack.io.source import Piece, View
+    from fatpack.ops.edit.editor import Check
 
 
 def slim_all(request: Request) -> list[Outcome]:
@@ -64,28 +67,45 @@ def _outcome(request: Request, file: str) -> Outcome:
                     check_of(made)(place.view, PiecesSource(list(made.pieces), address.path).view())
                 return done
             output = _output(request, address.path)
-            if request.to.in_place and not made.is_changed:
+            if request.to.in_place and not made.is_changed and request.certificate is None:
                 return done
             to = request.to if request.directory is None else request.to.replace(output=output)
             if request.directory is not None:
                 os.makedirs(os.path.dirname(output) or os.curdir, exist_ok=True)
             check = check_of(made) if not place.archives else editor.verify
-            proof = proving(request, whole, output)
+            is_only = request.to.in_place and made.mode in ("shrink", "zero") and not place.archives
+            proof = proving(request, whole, output, is_only=is_only)
 
             def proved(before: View, after: View) -> None:
                 check(before, after)
                 if proof is not None:
                     proof.prove(after)
 
-            write_result(whole, address.path, pieces, to, quiet=request.quiet, check=proved)
+            if request.to.in_place and not made.is_changed:
+                proved(whole, whole)
+                output = ""
+            else:
+                _exchange(whole, address.path, pieces, to, proof, quiet=request.quiet, check=proved)
             if proof is not None:
-                proof.write()
+                proof.tell()
             return done.replace(output=output)
     except BrokenPipeError:
         raise
     except (FatpackError, OSError) as error:
         say(f"fatpack: error: {_message(error)}")
         return Outcome(file, size, size, "", None, error, is_told=True)
+
+
+def _exchange(
+    host: View, path: str, pieces: list[Piece], to: Destination, proof: Proving | None, *, quiet: bool, check: Check
+) -> None:
+    """Write a result; take a certificate back that was written before the file got its name, if it never does."""
+    try:
+        write_result(host, path, pieces, to, quiet=quiet, check=check)
+    except BaseException:
+        if proof is not None:
+            proof.withdraw()
+        raise
 
 
 def _message(error: FatpackError | OSError) -> str:

@@ -55,13 +55,16 @@ def slim_package(request: Request, view: View, path: str) -> list[Outcome]:
     return [item for item in outcomes if item.error is not None or _has_device_code(item)]
 
 
-def proving(request: Request, before: View, output: str) -> Proving | None:
-    """Return what proves a result before it gets its name, if a certificate is asked for."""
-    if request.certificate is None:
+def proving(request: Request, before: View, output: str, *, is_only: bool = False) -> Proving | None:
+    """Return what proves a result before it gets its name: where a certificate is asked for, and where it ``is_only``.
+
+    A linked file that is changed in place is the only one that the user has.
+    """
+    if request.certificate is None and not is_only:
         return None
     from fatpack.cli.slimming.proofs import Proving
 
-    return Proving(before, output, request.certificate, force=request.to.force, quiet=request.quiet)
+    return Proving(before, output, request.to, request.certificate, quiet=request.quiet)
 
 
 def _target(request: Request, path: str, name: str) -> str:
@@ -102,7 +105,7 @@ def _write(request: Request, view: View, target: str, made: SlimWheel | SlimCond
         meter.finish()
     say(f"wrote {target}: {size_words(len(view))} → {size_words(size)}", quiet=request.quiet)
     if proof is not None:
-        proof.write()
+        proof.tell()
 
 
 def _outcome(path: str, library: Library) -> Outcome:

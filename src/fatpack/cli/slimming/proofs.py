@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 from fatpack import __version__, proof
 from fatpack.cli.messages import say
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
+    from fatpack.cli.editing import Destination
     from fatpack.io.source import View
 
 
@@ -74,15 +76,20 @@ def verify_files(
 
 
 class Proving:
-    """The proof of a result that has no name yet, and the certificate that is written when it has one."""
+    """The proof of a result before it takes its name, and the certificate of it, where one is asked for.
 
-    def __init__(self, before: View, output: str, target: str, *, force: bool, quiet: bool) -> None:
+    Of a file that is changed in place the certificate is written before the exchange: the proof cannot be made again
+    when the old file is gone.
+    """
+
+    def __init__(self, before: View, output: str, to: Destination, target: str | None, *, quiet: bool) -> None:
         """Take what is proved and where the certificate goes. Raises UsageError and ``FileExistsError`` for that."""
-        if os.path.realpath(target) == os.path.realpath(output):
-            raise UsageError(f"{target} is the output itself", hint="give the certificate a name of its own")
-        check_target(target, force, [before])
-        self._before, self._output, self._target = before, output, target
-        self._force, self._quiet = force, quiet
+        if target is not None:
+            if os.path.realpath(target) == os.path.realpath(output):
+                raise UsageError(f"{target} is the output itself", hint="give the certificate a name of its own")
+            check_target(target, to.force, [before])
+        self._before, self._output, self._to, self._target = before, output, to, target
+        self._quiet = quiet
         self._text: list[bytes] | None = None
         self._lines: list[str] = []
 
@@ -93,17 +100,31 @@ class Proving:
         if not proved.is_proved:
             for line in self._lines:
                 say(line)
+            unproved = "with -o FILE" if self._to.in_place else "without --certificate"
             raise HostError(
                 "the result is not proved to be the same but for device code, and was not written",
-                hint="report this, with the file; without --certificate it is written unproved",
+                hint=f"report this, with the file; {unproved} it is written unproved",
                 chain=after.chain,
             )
+        if self._to.in_place and self._target is not None:
+            write_file(self._target, self._text, force=self._to.force, inputs=[self._before])
 
-    def write(self) -> None:
-        """Write the certificate. Raises UsageError if the result went to where nothing can be read again."""
+    def tell(self) -> None:
+        """Say what was proved; write the certificate that is not written yet.
+
+        Raises UsageError if the result went to where nothing can be read again.
+        """
         if self._text is None:
             raise UsageError(f"{self._output} is no file, and a certificate is about one", hint="-o FILE or -d DIR")
-        write_file(self._target, self._text, force=self._force, inputs=[self._before])
+        if self._target is not None and not self._to.in_place:
+            write_file(self._target, self._text, force=self._to.force, inputs=[self._before])
         for line in self._lines:
             say(line, quiet=self._quiet)
-        say(f"wrote {self._target}", quiet=self._quiet)
+        if self._target is not None:
+            say(f"wrote {self._target}", quiet=self._quiet)
+
+    def withdraw(self) -> None:
+        """Remove the certificate of a file that was not exchanged after all."""
+        if self._text is not None and self._to.in_place and self._target is not None:
+            with suppress(FileNotFoundError):
+                os.unlink(self._target)

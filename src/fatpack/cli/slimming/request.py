@@ -71,7 +71,7 @@ class Request(Record):
             check_output(self.files[0], self.to)
         if self.certificate is not None and several:
             raise UsageError("a certificate is about one file", hint="slim one file at a time")
-        if self.certificate is not None and (self.to.in_place or self.to.output == "-"):
+        if self.certificate is not None and self.to.output == "-":
             raise UsageError("a certificate is about two files", hint="write a copy with -o or -d")
 
     def _check_effects(self) -> None:

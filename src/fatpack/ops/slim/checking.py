@@ -50,6 +50,25 @@ def check_of(plan: Plan) -> Check:
     return check
 
 
+def prove(before: View, after: View) -> None:
+    """Raise HostError unless a linked file is proved to be another with less device code; nothing of other files.
+
+    By readers that share nothing with what wrote it: for results that take the place of the only file there is. Raises
+    FormatError, and Unsupported for a file of which nothing can be proved.
+    """
+    if not is_linked(before):
+        return
+    from fatpack import proof
+
+    verdict = proof.verify(before, after)
+    if not verdict.is_proved:
+        raise HostError(
+            f"the result is not proved to be the same but for device code: {verdict.differences[0].what}",
+            hint="report this, with the file; a copy of the folder (-d DIR) is written unproved",
+            chain=after.chain,
+        )
+
+
 def _name(row: tuple[str, Image] | tuple[str, Image, str]) -> str:
     return row[0]
 

@@ -1,12 +1,14 @@
 """Folders with slimmed libraries: a copy of everything, or each library in its place; the RECORDs of wheels follow.
 
-Links are copied as links and never followed. A file with several names is copied under each.
+Links are copied as links and never followed. A file with several names is copied under each. Folders of a copy are
+closed to others while they are filled, and get permissions and times of the old ones then.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+from contextlib import suppress
 
 from fatpack.errors import BadValue, FatpackError, HostError, UsageError, in_both
 from fatpack.io.sink import MODE_OF_COPIES, write_file
@@ -14,6 +16,7 @@ from fatpack.io.source import View
 from fatpack.io.sources.opening import open_source
 from fatpack.io.sources.pieces import PiecesSource
 from fatpack.ops.edit.in_place import write_in_place
+from fatpack.ops.slim.checking import prove
 from fatpack.ops.slim.members import Library, attempt, is_looked_at
 from fatpack.ops.slim.wheels import record
 from fatpack.record import Record
@@ -32,7 +35,8 @@ _TEXT = 64 << 20
 class Folder(Record):
     """What happens to a folder: a copy goes to ``output``, or with None each library is changed ``in_place``, or none.
 
-    Each library that changed is verified before it gets its name. ``break_links`` lets files with several names be
+    Each library that changed is verified before it gets its name; one that is changed in place is proved, too.
+    ``break_links`` lets files with several names be
     changed in place, ``force`` writes over files of the output.
     """
 
@@ -54,7 +58,8 @@ class Folder(Record):
             self._refuse(slimming)
         changed: dict[str, tuple[bytes, int]] = {}
         records: list[str] = []
-        for name in _walk(self.path, self.output, notes):
+        made = None if self.output is None else _Folders(self.path, self.output)
+        for name in _walk(self.path, made, notes):
             if name.endswith(".dist-info/RECORD"):
                 records.append(name)
                 continue
@@ -68,6 +73,8 @@ class Folder(Record):
                 if not self.in_place:
                     raise
                 yield Library(name, 0, 0, None, None, None, error)
+        if made is not None:
+            made.finish()
 
     def _refuse(self, slimming: Slimming) -> None:
         """Raise what slimming a file raises for all of them, before anything is written."""
@@ -122,17 +129,19 @@ class Folder(Record):
             target = self._target(name)
             return write_file(target, list(slimmed.pieces), force=self.force, mode=mode, inputs=[view], verify=verify)
         if self.in_place:
-            links = self.break_links
-            return write_in_place(view, slimmed.pieces, path, break_links=links, check=slimmed.verify).size
+
+            def proved(before: View, after: View) -> None:
+                slimmed.verify(before, after)
+                prove(before, after)
+
+            return write_in_place(view, slimmed.pieces, path, break_links=self.break_links, check=proved).size
         after = PiecesSource(slimmed.pieces, path)
         verify(after.view())
         return after.size
 
     def _target(self, name: str) -> str:
         assert self.output is not None
-        target = os.path.join(self.output, name)
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        return target
+        return os.path.join(self.output, name)
 
     def _copy(self, name: str, pieces: Sequence[Piece] | None = None) -> None:
         """Copy a file with its permissions and times, if there is an output."""
@@ -152,7 +161,12 @@ class Folder(Record):
         path = os.path.join(self.path, name)
         own = {os.path.relpath(file, base or os.curdir): facts for file, facts in changed.items()}
         with open_source(path) as source:
-            data = source.read(0, min(source.size, _TEXT))
+            if source.size > _TEXT:
+                if any(not file.startswith(os.pardir + os.sep) for file in own):
+                    notes.append(f"{name} stays as it is, and is out of date now: it has more than {_TEXT >> 20} MiB")
+                self._copy(name)
+                return
+            data = source.read(0, source.size)
             try:
                 lines = record.parsed(data, (path,))
             except BadValue as error:
@@ -163,7 +177,7 @@ class Folder(Record):
                 if hashed.get(file) not in ("sha256", "", None):
                     notes.append(f"{name} names {file} by {hashed[file]}, which is out of date now")
             known = {file: facts for file, facts in own.items() if hashed.get(file) == "sha256"}
-            new = record.rewritten(lines, known, {}) if known and len(data) == source.size else data
+            new = record.rewritten(lines, known, {}) if known else data
             if new == data:
                 self._copy(name)
             elif self.output is not None:
@@ -172,22 +186,63 @@ class Folder(Record):
                 write_in_place(source.view(), [new], path, break_links=self.break_links, check=lambda _old, _new: None)
 
 
-def _walk(folder: str, output: str | None, notes: list[str]) -> Iterator[str]:
-    """Yield the names of all regular files below a folder, in order; folders and links are made in the output."""
+class _Folders:
+    """The folders and links of a copy."""
+
+    def __init__(self, path: str, output: str) -> None:
+        self._path, self._output = path, output
+        self._made: list[str] = []
+
+    def make(self, name: str) -> None:
+        """Make a folder, which nobody else can enter before it is finished. Raises UsageError for what is in the way.
+
+        A folder for the output that is there already keeps its permissions.
+        """
+        target = os.path.join(self._output, name) if name else self._output
+        if name and os.path.islink(target):
+            raise UsageError(f"{target} is a link, and a folder is to be there", hint="remove it")
+        if not os.path.isdir(target):
+            os.makedirs(os.path.dirname(target) or os.curdir, exist_ok=True)
+            os.mkdir(target, 0o700)
+        elif not name:
+            return
+        self._made.append(name)
+
+    def link(self, name: str) -> None:
+        """Make a link, in the place of a link or file that is there."""
+        source, target = os.path.join(self._path, name), os.path.join(self._output, name)
+        if os.path.isdir(target) and not os.path.islink(target):
+            raise UsageError(f"{target} is a folder, and a link is to be there", hint="remove it")
+        with suppress(FileNotFoundError):
+            os.unlink(target)
+        os.symlink(os.readlink(source), target)
+        status = os.lstat(source)
+        os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns), follow_symlinks=False)
+
+    def finish(self) -> None:
+        """Give the folders the permissions and times of the old ones, the innermost first."""
+        for name in reversed(self._made):
+            status, target = os.stat(os.path.join(self._path, name)), os.path.join(self._output, name)
+            os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+            os.chmod(target, status.st_mode & MODE_OF_COPIES)
+
+
+def _walk(folder: str, made: _Folders | None, notes: list[str]) -> Iterator[str]:
+    """Yield the names of all regular files below a folder, in order; folders and links are made in a copy."""
     left = [""]
     special = 0
     while left:
         inside = left.pop()
-        if output is not None:
-            os.makedirs(os.path.join(output, inside), exist_ok=True)
+        if made is not None:
+            made.make(inside)
         folders = []
         with os.scandir(os.path.join(folder, inside)) as entries:
             found = sorted(entries, key=lambda entry: entry.name)
         for entry in found:
             name = os.path.join(inside, entry.name)
             if entry.is_symlink():
-                if output is not None and not os.path.lexists(os.path.join(output, name)):
-                    os.symlink(os.readlink(entry.path), os.path.join(output, name))
+                if made is not None:
+                    made.link(name)
             elif entry.is_dir():
                 folders.append(name)
             elif entry.is_file():

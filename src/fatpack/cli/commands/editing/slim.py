@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         metavar="DEVICE,…",
         help="Keep what these devices would load: sm_86, gfx942, 'RTX 4090', this-machine. Repeatable.",
     ),
-    option("--keep", multiple=True, type=TARGET, metavar="PATTERN,…", help="Keep these: 'sm_9*', gfx90a."),
+    option("--keep", multiple=True, type=TARGET, metavar="PATTERN,…", help="Keep these: 'sm_9*', gfx90a. Repeatable."),
     option(
         "--drop",
         multiple=True,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     option("--level", type=Number(0, 22), metavar="N", help="With --recompress: the level."),
     option("-o", "--output", type=FILE, help='Where to write the slimmed file; "-" is stdout.'),
     option("-d", "--directory", type=DIRECTORY, metavar="DIR", help="Where to write slimmed files under their names."),
-    option("--in-place", is_flag=True, help="Change each FILE itself, after the result was verified."),
+    option("--in-place", is_flag=True, help="Change each FILE itself, after the result was proved."),
     option("--break-links", is_flag=True, help="With --in-place: other names (hard links) keep the old file."),
     force_option,
     option("--build-tag", metavar="TAG", help="A wheel that changes gets this build tag: 1sm90. A conda package too."),
