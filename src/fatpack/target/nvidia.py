@@ -28,7 +28,7 @@ EMBEDDED = frozenset((32, 53, 62, 72, 87, 101, 110))
 
 #: Those that share their major version with discrete parts. CUDA C++ Programming Guide (12.9): binary compatibility
 #: holds neither for Tegra nor between it and the desktop; an Orin (8.7) refuses cubins for sm_80 under CUDA 12.
-_ALONE = frozenset((32, 53, 62, 72, 87))
+ALONE = frozenset((32, 53, 62, 72, 87))
 
 #: Since CUDA 13 Orin has the driver of servers, and a packager expects sm_80 to load: nobody has reported it.
 _ORIN = 87
@@ -145,11 +145,11 @@ def loads(image: NvidiaArch, device: NvidiaArch, form: str = "cubin", driver: tu
 
 def _loads_cubin(image: NvidiaArch, device: NvidiaArch, driver: tuple[int, int] | None) -> Ruling:
     have, want = (RENAMED.get(arch.number, arch.number) for arch in (image, device))
-    if have in _ALONE:
+    if have in ALONE:
         return Ruling(have == want, f"compute capability {image.capability} only: a Tegra part")
     rule = f"compute capability {have // 10}.x with x at least {have % 10}"
     is_compatible = have // 10 == want // 10 and have <= want
-    if is_compatible and want in _ALONE:
+    if is_compatible and want in ALONE:
         is_sure = want != _ORIN or (driver is not None and driver < (13, 0))
         return Ruling(False, f"{rule}, but not {device.capability}: a Tegra part", is_sure)
     is_sure = have == want or _UNKNOWN_PARTS.isdisjoint((have, want)) or not is_compatible

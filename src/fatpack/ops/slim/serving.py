@@ -15,11 +15,9 @@ SYCL     images for the device, and SPIR-V if there are none
 from __future__ import annotations
 
 from fatpack.record import Record
-from fatpack.target.choice import hip, kpack, openmp, sycl
+from fatpack.target.choice import asking, cuda, hip, kpack, openmp, sycl
 from fatpack.target.choice.answer import Candidate
-from fatpack.target.compatibility import HIP_SPIRV
 from fatpack.target.nvidia import loads, parse_nvidia
-from fatpack.target.triple import is_amdgpu, is_nvptx
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,12 +42,7 @@ class Served(Record):
 
 def vendor_of(target: Target) -> str:
     """Return whose devices an image is for: nvidia, amd or intel, which stands for all that SYCL compiles for."""
-    arch = target.arch
-    if is_nvptx(target.triple) or parse_nvidia(arch.partition(",")[0]) is not None:
-        return "nvidia"
-    if is_amdgpu(target.triple) or arch.startswith(("gfx", HIP_SPIRV)) or "amd-amdhsa" in target.triple:
-        return "amd"
-    return "intel"
+    return asking.vendor_of(target.triple, target.arch)
 
 
 def served(
@@ -118,7 +111,7 @@ def _fitting(
 
 
 #: forms that only linkers and compilers take
-LINKED = frozenset(("ltoir", "tileir"))
+LINKED = cuda.LINKED
 
 
 def links_for(image: Candidate, device: NvidiaArch) -> bool:

@@ -7,6 +7,9 @@
 ``kpack``      the HIP runtime, where code was moved to archives: which archive it comes from
 ``openmp``     LLVM's offload plugins: the images of one descriptor
 ``sycl``       the adapters of SYCL's runtime: the images of one program
+``settings``   what is known of the machine: versions, and variables of the environment
+``asking``     one question for them all: whether it runs, also where the rules are not certain
+``rules``      what each rule says, with its source, and the errors of runtimes
 ============  =====================================================================================
 
 Each answer names its rule, ``C2`` or ``H3``. A rule that nobody has documented or observed makes an answer that is not

@@ -8,8 +8,8 @@ from fatpack.record import Record
 class Candidate(Record):
     """An image as a runtime sees it: what its container states, in stored order.
 
-    ``form`` is a form of images (cubin, ptx, ltoir, code-object, …), ``arch`` the stored one, ``triple`` where the
-    runtime looks at it. ``ptx_version`` is that of a PTX text, ``compression`` the method, None for none.
+    ``form`` is a form of images (cubin, ptx, ltoir, code-object, …) or the kind of an entry that no driver takes
+    (relocatable-ptx), ``arch`` the stored one, ``triple`` where the runtime looks at it. ``ptx_version`` is that of a PTX text, ``compression`` the method, None for none.
     """
 
     form: str
@@ -33,4 +33,16 @@ class Answer(Record):
     rule: str
     reason: str
     error: str = ""
+    is_certain: bool = True
+
+
+class Judgement(Record):
+    """Whether one image fits a device, whatever lies beside it: ``rule`` is the name of the rule that says so.
+
+    ``reason`` says it in words. ``is_certain`` is False where nobody has documented or observed it.
+    """
+
+    fits: bool
+    rule: str
+    reason: str
     is_certain: bool = True

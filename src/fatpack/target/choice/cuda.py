@@ -1,10 +1,11 @@
 """Which entry of a fat binary the CUDA driver takes.
 
 =====  ==================================================================================================
-C2-C6   what fits: :func:`fatpack.target.nvidia.loads`
+C2-C7   what fits: :func:`fatpack.target.nvidia.loads`
 C8      PTX whose version is above the driver's is taken all the same, and then fails
 C9      a fitting cubin before PTX; of PTX the highest number; ``a`` before plain; the first of equals
 C10     there is no second try: what was taken and fails is not replaced by another entry
+C11     relocatable PTX and kinds of entries that nobody knows are no candidates
 C12     LTO-IR and other code for linkers is no candidate
 C13     ``CUDA_FORCE_PTX_JIT`` hides cubins, ``CUDA_DISABLE_PTX_JIT`` forbids to compile
 C15     zstd is inflated by drivers of CUDA 12.4 and newer
@@ -17,8 +18,8 @@ lower minor versions is taken, and such a cubin against PTX for the device's own
 
 from __future__ import annotations
 
-from fatpack.target.choice.answer import Answer
-from fatpack.target.nvidia import NvidiaArch, Ruling, cuda_of_ptx, loads, parse_nvidia
+from fatpack.target.choice.answer import Answer, Judgement
+from fatpack.target.nvidia import ALONE, RENAMED, NvidiaArch, Ruling, cuda_of_ptx, loads, parse_nvidia
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +36,10 @@ ERRORS = {
 }
 
 #: CUDA version of the first driver that inflates zstd
-_ZSTD_SINCE = (12, 4)
+ZSTD_SINCE = (12, 4)
+
+#: forms that only linkers and compilers take
+LINKED = frozenset(("ltoir", "tileir"))
 
 #: position, architecture, why it fits
 _Fit = tuple[int, NvidiaArch, Ruling]
@@ -72,6 +76,57 @@ def choose(
             outcome="fails", rule="C13", reason=f"{answer.reason}; compiling is off", error=ERRORS[223]
         )
     return _loaded(taken, answer, driver)
+
+
+def judge(
+    image: Candidate, device: NvidiaArch, driver: tuple[int, int] | None = None, *, forces_ptx: bool = False
+) -> Judgement:
+    """Return whether one image fits a device; the arguments are those of :func:`choose`."""
+    arch = parse_nvidia(image.arch)
+    if image.form in LINKED:
+        return Judgement(False, "C12", f"{image.form} is for linkers and compilers")
+    if image.form not in ("cubin", "ptx"):
+        return Judgement(False, "C11", f"{image.form or 'an unknown kind'} is no candidate")
+    if arch is None:
+        return Judgement(False, "C11", f"{image.arch or 'no architecture'} is no name of a compute capability")
+    if forces_ptx and image.form == "cubin":
+        return Judgement(False, "C13", "CUDA_FORCE_PTX_JIT hides cubins")
+    ruling = loads(arch, device, image.form, driver)
+    rule = _rule_of(arch, is_text=image.form == "ptx")
+    if rule == "C2" and (arch.number in ALONE or (device.number in ALONE and arch.major == device.major)):
+        rule = "C3"
+    if not ruling.is_certain and not RENAMED.keys().isdisjoint((arch.number, device.number)):
+        rule = "C6"
+    return Judgement(ruling.answer, rule, f"runs on {ruling.rule}", ruling.is_certain)
+
+
+def possible(
+    images: Sequence[Candidate],
+    device: NvidiaArch,
+    driver: tuple[int, int] | None = None,
+    *,
+    forces_ptx: bool = False,
+) -> tuple[int, ...]:
+    """Return the positions of the images that a driver may take, where nobody knows which of several it prefers.
+
+    The one that :func:`choose` names is among them. A cubin for the device's own number, ``a`` before plain, is
+    preferred for sure but to one for its family.
+    """
+    cubins, texts = _fitting(images, device, driver)
+    doubtful = _doubtful(images, device, driver)
+    cubins, doubtful = ([], []) if forces_ptx else (cubins, doubtful)
+    open_ones = [number for number, image in enumerate(images) if any(image is one for one in doubtful)]
+    if cubins:
+        own = [fit for fit in cubins if fit[1].number == device.number and fit[1].suffix != "f"]
+        exact = [fit for fit in own if fit[1].suffix == "a"] or own
+        family = [number for number, arch, _ in cubins if arch.suffix == "f"]
+        if exact:
+            return tuple(sorted({exact[0][0], *family, *open_ones}))
+        also = [number for number, arch, _ in texts if arch.number == device.number]
+        return tuple(sorted({*(number for number, _, _ in cubins), *also, *open_ones}))
+    taken = _of_texts(texts)
+    best = [] if taken is None or taken.image is None else [taken.image]
+    return tuple(sorted({*best, *(number for number, arch, _ in texts if arch.suffix == "f"), *open_ones}))
 
 
 def _fitting(
@@ -138,15 +193,15 @@ def _rule_of(arch: NvidiaArch, *, is_text: bool = False) -> str:
 
 
 def _holds_linker_code(images: Sequence[Candidate]) -> bool:
-    return any(image.form not in ("cubin", "ptx") for image in images)
+    return any(image.form in LINKED for image in images)
 
 
 def _loaded(image: Candidate, answer: Answer, driver: tuple[int, int] | None) -> Answer:
     """Return what comes of an image that was taken: the driver tries no other."""
     if driver is None:
         return answer
-    if image.compression == "zstd" and driver < _ZSTD_SINCE:
-        reason = f"{answer.reason}; drivers inflate zstd since CUDA {_ZSTD_SINCE[0]}.{_ZSTD_SINCE[1]}"
+    if image.compression == "zstd" and driver < ZSTD_SINCE:
+        reason = f"{answer.reason}; drivers inflate zstd since CUDA {ZSTD_SINCE[0]}.{ZSTD_SINCE[1]}"
         return answer.replace(outcome="fails", rule="C15", reason=reason, error=ERRORS[200])
     if answer.outcome == "compiles" and image.ptx_version is not None:
         text = f"PTX {image.ptx_version[0]}.{image.ptx_version[1]}"

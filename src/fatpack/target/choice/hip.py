@@ -15,7 +15,7 @@ of 2026. H13: "Code Object V6" in LLVM's AMDGPUUsage, and reports for ROCm 6.2.
 
 from __future__ import annotations
 
-from fatpack.target.choice.answer import Answer
+from fatpack.target.choice.answer import Answer, Judgement
 from fatpack.target.compatibility import HIP_SPIRV, hip_names, serves_hip
 
 TYPE_CHECKING = False
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 #: the runtime's message where no entry fits
 ERROR = "hipErrorInvalidImage: no compatible code objects found"
 
-_GENERICS_SINCE = (6, 3)
+#: the first ROCm that reads code object version 6
+GENERICS_SINCE = (6, 3)
 
 
 def choose(
@@ -44,6 +45,25 @@ def choose(
             if verdict.answer:
                 return _taken(number, name, device, verdict.reason, rocm)
     return Answer("fails", None, "H3", f"no entry fits {device}", ERROR)
+
+
+def judge(image: Candidate, device: str, *, forces_spirv: bool = False) -> Judgement:
+    """Return whether one entry fits a device; the arguments are those of :func:`choose`."""
+    names = hip_names(device)
+    for name in (HIP_SPIRV,) if forces_spirv else names:
+        verdict = serves_hip(image.arch, name)
+        if verdict.answer:
+            rule = "H11" if name == HIP_SPIRV else "H3" if name == device else "H4"
+            return Judgement(True, rule, "is compiled when it is loaded" if name == HIP_SPIRV else verdict.reason)
+    if forces_spirv:
+        return Judgement(False, "H2", "HIP_FORCE_SPIRV_CODEOBJECT leaves only SPIR-V")
+    if image.arch.partition(":")[0].endswith("-generic"):
+        asked = [name.partition(":")[0] for name in names[1:] if name != HIP_SPIRV]
+        if image.arch.partition(":")[0] not in asked:
+            processor = device.partition(":")[0]
+            return Judgement(False, "H4", f"for {processor} HIP asks for {asked[0] if asked else 'no generic processor'}")
+        return Judgement(False, "H3", serves_hip(image.arch, names[1]).reason)
+    return Judgement(False, "H3", serves_hip(image.arch, device).reason)
 
 
 def choose_all(
@@ -64,7 +84,7 @@ def _taken(number: int, name: str, device: str, reason: str, rocm: tuple[int, in
         return Answer("compiles", number, "H11", "SPIR-V is compiled for the device")
     if name == device:
         return Answer("runs", number, "H3", reason)
-    if rocm is not None and rocm < _GENERICS_SINCE:
-        reason = f"{name} needs ROCm {_GENERICS_SINCE[0]}.{_GENERICS_SINCE[1]} or newer"
+    if rocm is not None and rocm < GENERICS_SINCE:
+        reason = f"{name} needs ROCm {GENERICS_SINCE[0]}.{GENERICS_SINCE[1]} or newer"
         return Answer("fails", number, "H13", reason, "HSA_STATUS_ERROR_INVALID_CODE_OBJECT")
     return Answer("runs", number, "H4", f"the runtime asks for {name} after {device}")

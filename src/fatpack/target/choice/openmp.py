@@ -14,7 +14,7 @@ offload, 2026. What the driver then says of a taken image is CUDA's business.
 from __future__ import annotations
 
 from fatpack.target.choice import cuda
-from fatpack.target.choice.answer import Answer
+from fatpack.target.choice.answer import Answer, Judgement
 from fatpack.target.nvidia import parse_nvidia
 from fatpack.target.target_id import signs
 from fatpack.target.triple import is_nvptx
@@ -38,6 +38,18 @@ def choose(images: Sequence[Candidate], device: str) -> Answer:
         elif image.arch.partition(":")[0] == device.partition(":")[0] and _has_features(image.arch, device):
             return Answer("runs", number, "M3", f"the plugin takes {image.arch}, the first that fits")
     return Answer("fails", None, "M6", f"no image fits {device}; the region runs on the host", ERROR)
+
+
+def judge(image: Candidate, device: str) -> Judgement:
+    """Return whether the plugin accepts one image for a device; the arguments are those of :func:`choose`."""
+    if is_nvptx(image.triple):
+        fits = _nvidia_accepts(image.arch, device)
+        return Judgement(fits, "M2", f"{image.arch} is {'' if fits else 'not '}of its major version and no newer")
+    processor, own = image.arch.partition(":")[0], device.partition(":")[0]
+    if processor != own:
+        return Judgement(False, "M3", f"the processors differ: {processor or 'none'} and {own}")
+    fits = _has_features(image.arch, device)
+    return Judgement(fits, "M3", f"both are for {own}" if fits else f"the device has not all features of {image.arch}")
 
 
 def _nvidia_accepts(image: str, device: str) -> bool:

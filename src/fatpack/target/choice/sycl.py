@@ -12,7 +12,7 @@ and 18492 of intel/llvm describe it.
 
 from __future__ import annotations
 
-from fatpack.target.choice.answer import Answer
+from fatpack.target.choice.answer import Answer, Judgement
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,3 +51,19 @@ def choose(images: Sequence[Candidate], device: str, adapter: str) -> Answer:
         is_sure = adapter != "cuda" or images[found[0]].arch == device
         return Answer("runs", found[0], "Y2" if adapter == "cuda" else "Y1", f"the first for {kind}", "", is_sure)
     return Answer("fails", None, "Y4", f"no image is for {device}", ERROR)
+
+
+def judge(image: Candidate, device: str, adapter: str) -> Judgement:
+    """Return whether an adapter may take one image for a device; the arguments are those of :func:`choose`."""
+    kind = image.triple.partition("-")[0]
+    if kind not in _TRIPLES[adapter]:
+        return Judgement(False, "Y2", f"the adapter takes no {kind or 'image without a triple'}")
+    if adapter == "cuda":
+        return Judgement(True, "Y2", "the adapter does not look at the architecture", image.arch == device)
+    if image.arch not in ("", device):
+        return Judgement(False, "Y1", f"it is for {image.arch} alone")
+    if kind == "spir64":
+        return Judgement(True, "Y2", "SPIR-V is compiled for any device")
+    is_for_device = bool(image.arch)
+    text = f"it is for {image.arch}" if is_for_device else "what it was compiled for is not stated"
+    return Judgement(True, "Y1" if is_for_device else "Y2", text, is_for_device)

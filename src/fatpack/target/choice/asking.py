@@ -1,0 +1,239 @@
+"""One question for all runtimes: what does a device get of some images, and does it run?
+
+The modules beside this one say which image is taken. Here stands what follows where they are not certain: if all images
+that may be taken run, it does not matter which of them is; if nobody knows whether any does, the answer is that.
+"""
+
+from __future__ import annotations
+
+from fatpack.record import Record
+from fatpack.target.choice import cuda, hip, kpack, openmp, sycl
+from fatpack.target.choice.answer import Answer, Judgement
+from fatpack.target.compatibility import HIP_SPIRV
+from fatpack.target.nvidia import cuda_of_ptx, parse_nvidia
+from fatpack.target.target_id import signs
+from fatpack.target.triple import is_amdgpu, is_nvptx
+from fatpack.target.vocabulary import vocabulary
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.target.choice.answer import Candidate
+    from fatpack.target.choice.settings import Settings
+    from fatpack.target.devices import Device
+
+#: outcomes, the worst first
+OUTCOMES = ("fails", "unknown", "compiles", "runs")
+
+#: version of compressed bundles whose first reader nobody has named, and the ROCm whose tools write it
+_NEWEST_BUNDLE, _WRITTEN_SINCE = 3, (7, 2)
+
+
+class Images(Record):
+    """Images of one vendor among which a runtime chooses, in stored order.
+
+    ``offload`` is the programming model. ``bundle_version`` is that of a compressed bundle, None for all else.
+    ``is_kpack`` says that an archive holds them, ``is_bare`` that they are a file without a container.
+    """
+
+    candidates: tuple[Candidate, ...]
+    offload: str = ""
+    bundle_version: int | None = None
+    is_kpack: bool = False
+    is_bare: bool = False
+
+
+class Choice(Record):
+    """What becomes of images on a device.
+
+    ``outcome`` is runs, compiles (what is taken is compiled when it is loaded, and runs then), fails, or unknown.
+    ``image`` is the position of what is taken, None where nothing is; ``may`` are all that may be, it among them.
+    ``rule`` names the rule that decided and ``reason`` says it in words; ``is_certain`` is False where the rules leave
+    open what is taken, also where all of it runs. ``error`` is (runtime, code) of a failure in the table of rules, or
+    None; ``text`` what is told instead, or beside it. ``judgements`` has one for each image. ``state`` is the target
+    ID of the AMD device that is meant, "" for others.
+    """
+
+    outcome: str
+    image: int | None
+    may: tuple[int, ...]
+    rule: str
+    reason: str
+    judgements: tuple[Judgement, ...]
+    is_certain: bool = True
+    error: tuple[str, int] | None = None
+    text: str = ""
+    state: str = ""
+
+
+def vendor_of(triple: str, arch: str) -> str:
+    """Return whose devices an image is for: nvidia, amd or intel, which stands for all that SYCL compiles for."""
+    if is_nvptx(triple) or parse_nvidia(arch.partition(",")[0]) is not None:
+        return "nvidia"
+    if is_amdgpu(triple) or arch.startswith(("gfx", HIP_SPIRV)) or "amd-amdhsa" in triple:
+        return "amd"
+    return "intel"
+
+
+def ask(images: Images, device: Device, settings: Settings) -> tuple[Choice, ...]:
+    """Return what a device gets: one choice, or for AMD one for every setting of the features that was left open."""
+    if device.vendor == "nvidia":
+        return (_nvidia(images, device, settings),)
+    if device.vendor == "amd":
+        return tuple(_amd(images, state, settings) for state in states(device, settings))
+    return (_intel(images, device),)
+
+
+def states(device: Device, settings: Settings) -> tuple[str, ...]:
+    """Return the target IDs that an AMD device may report, as HSA_XNACK and an override leave them open."""
+    if settings.override:
+        device = device.replace(arch=settings.override)
+    found = device.states
+    if settings.xnack and "xnack" not in signs(device.arch):
+        found = tuple(state for state in found if signs(state).get("xnack", settings.xnack) == settings.xnack)
+    return found or (device.arch,)
+
+
+def _nvidia(images: Images, device: Device, settings: Settings) -> Choice:
+    arch = device.nvidia
+    assert arch is not None
+    candidates = images.candidates
+    if images.offload == "sycl":
+        judgements = tuple(sycl.judge(image, device.arch, "cuda") for image in candidates)
+        return _of_answer(sycl.choose(candidates, device.arch, "cuda"), judgements)
+    if images.offload == "openmp":
+        judgements = tuple(openmp.judge(image, device.arch) for image in candidates)
+        answer = openmp.choose(candidates, device.arch)
+        return _of_answer(answer, judgements, _cuda_error(answer.error))
+    driver, forces = settings.driver, settings.forces_ptx
+    judgements = tuple(cuda.judge(image, arch, driver, forces_ptx=forces) for image in candidates)
+    answer = cuda.choose(candidates, arch, driver, forces_ptx=forces, disables_ptx=settings.disables_ptx)
+    may = cuda.possible(candidates, arch, driver, forces_ptx=forces)
+    if images.is_bare and answer.image is None and candidates and candidates[0].form == "ptx":
+        answer = answer.replace(rule="C7", error="")  # no entry says what it is for: the compiler refuses its target
+        return _of_answer(answer, judgements, ("cuda", 218))
+    base = _of_answer(answer, judgements, _cuda_error(answer.error)).replace(may=may)
+    if images.is_bare and base.rule == "C2":
+        base = base.replace(rule="C16")
+    ends = {number: _end(candidates[number], judgements[number], device, settings) for number in may}
+    if not ends:
+        return base
+    outcomes = {answer.outcome for answer in ends.values()}
+    if "fails" in outcomes:
+        if outcomes != {"fails"}:
+            reason = f"{base.reason}; of what may be taken not all runs"
+            return base.replace(outcome="unknown", reason=reason, is_certain=False, error=None)
+        return base
+    if not any(judgements[number].fits and judgements[number].is_certain for number in may):
+        number = may[0] if base.image is None else base.image
+        judged = judgements[number]
+        reason = f"whether {_name(candidates[number])} {judged.reason} is not known"
+        if not judged.fits:
+            reason = f"whether {_name(candidates[number])} fits is not known: it {judged.reason}"
+        return base.replace(outcome="unknown", rule=judged.rule, reason=reason, is_certain=False, error=None)
+    return base
+
+
+def _name(image: Candidate) -> str:
+    return f"{'the PTX' if image.form == 'ptx' else 'the cubin'} for {image.arch}"
+
+
+def _end(image: Candidate, judged: Judgement, device: Device, settings: Settings) -> Answer:
+    """Return what becomes of one image if it is taken."""
+    arch = device.nvidia
+    assert arch is not None
+    if not judged.fits:  # nobody knows whether it fits; if it is taken, it does
+        return Answer("runs", 0, judged.rule, judged.reason, is_certain=False)
+    return cuda.choose(
+        [image], arch, settings.driver, forces_ptx=settings.forces_ptx, disables_ptx=settings.disables_ptx
+    )
+
+
+def _cuda_error(text: str) -> tuple[str, int] | None:
+    return next((("cuda", code) for code, words in cuda.ERRORS.items() if words == text), None)
+
+
+def _of_answer(
+    answer: Answer, judgements: tuple[Judgement, ...], error: tuple[str, int] | None = None, state: str = ""
+) -> Choice:
+    may = () if answer.image is None else (answer.image,)
+    text = "" if error else answer.error
+    outcome = answer.outcome
+    if outcome != "fails" and not answer.is_certain and not any(judgements[number].is_certain for number in may):
+        outcome = "unknown"
+    return Choice(
+        outcome, answer.image, may, answer.rule, answer.reason, judgements, answer.is_certain, error, text, state
+    )
+
+
+def _amd(images: Images, state: str, settings: Settings) -> Choice:
+    candidates = images.candidates
+    if images.offload == "openmp":
+        judgements = tuple(openmp.judge(image, state) for image in candidates)
+        choice = _of_answer(openmp.choose(candidates, state), judgements, None, state)
+    elif images.is_kpack:
+        archs = [image.arch for image in candidates]
+        listed = {arch for name in kpack.asked(state) for arch in kpack.subsets(name)}
+        judgements = tuple(
+            Judgement(arch in listed, "K4", f"{'is' if arch in listed else 'is not'} a name that the loader asks for")
+            for arch in archs
+        )
+        answer = kpack.choose(kpack.candidates([archs], state), lambda _, arch: arch in archs)
+        if isinstance(answer, kpack.KpackAnswer) and answer.outcome == "runs":
+            answer = answer.replace(image=archs.index(answer.arch))
+        choice = _of_answer(answer, judgements, ("hip", 200) if answer.outcome == "fails" else None, state)
+    else:
+        choice = _hip(images, state, settings)
+    if settings.override and choice.image is not None and choice.outcome != "fails":
+        reason = f"{choice.reason}; the hardware is not {state.partition(':')[0]}, which nothing checks: at own risk"
+        return choice.replace(outcome="unknown", rule="H9", reason=reason, is_certain=False)
+    return choice
+
+
+def _hip(images: Images, state: str, settings: Settings) -> Choice:
+    candidates = images.candidates
+    judgements = tuple(hip.judge(image, state, forces_spirv=settings.forces_spirv) for image in candidates)
+    answer = hip.choose(candidates, state, settings.rocm, forces_spirv=settings.forces_spirv)
+    if images.is_bare:
+        judgements = tuple(one.replace(rule="H6") for one in judgements)
+    if answer.image is None:
+        rule = _refusing(judgements) if len(judgements) == 1 else answer.rule
+        return _of_answer(answer.replace(rule=rule, error=""), judgements, ("hip", 200), state)
+    choice = _of_answer(answer, judgements, None, state)
+    if choice.outcome == "fails" or images.bundle_version is None:
+        return choice
+    if images.bundle_version == 1:
+        reason = "a compressed bundle of version 1 has no total size, and the runtime reads one"
+        return choice.replace(outcome="fails", rule="H12", reason=reason, text="the program crashes, without a message")
+    if images.bundle_version >= _NEWEST_BUNDLE and settings.rocm is not None and settings.rocm < _WRITTEN_SINCE:
+        reason = f"whether ROCm before 7.2 reads compressed bundles of version {images.bundle_version} is not known"
+        return choice.replace(outcome="unknown", rule="H12", reason=reason, is_certain=False)
+    return choice
+
+
+def _refusing(judgements: Sequence[Judgement]) -> str:
+    return judgements[0].rule
+
+
+def _intel(images: Images, device: Device) -> Choice:
+    line = vocabulary().intel.get(device.arch)
+    adapter = "opencl-cpu" if line is not None and line.kind == "cpu" else "level-zero"
+    judgements = tuple(sycl.judge(image, device.arch, adapter) for image in images.candidates)
+    answer = sycl.choose(images.candidates, device.arch, adapter)
+    if answer.image is not None and not judgements[answer.image].is_certain:
+        answer = answer.replace(rule="Y2", reason=judgements[answer.image].reason, is_certain=False)
+    return _of_answer(answer, judgements)
+
+
+def needs(image: Candidate) -> tuple[int, int] | None:
+    """Return the CUDA version of the first driver that takes an image's compression and compiles its PTX.
+
+    None where every driver does, or where nobody knows.
+    """
+    found = []
+    if image.compression == "zstd" and image.form in ("cubin", "ptx"):
+        found.append(cuda.ZSTD_SINCE)
+    if image.form == "ptx" and image.ptx_version is not None:
+        found += filter(None, [cuda_of_ptx(image.ptx_version)])
+    return max(found, default=None)

@@ -1,0 +1,82 @@
+"""NVIDIA's drivers: which CUDA version a driver has, from the number that it is installed by."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+
+from fatpack.errors import UsageError
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+
+class DriverBranch(Record):
+    """A line of ``data/drivers.toml``: ``cuda`` is the version of its drivers, (12, 2) for branch 535.
+
+    ``windows`` are the first numbers that its versions have on Windows beside ``branch``, ``first`` the first driver
+    on Linux, ``source`` where the line is from, in full.
+    """
+
+    branch: int
+    cuda: tuple[int, int]
+    first: str
+    source: str
+    windows: tuple[int, ...] = ()
+
+
+_loaded: list[tuple[DriverBranch, ...]] = []
+
+
+def branches() -> tuple[DriverBranch, ...]:
+    """Return all lines of ``drivers.toml``, oldest first; it is read by the first call."""
+    if not _loaded:
+        path = os.path.join(os.path.dirname(__file__), "data", "drivers.toml")
+        with open(path, "rb") as file:
+            data: Mapping[str, Any] = import_module("tomllib").load(file)
+        _loaded.append(
+            tuple(
+                DriverBranch(
+                    row["branch"],
+                    version(row["cuda"]),
+                    row["first"],
+                    data["sources"][row["source"]],
+                    tuple(row.get("windows", ())),
+                )
+                for row in data["drivers"]
+            )
+        )
+    return _loaded[0]
+
+
+def version(text: str, what: str = "CUDA version") -> tuple[int, int]:
+    """Return a version as numbers: (12, 2) for ``12.2`` and ``12.2.140``, (13, 0) for ``13``. Raises UsageError."""
+    parts = text.strip().split(".")
+    if not 1 <= len(parts) <= 3 or not all(part.isascii() and part.isdigit() and len(part) <= 4 for part in parts):
+        raise UsageError(f"{text[:40]!r} is no {what}", hint="write it as 12.2")
+    return int(parts[0]), int(parts[1]) if len(parts) > 1 else 0
+
+
+def cuda_of(text: str) -> tuple[int, int]:
+    """Return the CUDA version of a driver: (12, 2) for ``535`` and ``535.104.05``.
+
+    Raises UsageError for a branch that is in no list: nobody knows what a new one has.
+    """
+    number = text.strip().partition(".")[0]
+    if number.isascii() and number.isdigit() and len(number) <= 4:
+        for row in branches():
+            if int(number) in (row.branch, *row.windows):
+                return row.cuda
+    known = ", ".join(str(row.branch) for row in branches()[-6:])
+    raise UsageError(
+        f"driver {text[:40]!r} is of no branch that is known ({known} are the last)",
+        hint="nvidia-smi prints the CUDA version of a driver: name that, --cuda 12.2 (cuda='12.2')",
+    )
+
+
+def first_with(cuda: tuple[int, int]) -> DriverBranch | None:
+    """Return the first branch whose drivers have a CUDA version or a newer one; None if there is none yet."""
+    return next((row for row in branches() if row.cuda >= cuda), None)
