@@ -71,6 +71,9 @@ class ImageRow(Row):
     sha256: str | None = None
     kernel_count: int | None = None
     registers_max: int | None = None
+    stored_kind: str | None = None
+    ptx_version: str | None = None
+    binary: str | None = None
 
 
 class KernelRow(Row):
@@ -144,6 +147,9 @@ MEANING = {
     "sha256": "SHA-256 of the bytes after decompression, in hexadecimal; with digests alone",
     "kernel_count": "how many kernels the image has; with kernels alone, and only for forms that show them",
     "registers_max": "the most registers of a thread that one of them takes; with kernels alone",
+    "stored_kind": "what a CUDA fat binary calls the entry where its form does not say it: `relocatable-ptx`, …",
+    "ptx_version": "of PTX in a CUDA fat binary: its version as the entry states it, `8.7`",
+    "binary": "of an image in a kpack archive: the program or library that asks for it, and its number",
     "kernel": "the kernel's name as stored (mangled)",
     "kernel_index": "its number in the image, from 0",
     "registers": "registers of a thread; of AMD's processors, vector registers",

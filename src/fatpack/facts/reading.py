@@ -216,6 +216,9 @@ class _Reader:
             "size": image.size,
             "compression": image.compression,
             "containers": sum(not isinstance(item, Finding) for item in inside),
+            "stored_kind": image.attrs.get("kind"),
+            "ptx_version": _ptx_version(image),
+            "binary": image.attrs.get("binary"),
         }
         findings = [item for item in inside if isinstance(item, Finding)]
         yield from self._rows(facts, image.target, found.form, found.recognised, image.data, findings, image.record)
@@ -328,6 +331,12 @@ def _too_much(span: Span) -> Finding:
     """Return the finding for images of which no more are read."""
     text = "the images add up to more than is inflated of one file; from here on they are only listed"
     return finding("FP1005", span, text, limits.inflated_hint())
+
+
+def _ptx_version(image: Image) -> str | None:
+    """Return the version of PTX as its entry in a fat binary states it; None for all else."""
+    head = getattr(image.record, "head", None) if image.form == "ptx" else None
+    return None if head is None else f"{head.code_major}.{head.code_minor}"
 
 
 def _sha256(view: View) -> str:

@@ -8,6 +8,7 @@
 ``openmp``     LLVM's offload plugins: the images of one descriptor
 ``sycl``       the adapters of SYCL's runtime: the images of one program
 ``settings``   what is known of the machine: versions, and variables of the environment
+``drivers``    which CUDA version a driver of NVIDIA has
 ``asking``     one question for them all: whether it runs, also where the rules are not certain
 ``rules``      what each rule says, with its source, and the errors of runtimes
 ============  =====================================================================================

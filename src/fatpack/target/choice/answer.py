@@ -9,7 +9,8 @@ class Candidate(Record):
     """An image as a runtime sees it: what its container states, in stored order.
 
     ``form`` is a form of images (cubin, ptx, ltoir, code-object, …) or the kind of an entry that no driver takes
-    (relocatable-ptx), ``arch`` the stored one, ``triple`` where the runtime looks at it. ``ptx_version`` is that of a PTX text, ``compression`` the method, None for none.
+    (relocatable-ptx), ``arch`` the stored one, ``triple`` where the runtime looks at it. ``ptx_version`` is that of a
+    PTX text, ``compression`` the method, None for none.
     """
 
     form: str

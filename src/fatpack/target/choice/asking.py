@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fatpack.target.choice.answer import Candidate
     from fatpack.target.choice.settings import Settings
     from fatpack.target.devices import Device
+    from fatpack.target.nvidia import NvidiaArch
 
 #: outcomes, the worst first
 OUTCOMES = ("fails", "unknown", "compiles", "runs")
@@ -106,33 +107,39 @@ def _nvidia(images: Images, device: Device, settings: Settings) -> Choice:
         judgements = tuple(openmp.judge(image, device.arch) for image in candidates)
         answer = openmp.choose(candidates, device.arch)
         return _of_answer(answer, judgements, _cuda_error(answer.error))
+    return _cuda(images, device, arch, settings)
+
+
+def _cuda(images: Images, device: Device, arch: NvidiaArch, settings: Settings) -> Choice:
+    candidates = images.candidates
     driver, forces = settings.driver, settings.forces_ptx
     judgements = tuple(cuda.judge(image, arch, driver, forces_ptx=forces) for image in candidates)
     answer = cuda.choose(candidates, arch, driver, forces_ptx=forces, disables_ptx=settings.disables_ptx)
     may = cuda.possible(candidates, arch, driver, forces_ptx=forces)
     if images.is_bare and answer.image is None and candidates and candidates[0].form == "ptx":
-        answer = answer.replace(rule="C7", error="")  # no entry says what it is for: the compiler refuses its target
-        return _of_answer(answer, judgements, ("cuda", 218))
+        # No entry says what it is for: the compiler refuses its target.
+        return _of_answer(answer.replace(rule="C7", error=""), judgements, ("cuda", 218))
     base = _of_answer(answer, judgements, _cuda_error(answer.error)).replace(may=may)
     if images.is_bare and base.rule == "C2":
         base = base.replace(rule="C16")
     ends = {number: _end(candidates[number], judgements[number], device, settings) for number in may}
-    if not ends:
-        return base
     outcomes = {answer.outcome for answer in ends.values()}
-    if "fails" in outcomes:
-        if outcomes != {"fails"}:
-            reason = f"{base.reason}; of what may be taken not all runs"
-            return base.replace(outcome="unknown", reason=reason, is_certain=False, error=None)
+    if "fails" in outcomes and len(outcomes) > 1:
+        reason = f"{base.reason}; of what may be taken not all runs"
+        return base.replace(outcome="unknown", reason=reason, is_certain=False, error=None)
+    if "fails" in outcomes or any(judgements[number].fits and judgements[number].is_certain for number in may):
         return base
-    if not any(judgements[number].fits and judgements[number].is_certain for number in may):
-        number = may[0] if base.image is None else base.image
-        judged = judgements[number]
-        reason = f"whether {_name(candidates[number])} {judged.reason} is not known"
-        if not judged.fits:
-            reason = f"whether {_name(candidates[number])} fits is not known: it {judged.reason}"
-        return base.replace(outcome="unknown", rule=judged.rule, reason=reason, is_certain=False, error=None)
-    return base
+    return _doubted(base, candidates) if may else base
+
+
+def _doubted(choice: Choice, candidates: Sequence[Candidate]) -> Choice:
+    """Return a choice among images of which nobody knows whether they fit."""
+    number = choice.may[0] if choice.image is None else choice.image
+    judged, name = choice.judgements[number], _name(candidates[number])
+    reason = f"whether {name} {judged.reason} is not known"
+    if not judged.fits:
+        reason = f"whether {name} fits is not known: it {judged.reason}"
+    return choice.replace(outcome="unknown", rule=judged.rule, reason=reason, is_certain=False, error=None)
 
 
 def _name(image: Candidate) -> str:
@@ -198,7 +205,7 @@ def _hip(images: Images, state: str, settings: Settings) -> Choice:
     if images.is_bare:
         judgements = tuple(one.replace(rule="H6") for one in judgements)
     if answer.image is None:
-        rule = _refusing(judgements) if len(judgements) == 1 else answer.rule
+        rule = judgements[0].rule if len(judgements) == 1 else answer.rule
         return _of_answer(answer.replace(rule=rule, error=""), judgements, ("hip", 200), state)
     choice = _of_answer(answer, judgements, None, state)
     if choice.outcome == "fails" or images.bundle_version is None:
@@ -210,10 +217,6 @@ def _hip(images: Images, state: str, settings: Settings) -> Choice:
         reason = f"whether ROCm before 7.2 reads compressed bundles of version {images.bundle_version} is not known"
         return choice.replace(outcome="unknown", rule="H12", reason=reason, is_certain=False)
     return choice
-
-
-def _refusing(judgements: Sequence[Judgement]) -> str:
-    return judgements[0].rule
 
 
 def _intel(images: Images, device: Device) -> Choice:

@@ -58,12 +58,18 @@ def judge(image: Candidate, device: str, *, forces_spirv: bool = False) -> Judge
     if forces_spirv:
         return Judgement(False, "H2", "HIP_FORCE_SPIRV_CODEOBJECT leaves only SPIR-V")
     if image.arch.partition(":")[0].endswith("-generic"):
-        asked = [name.partition(":")[0] for name in names[1:] if name != HIP_SPIRV]
-        if image.arch.partition(":")[0] not in asked:
-            processor = device.partition(":")[0]
-            return Judgement(False, "H4", f"for {processor} HIP asks for {asked[0] if asked else 'no generic processor'}")
-        return Judgement(False, "H3", serves_hip(image.arch, names[1]).reason)
+        return _judge_generic(image, device)
     return Judgement(False, "H3", serves_hip(image.arch, device).reason)
+
+
+def _judge_generic(image: Candidate, device: str) -> Judgement:
+    """Return why an entry for a generic processor does not fit."""
+    asked = [name for name in hip_names(device)[1:] if name != HIP_SPIRV]
+    processor = device.partition(":")[0]
+    if asked and asked[0].partition(":")[0] == image.arch.partition(":")[0]:
+        return Judgement(False, "H3", serves_hip(image.arch, asked[0]).reason)
+    name = asked[0].partition(":")[0] if asked else "no generic processor"
+    return Judgement(False, "H4", f"for {processor} HIP asks for {name}")
 
 
 def choose_all(

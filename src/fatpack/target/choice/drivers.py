@@ -34,7 +34,7 @@ _loaded: list[tuple[DriverBranch, ...]] = []
 def branches() -> tuple[DriverBranch, ...]:
     """Return all lines of ``drivers.toml``, oldest first; it is read by the first call."""
     if not _loaded:
-        path = os.path.join(os.path.dirname(__file__), "data", "drivers.toml")
+        path = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "drivers.toml")
         with open(path, "rb") as file:
             data: Mapping[str, Any] = import_module("tomllib").load(file)
         _loaded.append(

@@ -1,0 +1,141 @@
+"""What a device gets, asked of all runtimes alike; and what follows where the rules are not certain."""
+
+from __future__ import annotations
+
+import pytest
+
+from fatpack.errors import UsageError
+from fatpack.target.choice.answer import Candidate
+from fatpack.target.choice.asking import Choice, Images, ask, needs, states, vendor_of
+from fatpack.target.choice.settings import VARIABLES, Settings, with_variables
+from fatpack.target.devices import device
+
+
+def cubins(*names: str) -> tuple[Candidate, ...]:
+    return tuple(Candidate("cubin", f"sm_{name}", "nvptx64-nvidia-cuda") for name in names)
+
+
+def ptx(name: str, version: tuple[int, int] | None = None) -> Candidate:
+    return Candidate("ptx", f"sm_{name}", "nvptx64-nvidia-cuda", version)
+
+
+def cuda(*images: Candidate, on: str, settings: Settings | None = None, is_bare: bool = False) -> Choice:
+    (choice,) = ask(Images(images, "cuda", is_bare=is_bare), device(on), settings or Settings())
+    return choice
+
+
+def test_which_of_several_that_run_is_taken_does_not_matter() -> None:
+    choice = cuda(*cubins("80"), ptx("86"), on="sm_86")
+    assert choice.outcome == "runs"
+    assert not choice.is_certain
+    assert choice.may == (0, 1)
+
+
+def test_if_one_of_those_that_may_be_taken_fails_nobody_knows() -> None:
+    choice = cuda(*cubins("80"), ptx("86", (9, 4)), on="sm_86", settings=Settings(driver=(12, 2)))
+    assert choice.outcome == "unknown"
+    assert choice.error is None
+
+
+def test_whether_orin_takes_desktop_cubins_is_not_known_for_new_drivers() -> None:
+    assert cuda(*cubins("80"), on="sm_87", settings=Settings(driver=(12, 9))).outcome == "fails"
+    choice = cuda(*cubins("80"), on="sm_87", settings=Settings(driver=(13, 0)))
+    assert (choice.outcome, choice.rule) == ("unknown", "C3")
+    both = cuda(*cubins("80"), ptx("80"), on="sm_87", settings=Settings(driver=(13, 0)))
+    assert both.outcome == "compiles"  # whichever is taken runs
+
+
+def test_a_cubin_for_the_old_name_of_thor() -> None:
+    choice = cuda(*cubins("101a"), on="sm_110")
+    assert (choice.outcome, choice.rule) == ("unknown", "C6")
+
+
+def test_relocatable_ptx_is_no_candidate() -> None:
+    choice = cuda(Candidate("relocatable-ptx", "sm_80"), on="sm_90")
+    assert choice.outcome == "fails"
+    assert choice.judgements[0].rule == "C11"
+
+
+def test_text_without_a_container_goes_to_the_compiler() -> None:
+    choice = cuda(ptx("100"), on="sm_90", is_bare=True)
+    assert (choice.rule, choice.error) == ("C7", ("cuda", 218))
+
+
+def test_each_state_of_a_device_has_an_answer() -> None:
+    images = Images((Candidate("code-object", "gfx90a:xnack-"),), "hip")
+    choices = {one.state: one.outcome for one in ask(images, device("gfx90a"), Settings())}
+    assert choices["gfx90a:sramecc+:xnack-"] == "runs"
+    assert choices["gfx90a:sramecc+:xnack+"] == "fails"
+
+
+def test_hsa_xnack_fixes_the_state() -> None:
+    assert states(device("gfx90a:sramecc+"), Settings(xnack="+")) == ("gfx90a:sramecc+:xnack+",)
+    assert states(device("gfx1030"), Settings(xnack="+")) == ("gfx1030",)
+
+
+def test_an_override_is_never_counted_as_fitting() -> None:
+    images = Images((Candidate("code-object", "gfx1030"),), "hip")
+    (choice,) = ask(images, device("gfx1031"), Settings(override="gfx1030"))
+    assert (choice.outcome, choice.rule, choice.image) == ("unknown", "H9", 0)
+    own = Images((Candidate("code-object", "gfx1031"),), "hip")
+    (hidden,) = ask(own, device("gfx1031"), Settings(override="gfx1030"))
+    assert (hidden.outcome, hidden.error) == ("fails", ("hip", 200))
+
+
+@pytest.mark.parametrize(
+    ("version", "rocm", "outcome"),
+    [(1, None, "fails"), (2, (6, 2), "runs"), (3, (7, 2), "runs"), (3, (6, 4), "unknown"), (3, None, "runs")],
+)
+def test_compressed_bundles_have_versions(version: int, rocm: tuple[int, int] | None, outcome: str) -> None:
+    images = Images((Candidate("code-object", "gfx1030"),), "hip", bundle_version=version)
+    (choice,) = ask(images, device("gfx1030"), Settings(rocm=rocm))
+    assert choice.outcome == outcome
+
+
+def test_kpack_asks_for_the_most_specific_name() -> None:
+    images = Images((Candidate("code-object", "gfx942"), Candidate("code-object", "gfx942:xnack-")), is_kpack=True)
+    choices = {one.state: one.image for one in ask(images, device("gfx942:sramecc+"), Settings())}
+    assert choices == {"gfx942:sramecc+:xnack+": 0, "gfx942:sramecc+:xnack-": 1}
+
+
+def test_native_code_without_a_device_list_may_fail() -> None:
+    images = Images((Candidate("", "", "spir64_gen-unknown-unknown"),), "sycl")
+    (choice,) = ask(images, device("pvc"), Settings())
+    assert (choice.outcome, choice.rule) == ("unknown", "Y2")
+
+
+@pytest.mark.parametrize(
+    ("triple", "arch", "vendor"),
+    [
+        ("nvptx64-nvidia-cuda", "", "nvidia"),
+        ("", "sm_80,sm_90", "nvidia"),
+        ("amdgcn-amd-amdhsa", "gfx90a", "amd"),
+        ("spirv64-amd-amdhsa-", "amdgcnspirv", "amd"),
+        ("spir64", "", "intel"),
+    ],
+)
+def test_vendors(triple: str, arch: str, vendor: str) -> None:
+    assert vendor_of(triple, arch) == vendor
+
+
+def test_what_driver_an_image_needs() -> None:
+    assert needs(ptx("80", (8, 2))) == (12, 2)
+    assert needs(Candidate("ptx", "sm_80", "", (8, 2), "zstd")) == (12, 4)
+    assert needs(cubins("80")[0]) is None
+    assert needs(ptx("80", (99, 0))) is None
+
+
+def test_variables_are_read() -> None:
+    text = ("CUDA_FORCE_JIT=1", "CUDA_DISABLE_PTX_JIT=1", "HIP_FORCE_SPIRV_CODEOBJECT=1", "HSA_XNACK=1")
+    settings = with_variables(Settings(), (*text, "HSA_OVERRIDE_GFX_VERSION=9.0.10"))
+    assert settings == Settings(forces_ptx=True, disables_ptx=True, forces_spirv=True, xnack="+", override="gfx90a")
+
+
+@pytest.mark.parametrize(
+    "text", ["PATH=1", "CUDA_FORCE_JIT", "CUDA_FORCE_JIT=yes", "HSA_XNACK=2", "HSA_OVERRIDE_GFX_VERSION=10.3"]
+)
+def test_wrong_variables_are_refused(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        with_variables(Settings(), [text])
+    assert text.partition("=")[0] in str(caught.value)
+    assert VARIABLES
