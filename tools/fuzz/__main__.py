@@ -36,7 +36,9 @@ def main() -> int:
         return 0
     engine = options.engine or ("atheris" if guided.is_installed() else "plain")
     names = options.targets or list(DIFFERENTIAL if options.differential else TARGETS)
-    parts = [(name, number) for number in range(max(1, options.jobs // len(names))) for name in names]
+    # With a bound of files a target has one process, on any number of cores: others would try other files.
+    each = 1 if options.executions else max(1, options.jobs // len(names))
+    parts = [(name, number) for number in range(each) for name in names]
     seconds = options.seconds or 60 * options.minutes * options.jobs / len(parts)
     print(f"{len(names)} targets, {options.jobs} processes at a time, {seconds:.0f} s each, {engine} loop", flush=True)
     with ThreadPoolExecutor(options.jobs) as pool:
@@ -67,7 +69,8 @@ def _run(engine: str, name: str, number: int, seconds: float, options: argparse.
         return guided.fuzz(name, seconds=seconds, executions=options.executions, number=number)
     command = [sys.executable, "-m", "tools.fuzz", "--worker", name, f"--seconds={seconds}", f"--seed={number}"]
     command += [f"--executions={options.executions}"] if options.executions else []
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}  # sets have the same order every time
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     if done.returncode:
         nothing = dict.fromkeys(("executions", "seconds", "reached", "slowest", "memory"), 0)
         return nothing | {"target": name, "faults": [["the process ended", done.stderr[-2000:], ""]]}
