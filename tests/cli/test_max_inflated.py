@@ -60,6 +60,7 @@ def test_a_limit_is_no_damage_and_says_how_to_raise_it(fatpack: Fatpack) -> None
     assert "if you trust the file, use --max-inflated" in ran.out
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("size", [str(SIZE), "64M", "64m", "65536K", "1G"])
 @pytest.mark.usefixtures("zeros")
 def test_the_option_raises_it(fatpack: Fatpack, size: str) -> None:

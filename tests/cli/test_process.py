@@ -34,6 +34,7 @@ def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
     )  # type: ignore[call-overload]
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("megabytes", [64, 80, 100, 130, 160])
 @pytest.mark.parametrize(
     "arguments",

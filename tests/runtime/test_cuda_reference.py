@@ -163,6 +163,7 @@ def nvcc(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(
     ("name", "count"), [("one.o", 1), ("helper.o", 1), ("user.o", 1), ("dlink.o", 1), ("all.so", 4)]
 )

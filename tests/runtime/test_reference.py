@@ -121,6 +121,7 @@ def hip_objects(folder: Path, *options: str) -> list[str]:
     return [f"{name}.o" for name in names]
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("link", LINKS)
 def test_every_record_of_a_hip_program_leads_to_its_bundle(tmp_path: Path, link: str) -> None:
     objects = hip_objects(tmp_path)
@@ -137,6 +138,7 @@ def test_every_record_of_a_hip_program_leads_to_its_bundle(tmp_path: Path, link:
         assert [item.code for item in file.findings] == ["FP3002"]
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("target", ["x86_64-pc-windows-msvc", "x86_64-pc-windows-gnu"])
 @pytest.mark.parametrize("options", [(), ("-fgpu-rdc",)], ids=["whole", "rdc"])
 def test_records_of_hip_for_windows_lead_to_their_bundle(tmp_path: Path, target: str, options: tuple[str, ...]) -> None:

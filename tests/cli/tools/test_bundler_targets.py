@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.effort import some
 from tests.reference import llvm_tool, tool
 
 from fatpack.cli import main
@@ -109,6 +110,7 @@ def compare(seed: int, count: int) -> int:
     return len(targets) + len(wanted)
 
 
+@pytest.mark.sweep(99)
 @pytest.mark.parametrize("seed", range(4))
 def test_generated_targets_are_stored_and_found_alike(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -131,7 +133,7 @@ def test_generated_refusals_have_llvms_words(
     monkeypatch.chdir(tmp_path)
     Path("input").touch()
     rng = random.Random(7)
-    for _ in range(60):
+    for _ in some(range(60)):
         targets = [random_target(rng, rng.choice(["host", "hip", "openmp", "HIP", "cuda", ""])) for _ in range(2)]
         at = rng.randrange(2)
         parts = targets[at].split("-")
@@ -165,6 +167,7 @@ AMD = ["amdgcn", "amdgpu", "amdgpu9", "amdgpu9.0a", "amdgpu12.50"]
 TARGET_IDS = ["", "gfx90a:xnack+", "gfx1250", "gfx1250:sramecc+"]
 
 
+@pytest.mark.sweep(99)
 @pytest.mark.parametrize("stored", AMD)
 def test_the_names_of_llvm_23_for_amd_serve_each_other_as_there(stored: str, tmp_path: Path) -> None:
     """Every name and target-id, stored and asked for: which ID is stored, and whether it is handed out."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.tools.bundler import NAME, arguments_of, make_inputs, patched, ran
+from tests.effort import some
 from tests.reference import llvm_tool
 
 from fatpack.cli import main
@@ -69,6 +70,7 @@ def command_lines() -> list[str]:
 DIFFERENT_IN_23 = {"-type=a -list -input=lib.a", "-type=o -list -input=lib.a", "-type=bc -list -input=version-9.bc"}
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.reference
 @pytest.mark.parametrize(
     ("version", "line"),
@@ -113,6 +115,7 @@ ENVIRONMENTS = [
 ]
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.reference
 @pytest.mark.parametrize("environment", ENVIRONMENTS, ids=str)
 @pytest.mark.parametrize(
@@ -147,7 +150,7 @@ def test_damaged_files_are_refused_or_read(
     data = (inputs / name).read_bytes()
     rng = random.Random(name)
     type = {"o": "o", "a": "a", "ii": "ii", "bc": "bc"}[name.rpartition(".")[2]]
-    for _ in range(150):
+    for _ in some(range(150)):
         if rng.random() < 0.3:
             damaged = data[: rng.randrange(len(data))]
         else:

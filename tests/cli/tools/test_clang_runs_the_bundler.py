@@ -77,6 +77,7 @@ def calls(folder: Path) -> list[str]:
     return lines
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize(
     "options",
     [

@@ -95,6 +95,7 @@ def header(data: bytes) -> CoffObject:
 HALVES = [[(options, [*SOURCES][(n + half) % 2]) for n, options in enumerate(OPTIONS)] for half in (0, 1)]
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize(("target", "half"), [(target, number % 2) for number, target in enumerate(TARGETS)])
 def test_objects_of_clang(target: str, half: int, tmp_path: Path) -> None:
     _objects_of_clang(target, HALVES[half], tmp_path)
@@ -323,6 +324,7 @@ IMAGES = {
 }
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("options", IMAGES.values(), ids=IMAGES)
 @pytest.mark.parametrize("target", ["x86_64-pc-windows-msvc", "i686-pc-windows-msvc", "aarch64-pc-windows-msvc"])
 def test_images(target: str, options: str, tmp_path: Path) -> None:

@@ -318,6 +318,7 @@ def test_a_written_file_is_read_back(tmp_path: Path) -> None:
     assert slim == added(grouped().build())
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("count", [0xFF00 - 6, 0xFF00 + 3])
 def test_section_numbers_beyond_16_bits_come_and_go(count: int) -> None:
     file = build.Elf()

@@ -96,6 +96,7 @@ def _combinations(options: dict[str, str]) -> list[tuple[str, str]]:
     return [(option, language) for option, languages in options.items() for language in languages.split()]
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize(("number", "target"), list(enumerate(TARGETS)))
 def test_objects_of_clang(number: int, target: str, tmp_path: Path) -> None:
     """Each target with every third of the options, from another one on: the sweep tries all."""
@@ -116,6 +117,7 @@ def _objects_of_clang(target: str, cases: Iterable[tuple[str, str]], tmp_path: P
         every_name(path, itertools.islice(names(path), number % 3, None, 3))
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize(
     "options", ["", "-g -ffunction-sections", "-g -gz -m32", "-flto -ffat-lto-objects", "-fcommon"]
 )
@@ -158,6 +160,7 @@ LINKED = {
 }
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("options", LINKED.values(), ids=LINKED)
 @pytest.mark.parametrize(
     "target", ["x86_64-linux-gnu", "i386-linux-gnu", "powerpc64-linux-gnu", "mips-linux-gnu", "riscv64-linux-gnu"]

@@ -22,6 +22,7 @@ from fatpack.scanner.visit import host_of
 HOSTS = ("single.o", "clang_win.obj", "clang_win.dll", "libtwo.so", "libtwo.stripped.so", "k1.rdc.o", "dlink.o")
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("name", HOSTS)
 def test_any_damage_gives_an_answer(name: str) -> None:
     pytest.importorskip("capstone")
