@@ -98,6 +98,7 @@ class KernelRow(Row):
     wavefront: int | None = None
     barriers: int | None = None
     code_size: int | None = None
+    code_sha256: str | None = None
 
 
 if TYPE_CHECKING:
@@ -169,6 +170,8 @@ MEANING = {
     "wavefront": "threads of a wavefront (AMD)",
     "barriers": "barriers of a block",
     "code_size": "bytes of its machine code",
+    "code_sha256": "SHA-256 of what it does: its code, what it calls and what it needs, without lines and times, so "
+    "that the same code has it in any build; with digests alone, for cubins, PTX and code objects",
 }
 
 #: annotation → the type of the column in words, and in JSON's schema language

@@ -23,7 +23,7 @@ from fatpack.scanner.found import kernel_names
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from typing import Any
+    from typing import Any, TypeAlias
 
     from fatpack.facts.columns import AnyRow
     from fatpack.images import Recognised
@@ -32,14 +32,18 @@ if TYPE_CHECKING:
     from fatpack.model import Container, Image, Span
     from fatpack.scanner import Found
 
+    #: kernels of an image, and the digests of their code by their names
+    _Kernels: TypeAlias = tuple[tuple[Kernel, ...], dict[str, str]]
+
 
 class RowOptions(Record):
     """What rows are of (``images`` or ``kernels``), and how much is read for them.
 
-    ``digests`` fills ``sha256``, ``kernels`` fills ``kernel_count`` and ``registers_max``; both read every image whole,
-    and so do rows of kernels. With ``each_kernel`` the row of an image is followed by the rows of its kernels, which
-    ``count`` does not count. ``inflate`` looks into compressed images, to recognise what they are. ``deep`` searches
-    everything, and without ``thorough`` a file in which nothing was found is not searched to its last byte.
+    ``digests`` fills ``sha256`` of images and ``code_sha256`` of kernels, ``kernels`` fills ``kernel_count`` and
+    ``registers_max``; both read every image whole, and so do rows of kernels. With ``each_kernel`` the row of an image
+    is followed by the rows of its kernels, which ``count`` does not count. ``inflate`` looks into compressed images, to
+    recognise what they are. ``deep`` searches everything, and without ``thorough`` a file in which nothing was found is
+    not searched to its last byte.
     """
 
     of: str = "images"
@@ -103,7 +107,7 @@ class _Reader:
         self._exit_code = 0
         #: how many more bytes of images are read: entries may share their bytes, and small streams be of large content
         self._room = view.source.budget.inflatable
-        self._read_of: dict[tuple[Source, int, int], tuple[dict[str, Any], tuple[Kernel, ...]]] = {}
+        self._read_of: dict[tuple[Source, int, int], tuple[dict[str, Any], _Kernels]] = {}
 
     def rows(self) -> Iterator[AnyRow]:
         """Yield all rows; the last is that of the file."""
@@ -266,7 +270,9 @@ class _Reader:
         record: object,
     ) -> Iterator[AnyRow]:
         """Yield the row of an image, or the rows of its kernels, or both."""
-        read, kernels = self._read(view, recognised.form, record, findings, is_known=recognised is not NOT_INFLATED)
+        read, (kernels, codes) = self._read(
+            view, recognised.form, record, findings, is_known=recognised is not NOT_INFLATED
+        )
         common: dict[str, Any] = {
             "offload": target.offload,
             "triple": target.triple,
@@ -289,35 +295,40 @@ class _Reader:
         word = TABLES["kernels"][1]
         for index, kernel in enumerate(kernels):
             self._count += self._kind is KernelRow
-            yield KernelRow(row=word, **self._file, **here, **common, kernel_index=index, **_facts(kernel))
+            own = {**_facts(kernel), "code_sha256": codes.get(kernel.name)}
+            yield KernelRow(row=word, **self._file, **here, **common, kernel_index=index, **own)
 
     def _read(
         self, view: View, form: str, record: object, findings: list[Finding], *, is_known: bool
-    ) -> tuple[dict[str, Any], tuple[Kernel, ...]]:
-        """Return the columns that take reading an image, and its kernels; what shares its bytes is read once."""
+    ) -> tuple[dict[str, Any], _Kernels]:
+        """Return the columns that take reading an image, and its kernels with digests; shared bytes are read once."""
         options = self._options
         wants_kernels = options.reads_kernels
         if not is_known or not (wants_kernels or options.digests):
-            return {}, ()
+            return {}, ((), {})
         place = (view.source, view.start, view.end)
         if place in self._read_of:
             return self._read_of[place]
         columns: dict[str, Any] = {}
         kernels: tuple[Kernel, ...] = ()
+        codes: dict[str, str] = {}
         try:
-            if options.digests and self._has_room_for(view):
+            has_room = options.digests and self._has_room_for(view)
+            if has_room and self._kind is not KernelRow:
                 columns["sha256"] = _sha256(view)
             if wants_kernels:
                 kernels, contradictions = _kernels(view, form, record)
                 findings += (finding("FP1106", view.span(), text) for text in contradictions)
                 columns["kernel_count"] = len(kernels)
                 columns["registers_max"] = max((item.registers for item in kernels if item.registers), default=None)
+            if has_room and (self._kind is KernelRow or options.each_kernel):
+                codes = images.code_digests(view, form, kernels)
         except Unsupported:  # its container has the finding
             pass
         except FormatError as error:
             findings.append(finding(code_for("FP1104", error), view.span(), error.describe(), error.hint))
-        self._read_of[place] = columns, kernels
-        return columns, kernels
+        self._read_of[place] = columns, (kernels, codes)
+        return columns, (kernels, codes)
 
     def _has_room_for(self, view: View) -> bool:
         if self._room >= 0:

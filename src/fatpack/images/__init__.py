@@ -16,6 +16,8 @@ kernel. One module per family:
 ``fpga``          packages for Intel's FPGAs
 ``kernel``        what a kernel needs of a device, for all vendors; read by ``cubin_kernel``,
                   ``amdgpu_kernel`` and ``ptx_kernel``, which nothing loads but :func:`facts`
+``code``          digests of what kernels do, put together from what ``cubin_code``, ``amdgpu_code`` and
+                  ``ptx_digest`` read of the forms
 ``agreement``     whether an image's own claims contradict what a container stored about it
 ``sidecar``       what a compiler wrote beside an image, and whether the image contradicts it
 ================  ===================================================================================
@@ -30,7 +32,7 @@ from fatpack.images.recognised import EMPTY, EXTENSIONS, NOT_INFLATED, UNKNOWN, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any, Literal, Protocol
 
     from fatpack.images.kernel import Facts, Kernel
@@ -53,6 +55,7 @@ __all__ = [
     "NOT_INFLATED",
     "UNKNOWN",
     "Recognised",
+    "code_digests",
     "facts",
     "kernel_facts",
     "kernels",
@@ -182,6 +185,13 @@ _FACTS = {
     "tileir": "fatpack.images.nvidia.tile_ir",
 }
 
+#: form → module that makes digests of the code of its kernels
+_CODES = {
+    "cubin": "fatpack.images.nvidia.cubin_code",
+    "ptx": "fatpack.images.nvidia.ptx_digest",
+    "code-object": "fatpack.images.amd.amdgpu_code",
+}
+
 #: forms beside cubins that say how large the code of a kernel is
 _WITH_SIZES = ("code-object",)
 
@@ -225,6 +235,22 @@ def code_sizes(view: View, form: str) -> dict[str, int | None]:
     if form in _WITH_SIZES:
         return {kernel.name: kernel.size for kernel in facts(view, form).kernels}
     return dict.fromkeys(kernels(view, form))
+
+
+def code_digests(view: View, form: str, kernels: Sequence[Kernel]) -> dict[str, str]:
+    """Return the SHA-256 of what each of the kernels of an image does, in hexadecimal, by its name.
+
+    ``kernels`` are those of :func:`facts`. :mod:`fatpack.images.code` says what is covered; {} for forms of which that
+    is not known. Reads all code. Raises FormatError when tables are damaged, LimitExceeded when they are out of
+    proportion.
+    """
+    reader = _module(_CODES, form)
+    if reader is None or not kernels:
+        return {}
+    from fatpack.images.code import with_needs
+
+    made: dict[str, bytes] = reader.codes(view)
+    return {kernel.name: with_needs(made[kernel.name], kernel) for kernel in kernels if kernel.name in made}
 
 
 def kernel_facts(view: View, form: str) -> tuple[Kernel, ...]:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     ),
     option("--rows", type=Choice(FORMATS), help=f"Write one flat record per image, {ROWS}: docs/rows.md."),
     option("--rows-of", type=Choice(TABLES), default="images", help="With --rows: what has a row."),
-    option("--digests", is_flag=True, help="With --rows: the SHA-256 of every image."),
+    option("--digests", is_flag=True, help="With --rows: the SHA-256 of every image, or of what every kernel does."),
     option("-o", "--output", type=FILE, metavar="FILE", help="With --rows: where they go. Default: stdout."),
     force_option,
     option("--runtime", is_flag=True, help="Show what programs register and launch: docs/how-to/missing-kernel.md."),

@@ -32,7 +32,7 @@ _CODES = {FINDINGS: "with warnings", UNSUPPORTED: "with parts that are not suppo
     option("--format", type=Choice(FORMATS), default="parquet", help=f"Of the tables, {SCHEMA}: docs/rows.md."),
     option("--rows-of", type=Choice(TABLES), default="images", help="What has a row."),
     option("--kernels", is_flag=True, help="Count the kernels of images, and find the most registers."),
-    option("--digests", is_flag=True, help="Add the SHA-256 of every image."),
+    option("--digests", is_flag=True, help="Add the SHA-256 of every image, or of what every kernel does."),
     option("--inflate", is_flag=True, help="Look into compressed images too."),
     deep_option,
     exclude_option,

@@ -1,0 +1,119 @@
+"""The code of the kernels of a code object, as digests: :mod:`fatpack.images.code` says what they cover.
+
+The code of a kernel NAME is what its symbol NAME spans; in code object v2, that and the ``amd_kernel_code_t`` ahead of
+it. What a section of code has beside its kernels are functions that they may call, and padding: LLVM AMDGPUUsage,
+"Code Objects"; ``s_nop 0``, ``s_code_end`` and zeros fill up.
+"""
+
+from __future__ import annotations
+
+from fatpack.elf.header import DYNSYM, SYMTAB, text
+from fatpack.elf.relocations import Relocations
+from fatpack.elf.sections import Sections
+from fatpack.elf.symbols import Symbols
+from fatpack.images.code import digest, without_unit
+from fatpack.images.kernel import check_count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import View
+
+#: st_info types
+_OBJECT, _FUNC, _HSA_KERNEL = 1, 2, 10
+
+#: bytes of a descriptor, and where it says how far the code is from it
+_DESCRIPTOR, _ENTRY = 64, slice(0x10, 0x18)
+
+#: words of four bytes that fill up: zeros, s_nop 0, s_code_end
+_PADDING = {bytes(4), b"\x00\x00\x80\xbf", b"\x00\x00\x9f\xbf"}
+
+
+def codes(view: View) -> dict[str, bytes]:
+    """Return the digest of each kernel's code, by its name; none for a kernel whose code has no symbol or size.
+
+    Raises FormatError when a table is damaged.
+    """
+    sections = Sections(view)
+    symbols = Symbols(view, (DYNSYM, SYMTAB))
+    rows = list(symbols)
+    names = symbols.names([row[0] for row in rows])
+    places = symbols.places(range(len(rows)))
+    descriptors: dict[bytes, bytes] = {}
+    functions: dict[bytes, tuple[int, int, int]] = {}
+    for name, (_, info, _, section), (value, size) in zip(names, rows, places, strict=True):
+        if not section:
+            continue
+        if info & 15 == _OBJECT and name.endswith(b".kd"):
+            data = bytearray(sections.at(section, value, _DESCRIPTOR, f"descriptor of {text(name[:-3])}").tobytes())
+            data[_ENTRY] = bytes(8)
+            descriptors[name[:-3]] = bytes(data)
+        elif info & 15 == _HSA_KERNEL:
+            descriptors[name] = b""
+        if info & 15 in (_FUNC, _HSA_KERNEL) and size and section < len(sections.headers):
+            functions.setdefault(name, (section, value, size))
+        check_count(view, len(descriptors))
+    kernels = {name: functions[name] for name in descriptors if name in functions}
+    moved = _Relocated(sections, names)
+    shared = {section: _between(sections, section, kernels) for section in {place[0] for place in kernels.values()}}
+    left = len(view)
+    found: dict[str, bytes] = {}
+    for name, (section, value, size) in kernels.items():
+        content = sections.at(section, value, size, f"code of {text(name)}")
+        left -= size
+        if left < 0:  # symbols may share bytes: each is read once at most on average
+            break
+        start = value - sections.headers[section][3]
+        parts = (descriptors[name], content.tobytes(), *moved.within(section, start, start + size), shared[section])
+        found[text(name)] = digest(parts)
+    return found
+
+
+class _Relocated:
+    """The relocations of sections as text, in the order of their offsets."""
+
+    def __init__(self, sections: Sections, names: list[bytes]) -> None:
+        self._relocations, self._names = Relocations(sections), names
+        self._of: dict[int, tuple[list[int], list[bytes]]] = {}
+
+    def within(self, section: int, start: int, end: int) -> list[bytes]:
+        """Return those that change bytes of a section from ``start`` to ``end``."""
+        if not self._relocations:
+            return []
+        from bisect import bisect_left
+
+        if section not in self._of:
+            rows = sorted(self._relocations.of(section))
+            self._of[section] = [row[0] for row in rows], [self._text(*row) for row in rows]
+        offsets, texts = self._of[section]
+        first, last = bisect_left(offsets, start), bisect_left(offsets, end)
+        return [b"%d %b" % (at - start, line) for at, line in zip(offsets[first:last], texts[first:last], strict=True)]
+
+    def _text(self, _: int, kind: int, symbol: int, addend: int) -> bytes:
+        name = text(self._names[symbol]) if symbol < len(self._names) else ""
+        return f"{kind} {without_unit(name)} {addend}".encode()
+
+
+def _between(sections: Sections, section: int, kernels: dict[bytes, tuple[int, int, int]]) -> bytes:
+    """Return the digest of the code of a section that is no kernel's, without what fills up; nothing for none."""
+    row = sections.row(section)
+    content = sections.content(row)
+    spans = sorted((value - row.address, size) for number, value, size in kernels.values() if number == section)
+    parts: list[bytes] = []
+    at = 0
+    for start, size in (*spans, (len(content), 0)):
+        if at < start <= len(content):
+            parts.append(_code(content.slice(at, start - at)))
+        at = max(at, start + size)
+    parts = [part for part in parts if part]
+    return digest(parts) if parts else b""
+
+
+def _code(view: View) -> bytes:
+    """Return the bytes of a gap between its padding."""
+    data = view.tobytes()
+    start, end = 0, len(data) - len(data) % 4
+    while start < end and data[start : start + 4] in _PADDING:
+        start += 4
+    while end > start and data[end - 4 : end] in _PADDING:
+        end -= 4
+    return data[start:end]

@@ -1,0 +1,111 @@
+"""The code of the kernels of a PTX text, as digests: :mod:`fatpack.images.code` says what they cover.
+
+CUDA 13 documentation, "PTX ISA": ".loc", ".file", "Debugging Directives". LLVM's NVPTX backend, which nvcc and clang
+share, numbers labels and depots by function (``$L__BB3_7``, ``__local_depot3``), and marks lines with ``$L__tmp12``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from fatpack.errors import LimitExceeded
+from fatpack.images.code import digest, with_calls, without_unit
+from fatpack.images.nvidia.ptx_code import code
+from fatpack.io import limits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import View
+
+#: what a function begins with: its name is behind parameters that it returns
+_FUNCTION = re.compile(rb"\.entry\s+([\w$%]+)|\.func\b\s*(?:\([^)]*\)\s*)?([\w$%]+)", re.ASCII)
+
+_BRACES, _ENDS = re.compile(rb"[{}]"), re.compile(rb"[{};]")
+
+#: what says where code came from, to the end of the line
+_LINES = re.compile(rb"(?m)^[ \t]*\.(?:loc|file)\b[^\n]*")
+
+#: labels that mark lines, and numbers of functions in names
+_MARKS = re.compile(rb"\$L__(?:tmp|func_begin|func_end|info_string)\d+:?")
+_NUMBERED = re.compile(rb"(\$L__BB|\bL?BB|\b__local_depot)\d+")
+
+_CALL = re.compile(rb"\bcall(?:\.uni)?\s*(?:\([^)]*\)\s*,)?\s*([A-Za-z_$%][\w$]*)", re.ASCII)
+
+
+def codes(view: View) -> dict[str, bytes]:
+    """Return the digest of each kernel's text, by its name. Raises LimitExceeded for headers without end."""
+    functions = _Functions(view)
+    for part in code(view.pieces()):
+        functions.take(part)
+    return with_calls(functions.own, functions.calls, functions.kernels)
+
+
+class _Functions:
+    """The functions of a text in the making: each is held until its body ends."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        #: text since the last function or declaration, or of the function around
+        self._kept: list[bytes] = []
+        self._size = 0
+        self._depth = 0
+        self._name = ""
+        self.own: dict[str, bytes] = {}
+        self.calls: dict[str, list[str]] = {}
+        self.kernels: list[str] = []
+
+    def take(self, part: bytes) -> None:
+        """Take the next part of the text."""
+        at = 0
+        while (mark := (_BRACES if self._depth else _ENDS).search(part, at)) is not None:
+            self._keep(part[at : mark.end()])
+            at = mark.end()
+            if mark[0] == b"{":
+                if not self._depth:
+                    self._begin()
+                self._depth += 1
+            elif mark[0] == b"}":
+                self._depth = max(self._depth - 1, 0)
+                if not self._depth:
+                    self._end()
+            else:
+                self._forget()
+        self._keep(part[at:])
+
+    def _keep(self, piece: bytes) -> None:
+        if self._depth and not self._name:
+            return
+        self._kept.append(piece)
+        self._size += len(piece)
+        if not self._depth and self._size > limits.PTX_HEADER:
+            raise LimitExceeded(
+                "the header of a function does not end",
+                format="ptx",
+                offset=self._view.offset(0),
+                field=".func",
+                expected=f"at most {limits.PTX_HEADER} bytes",
+                hint=limits.advice("PTX_HEADER"),
+                chain=self._view.chain,
+            )
+
+    def _begin(self) -> None:
+        header = b"".join(self._kept)
+        found = _FUNCTION.search(header)
+        self._forget()
+        if found is not None:
+            self._name = (found[1] or found[2]).decode("ascii")
+            if found[1]:
+                self.kernels.append(self._name)
+            self._kept.append(header[found.start() :])
+
+    def _end(self) -> None:
+        if self._name and self._name not in self.own:
+            body = _MARKS.sub(b"", _LINES.sub(b"", b"".join(self._kept)))
+            words = b" ".join(_NUMBERED.sub(rb"\1", body).split())
+            self.own[self._name] = digest((without_unit(words.decode("ascii", "replace")).encode(),))
+            self.calls[self._name] = [name.decode("ascii") for name in dict.fromkeys(_CALL.findall(body))]
+        self._forget()
+
+    def _forget(self) -> None:
+        self._kept.clear()
+        self._size, self._name = 0, ""
