@@ -181,7 +181,7 @@ def test_rows_of_images_and_of_kernels_come_in_one_reading(name: str) -> None:
     with open_source(str(FIXTURES / name)) as source:
         both = list(rows_of(source.view(), RowOptions(digests=True, each_kernel=True)))
         images = list(rows_of(source.view(), RowOptions(digests=True, kernels=True)))
-        kernels = list(rows_of(source.view(), RowOptions(of="kernels")))
+        kernels = list(rows_of(source.view(), RowOptions(of="kernels", digests=True)))
     assert [row for row in both if row.row != "kernel"] == images
     assert [row for row in both if row.row == "kernel"] == kernels[:-1]
     assert len(kernels) > 1
