@@ -295,6 +295,7 @@ SOURCES = {
 MAIN = {"main": "int two(void); int three(void); int start(void) { return two() + three(); }"}
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.reference
 @pytest.mark.parametrize(
     ("archiver", "options"),

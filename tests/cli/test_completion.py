@@ -51,6 +51,7 @@ def test_commands_are_offered(folder: Path) -> None:
     assert answer(folder, "in") == ["plain,inspect"]
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize(
     "words",
     [

@@ -8,6 +8,7 @@ import struct
 import threading
 import zlib
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ SIZE = 64 << 20
 ID = b"hip-amdgcn-amd-amdhsa--gfx90a"
 
 
+@cache
 def bundle_of_zeros(method: str, size: int = SIZE) -> bytes:
     """Return a compressed bundle, valid in every field, whose one image is zeros."""
     table = struct.pack("<24sQQQQ", b"__CLANG_OFFLOAD_BUNDLE__", 1, 4096, size - 4096, len(ID)) + ID

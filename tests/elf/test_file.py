@@ -111,6 +111,7 @@ def test_the_number_of_sections_is_limited_on_purpose(plain: bytes, monkeypatch:
         opened(plain)
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("order", ["little", "big"])
 @pytest.mark.parametrize("count", [0xFEFE, 0xFEFF, 0xFF00, 70000])
 def test_counts_that_do_not_fit_into_the_header_come_from_section_0(count: int, order: str) -> None:

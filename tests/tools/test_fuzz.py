@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from tests.effort import some
 from tools.fuzz import seeds
 from tools.fuzz.checks import Failure, file_fields
 from tools.fuzz.mutate import Field, Mutator, Seed
@@ -42,9 +43,10 @@ def in_process(name: str, *arguments: str) -> dict[str, object]:
 def test_a_target_holds_for_its_first_files_and_some_changes_of_them(name: str) -> None:
     number = len(TARGETS[name].first()) + len(seeds.found(name))
     assert number
-    outcome = in_process(name, f"--executions={number + 60}", "--seconds=60")
+    changes = len(some(range(60), 3))
+    outcome = in_process(name, f"--executions={number + changes}", "--seconds=60")
     assert outcome["faults"] == []
-    assert outcome["executions"] == number + 60
+    assert outcome["executions"] == number + changes
     assert int(outcome["memory"]) < 500 << 20  # type: ignore[call-overload]
 
 

@@ -94,6 +94,7 @@ def _program_of_another_object(unit: Unit) -> tuple[list[str], Lost]:
     return [unit.host(container), program], gone if unit.model == "cuda" else gone[:1]
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(
     "broken",
     [

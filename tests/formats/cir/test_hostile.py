@@ -60,6 +60,7 @@ def test_repeated_text_at_file_level_is_read(name: str) -> None:
     assert [image.target.spelling for image in container.images] == [HOST, SM_80]
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_nested_and_repeated_text_is_read_or_refused(name: str) -> None:
     """A slow rule, or one that recurses, would make this test take minutes or fail with another exception."""

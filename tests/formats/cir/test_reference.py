@@ -40,6 +40,7 @@ def printed(data: bytes, tmp_path: object) -> str:
     return text.replace(", }", "}").replace(" {} :", " :")
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("seed", range(15))
 def test_random_modules_mean_the_same_after_combining_and_splitting(seed: int, tmp_path: object) -> None:
     files = [Builder(1000 * seed + number).file().encode("latin-1") for number in range(2 + seed % 2)]
@@ -111,6 +112,7 @@ GRAMMAR = {
 UNNOTICED = ("!1a = i32\nmodule {\n}", "module {\n} loc(fused[#l])\n#l = loc(unknown)")
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("text", GRAMMAR)
 def test_files_are_taken_and_refused_as_mlir_does(text: str, tmp_path: object) -> None:
     data = text.encode("latin-1")
@@ -144,6 +146,7 @@ def test_two_minimal_modules_give_what_mlir_prints(tmp_path: object) -> None:
     assert opt(made, tmp_path=tmp_path)[1] == made
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("version", range(7))
 @pytest.mark.parametrize("seed", range(2))
 def test_bytecode_of_any_version_lists_and_splits_as_its_text_does(version: int, seed: int, tmp_path: object) -> None:

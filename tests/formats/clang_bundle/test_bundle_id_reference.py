@@ -122,6 +122,7 @@ def payloads(data: bytes) -> set[int]:
     return found
 
 
+@pytest.mark.sweep(99)
 @pytest.mark.parametrize("seed", range(8))
 def test_compatibility_of_random_pairs_is_that_of_llvm(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)

@@ -70,6 +70,7 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("options", OPTIONS, ids=" ".join)
 def test_what_clang_embedded_is_what_llvm_extracts(folder: Path, options: tuple[str, ...]) -> None:
     path = compiled(folder, *options)

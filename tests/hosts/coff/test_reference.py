@@ -113,6 +113,7 @@ def test_what_clang_embedded_is_found(folder: Path, target: str) -> None:
     assert site.data.tobytes() == container(folder, 0)
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("options", [(), ("-g", "-ffunction-sections", "-fdata-sections")], ids=["plain", "debug"])
 def test_embedding_keeps_the_program_and_llvm_finds_the_image(

@@ -173,6 +173,7 @@ def test_programs_of_lld(target: str, options: str, tmp_path: Path) -> None:
     every_name(program, names(program)[::4])
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("options", ["", "-static-pie", "-fuse-ld=gold", "-shared -fPIC", "-s", "-no-pie -g"])
 def test_programs_of_gnu_linkers(options: str, tmp_path: Path) -> None:
     source = tmp_path / "main.c"
@@ -287,6 +288,7 @@ DESCRIBED = {
 }
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("yaml", DESCRIBED.values(), ids=DESCRIBED)
 def test_what_compilers_do_not_write(yaml: str, tmp_path: Path) -> None:
     path = described(tmp_path, "made.o", f"Sections: {yaml}\n")
@@ -304,6 +306,7 @@ def test_programs_with_an_empty_symbol_table_lose_it(tmp_path: Path) -> None:
     assert after == before - 2 + len(BUNDLES)
 
 
+@pytest.mark.sweep(99)
 @pytest.mark.parametrize(("bits", "order"), [(32, "little"), (32, "big"), (64, "little"), (64, "big")])
 def test_headers_that_lie(bits: int, order: str, tmp_path: Path) -> None:
     """Fields of small objects, one after the other: the same file, or a refusal on both sides."""

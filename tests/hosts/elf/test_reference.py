@@ -109,6 +109,7 @@ def container(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "one.bin"
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("options", OPTIONS, ids=["plain", "debug", "function-sections"])
 @pytest.mark.parametrize("target", TARGETS)
 def test_linkers_make_the_same_file_from_the_edited_object(
@@ -302,6 +303,7 @@ def test_shared_libraries_still_load_after_embedding(container: Path, tmp_path: 
     assert subprocess.run([tmp_path / "program"], capture_output=True, check=True).stdout == expected
 
 
+@pytest.mark.sweep(99)
 @pytest.mark.parametrize("count", [65270, 70000])
 def test_objects_with_very_many_sections_still_link(count: int, container: Path, tmp_path: Path) -> None:
     lines = [f'.section .d.{number},"aw"\n.byte {number & 255}' for number in range(count)]

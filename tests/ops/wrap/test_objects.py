@@ -87,6 +87,7 @@ def test_elf_objects_hold_what_linkers_ask_for(kind: str, version: str, host: st
             assert types <= absolute if is_written else not types & absolute
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("host", HOSTS)
 @each_kind
 def test_readers_and_linters_find_nothing_wrong(kind: str, version: str, host: str, tmp_path: Path) -> None:

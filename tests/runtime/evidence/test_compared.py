@@ -88,6 +88,7 @@ def test_units_of_two_models_linked_without_the_wrapper(tmp_path: Path, model: s
     assert "FP3047" not in found("whole.so")
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("link", [["-static", "rt.o"], ["-shared", "librt.so"]], ids=["inside", "shared"])
 @pytest.mark.parametrize(
     ("wrapper", "codes"),

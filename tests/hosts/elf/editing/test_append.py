@@ -132,6 +132,7 @@ def test_many_sections_are_added_in_one_pass() -> None:
     assert new[2][1].name_offset == new[0][1].name_offset + len("__CLANG_")
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("order", ["little", "big"])
 @pytest.mark.parametrize("count", [0xFEFE, 0xFEFF, 0xFF00, 70000])
 def test_the_count_moves_to_section_0_when_it_gets_too_large(count: int, order: str) -> None:
