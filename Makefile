@@ -10,7 +10,7 @@ demo: .venv/.runtime
 	@$(BIN)/python -I tools/demo/run.py
 
 test: .venv/.dev
-	@echo "About 20 minutes of processor time: 13 minutes on two cores. One part: make test ARGS=tests/io"
+	@echo "About 7 minutes on two cores. One part: make test ARGS=tests/io"
 	@$(BIN)/python -m pytest -q -n auto -m "not slow and not gpu" $(ARGS)
 
 # All tests, also the long sweeps. CI and nightly runs call this.

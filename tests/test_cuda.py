@@ -83,6 +83,7 @@ def test_one_source_for_many_architectures(nvcc: Made, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("mode", ["default", "speed", "balance", "size", "none"])
 def test_every_mode_of_compression(nvcc: Made, tmp_path: Path, mode: str) -> None:
     path = nvcc(f"{mode}.fatbin", "-arch=sm_80", f"--compress-mode={mode}", "-fatbin", "one.cu")
@@ -141,6 +142,7 @@ def test_a_shared_library_of_linked_and_relocatable_code(nvcc: Made, relocatable
     assert archs_and_forms(tmp_path / "stripped.so", tmp_path / "again") == [*LINKED, *UNIT, *UNIT]
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(
     ("options", "expected"),
     [

@@ -54,6 +54,7 @@ def test_an_image_cut_anywhere_gives_an_answer(name):
             assert recognised.size > size or recognised.form != whole.form or recognised.form == "bitcode"
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("name", IMAGES)
 @pytest.mark.parametrize("mask", [0x01, 0x80, 0xFF])
 def test_an_image_with_any_byte_flipped_gives_an_answer(name, mask):

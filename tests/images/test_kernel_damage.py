@@ -67,6 +67,7 @@ def flipped(name: str, mask: int, places: slice) -> None:
     assert len(answers) > 3
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("name", IMAGES)
 @pytest.mark.parametrize("mask", MASKS)
 def test_facts_of_an_image_with_a_byte_flipped(name: str, mask: int) -> None:

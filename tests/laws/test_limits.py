@@ -103,6 +103,7 @@ def check(way: str, size: int, folder: Path) -> None:
         assert not other.read(1)
 
 
+@pytest.mark.sweep(4)
 @each_way
 def test_what_is_packed_is_listed_and_comes_out_again(way: str, tmp_path: Path) -> None:
     check(way, LARGE, tmp_path)

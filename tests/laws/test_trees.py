@@ -128,6 +128,7 @@ def plain(text: str, prefix: str) -> list[str]:
     return [line for line in lines if not re.match(r"file,[^@]", line)]
 
 
+@pytest.mark.sweep(3)
 @each_way
 def test_what_is_shown_of_a_package_is_what_is_shown_of_its_files(way: str, tree: Path, fatpack: Fatpack) -> None:
     name, prefix = packed(way)
@@ -138,6 +139,7 @@ def test_what_is_shown_of_a_package_is_what_is_shown_of_its_files(way: str, tree
         assert ran.code == unpacked.code
 
 
+@pytest.mark.sweep(3)
 @each_way
 def test_what_is_extracted_of_a_package_is_what_is_extracted_of_its_files(
     way: str, tree: Path, fatpack: Fatpack

@@ -28,6 +28,7 @@ def _pyarrow() -> None:
     reference.package("pyarrow")
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("format", ["parquet", "jsonl"])
 @pytest.mark.parametrize("of", ["images", "kernels"])
 def test_a_survey_has_the_rows_of_every_file(format: str, of: str, many: Path, tmp_path: Path, read: Read) -> None:

@@ -263,6 +263,7 @@ def test_resources_are_never_spelled_longer_than_they_were(metadata: str, tmp_pa
     reference.run("mlir-opt", "--allow-unregistered-dialect", path)
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_modules_survive_combining_and_splitting_for_ever(seed: int) -> None:
     files = [Builder(1000 * seed + number, is_wide=seed % 2 == 0).file() for number in range(2 + seed % 3)]

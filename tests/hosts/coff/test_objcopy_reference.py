@@ -145,7 +145,9 @@ def test_big_objects_become_classic_when_they_fit(tmp_path: Path) -> None:
     every_name(path, names(path))
 
 
-@pytest.mark.parametrize("count", [65276, 65277, pytest.param(65279, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "count", [pytest.param(65276, marks=pytest.mark.slow), 65277, pytest.param(65279, marks=pytest.mark.slow)]
+)
 def test_classic_objects_become_big_when_they_do_not_fit(count: int, tmp_path: Path) -> None:
     sections = [Section(b".d%d" % (number % 40), b"d") for number in range(count - 1)]
     sections.append(Section(b".last", b"l" * 4))
@@ -173,6 +175,7 @@ def _of_many_functions(folder: Path, every: int) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_many_sections_of_a_big_object(tmp_path: Path) -> None:
     path = _of_many_functions(tmp_path, 50)
     added(path)

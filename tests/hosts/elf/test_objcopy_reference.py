@@ -200,7 +200,8 @@ def test_files_of_debug_information(tmp_path: Path) -> None:
 
 
 #: around 0xff00, where section numbers no longer fit into symbols
-@pytest.mark.parametrize("count", [pytest.param(65270, marks=pytest.mark.slow), 65276, 65290])
+@pytest.mark.sweep(99)
+@pytest.mark.parametrize("count", [65276, 65270, 65290])
 def test_section_numbers_that_do_not_fit_into_symbols(count: int, tmp_path: Path) -> None:
     lines = [f'.section {PREFIX}a,"e",@progbits\n.byte 1']
     lines += [f'.section .d{number % 50},"aw",@progbits,unique,{number}\n.byte 5' for number in range(count)]
@@ -219,6 +220,7 @@ def _of_many_functions(folder: Path, triple: str) -> Path:
     return assembled(folder, f"{triple}.o", "\n".join(lines), f"-triple={triple}")
 
 
+@pytest.mark.slow
 def test_more_sections_of_either_byte_order_than_a_header_counts(tmp_path: Path) -> None:
     added(_of_many_functions(tmp_path, "x86_64-linux-gnu"))
     removed(_of_many_functions(tmp_path, "powerpc-linux-gnu"), ".text.f32")

@@ -162,6 +162,7 @@ def comes_back(processor, version, tmp_path):
     assert recognised.detail.endswith(f"code object v{version}")
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.reference
 @pytest.mark.parametrize(("processor", "version"), COMPILED)
 def test_what_clang_compiles_for_a_processor_comes_back(processor, version, tmp_path):

@@ -28,6 +28,7 @@ def cluster() -> Iterator[Any]:
         yield cluster
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_loses_no_row_and_doubles_none(
     cluster: Any, many: Path, tmp_path: Path, read: Read
 ) -> None:

@@ -52,6 +52,7 @@ def _workers() -> list[int]:
     return found
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_loses_no_row_and_doubles_none(
     ray_here: None, many: Path, tmp_path: Path, read: Read
 ) -> None:
