@@ -191,7 +191,7 @@ def test_a_certificate_says_what_was_proved_of_a_wheel(linked: Path, capsys: pyt
     assert main(["slim", "--verify", str(linked), str(new), "--certificate", str(second), "--json"]) == 0
     assert capsys.readouterr().out == first.read_text() == second.read_text()
     document = json.loads(first.read_text())
-    jsonschema.validate(document, json.loads(schema_text("wheel-certificate")))
+    jsonschema.validate(document, json.loads(schema_text("package-certificate")))
     jsonschema.validate(document["libraries"][0]["certificate"], json.loads(schema_text("certificate")))
     assert document["after"]["sha256"] == build.hexadecimal(new.read_bytes())
     assert document["described"] == ["demo-1.5.dist-info/WHEEL", "demo-1.5.dist-info/RECORD"]

@@ -56,7 +56,7 @@ def test_the_commands_print_what_the_page_shows(
         for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
             assert run(command, capfd) == expected, command
             shown += 1
-    assert shown == 9
+    assert shown == 10
     assert sorted(path.name for path in Path("dist").iterdir()) == [
         "kernels-1.0+sm90-py3-none-any.whl",
         "kernels-1.0-sm90_h12_0.conda",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from contextlib import ExitStack
 
 from fatpack.api.arguments import budget_of, check, open_input
 from fatpack.api.editing import warn_of
@@ -122,12 +123,13 @@ def _package(source: Source, output: Output, wishes: Wishes, naming: Naming, *, 
     if not isinstance(output, (str, os.PathLike)):
         raise UsageError("a slimmed package has a name of its own", hint="give the path of a folder as output")
     view = source.view()
-    made = slim_package(view, source.name, lambda part: described(part, wishes), naming)
-    name = os.path.basename(source.name) if made is None else made.name
-    os.makedirs(output, exist_ok=True)
-    path = os.path.join(output, name)
-    verify = None if made is None else made.verify
-    size = write_file(path, [view] if made is None else made.pieces, force=force, inputs=[view], verify=verify)
+    with ExitStack() as stack:
+        made = slim_package(view, source.name, lambda part: described(part, wishes), naming, stack)
+        name = os.path.basename(source.name) if made is None else made.name
+        os.makedirs(output, exist_ok=True)
+        path = os.path.join(output, name)
+        verify = None if made is None else made.verify
+        size = write_file(path, [view] if made is None else made.pieces, force=force, inputs=[view], verify=verify)
     kept: Counter[str] = Counter()
     dropped: Counter[str] = Counter()
     notes = [] if made is None else list(made.notes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 
 from fatpack.cli.messages import Meter, say, tell_abandoned
 from fatpack.errors import UsageError
@@ -27,13 +28,17 @@ def slim_package(request: Request, view: View, path: str) -> list[Outcome]:
 
     Raises UsageError where the result has no place or no name, and what slimming the package raises.
     """
-    file_name = os.path.basename(path)
     if request.to.in_place:
         raise UsageError(f"{path}: a package that changes gets another name", hint="-d DIR writes it there")
+    with ExitStack() as stack:
+        return _slim_package(request, view, path, stack)
+
+
+def _slim_package(request: Request, view: View, path: str, stack: ExitStack) -> list[Outcome]:
     slimming: Slimming = lambda part: described(part, request.wishes, digests=request.sbom is not None)  # noqa: E731
-    made = packages.slim_package(view, path, slimming, request.naming)
+    made = packages.slim_package(view, path, slimming, request.naming, stack)
     if made is None:
-        target = _target(request, path, file_name)
+        target = _target(request, path, os.path.basename(path))
         if not request.dry_run:
             _write(request, view, target, None)
         say(f"{path}: unchanged: it holds no device code", quiet=request.quiet)

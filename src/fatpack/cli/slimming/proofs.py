@@ -12,7 +12,7 @@ from fatpack.errors import HostError, UsageError
 from fatpack.io.sink import check_target, write_file
 from fatpack.io.sources.opening import open_source
 from fatpack.outcomes import FINDINGS, FINE
-from fatpack.report.answers import certificate, wheel_certificate
+from fatpack.report.answers import certificate, package_certificate
 from fatpack.report.json_text import json_pieces
 from fatpack.report.text import write_lines
 from fatpack.scanner.visit import package_of
@@ -33,12 +33,13 @@ class Proved:
         """Prove it. Raises Unsupported for files of which nothing is proved, and FormatError."""
         self.document: dict[str, Any]
         self.lines: Iterable[str]
-        if package_of(before) == "zip" and package_of(after) == "zip":
-            from fatpack.proof import wheels
+        if package_of(before) and package_of(after):
+            from fatpack.proof import packages
 
-            wheel = wheels.verify(before, after)
-            self.is_proved = wheel.is_proved
-            self.document, self.lines = wheel_certificate.record(wheel, __version__), wheel_certificate.render(wheel)
+            package = packages.verify(before, after)
+            self.is_proved = package.is_proved
+            self.document = package_certificate.record(package, __version__)
+            self.lines = package_certificate.render(package)
         else:
             verdict = proof.verify(before, after)
             self.is_proved = verdict.is_proved

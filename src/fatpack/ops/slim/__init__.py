@@ -22,7 +22,7 @@
 ``outcome``        what became of a file, and the numbers of it
 ``members``        the files of a package that may hold device code, and what becomes of each
 ``naming``         how a package that changes is called
-``packages``       the door for packages: ``slim_package(view, path, slimming, naming)``
+``packages``       the door for packages: ``slim_package(view, path, slimming, naming, stack)``
 ``folders``        the door for folders: a copy of everything, or each library in its place
 ``linked``         linked files: containers laid down again, and the words that lead to them
 ``wheels``         wheels: RECORD, METADATA, WHEEL and names in step

@@ -9,6 +9,8 @@ from fatpack.trees.leaves import Counts, Rules, batches_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from contextlib import ExitStack
+
     from fatpack.io.source import View
     from fatpack.ops.slim.conda.slimming import SlimConda
     from fatpack.ops.slim.members import Slimming
@@ -21,9 +23,12 @@ def is_package(view: View, path: str) -> bool:
     return path.endswith((".whl", ".conda")) or bool(package_of(view))
 
 
-def slim_package(view: View, path: str, slimming: Slimming, naming: Naming) -> SlimWheel | SlimConda | None:
+def slim_package(
+    view: View, path: str, slimming: Slimming, naming: Naming, stack: ExitStack
+) -> SlimWheel | SlimConda | None:
     """Return a wheel or conda package with slimmed libraries; None for another package, which has no device code.
 
+    What was inflated for the result stays until ``stack`` closes it.
     Raises Unsupported for one of those with device code, UsageError for a name that does not fit the kind, and what
     slimming the package raises.
     """
@@ -38,7 +43,7 @@ def slim_package(view: View, path: str, slimming: Slimming, naming: Naming) -> S
         if naming.local_version:
             hint = f"{in_both('--build-tag TAG', 'build_tag=…')} puts a word in front of its build string"
             raise UsageError(f"{file_name} is a conda package, and local versions are for wheels", hint=hint)
-        return slim_conda(view, file_name, slimming, naming.build_tag)
+        return slim_conda(view, file_name, slimming, naming.build_tag, stack)
     _refuse_device_code(view, path)
     return None
 

@@ -9,6 +9,8 @@ import json
 import subprocess
 import tarfile
 import zipfile
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +54,16 @@ def package_of(suffix: str, files: dict[str, bytes], info: dict[str, bytes]) -> 
     return build.zipped(STEM, build.tarred(files, links), build.tarred(info))
 
 
+#: what the packages of a test hold open
+OPENED = ExitStack()
+
+
+@pytest.fixture(autouse=True)
+def closed_in_the_end() -> Iterator[None]:
+    with OPENED:
+        yield
+
+
 class Shorter(Record):
     """What stands for a slimmed library here."""
 
@@ -70,7 +82,7 @@ def shorter(view: View) -> Shorter:
 
 def slimmed(data: bytes, suffix: str, build_tag: str = "sm90", stem: str = STEM) -> tuple[SlimConda, bytes]:
     name = stem + suffix
-    result = slim_conda(view_of(data, name), name, shorter, build_tag)
+    result = slim_conda(view_of(data, name), name, shorter, build_tag, OPENED)
     made = PiecesSource(result.pieces, result.name)
     result.verify(made.view())
     return result, made.read(0, made.size)
@@ -193,3 +205,12 @@ def test_condas_own_reader_takes_it(suffix: str, tmp_path: Path) -> None:
     assert (tmp_path / "out" / "lib" / "libdemo.so").read_bytes() == LIBRARY.rstrip(b"\0")
     assert json.loads((tmp_path / "out" / "info" / "index.json").read_text())["build"] == "sm90_h12_0"
     subprocess.run(["test", "-L", tmp_path / "out" / "lib" / "libdemo.so"], check=True)
+
+
+def test_what_was_inflated_is_let_go(suffix: str) -> None:
+    with ExitStack() as stack:
+        name = STEM + suffix
+        result = slim_conda(view_of(package_of(suffix, FILES, info_files()), name), name, shorter, "sm90", stack)
+        plains = [tar.plain.source for tar in result.tars]
+        assert not any(source.is_closed for source in plains)  # type: ignore[attr-defined]
+    assert all(source.is_closed for source in plains)  # type: ignore[attr-defined]

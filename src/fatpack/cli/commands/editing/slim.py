@@ -73,7 +73,8 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
     FILE is a library or program (ELF, PE), an object, an archive, a container, a wheel, a conda package, or a folder,
     of which -d DIR gets a copy of everything. Of each container those images stay that the runtime of a device would
     take, and the newest PTX for devices to come. In a linked file all that code can reach keeps its address, and the
-    freed bytes go out of the file. --verify BEFORE AFTER proves that, of wheels too, from the two files alone.
+    freed bytes go out of the file. --verify BEFORE AFTER proves that, of wheels and conda packages
+    too, from the two files alone.
 
     A container that would be left with nothing refuses the file, with the names of its kernels.
 

@@ -64,16 +64,18 @@ class SlimConda(Record):
                 old.verify(new)
 
 
-def slim_conda(view: View, file_name: str, slimming: Slimming, build_tag: str) -> SlimConda:
+def slim_conda(view: View, file_name: str, slimming: Slimming, build_tag: str, stack: ExitStack) -> SlimConda:
     """Return a package in which ``slimming`` was applied to every file that may hold device code.
 
-    ``file_name`` is its own, without folder; ``build_tag`` comes in front of its build string if it changes. Raises
+    ``file_name`` is its own, without folder; ``build_tag`` comes in front of its build string if it changes. What was
+    inflated of it stays until ``stack`` closes it, when the result is written. Raises
     UsageError without one, FormatError where a changed library is another than ``paths.json`` says, HostError and
     Unsupported for packages that cannot be written, and what ``slimming`` raises.
     """
     if file_name.endswith(".conda"):
-        return _of_zip(view, file_name, slimming, build_tag)
+        return _of_zip(view, file_name, slimming, build_tag, stack)
     tar = Tar(view)
+    stack.callback(tar.close)
     libraries = tuple(tar.slim(slimming))
     if not tar.is_changed:
         return _same(view, file_name, libraries)
@@ -86,7 +88,7 @@ def _same(view: View, file_name: str, libraries: tuple[Library, ...]) -> SlimCon
     return SlimConda(file_name, [view], libraries, (), False, view, {}, ())
 
 
-def _of_zip(view: View, file_name: str, slimming: Slimming, build_tag: str) -> SlimConda:
+def _of_zip(view: View, file_name: str, slimming: Slimming, build_tag: str, stack: ExitStack) -> SlimConda:
     entries = listed(view)
     numbers = {}
     for kind in ("pkg", "info"):
@@ -103,7 +105,10 @@ def _of_zip(view: View, file_name: str, slimming: Slimming, build_tag: str) -> S
                 chain=view.chain,
             )
         numbers[kind] = found[0]
-    tars = {kind: Tar(content(view, entries[number]).view()) for kind, number in numbers.items()}
+    tars = {}
+    for kind, number in numbers.items():
+        tars[kind] = Tar(stack.enter_context(content(view, entries[number])).view())
+        stack.callback(tars[kind].close)
     libraries = tuple(tars["pkg"].slim(slimming))
     if not tars["pkg"].is_changed:
         return _same(view, file_name, libraries)

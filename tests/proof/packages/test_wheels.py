@@ -13,9 +13,9 @@ from tests.laws.rooms import FIXTURES
 from fatpack.cli import main
 from fatpack.errors import BadValue, LimitExceeded
 from fatpack.ops.slim.wheels import headers
-from fatpack.proof import describing, wheels
 from fatpack.proof.ledger import Ledger
-from fatpack.proof.wheels import WheelVerdict
+from fatpack.proof.packages import describing, wheels
+from fatpack.proof.packages.verdict import PackageVerdict
 
 HOSTS = FIXTURES / "cuda_fatbin" / "hosts"
 FILES = {
@@ -35,7 +35,7 @@ def slimmed(tmp_path: Path, *naming: str) -> tuple[bytes, bytes]:
     return old.read_bytes(), new.read_bytes()
 
 
-def proof_of(before: bytes, after: bytes) -> WheelVerdict:
+def proof_of(before: bytes, after: bytes) -> PackageVerdict:
     return wheels.verify(view_of(before, "before"), view_of(after, "after"))
 
 

@@ -1,7 +1,7 @@
-"""What a proof says of a slimmed wheel: a certificate as plain data, and its text.
+"""What a proof says of a slimmed wheel or conda package: a certificate as plain data, and its text.
 
-The document is ``fatpack.wheel-certificate/1``; ``schemas/wheel-certificate.schema.json`` describes it. The libraries
-in it have certificates of their own. There is no time in it: the same two files have the same certificate.
+The document is ``fatpack.package-certificate/1``; ``schemas/package-certificate.schema.json`` describes it. The
+libraries in it have certificates of their own. There is no time in it: the same two files have the same certificate.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from fatpack.proof.wheels import WheelVerdict
+    from fatpack.proof.packages.verdict import PackageVerdict
 
-SCHEMA = "fatpack.wheel-certificate/1"
+SCHEMA = "fatpack.package-certificate/1"
 
 #: differences that a text names
 _SHOWN = 20
 
 
-def record(verdict: WheelVerdict, version: str) -> dict[str, Any]:
+def record(verdict: PackageVerdict, version: str) -> dict[str, Any]:
     """Return the certificate of a verdict; ``version`` is that of fatpack."""
     files = {"before": verdict.before, "after": verdict.after}
     return {
         "schema": SCHEMA,
         "tool": {"name": "fatpack", "version": version},
+        "kind": verdict.kind,
         "proved": verdict.is_proved,
         **{key: {"name": one.name, "size": one.size, "sha256": one.digest} for key, one in files.items()},
         "compared": {"what": list(verdict.compared), "left_out": list(verdict.not_compared)},
@@ -44,7 +45,7 @@ def record(verdict: WheelVerdict, version: str) -> dict[str, Any]:
     }
 
 
-def render(verdict: WheelVerdict) -> Iterator[str]:
+def render(verdict: PackageVerdict) -> Iterator[str]:
     """Yield the lines that tell a user what was proved, or what differs."""
     before, after = printable(verdict.before.name), printable(verdict.after.name)
     if verdict.is_proved:
@@ -66,6 +67,6 @@ def render(verdict: WheelVerdict) -> Iterator[str]:
         else (0, 0)
     )
     yield (
-        f"{counted(verdict.same_count, 'file')} as they were, {counted(len(verdict.libraries), 'library')} proved: "
+        f"{counted(verdict.same_count, 'file')} unchanged, {counted(len(verdict.libraries), 'library')} proved: "
         f"{counted(kept, 'image')} kept, {dropped} dropped"
     )

@@ -13,23 +13,20 @@ import zipfile
 import zlib
 from itertools import zip_longest
 
-from fatpack import magics, proof
 from fatpack.errors import BadValue
 from fatpack.io import limits
 from fatpack.io.sources.opening import open_source
 from fatpack.io.sources.seekable import ViewFile
-from fatpack.proof import describing
-from fatpack.proof.digests import digest
 from fatpack.proof.ledger import Ledger
-from fatpack.proof.verdict import FileFact
-from fatpack.record import Record
+from fatpack.proof.packages import describing
+from fatpack.proof.packages.verdict import PackageVerdict, compare_libraries, fact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import IO
 
     from fatpack.io.source import View
-    from fatpack.proof.verdict import Difference, Verdict
+    from fatpack.proof.packages.verdict import LibraryFact
 
 #: what has to be as it was of every file
 _SAME = ("date_time", "comment", "create_system", "internal_attr", "external_attr")
@@ -47,34 +44,7 @@ NOT_COMPARED = (
 )
 
 
-class LibraryFact(Record):
-    """A library that changed: its path in the wheel, and what its proof says."""
-
-    path: str
-    verdict: Verdict
-
-
-class WheelVerdict(Record):
-    """The result of a proof of a wheel.
-
-    ``is_proved`` is true if nothing differs that must not; ``differences`` are the first of what does, and
-    ``difference_count`` is how many there are. ``same_count`` files have the content that they had, ``libraries`` are
-    those that have not, and ``described`` the files that describe the wheel and changed.
-    """
-
-    before: FileFact
-    after: FileFact
-    is_proved: bool
-    differences: tuple[Difference, ...]
-    difference_count: int
-    same_count: int
-    libraries: tuple[LibraryFact, ...]
-    described: tuple[str, ...]
-    compared: tuple[str, ...] = COMPARED
-    not_compared: tuple[str, ...] = NOT_COMPARED
-
-
-def verify(before: View, after: View) -> WheelVerdict:
+def verify(before: View, after: View) -> PackageVerdict:
     """Return whether ``after`` is the wheel ``before`` with less device code, and nothing else.
 
     Inflates all of both, in windows; libraries that changed go to unnamed temporary files. Raises FormatError for what
@@ -87,20 +57,28 @@ def verify(before: View, after: View) -> WheelVerdict:
             work.compare()
     except (zipfile.BadZipFile, RuntimeError, zlib.error, EOFError, struct.error) as error:  # zipfile's, all of them
         raise BadValue(str(error), format="wheel", field="archive", chain=after.chain) from error
-    return WheelVerdict(
-        _fact(before),
-        _fact(after),
+    return PackageVerdict(
+        "wheel",
+        fact(before),
+        fact(after),
         not ledger.count,
         tuple(ledger.differences),
         ledger.count,
         work.same_count,
         tuple(work.libraries),
         tuple(work.described),
+        COMPARED,
+        NOT_COMPARED,
     )
 
 
-def _fact(view: View) -> FileFact:
-    return FileFact(view.chain[-1] if view.chain else view.source.name, len(view), digest(view))
+def has_inner_archives(view: View) -> bool:
+    """Return whether a zip archive has conda's archives in it, and is no wheel. Raises BadValue for a damaged one."""
+    try:
+        with zipfile.ZipFile(ViewFile(view)) as archive:
+            return any(name.startswith("pkg-") for name in archive.namelist())
+    except (zipfile.BadZipFile, RuntimeError, zlib.error, EOFError, struct.error) as error:  # zipfile's, all of them
+        raise BadValue(str(error), format="zip", field="archive", chain=view.chain) from error
 
 
 class _Work:
@@ -184,17 +162,9 @@ class _Work:
 
         with tempfile.TemporaryFile() as first, tempfile.TemporaryFile() as second:
             for archive, info, file in ((self._old, was, first), (self._new, now, second)):
-                _copy(archive, info, file)
+                copy(archive, info, file)
             with open_source(first, name=was.filename) as one, open_source(second, name=now.filename) as other:
-                if not one.view().head(0, 4).startswith((magics.ELF, magics.DOS)):
-                    self._ledger.differ(
-                        f"{now.filename}: content", expected="as it was: it is no linked program", found="another"
-                    )
-                    return
-                verdict = proof.verify(one.view(), other.view())
-        self.libraries.append(LibraryFact(now.filename, verdict))
-        if not verdict.is_proved:
-            self._ledger.differ(f"{now.filename}: {verdict.difference_count} differences", expected="none")
+                compare_libraries(now.filename, one.view(), other.view(), self._ledger, self.libraries)
 
     def _record(self, archive: zipfile.ZipFile, which: int) -> list[list[str]]:
         name = f"{self._stems[which]}.dist-info/RECORD"
@@ -235,7 +205,8 @@ def _stem(archive: zipfile.ZipFile, view: View) -> str:
     return found[0].removesuffix(".dist-info")
 
 
-def _copy(archive: zipfile.ZipFile, info: zipfile.ZipInfo, into: IO[bytes]) -> None:
+def copy(archive: zipfile.ZipFile, info: zipfile.ZipInfo, into: IO[bytes]) -> None:
+    """Write a file of an archive into another file, from its beginning."""
     with archive.open(info) as file:
         while block := file.read(limits.CHUNK):
             into.write(block)

@@ -1,0 +1,41 @@
+"""Proof that a wheel or conda package is another one with less device code, by Python's own readers of archives."""
+
+from __future__ import annotations
+
+from fatpack import magics
+from fatpack.errors import Unsupported
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import View
+    from fatpack.proof.packages.verdict import PackageVerdict
+
+
+def verify(before: View, after: View) -> PackageVerdict:
+    """Return whether ``after`` is the package ``before`` with less device code, or none the less, and nothing else.
+
+    Inflates all of both, in windows; libraries go to unnamed temporary files. Raises Unsupported for what is neither
+    two wheels nor two conda packages of one form, FormatError for a damaged one, and what proofs of libraries raise.
+    """
+    form, other = _form(before), _form(after)
+    if form != other:
+        raise Unsupported("one of them is a .conda, and the other a .tar.bz2", chain=after.chain)
+    if form == "zip":
+        from fatpack.proof.packages import wheels
+
+        if not wheels.has_inner_archives(before):
+            return wheels.verify(before, after)
+    from fatpack.proof.packages import conda
+
+    return conda.verify(before, after)
+
+
+def _form(view: View) -> str:
+    head = view.head(0, 4)
+    if head.startswith(magics.BZIP2):
+        return "bzip2"
+    if head.startswith((magics.ZIP, magics.ZIP_END)):
+        return "zip"
+    raise Unsupported(
+        "of packages only wheels and conda packages are proved", hint="unpack both, and prove the libraries in them"
+    )

@@ -1,0 +1,96 @@
+"""Two tar archives read forwards side by side, compressed as conda compresses them, by Python's ``tarfile``."""
+
+from __future__ import annotations
+
+import bz2
+import io
+import tarfile
+
+from fatpack import codec, magics
+from fatpack.errors import BadValue
+from fatpack.io import limits
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import IO
+
+    from typing_extensions import Buffer
+
+    from fatpack.io.source import View
+
+#: what has to be as it was of every file
+SAME = ("name", "mode", "uid", "gid", "mtime", "type", "linkname", "uname", "gname", "devmajor", "devminor")
+
+
+class Entry(Record):
+    """A file, folder or link of an archive: ``content`` is read before the next entry, None for what has none."""
+
+    info: tarfile.TarInfo
+    content: IO[bytes] | None
+
+
+def entries(view: View) -> Iterator[Entry]:
+    """Yield what is in an archive that zstd or bzip2 compressed.
+
+    What it inflates to is drawn from the budget. Raises FormatError and LimitExceeded.
+    """
+    reader = io.BufferedReader(_Pieces(_inflated(view)), limits.CHUNK)
+    try:
+        with tarfile.open(fileobj=reader, mode="r|") as archive:
+            while (info := archive.next()) is not None:
+                yield Entry(info, archive.extractfile(info) if info.isreg() else None)
+                archive.members.clear()  # type: ignore[attr-defined]  # it would grow with the archive
+    except (tarfile.TarError, ValueError, OverflowError, EOFError) as error:  # tarfile's, all of them
+        raise BadValue(str(error) or "it is no tar archive", format="tar", field="archive", chain=view.chain) from error
+
+
+def _inflated(view: View) -> Iterator[bytes]:
+    if view.head(0, 4).startswith(magics.BZIP2):
+        return _bunzipped(view)
+    return codec.inflated(view, "zstd", None, format="conda")
+
+
+def _bunzipped(view: View) -> Iterator[bytes]:
+    """Yield what one or more bzip2 streams hold."""
+    stream, size = bz2.BZ2Decompressor(), 0
+    try:
+        for piece in view.once():
+            data = bytes(piece)
+            while data or not (stream.needs_input or stream.eof):
+                if stream.eof:
+                    stream = bz2.BZ2Decompressor()
+                made = stream.decompress(data, max_length=limits.CHUNK)
+                data = stream.unused_data if stream.eof else b""
+                size += len(made)
+                if not view.source.draw(view.start, size):
+                    raise codec.too_much(view, None, format="conda")
+                yield made
+    except (OSError, ValueError) as error:  # bz2's
+        raise BadValue(str(error), format="bzip2", field="stream", chain=view.chain) from error
+    if not stream.eof:
+        text = "the bzip2 data end early"
+        raise BadValue(text, format="bzip2", field="stream", hint="get the package again", chain=view.chain)
+
+
+class _Pieces(io.RawIOBase):
+    """Pieces as a file that is read forwards."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._left = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Buffer) -> int:
+        target = memoryview(buffer).cast("B")
+        while not self._left:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._left = memoryview(piece)
+        size = min(len(target), len(self._left))
+        target[:size], self._left = self._left[:size], self._left[size:]
+        return size

@@ -1,0 +1,58 @@
+"""What the proof of a package says, and what proofs of all kinds of packages have in common."""
+
+from __future__ import annotations
+
+from fatpack import magics, proof
+from fatpack.proof.digests import digest
+from fatpack.proof.verdict import FileFact
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.io.source import View
+    from fatpack.proof.ledger import Ledger
+    from fatpack.proof.verdict import Difference, Verdict
+
+
+class LibraryFact(Record):
+    """A library that changed: its path in the package, and what its proof says."""
+
+    path: str
+    verdict: Verdict
+
+
+class PackageVerdict(Record):
+    """The result of a proof of a package, whose ``kind`` is ``wheel`` or ``conda``.
+
+    ``is_proved`` is true if nothing differs that must not; ``differences`` are the first of what does, and
+    ``difference_count`` is how many there are. ``same_count`` files have the content that they had, ``libraries`` are
+    those that have not, and ``described`` the files that describe the package and changed.
+    """
+
+    kind: str
+    before: FileFact
+    after: FileFact
+    is_proved: bool
+    differences: tuple[Difference, ...]
+    difference_count: int
+    same_count: int
+    libraries: tuple[LibraryFact, ...]
+    described: tuple[str, ...]
+    compared: tuple[str, ...]
+    not_compared: tuple[str, ...]
+
+
+def fact(view: View) -> FileFact:
+    """Return the name, size and digest of a package, which is read whole."""
+    return FileFact(view.chain[-1] if view.chain else view.source.name, len(view), digest(view))
+
+
+def compare_libraries(name: str, before: View, after: View, ledger: Ledger, libraries: list[LibraryFact]) -> None:
+    """Prove a file of a package that changed; note a difference if it is no linked file, or not proved."""
+    if not before.head(0, 4).startswith((magics.ELF, magics.DOS)):
+        ledger.differ(f"{name}: content", expected="as it was: it is no linked program", found="another")
+        return
+    verdict = proof.verify(before, after)
+    libraries.append(LibraryFact(name, verdict))
+    if not verdict.is_proved:
+        ledger.differ(f"{name}: {verdict.difference_count} differences", expected="none")

@@ -1,0 +1,219 @@
+"""The proof of conda packages: what slimming makes is proved, and whatever else is changed is found."""
+
+from __future__ import annotations
+
+import bz2
+import io
+import json
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import zstandard
+from tests.builders import conda as build
+from tests.builders import wheels
+from tests.builders.packages import view_of
+from tests.laws.rooms import FIXTURES
+
+from fatpack.cli import main
+from fatpack.errors import BadValue, LimitExceeded, Unsupported
+from fatpack.proof import packages
+from fatpack.proof.packages import conda
+from fatpack.proof.packages.verdict import PackageVerdict
+from fatpack.report.schemas import text as schema_text
+
+LIBRARY = (FIXTURES / "cuda_fatbin" / "hosts" / "libtwo.so").read_bytes()
+FILES = {"lib/libtwo.so.1": LIBRARY, "site-packages/a.py": b"value = 1\n", "lib/plain.so": b"plain"}
+LINKS = {"lib/libtwo.so": "libtwo.so.1"}
+STEM = "demo-1.5-h12_0"
+
+Change = Callable[[dict[str, bytes]], None]
+
+
+def info() -> dict[str, bytes]:
+    paths = [build.entry(name, data) for name, data in FILES.items()]
+    paths.append(build.entry("lib/libtwo.so", LIBRARY, "softlink"))
+    index = {"build": "h12_0", "build_number": 0, "name": "demo", "version": "1.5"}
+    return {
+        "info/index.json": json.dumps(index).encode(),
+        "info/paths.json": json.dumps({"paths": paths, "paths_version": 1}, indent=2).encode(),
+        "info/about.json": b"{}",
+    }
+
+
+def package(suffix: str, files: dict[str, bytes], stem: str = STEM, links: dict[str, str] = LINKS) -> bytes:
+    """Return a package of all its files, those that describe it included."""
+    if suffix == ".tar.bz2":
+        return bz2.compress(build.tarred(files, links))
+    describing = {name: data for name, data in files.items() if name.startswith("info/")}
+    others = {name: data for name, data in files.items() if name not in describing}
+    return build.zipped(stem, build.tarred(others, links), build.tarred(describing))
+
+
+def files_of(suffix: str, data: bytes) -> dict[str, bytes]:
+    tars = [bz2.decompress(data)] if suffix == ".tar.bz2" else []
+    if not tars:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            inner = [archive.read(name) for name in archive.namelist() if name.endswith(".zst")]
+            tars = [zstandard.ZstdDecompressor().decompressobj().decompress(one) for one in reversed(inner)]
+    found = {}
+    for tar in tars:
+        with tarfile.open(fileobj=io.BytesIO(tar)) as opened:
+            for member in opened.getmembers():
+                if member.isreg():
+                    found[member.name] = opened.extractfile(member).read()  # type: ignore[union-attr]
+    return found
+
+
+@pytest.fixture(params=[".conda", ".tar.bz2"])
+def suffix(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def both(suffix: str, tmp_path: Path) -> tuple[Path, Path]:
+    """Return a package before and after."""
+    old = tmp_path / f"{STEM}{suffix}"
+    old.write_bytes(package(suffix, info() | FILES))
+    assert main(["slim", str(old), "--for", "sm_90", "--build-tag", "sm90", "-d", str(tmp_path / "dist"), "-q"]) == 0
+    return old, tmp_path / "dist" / f"demo-1.5-sm90_h12_0{suffix}"
+
+
+def proof_of(before: bytes, after: bytes) -> PackageVerdict:
+    return packages.verify(view_of(before, "before"), view_of(after, "after"))
+
+
+def test_what_slimming_makes_is_proved(both: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    old, new = both
+    verdict = proof_of(old.read_bytes(), new.read_bytes())
+    assert (verdict.differences, verdict.is_proved, verdict.kind) == ((), True, "conda")
+    assert [(item.path, item.verdict.is_proved) for item in verdict.libraries] == [("lib/libtwo.so.1", True)]
+    assert (verdict.described, verdict.same_count) == (("info/index.json", "info/paths.json"), 3)
+    proof = old.with_name("proof.json")
+    assert main(["slim", "--verify", str(old), str(new), "--certificate", str(proof)]) == 0
+    assert "3 files unchanged, 1 library proved" in capsys.readouterr().out
+    jsonschema.validate(json.loads(proof.read_text()), json.loads(schema_text("package-certificate")))
+
+
+def test_a_certificate_is_made_with_a_package(both: tuple[Path, Path], tmp_path: Path) -> None:
+    old, new = both
+    first, second, out = tmp_path / "1.json", tmp_path / "2.json", tmp_path / "out"
+    options = ["--for", "sm_90", "--build-tag", "sm90", "-d", str(out), "-q"]
+    assert main(["slim", str(old), *options, "--certificate", str(first)]) == 0
+    assert main(["slim", "--verify", str(old), str(out / new.name), "--certificate", str(second), "-q"]) == 0
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_a_package_is_itself(suffix: str) -> None:
+    data = package(suffix, info() | FILES)
+    verdict = proof_of(data, data)
+    assert (verdict.is_proved, verdict.same_count, verdict.libraries) == (True, 6, ())
+
+
+def changed_code(files: dict[str, bytes]) -> None:
+    files["site-packages/a.py"] = b"value = 2\n"
+
+
+def changed_library(files: dict[str, bytes]) -> None:
+    data = bytearray(files["lib/libtwo.so.1"])
+    data[data.index(b"GCC: (")] ^= 1
+    files["lib/libtwo.so.1"] = bytes(data)
+
+
+def edited(name: str, edit: Callable[[Any], None]) -> Change:
+    def change(files: dict[str, bytes]) -> None:
+        document = json.loads(files[name])
+        edit(document)
+        files[name] = json.dumps(document).encode()
+
+    return change
+
+
+def edited_path(at: int, **facts: object) -> Change:
+    return edited("info/paths.json", lambda document: document["paths"][at].update(facts))
+
+
+def twice(files: dict[str, bytes]) -> None:
+    files["info/index.json"] = files["info/index.json"].replace(b'"build"', b'"build": "x", "build"', 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (changed_code, "site-packages/a.py: content"),
+        (changed_library, "lib/libtwo.so.1: 1 differences"),
+        (changed_library, "info/paths.json: lib/libtwo.so.1"),
+        (edited("info/index.json", lambda index: index.update(depends=["evil"])), "index.json: all but the build"),
+        (edited("info/index.json", lambda index: index.update(build="other_0")), "index.json: build"),
+        (edited("info/paths.json", lambda paths: paths.update(paths_version=2)), "paths.json: all but the paths"),
+        (edited("info/paths.json", lambda paths: paths["paths"].pop()), "paths.json: paths"),
+        (edited_path(0, sha256="0" * 64), "paths.json: lib/libtwo.so.1"),
+        (edited_path(0, size_in_bytes=7), "paths.json: lib/libtwo.so.1"),
+        (edited_path(0, no_link=True), "lib/libtwo.so.1: all but digest and size"),
+        (edited_path(1, sha256="0" * 64), "paths.json: site-packages/a.py"),
+        (edited_path(3, sha256="0" * 64), "paths.json: lib/libtwo.so"),
+        (lambda files: files.pop("info/about.json"), "number of files"),
+        (lambda files: files.update({"info/more": b""}), "number of files"),
+        (lambda files: files.pop("lib/plain.so"), "name of a file"),
+    ],
+)
+def test_any_other_change_is_found(both: tuple[Path, Path], suffix: str, change: Change, what: str) -> None:
+    old, new = (path.read_bytes() for path in both)
+    files = files_of(suffix, new)
+    rebuilt = package(suffix, files, "demo-1.5-sm90_h12_0")
+    assert proof_of(old, rebuilt).is_proved
+    change(files)
+    verdict = proof_of(old, package(suffix, files, "demo-1.5-sm90_h12_0"))
+    assert not verdict.is_proved
+    found = [difference.what for difference in verdict.differences]
+    if what == "number of files" and suffix == ".tar.bz2":
+        what = "name of a file"  # others follow
+    assert any(what in one for one in found), found
+
+
+def test_headers_links_and_names_of_archives_are_compared(suffix: str) -> None:
+    old = package(suffix, info() | FILES)
+    verdict = proof_of(old, package(suffix, info() | FILES, links={"lib/libtwo.so": "/etc/passwd"}))
+    assert [item.what for item in verdict.differences] == ["lib/libtwo.so: linkname"]
+    if suffix == ".conda":
+        verdict = proof_of(old, package(suffix, info() | FILES, stem="demo-1.5-other"))
+        assert [item.what for item in verdict.differences] == ["name of an archive"] * 2
+
+
+def test_what_is_damaged_or_another_form_is_refused(suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = package(suffix, info() | FILES)
+    other = package(".conda" if suffix == ".tar.bz2" else ".tar.bz2", info() | FILES)
+    with pytest.raises(Unsupported, match=r"other a \.tar\.bz2"):
+        proof_of(data, other)
+    with pytest.raises(Unsupported, match="only wheels and conda packages"):
+        proof_of(data, b"\x1f\x8b\x08")
+    with pytest.raises(BadValue):
+        proof_of(data, data[: len(data) // 2])
+    bad = info()
+    twice(bad)
+    with pytest.raises(BadValue, match="describes itself wrongly"):
+        proof_of(data, package(suffix, bad | FILES))
+    with pytest.raises(BadValue, match="describes itself wrongly"):
+        proof_of(data, package(suffix, bad | {"info/index.json": b"[]"} | FILES))
+    monkeypatch.setattr(conda, "_TEXT", 100)
+    with pytest.raises(LimitExceeded, match=r"paths\.json"):
+        proof_of(data, data)
+
+
+def test_damage_anywhere_ends_in_a_verdict_or_an_error(suffix: str) -> None:
+    data = package(suffix, info() | FILES)
+    for at in range(0, len(data), len(data) // 60):
+        for other in (data[:at], data[:at] + bytes([data[at] ^ 0x41]) + data[at + 1 :]):
+            try:
+                assert not proof_of(data, other).is_proved or suffix == ".conda"
+            except (BadValue, Unsupported, LimitExceeded):
+                continue
+
+
+def test_a_wheel_is_no_conda_package() -> None:
+    wheel = wheels.wheel({"demo/__init__.py": b""})
+    assert proof_of(wheel, wheel).kind == "wheel"
