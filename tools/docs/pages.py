@@ -103,6 +103,17 @@ COMPLETION = [
 ]
 
 
+TERMINAL = [
+    "## On a terminal",
+    "",
+    "Text for people has a little colour there: severities, headings, and what is missing. `--color=always` or `never`",
+    "decides for a command; without it NO_COLOR, then FORCE_COLOR, then whether the output is a terminal. Names too",
+    "long for a line lose their middle, but not with `-v`. Files, pipes and JSON get the whole text without colour.",
+    "What takes longer than a second says on stderr how far it is.",
+    "",
+]
+
+
 def cli_page() -> str:
     """Return the command reference, from each command's own help."""
     lines = ["# Command line", "", GENERATED]
@@ -112,6 +123,7 @@ def cli_page() -> str:
         "`fatpack tool NAME` has the exit codes and messages of the tool it stands in for ([tools.md](tools.md)).",
         "",
     ]
+    lines += TERMINAL
     for name in COMMANDS:
         page = command_page(f"fatpack {name}", command(name), 100)
         lines += [f"## fatpack {name}", "", "```text", page.removesuffix("\n"), "```", ""]

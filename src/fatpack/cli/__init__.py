@@ -177,7 +177,13 @@ def _give_up_stdout() -> None:
 
 def _failed(text: str, code: int) -> int:
     try:
-        sys.stderr.write(f"fatpack: error: {text}\n")
+        line = f"fatpack: error: {text}"
+        if sys.stderr.isatty():
+            from fatpack.cli.terminal import style
+            from fatpack.report.style import painted_lines
+
+            (line,) = painted_lines([line], style(sys.stderr))
+        sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
     except OSError:
         pass  # nobody listens; the exit code is what is left

@@ -19,8 +19,17 @@ if TYPE_CHECKING:
 def say(text: str, *, quiet: bool = False) -> None:
     """Print a message for the user on stderr."""
     if not quiet:
-        sys.stderr.write(f"{printable(text)}\n")
+        sys.stderr.write(f"{_painted(printable(text))}\n")
         sys.stderr.flush()
+
+
+def _painted(text: str) -> str:
+    """Return a message with its severity in colour, where stderr has any."""
+    from fatpack.cli.terminal import style
+    from fatpack.report.style import painted_lines
+
+    look = style(sys.stderr)
+    return "".join(painted_lines([text], look)) if look.is_coloured else text
 
 
 def warn(findings: Iterable[Finding], *, quiet: bool = False) -> None:

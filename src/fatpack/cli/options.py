@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from fatpack.cli.grammar.declared import option
-from fatpack.cli.grammar.kinds import FORM, OFFLOAD, TARGET, Number, Size
+from fatpack.cli.grammar.kinds import FORM, OFFLOAD, TARGET, Choice, Number, Size
 from fatpack.errors import UsageError
 from fatpack.io.budget import allowing, budget_now
 from fatpack.ops.choose.select import Selector
@@ -76,6 +76,13 @@ def _written(size: int) -> AbstractContextManager[object]:
     return allowing(output=size)
 
 
+def _coloured(choice: str) -> AbstractContextManager[object]:
+    """Return what decides on colour while a command runs."""
+    from fatpack.cli.terminal import Colour
+
+    return Colour(choice)
+
+
 def allow_any_output(force: bool) -> None:
     """Let the command write as much as it comes to if that is asked for, and no option says how much that may be."""
     if force and budget_now().output is None:
@@ -109,6 +116,14 @@ limit_option = option(
     during=_raised,
     metavar="NAME=NUMBER",
     help="Allow more than usual, for a file that you trust. Errors name the limits; docs/cli.md lists them.",
+)
+#: For commands that print text for people: what renders it gets ``fatpack.cli.terminal.style()``.
+color_option = option(
+    "--color",
+    type=Choice(("auto", "always", "never")),
+    during=_coloured,
+    metavar="WHEN",
+    help="Colour: auto (on a terminal), always or never. NO_COLOR and FORCE_COLOR count too. JSON never has any.",
 )
 #: An output that already exists is refused without this, and one that is out of proportion (:func:`allow_any_output`).
 force_option = option("--force", "-f", is_flag=True, help="Overwrite outputs that exist; write any number of bytes.")

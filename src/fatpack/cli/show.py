@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import sys
 
+from fatpack.cli.terminal import style as terminal_style
 from fatpack.errors import FatpackError
 from fatpack.io.sources.opening import is_tree, located, open_source
 from fatpack.outcomes import FINDINGS, FINE, code_of, exit_code, worst
 from fatpack.report.inspect_text import render
 from fatpack.report.inspection import SCHEMA, InspectOptions, failure, inspection, listing
+from fatpack.report.style import painted_lines
 from fatpack.report.text import write_lines
 from fatpack.scanner.visit import package_of
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from fatpack.cli.many.inspecting import Shown, Trees
     from fatpack.io.source import Source, View
+    from fatpack.report.style import Style
     from fatpack.trees.entering import Entered
 
 #: What a listing reads if no option asks for more.
@@ -56,8 +59,11 @@ def show(
         head = {"schema": SCHEMA}
         sys.stdout.writelines(document_pieces(head, "files", found, written=_flush, tail=shown.tail))
     else:
+        style = terminal_style()
+        if verbose:
+            style = style.replace(width=0)  # addresses and names are there to be copied
         for record in found:
-            _write(record, verbose)
+            _write(record, verbose, style)
         shown.end()
     shown.say_unused()
     return worst((code, shown.code))
@@ -140,21 +146,26 @@ def _flush() -> None:
         pass  # it is still there, and said when the command ends
 
 
-def _write(record: dict[str, Any] | Shown, verbose: int) -> None:
+def _say_error(text: str) -> None:
+    from fatpack.cli.messages import say
+
+    sys.stdout.flush()
+    say(f"fatpack: error: {text}")
+
+
+def _write(record: dict[str, Any] | Shown, verbose: int, style: Style) -> None:
     if not isinstance(record, dict):
         if record.error:
-            sys.stdout.flush()
-            sys.stderr.write(f"fatpack: error: {record.error}\n")
+            _say_error(record.error)
         else:
-            write_lines(record.content, sys.stdout)
+            write_lines(painted_lines(record.content, style), sys.stdout)
         return
     if record.get("error"):
-        sys.stdout.flush()
-        sys.stderr.write(f"fatpack: error: {record['error']['message']}\n")
+        _say_error(record["error"]["message"])
         return
     gc.disable()  # as for making it
     try:
-        write_lines(render(record, verbose=verbose), sys.stdout)
+        write_lines(painted_lines(render(record, verbose=verbose), style), sys.stdout)
     finally:
         gc.enable()
 

@@ -6,7 +6,14 @@ import sys
 
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import FILE, INPUT, Choice, Offset
-from fatpack.cli.options import deep_option, exclude_option, force_option, limit_option, max_inflated_option
+from fatpack.cli.options import (
+    color_option,
+    deep_option,
+    exclude_option,
+    force_option,
+    limit_option,
+    max_inflated_option,
+)
 from fatpack.cli.show import opened, show
 from fatpack.errors import FatpackError, UsageError
 from fatpack.facts.columns import FORMATS, TABLES
@@ -52,6 +59,7 @@ if TYPE_CHECKING:
     exclude_option,
     option("--one-program", is_flag=True, help="Warn about files whose architectures or forms differ."),
     option("-v", "--verbose", count=True, help="Add addresses, attributes and all kernel names."),
+    color_option,
 )
 def command(
     files: tuple[str, ...],

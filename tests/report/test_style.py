@@ -1,0 +1,76 @@
+"""Colour and widths: words stand where they stood, lines fit, and plain text stays as it is."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fatpack.report.style import NARROWEST, PLAIN, Style, fitted, painted_lines, table
+from fatpack.report.text import columns
+
+COLOURED = Style(is_coloured=True)
+_WORDS = st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), max_size=70)
+
+
+def bare(text: str) -> str:
+    return re.sub(r"\x1b\[\d*m", "", text)
+
+
+def test_plain_text_is_what_it_was() -> None:
+    rows = [["name", "12 B"], ["n" * 60, "1 B"], ["", ""]]
+    assert list(table(rows, PLAIN, right=(1,), names=(0,), role=lambda row, column: "error")) == columns(rows, (1,))
+    assert PLAIN.painted("x", "error") == "x"
+    lines = ["x.o: ELF", "  warning FP1102: y"]
+    assert list(painted_lines(lines, PLAIN)) == lines
+
+
+def test_few_words_have_colour() -> None:
+    lines = ["x.o: ELF, 3 kB", "  0.0  cuda", "  warning FP1102 at 0x1: said", "error FP1001: z", "plain"]
+    made = list(painted_lines(lines, COLOURED))
+    assert list(map(bare, made)) == lines
+    assert made[0] == "\x1b[1mx.o\x1b[0m: ELF, 3 kB"
+    assert made[1] == lines[1]
+    assert made[2] == "  \x1b[33mwarning\x1b[0m FP1102 at 0x1: said"
+    assert made[3] == "\x1b[31merror\x1b[0m FP1001: z"
+    assert made[4] == "plain"
+
+
+def test_what_has_no_role_has_no_colour() -> None:
+    assert COLOURED.painted("x", "") == "x"
+    assert COLOURED.painted("", "error") == ""
+
+
+@given(text=_WORDS, width=st.integers(3, 80))
+def test_a_name_that_is_shortened_keeps_its_ends(text: str, width: int) -> None:
+    short = fitted(text, width)
+    assert len(short) == min(len(text), width)
+    before, dots, after = short.partition("…")
+    assert text.startswith(before)
+    assert text.endswith(after)
+    assert bool(dots) == (len(text) > width)
+    assert 0 <= len(after) - len(before) <= 1 or not dots
+
+
+@given(rows=st.lists(st.tuples(_WORDS, _WORDS, _WORDS), min_size=1, max_size=6), width=st.integers(40, 120))
+def test_a_table_fits_where_its_names_can_give(rows: list[tuple[str, str, str]], width: int) -> None:
+    lines = list(table(rows, Style(width=width), right=(1,), indent="  ", names=(0, 2)))
+    assert len(lines) == len(rows)
+    others = max(len(row[1]) for row in rows)
+    if 2 + NARROWEST + 2 + others + 2 + NARROWEST <= width:
+        assert max(map(len, lines)) <= width
+    # What no name had to give for is there as a whole.
+    assert all(row[1] in line for row, line in zip(rows, lines, strict=True))
+
+
+@given(rows=st.lists(st.tuples(_WORDS, _WORDS), min_size=1, max_size=6))
+def test_colour_moves_nothing(rows: list[tuple[str, str]]) -> None:
+    painted = table(rows, Style(is_coloured=True, width=100), right=(1,), role=lambda row, column: "missing")
+    assert [bare(line).rstrip() for line in painted] == list(table(rows, Style(width=100), right=(1,)))
+
+
+@pytest.mark.parametrize("role", ["error", "warning", "note", "missing", "good", "heading", "faint"])
+def test_every_role_ends_its_colour(role: str) -> None:
+    assert re.fullmatch(r"\x1b\[\d+mx\x1b\[0m", COLOURED.painted("x", role))
