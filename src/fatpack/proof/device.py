@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fatpack.proof.containers.facts import Container
+    from fatpack.proof.described import Erased
     from fatpack.proof.ledger import Ledger, Range
     from fatpack.proof.memory import Memory
     from fatpack.proof.records import Pointer, Resolve
@@ -43,6 +44,17 @@ class DeviceCode(Record):
     containers: tuple[ContainerFact, ...]
     kept: tuple[ImageFact, ...]
     dropped: tuple[ImageFact, ...]
+    erased: Sequence[Range] = ()
+
+    def with_described(self, described: Erased) -> DeviceCode:
+        """Return the same with images that records describe one by one; ``erased`` are those that are zeros now."""
+        changed = [Changed(start, end, "image of a record, zeros now") for start, end in described.ranges]
+        return self.replace(
+            changed=(*self.changed, *changed),
+            kept=(*self.kept, *described.kept),
+            dropped=(*self.dropped, *described.dropped),
+            erased=described.ranges,
+        )
 
 
 class _Reader:

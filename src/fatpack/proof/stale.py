@@ -96,6 +96,18 @@ def words_in(memory: Memory, ranges: Iterable[Range], values: Collection[int]) -
                 yield from ((address + at * memory.word, word) for at, word in enumerate(words) if word in wanted)
 
 
+def words_between(memory: Memory, ranges: Iterable[Range], low: int, high: int) -> Iterator[tuple[int, int]]:
+    """Yield the words at multiples of their size that hold an address from ``low`` to below ``high``.
+
+    Both are with what pointers have on top; address and value are yielded as the program's own.
+    """
+    for start, end in ranges:
+        for address, data in memory.windows(start + -start % memory.word, end):
+            for number, value in enumerate(as_words(memory, data)):
+                if low <= value < high:
+                    yield address + number * memory.word, value - memory.base
+
+
 def as_words(memory: Memory, data: bytes) -> array[int]:
     """Return bytes as words of the program; what is left over at their end is dropped."""
     words = array("Q" if memory.word == 8 else "I", data[: len(data) - len(data) % memory.word])

@@ -7,6 +7,7 @@ from fatpack.io.source import is_in_file
 from fatpack.ops.edit import editor
 from fatpack.ops.edit.bare import is_same
 from fatpack.ops.edit.meant import everything, look
+from fatpack.ops.slim.linked import erasing
 from fatpack.ops.slim.plan import is_linked
 from fatpack.ops.slim.selection import spelled
 from fatpack.scanner import Found, scan
@@ -74,7 +75,7 @@ def _name(row: tuple[str, Image] | tuple[str, Image, str]) -> str:
 
 
 def _images(view: View) -> Iterator[tuple[str, Image]]:
-    items = scan(view, judges=False) if is_linked(view) else everything(look(view))
+    items = erasing.present(list(scan(view, judges=False))) if is_linked(view) else everything(look(view))
     for item in items:
         if isinstance(item, Found):
             for image in item.images:

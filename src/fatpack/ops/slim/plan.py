@@ -10,7 +10,7 @@ from fatpack.ops.choose.presence import NothingSelected, instead, unseen
 from fatpack.ops.choose.select import Selector
 from fatpack.ops.choose.select import select as selected
 from fatpack.ops.edit.meant import choose, everything, look, written
-from fatpack.ops.slim.linked import program
+from fatpack.ops.slim.linked import erasing, program
 from fatpack.ops.slim.recompression import recompressed, reshaping, unsuited
 from fatpack.ops.slim.selection import Row, Selection, Unserved, is_host, matches, select, spelled
 from fatpack.ops.verify import content_findings
@@ -130,14 +130,16 @@ def _reshaped(part: Part, reshape: Callable[[Found], Found]) -> Part:
 
 
 def _linked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan:
-    items = list(scan(view, judges=False))
+    items = erasing.present(list(scan(view, judges=False)))
     seen, damaged = tuple(unseen(items)), tuple(one for one in items if isinstance(one, Finding) and _is_damage(one))
     if not any(isinstance(item, Found) for item in items):
         return _without_code(view, items)
     host = host_of(view)
     file = program.linked(view, host, items)
+    erasable = erasing.erasable(view, host, file.left)
+    fixed = [item for item in file.left if len(item.images) and not any(id(image) in erasable for image in item.images)]
     gone = _gone(items, wishes)
-    for found in file.left:
+    for found in fixed:
         if any(id(image) in gone for image in found.images):
             place = f"{found.format} at {found.container.span.start:#x} in {found.section or 'no section'}"
             raise HostError(
@@ -150,36 +152,41 @@ def _linked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan:
         wishes,
         all_minors=library is not None,
         together=file.together,
-        left=frozenset(map(id, file.left)),
+        left=frozenset(map(id, fixed)),
         gone=gone,
     )
     refuse(selection, wishes, view)
     notes = list(selection.notes)
-    if file.left:
-        notes.append(f"{counted(len(file.left), 'container')} among the program's own data: not slimmed")
+    if fixed:
+        notes.append(f"{counted(len(fixed), 'container')} among the program's own data: not slimmed")
     left = set(map(id, file.left))
+    staying = {id(row.image) for row in selection.dropped if id(row.found) in left and id(row.image) not in erasable}
+    if staying:
+        selection = selection.kept_too(staying)
+        notes.append(f"{counted(len(staying), 'image')} of OpenMP or SYCL stay: compressed, or no record leads there")
     here = [row for row in selection.kept if id(row.found) not in left]
     anew = recompressed(here, wishes)
     notes += unsuited(here, anew, wishes)
     changes: Changes = {**anew, **{id(row.image): () for row in selection.dropped}}
     if not changes:
         return _unchanged(view, selection, notes, seen, damaged)
-    _refuse_wrong((*selection.dropped, *here), changes, view)
+    going = [erasable[id(row.image)] for row in selection.dropped if id(row.image) in erasable]
+    _refuse_wrong([row for row in (*selection.dropped, *here) if id(row.found) not in left], changes, view)
     relayer = hosts.relayer(host)
     if relayer is None:
         problem, hint = f"linked files of kind {host} are not slimmed", "slim the objects, and link them again"
         raise HostError(problem, hint=hint, chain=view.chain)
-    grown: set[int] = set()
-    change = program.relay(file, changes, notes, grown, reshaping(wishes))
-    if grown:
-        stay = [row for row in selection.dropped if id(row.found) in grown]
-        dropped = tuple(row for row in selection.dropped if id(row.found) not in grown)
-        selection = selection.replace(kept=(*selection.kept, *stay), dropped=dropped)
-    if not change.contents:
+    change = program.relay(file, changes, reshaping(wishes))
+    notes += change.notes
+    selection = selection.kept_too({id(row.image) for row in selection.dropped if id(row.found) in change.unchanged})
+    contents = (*change.relay.contents, *erasing.erased(view, host, going))
+    if not contents:
         return _unchanged(view, selection, notes, seen, damaged)
-    change = change.replace(drop_signature=wishes.drop_signature)
-    relayed = relayer.relay(view, change, mode=wishes.mode)
-    if relayed.why:
+    new = change.relay.replace(contents=contents, drop_signature=wishes.drop_signature)
+    relayed = relayer.relay(view, new, mode=wishes.mode)
+    if going:
+        notes.append(f"{counted(len(going), 'image')} that OpenMP's or SYCL's records lead to: zeros now")
+    if relayed.why and change.relay.contents:
         notes.append(f"{_zeros(relayed)}: {relayed.why}")
     pieces, cuts = tuple(relayed.pieces), tuple(relayed.cuts)
     mode, lines = relayed.mode, tuple(notes)

@@ -101,6 +101,14 @@ class Selection(Record):
     vendors: frozenset[str] = frozenset()
     unserved: tuple[Device, ...] = ()
 
+    def kept_too(self, images: Collection[int]) -> Selection:
+        """Return the selection with some of the dropped images kept, each by its ``id()``."""
+        if not images:
+            return self
+        stay = [row for row in self.dropped if id(row.image) in images]
+        dropped = tuple(row for row in self.dropped if id(row.image) not in images)
+        return self.replace(kept=(*self.kept, *stay), dropped=dropped)
+
     @property
     def refused(self) -> tuple[Unserved, ...]:
         """The containers that speak against it, each once: with all devices that lose it."""

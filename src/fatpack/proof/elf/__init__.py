@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fatpack.proof.described import Erased, compare_described
 from fatpack.proof.device import compare_device_code
 from fatpack.proof.elf.headers import compare_headers
 from fatpack.proof.elf.leading import leading
@@ -13,14 +14,20 @@ from fatpack.proof.verdict import Changed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from fatpack.io.source import View
     from fatpack.proof.device import DeviceCode
     from fatpack.proof.ledger import Ledger, Range
+    from fatpack.proof.memory import Memory
+    from fatpack.proof.records import Pointer
 
 #: Sections of device code, by the names that compilers give them.
 _SECTIONS = (".nv_fatbin", "__nv_relfatbin", ".hip_fatbin")
+
+#: Beginnings of the names of sections whose images records describe one by one, and the table that tools read.
+_IMAGES = (".llvm.offloading", "__CLANG_OFFLOAD_BUNDLE__", "OFFLOAD_DEVICE_CODE")
+_FOR_TOOLS = ".tgtimg"
 
 COMPARED = (
     "the memory image of both files: every PT_LOAD, with its rights, what is zero, and the bytes at each address",
@@ -29,6 +36,7 @@ COMPARED = (
     "the pointers of registration records: the word in place, and addends of the relocations on it",
     "all other words that the loader relocates, and dynamic symbols: none leads to where a container was",
     "the containers that records lead to: every byte of them is explained, every image is equal by SHA-256",
+    "images that records of OpenMP and SYCL describe: each is equal, or zeros from its first byte to its last",
     "the section table, sections that are not loaded, and bytes that belong to nothing",
 )
 NOT_COMPARED = (
@@ -45,18 +53,21 @@ def compare(before: View, after: View, ledger: Ledger) -> tuple[DeviceCode, tupl
     old, new = read_elf(before), read_elf(after)
     files: dict[int, ElfFile] = {id(old.memory): old, id(new.memory): new}
     headers = compare_headers(old, new, ledger)
-    named = merged(_device_ranges(old))
+    named = merged(_ranges(old, _SECTIONS))
     moved = [(each.new, each.new + each.size) for each in headers.moved]
-    device = compare_device_code(
-        old.memory,
-        new.memory,
-        named,
-        moved,
-        lambda memory, places: pointers(files[id(memory)], places),
-        lambda memory, low, high: leading(files[id(memory)], low, high),
-        ledger,
+
+    def resolve(memory: Memory, places: Collection[int]) -> Mapping[int, Pointer]:
+        return pointers(files[id(memory)], places)
+
+    def lead(memory: Memory, low: int, high: int) -> Iterator[tuple[int, int]]:
+        return leading(files[id(memory)], low, high)
+
+    device = compare_device_code(old.memory, new.memory, named, moved, resolve, lead, ledger)
+    images, tables = merged(_ranges(old, _IMAGES)), merged(_ranges(old, (_FOR_TOOLS,)))
+    device = device.with_described(
+        compare_described(old.memory, new.memory, images, tables, resolve, lead, ledger) if images else Erased()
     )
-    but = merged([*device.ranges, *headers.own, *headers.left])
+    but = merged([*device.ranges, *device.erased, *headers.own, *headers.left])
     compare_memory(old.memory, new.memory, but, merged([*device.words, *headers.words]), ledger)
     _compare_left(old, new, headers.left, headers.own, ledger)
     compare_unloaded(old, new, device, headers.moved, ledger)
@@ -66,11 +77,15 @@ def compare(before: View, after: View, ledger: Ledger) -> tuple[DeviceCode, tupl
     return device, (*device.changed, *changed)
 
 
-def _device_ranges(elf: ElfFile) -> list[Range]:
+def _ranges(elf: ElfFile, names: tuple[str, ...]) -> list[Range]:
+    """Return the addresses of loaded sections whose names start so, or are one of the names of containers."""
     return [
         (section.address, section.address + section.size)
         for section in elf.sections
-        if section.name in _SECTIONS and section.address and section.size and elf.memory.stretch(section.address)
+        if (section.name in names if names is _SECTIONS else section.name.startswith(names))
+        and section.address
+        and section.size
+        and elf.memory.stretch(section.address)
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fatpack.proof.described import Erased, compare_described
 from fatpack.proof.device import compare_device_code
 from fatpack.proof.ledger import Ledger, compare_memory, compare_views, merged
 from fatpack.proof.pe.headers import compare_headers
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 #: Sections of device code: names in objects, and as linkers cut them.
 _SECTIONS = (b".nv_fatbin", b".nv_fatb", b"__nv_relfatbin", b"__nv_rel", b".hip_fatbin", b".hip_fat")
 
+#: Sections whose images records describe one by one, with their names as linkers cut them, and a table for tools.
+_IMAGES = (b".llvm.offloading", b".llvm.of", b".llvm", b"__CLANG_", b"OFFLOAD_")
+_FOR_TOOLS = (b".tgtimg",)
+
 COMPARED = (
     "the memory image of both files: the headers and every section, with its rights, what is zero, and all bytes",
     "base relocations, imports, exports and exception tables, which are part of that image, byte for byte",
@@ -30,6 +35,7 @@ COMPARED = (
     "the pointers of registration records",
     "all other words that the loader relocates, and exports: none leads to where a container was",
     "the containers that records lead to: every byte of them is explained, every image is equal by SHA-256",
+    "images that records of OpenMP and SYCL describe: each is equal, or zeros from its first byte to its last",
     "COFF symbols, padding and an overlay",
 )
 NOT_COMPARED = (
@@ -45,9 +51,16 @@ def compare(before: View, after: View, ledger: Ledger) -> tuple[DeviceCode, tupl
     """
     old, new = read_pe(before), read_pe(after)
     leading = Leading(old)
-    device = compare_device_code(old.memory, new.memory, merged(_device_ranges(old)), [], _pointers, leading, ledger)
+    named = merged(_ranges(old, _SECTIONS))
+    device = compare_device_code(old.memory, new.memory, named, [], _pointers, leading, ledger)
+    images, tables = merged(_ranges(old, _IMAGES)), merged(_ranges(old, _FOR_TOOLS))
+    device = device.with_described(
+        compare_described(old.memory, new.memory, images, tables, _pointers, leading, ledger) if images else Erased()
+    )
     words = compare_headers(old, new, device.ranges, ledger)
-    compare_memory(old.memory, new.memory, device.ranges, merged([*device.words, *words]), ledger)
+    compare_memory(
+        old.memory, new.memory, merged([*device.ranges, *device.erased]), merged([*device.words, *words]), ledger
+    )
     compare_unloaded(old, new, device.moves, _is_same(before, after), ledger)
     changed = [Changed(*each, "size, offset or checksum in the headers") for each in words]
     if old.directory(CERTIFICATES) != new.directory(CERTIFICATES):
@@ -56,11 +69,11 @@ def compare(before: View, after: View, ledger: Ledger) -> tuple[DeviceCode, tupl
     return device, (*device.changed, *changed)
 
 
-def _device_ranges(pe: PeFile) -> list[Range]:
+def _ranges(pe: PeFile, names: Collection[bytes]) -> list[Range]:
     return [
         (each.address, each.address + (each.virtual_size or each.raw_size))
         for each in pe.sections
-        if each.name in _SECTIONS
+        if pe.name_of(each) in names
     ]
 
 

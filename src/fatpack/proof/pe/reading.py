@@ -27,6 +27,9 @@ FILE_HEADER_SIZE, SECTION_SIZE = 24, 40
 
 #: Numbers of data directories: certificates, by file offset; debug information.
 CERTIFICATES, DEBUG = 4, 6
+#: Bytes of a COFF symbol, and LIMIT: of a long name that are read.
+_SYMBOL_SIZE, _LONGEST_NAME = 18, 64
+
 #: optional header's magic → bytes of an address
 _WORDS = {b"\x0b\x01": 4, b"\x0b\x02": 8}
 #: optional header's size up to its data directories, by word size
@@ -65,6 +68,14 @@ class PeFile(Record):
     directories: Sequence[tuple[int, int]]
     sections: Sequence[Section]
     memory: Memory
+
+    def name_of(self, section: Section) -> bytes:
+        """Return a section's name; GNU ld keeps those of more than 8 bytes behind the COFF symbols."""
+        digits = section.name[1:]
+        if not self.symbol_offset or section.name[:1] != b"/" or not digits.isdigit():
+            return section.name
+        at = self.symbol_offset + self.symbol_count * _SYMBOL_SIZE + int(digits)
+        return self.view.head(at, _LONGEST_NAME).partition(b"\0")[0]
 
     def directory(self, number: int) -> tuple[int, int]:
         """Return address and size of a data directory, zeros if the image has none of that number."""

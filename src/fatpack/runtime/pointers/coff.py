@@ -64,7 +64,7 @@ class CoffObjectPointers:
         """Return nothing known, as for all addresses."""
         return [UNKNOWN_POINTER] * len(places)
 
-    def into(self, low: int, high: int) -> Search:
+    def into(self, low: int, high: int, *, everywhere: bool = False) -> Search:
         """Return none, as for all addresses."""
         return Search({})
 

@@ -111,9 +111,10 @@ class ElfProgram:
         """Return the address of a section."""
         return self._elf.section(section).address
 
-    def into(self, low: int, high: int) -> Search:
+    def into(self, low: int, high: int, *, everywhere: bool = False) -> Search:
         """Return address → value of the pointers in a program's data whose value lies between two, both included.
 
+        Sections that start between the two are what pointers lead to, and not searched, unless they are ``everywhere``.
         In a program whose addresses the loader chooses, and whose relocations all state what they lead to, no other
         word is a pointer: its data is not read.
         """
@@ -124,7 +125,7 @@ class ElfProgram:
             and not section.flags & _CODE
             and section.stored_size
             and section.end <= len(self.view)
-            and not low <= section.address <= high
+            and (everywhere or not low <= section.address <= high)
         )
         is_stated = self.states_pointers()
         found = Search({}) if is_stated else words_between(data, self.word, self.order, low, high)

@@ -64,11 +64,14 @@ class PeProgram:
         """Return the address of a section; 0 if there is none of that number."""
         return next((row[0] for row in self._loaded.rows if row[3] == section), 0)
 
-    def into(self, low: int, high: int) -> Search:
-        """Return address → value of the pointers in the image's data whose value lies between two, both included."""
+    def into(self, low: int, high: int, *, everywhere: bool = False) -> Search:
+        """Return address → value of the pointers in the image's data whose value lies between two, both included.
+
+        Sections that start between the two are what pointers lead to, and not searched, unless they are ``everywhere``.
+        """
         data = (
             (address, self.view.slice(position, size))
             for address, size, position, _ in self._data
-            if position + size <= len(self.view) and not low <= address <= high
+            if position + size <= len(self.view) and (everywhere or not low <= address <= high)
         )
         return words_between(data, self.word, self.order, low, high)

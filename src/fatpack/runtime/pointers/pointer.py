@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         def address(self, section: int) -> int: ...  # noqa: D102
         def at(self, address: int) -> Pointer: ...  # noqa: D102
         def held(self, places: Sequence[int]) -> list[Pointer]: ...  # noqa: D102
-        def into(self, low: int, high: int) -> Search: ...  # noqa: D102
+        def into(self, low: int, high: int, *, everywhere: bool = False) -> Search: ...  # noqa: D102
 
 
 #: bytes of the file

@@ -72,7 +72,7 @@ def read(program: Program, section: int, data: View) -> tuple[list[ImageRecord],
 
 def _targets(program: Program, places: list[int]) -> list[str | None]:
     """Return the targets of the records whose pointers to an image are at some addresses; None for what is none."""
-    heads = [_head(program, place) for place in places]
+    heads = [head_of(program, place) for place in places]
     wanted = [head for head in heads if head is not None]
     pointers = dict(zip(wanted, program.held(wanted), strict=True))
     return [None if head is None else _text(program.view, pointers[head]) for head in heads]
@@ -85,8 +85,11 @@ def _text(view: View, pointer: Pointer) -> str:
     return text.decode("utf-8", "backslashreplace")
 
 
-def _head(program: Program, place: int) -> int | None:
-    """Return the address of the pointer to a record's target; None if there is no record."""
+def head_of(program: Program, place: int) -> int | None:
+    """Return the address of the pointer to the target in the record whose pointer to an image is at an address.
+
+    None if there is no record.
+    """
     word = program.word
     for version, count in _POINTERS_BEFORE.items():
         start = place - (count + 1) * word

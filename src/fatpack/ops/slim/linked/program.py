@@ -22,7 +22,7 @@ from fatpack.scanner import Found
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from fatpack.hosts import Site
     from fatpack.hosts.relaying import Move
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 #: format → what the addresses of its containers are multiples of: HIP's runtime maps bundles by page
 _ALIGN = {"cuda-fatbin": 8, "clang-offload-bundle": 4096}
+
+_LEFT = "left as it is"
 
 #: how the section begins in which prelinked fat binaries lie; PE images cut names to 8 bytes
 _PRELINKED = "__nv_rel"
@@ -80,36 +82,55 @@ def linked(view: View, host: str, items: Sequence[Found | Finding]) -> Linked:
     for item in items:
         if isinstance(item, Found):
             is_inside = item.index in sites and item.format in _ALIGN and item.view.source is view.source
+            is_inside = is_inside and item.container.attrs.get("flavour") != "linked"  # images, and no container
             (found.setdefault(item.index or 0, []) if is_inside else left).append(item)
     ordered = {index: sorted(inside, key=lambda one: one.view.start) for index, inside in found.items()}
     return Linked(view, host, sites, ordered, left, pointing.pointings(view, host, places))
 
 
-def relay(
-    file: Linked, changes: Changes, notes: list[str], grown: set[int], reshaped: Callable[[Found], Found]
-) -> Relay:
-    """Return what becomes of the sections in which an image goes; ``notes`` get what is to be known about it.
+class Change(Record):
+    """What becomes of the sections in which an image goes, and in ``notes`` what is to be known about it.
 
-    ``grown`` gets the ``id()`` of containers that stay as they are because they would be larger. ``reshaped`` returns a
-    container as it is to be written. Raises what writing the containers raises.
+    ``unchanged`` are the ``id()`` of containers that stay as they are although an image of them was to go.
+    """
+
+    relay: Relay
+    notes: tuple[str, ...]
+    unchanged: frozenset[int]
+
+
+def relay(file: Linked, changes: Changes, reshaped: Callable[[Found], Found]) -> Change:
+    """Return what becomes of the sections in which an image goes. ``reshaped`` returns a container as it is written.
+
+    Raises what writing the containers raises.
     """
     reader = program(file.view, file.host)
     contents: list[NewContent] = []
     moves: list[Move] = []
+    notes: list[str] = []
+    unchanged: set[int] = set()
     for index, inside in file.found.items():
         if any(id(image) in changes for found in inside for image in found.images):
-            site, address = file.sites[index], reader.address(index)
-            laid = lay_down(
-                site.data, address, list(_blocks(file, site, address, inside, changes, notes, grown, reshaped))
-            )
+            part = _part(file, index, reader.address(index))
+            notes += part.notes
+            blocks = _blocks(part, writing.changed(list(map(reshaped, inside)), changes))
+            for found, block in zip(inside, blocks, strict=True):
+                if block.is_old and any(id(image) in changes for image in found.images):
+                    unchanged.add(id(found))
+                    if id(found) not in part.whole:
+                        notes.append(
+                            f"the {found.format} at {found.container.span.start:#x} would be larger then: {_LEFT}"
+                        )
+            laid = lay_down(part.site.data, part.address, [block.block for block in blocks])
             if not laid.moves:
                 continue
             contents.append(NewContent(index, tuple(laid.pieces)))
             moves += laid.moves
             for start, end in laid.strays:
-                place = f"{site.data.offset(start):#x} in {site.section}"
+                place = f"{part.site.data.offset(start):#x} in {part.site.section}"
                 notes.append(f"{end - start} bytes at {place} belong to no container, and stay")
-    return Relay(tuple(contents), tuple(moves), dict(_pointers(file, moves)))
+    relay = Relay(tuple(contents), tuple(moves), dict(_pointers(file, moves)))
+    return Change(relay, tuple(notes), frozenset(unchanged))
 
 
 def _pointers(file: Linked, moves: Sequence[Move]) -> Iterator[tuple[int, int]]:
@@ -120,38 +141,52 @@ def _pointers(file: Linked, moves: Sequence[Move]) -> Iterator[tuple[int, int]]:
             yield item.word, now[item.target]
 
 
-def _blocks(
-    file: Linked,
-    site: Site,
-    address: int,
-    inside: Sequence[Found],
-    changes: Changes,
-    notes: list[str],
-    grown: set[int],
-    reshaped: Callable[[Found], Found],
-) -> Iterator[Block]:
-    """Yield the containers of a section with their new bytes."""
-    fixed, whole = _fixed(file, site, address, inside)
-    if whole:
-        words = "is led into by what is no record: left as it is"
-        notes.append(f"{counted(len(whole), 'container')} of {site.section} {words}")
-    if fixed - whole:
-        number = counted(len(fixed - whole), "container")
-        notes.append(f"{number} of {site.section} may be reached without a record: not moved")
-    for found, content in zip(inside, writing.changed(list(map(reshaped, inside)), changes), strict=True):
-        start, end = found.view.start - site.data.start, found.view.end - site.data.start
+class _Part(Record):
+    """A section of containers: its ``address``, and what keeps its address (``fixed``) or all its bytes (``whole``)."""
+
+    site: Site
+    address: int
+    inside: Sequence[Found]
+    fixed: frozenset[int]
+    whole: frozenset[int]
+
+    @property
+    def notes(self) -> list[str]:
+        """What is to be known about containers that do not move."""
+        notes = []
+        if self.whole:
+            number = counted(len(self.whole), "container")
+            notes.append(f"{number} of {self.site.section} is led into by what is no record: {_LEFT}")
+        if self.fixed - self.whole:
+            number = counted(len(self.fixed - self.whole), "container")
+            notes.append(f"{number} of {self.site.section} may be reached without a record: not moved")
+        return notes
+
+
+class _NewBlock(Record):
+    """A container with its new bytes, or with those that it had (``is_old``)."""
+
+    block: Block
+    is_old: bool
+
+
+def _part(file: Linked, index: int, address: int) -> _Part:
+    site, inside = file.sites[index], file.found[index]
+    return _Part(site, address, inside, *_fixed(file, site, address, inside))
+
+
+def _blocks(part: _Part, contents: Iterable[Sequence[Piece] | None]) -> list[_NewBlock]:
+    """Return the containers of a section with their new contents; None is what is left of one without images."""
+    blocks = []
+    for found, content in zip(part.inside, contents, strict=True):
+        start, end = found.view.start - part.site.data.start, found.view.end - part.site.data.start
         pieces: Sequence[Piece] = writing.emptied(found) if content is None else content
-        if id(found) in whole:
-            grown.add(id(found))
-            pieces = [found.view]
-        elif sum(map(len, pieces)) > end - start:
-            place = f"the {found.format} at {found.container.span.start:#x}"
-            notes.append(f"{place} would be larger then: left as it is")
-            grown.add(id(found))
-            pieces = [found.view]
+        is_old = id(found) in part.whole or sum(map(len, pieces)) > end - start
         align = _ALIGN[found.format]
-        align = min(align, (address + start) & -(address + start) or align)
-        yield Block(start, end, pieces, align, is_fixed=id(found) in fixed)
+        align = min(align, (part.address + start) & -(part.address + start) or align)
+        new = [found.view] if is_old else pieces
+        blocks.append(_NewBlock(Block(start, end, new, align, is_fixed=id(found) in part.fixed), is_old))
+    return blocks
 
 
 def _fixed(file: Linked, site: Site, address: int, inside: Sequence[Found]) -> tuple[frozenset[int], frozenset[int]]:

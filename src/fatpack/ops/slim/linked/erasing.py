@@ -1,0 +1,136 @@
+"""Images that records of OpenMP and SYCL describe one by one: where one goes, zeros take its place.
+
+Its record stays, and what code can reach keeps its address. OpenMP's plugins look at an image's first bytes and pass
+over what is neither ELF nor bitcode nor SPIR-V; SYCL's runtime chooses by what the record says, so a device that took
+another image takes that one still. Only images whose bounds a record states go, and into which nothing else leads.
+Compressed ones of SYCL stay: of each the runtime asks the size that it inflates to when the program starts.
+
+How we know: ``registerLib`` in offload/libomptarget/PluginManager.cpp and ``isPluginCompatible`` of the plugins, LLVM
+18 to 22; ``addImages`` and ``CompressedRTDeviceBinaryImage`` in intel/llvm's sycl/source/detail, 2025.
+"""
+
+from __future__ import annotations
+
+from fatpack import hosts
+from fatpack.errors import FormatError
+from fatpack.hosts.relaying import NewContent
+from fatpack.io.source import is_in_file
+from fatpack.record import Record
+from fatpack.runtime.pointers.open import program
+from fatpack.runtime.registration import pointing
+from fatpack.runtime.sycl.described import described
+from fatpack.scanner import Found
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from fatpack.io.source import Piece, View
+    from fatpack.model import Finding
+    from fatpack.scanner import FoundImage
+
+_FORMATS = ("llvm-offload-binary", "clang-offload-bundle")
+
+_ZEROS = bytes(1 << 16)
+
+#: What leads to images beside records: a table for tools, which no runtime reads.
+_FOR_TOOLS = ".tgtimg"
+
+
+class Erasable(Record):
+    """An image in whose place zeros may be, and where it is in the file: ``start`` and ``end``, from the view's."""
+
+    image: FoundImage
+    start: int
+    end: int
+
+
+def is_erased(image: FoundImage) -> bool:
+    """Return whether nothing but zeros is left of an image."""
+    stored = image.as_stored
+    return stored.compression is None and bool(len(stored.data)) and stored.data.is_zero()
+
+
+def present(items: Sequence[Found | Finding]) -> list[Found | Finding]:
+    """Return what a scan found in a linked file, without the images in whose place zeros are."""
+    found: list[Found | Finding] = []
+    for item in items:
+        if isinstance(item, Found) and item.format in _FORMATS and any(map(is_erased, item.images)):
+            found.append(item.replace(images=tuple(image for image in item.images if not is_erased(image))))
+        else:
+            found.append(item)
+    return found
+
+
+def erasable(view: View, host: str, left: Sequence[Found]) -> dict[int, Erasable]:
+    """Return the images of some containers in whose place zeros may be, by the ``id()`` of the image.
+
+    Raises FormatError for a damaged file.
+    """
+    by_section: dict[int, list[Found]] = {}
+    for item in left:
+        if item.format in _FORMATS and item.index is not None and item.view.source is view.source:
+            by_section.setdefault(item.index, []).append(item)
+    whole = {number: (start, end) for start, end, _, number in hosts.sections(host, view)} if by_section else {}
+    found: dict[int, Erasable] = {}
+    for index, inside in by_section.items():
+        if index in whole:
+            found |= {id(one.image): one for one in _of_section(view, host, index, whole[index], inside)}
+    return found
+
+
+def _of_section(
+    view: View, host: str, index: int, section: tuple[int, int], inside: Sequence[Found]
+) -> Iterator[Erasable]:
+    low = program(view, host).address(index)
+    if not low:
+        return
+    high = low + section[1] - section[0]
+    records = described(view, host, low, high)
+    if records is None or not records.images:
+        return
+    try:
+        seen = pointing.symbols(view, host, low, high, only_visible=True)
+    except FormatError:
+        return
+    tables = [
+        (program(view, host).address(number), end - start)
+        for start, end, name, number in hosts.sections(host, view)
+        if name == _FOR_TOOLS
+    ]
+    others = {
+        value
+        for place, value in records.others.items()
+        if not any(start <= place < start + size for start, size in tables)
+    }
+    strange = others | set(seen)
+    shift = low - section[0] - view.start
+    for item in inside:
+        for image in item.images:
+            stored = image.as_stored
+            if stored.compression is not None or not is_in_file(stored.span.source):
+                continue
+            bounds = stored.span.start + shift, stored.span.start + stored.span.size + shift
+            if bounds not in records.images:
+                # Up to LLVM 17 the record leads to the container, which holds one image.
+                bounds = item.view.start + shift, item.view.start + len(item.view) + shift
+                if len(item.images) != 1 or bounds not in records.images:
+                    continue
+            if not any(bounds[0] <= value < bounds[1] for value in strange):
+                yield Erasable(image, bounds[0] - low + section[0], bounds[1] - low + section[0])
+
+
+def erased(view: View, host: str, going: Collection[Erasable]) -> list[NewContent]:
+    """Return the sections of some images with zeros in the place of these."""
+    contents = []
+    for start, end, _, index in hosts.sections(host, view):
+        inside = sorted((one.start, one.end) for one in going if start <= one.start and one.end <= end)
+        pieces: list[Piece] = []
+        at = start
+        for first, last in inside:
+            pieces.append(view.slice(at, first - at))
+            pieces += [_ZEROS[: last - place] for place in range(first, last, len(_ZEROS))]
+            at = last
+        if inside:
+            contents.append(NewContent(index, (*pieces, view.slice(at, end - at))))
+    return contents
