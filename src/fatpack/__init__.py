@@ -5,6 +5,7 @@ The public names, imported when first used::
     open, scan, pack, convert, extract                     what one does with files
     rows                                                   files as flat records
     files                                                  many files: folders, patterns, packages
+    doctor                                                 whether files are healthy
     embed, replace, remove, slim, map_images               what one does with hosts
     link_inputs, LinkGroup                                 what a device link gets
     wrap                                                   objects that register images when they are linked
@@ -24,6 +25,8 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from fatpack.answers.doctor.facts import Diagnosis
+    from fatpack.api.answering.doctor import doctor
     from fatpack.api.editing import embed, remove, replace
     from fatpack.api.linking import LinkGroup, link_inputs
     from fatpack.api.mapping import map_images
@@ -80,6 +83,8 @@ if TYPE_CHECKING:
 _HOMES = {
     **dict.fromkeys(("File", "Images", "extract", "open", "scan"), "api.reading"),
     **dict.fromkeys(("ImageFile", "convert", "pack"), "api.packing"),
+    "doctor": "api.answering.doctor",
+    "Diagnosis": "answers.doctor.facts",
     **dict.fromkeys(("embed", "remove", "replace"), "api.editing"),
     **dict.fromkeys(
         (
@@ -135,7 +140,7 @@ _HOMES = {
     "rows": "api.rows",
     **dict.fromkeys(("Slimmed", "slim"), "api.slimming"),
     **dict.fromkeys(("Files", "files"), "api.trees"),
-    **dict.fromkeys(("ImageRow", "KernelRow"), "report.rows.columns"),
+    **dict.fromkeys(("ImageRow", "KernelRow"), "facts.columns"),
     "Selector": "ops.choose.select",
     **dict.fromkeys(("Found", "FoundImage", "NotSearched"), "scanner"),
 }
@@ -151,6 +156,7 @@ __all__ = [
     "CompressMode",
     "Compression",
     "Container",
+    "Diagnosis",
     "Emit",
     "FatbinOptions",
     "FatpackError",
@@ -191,6 +197,7 @@ __all__ = [
     "Unsupported",
     "UsageError",
     "convert",
+    "doctor",
     "embed",
     "extract",
     "files",

@@ -3,7 +3,8 @@
 FP10xx scan and nesting, FP11xx images, FP12xx LLVM offload binary, FP13xx clang offload bundles, FP14xx CUDA fat
 binaries, FP15xx CIR containers, FP16xx kpack archives, FP17xx packages, FP18xx SYCLBIN, FP20xx ELF hosts, FP21xx
 archives, FP22xx COFF objects, FP23xx PE images, FP24xx bitcode, FP25xx Mach-O, FP26xx WebAssembly, FP30xx what programs
-register and launch, FP31xx code that they look for in kpack archives. A code is never reused.
+register and launch, FP31xx code that they look for in kpack archives, FP32xx stages of a unit, FP36xx what `doctor`
+verifies. A code is never reused.
 """
 
 from __future__ import annotations
@@ -353,6 +354,20 @@ CODES: dict[str, tuple[str, str]] = {
     "FP3204": ("warning", "A later stage of a unit has no device code at all, and an earlier one has."),
     "FP3205": ("note", "Something of a unit's stages could not be compared; the message says what, and why."),
     "FP3206": ("warning", "Files of one unit cannot be compared: one is of no stage, or all are of the same."),
+    "FP3601": ("warning", "A container that is read and written again gets other bytes than it has."),
+    "FP3602": ("warning", "Bytes of a file are described twice or not at all, so that its structure is in doubt."),
+    "FP3603": ("error", "A file of a wheel is not the one that RECORD describes: its digest or its size is another."),
+    "FP3604": ("warning", "RECORD of a wheel and the files in it do not match, or RECORD cannot be read."),
+    "FP3605": (
+        "warning",
+        "Parts of an object, or of a linked file, lie farther apart than relocations of 32 bits reach; linking fails "
+        "with `relocation truncated to fit`.",
+    ),
+    "FP3606": (
+        "note",
+        "Device code takes so much of what relocations of 32 bits reach that linking may soon fail with `relocation "
+        "truncated to fit`.",
+    ),
 }
 
 

@@ -57,6 +57,7 @@ NEEDED = {
     "slim": {"tomllib"},
     "targets": {"tomllib"},
     "check": {"tomllib"},
+    "doctor": {"tomllib"},
     "survey": {"subprocess", "tempfile"},
     "map": {"subprocess", "tempfile"},
 }
@@ -94,6 +95,7 @@ PLAIN = {
     "link-inputs": ["link-inputs", FAT, "-L", "lib", "--whole-archive", FAT, "-qd", "out", "--llvm=22"],
     "targets": ["targets", "sm_90a", "--runs-on"],
     "check": ["check", "--kpack", "installed", "--device", "gfx90a:xnack-", "-v"],
+    "doctor": ["doctor", FATBIN, "-v"],
     "survey": ["survey", CONTAINER, "-o", "out", "--format=jsonl", "--workers=1", "-q"],
     "tool": ["tool", "llvm-offload-binary", CONTAINER, "--image=file=x"],
 }

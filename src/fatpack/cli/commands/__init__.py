@@ -28,13 +28,17 @@ COMMANDS = {
     "link-inputs": "Collect the device images of a link line, grouped for the device link.",
     "targets": "Explain a triple, architecture or device name, or list all names.",
     "check": "Compare the stages of one unit, or programs with the kpack archives that are installed.",
+    "doctor": "Verify everything that can be verified in files, and say what cannot.",
     "survey": "Collect the rows of many files, on all cores or on a cluster, into a folder of tables.",
     "tool": "Behave as another tool; without a name, list them.",
 }
 
 
 #: commands whose modules lie in a folder of their own
-_FOLDERS = dict.fromkeys(("embed", "map", "remove", "replace", "slim"), "editing")
+_FOLDERS = {
+    "doctor": "answering",
+    **dict.fromkeys(("embed", "map", "remove", "replace", "slim"), "editing"),
+}
 
 
 def command(name: str) -> Command:

@@ -1,0 +1,327 @@
+"""Files, folders and packages → a diagnosis. Files are examined on all cores; folders are looked at as a whole too."""
+
+from __future__ import annotations
+
+import os
+
+from fatpack.answers.doctor import known, wheels
+from fatpack.answers.doctor.examining import examine
+from fatpack.answers.doctor.facts import (
+    EXIT_CODES,
+    VERIFIED,
+    Diagnosis,
+    KnownBug,
+    Notes,
+    NotVerified,
+    Patient,
+    Reach,
+    Verified,
+)
+from fatpack.errors import FatpackError, FormatError
+from fatpack.findings import finding
+from fatpack.io.budget import budget_now
+from fatpack.io.sources.opening import is_tree, located, open_source
+from fatpack.outcomes import FINE, INPUT_OUTPUT, MALFORMED, exit_code, message, worst
+from fatpack.record import Record
+from fatpack.scanner.visit import package_of
+from fatpack.trees.leaves import SEPARATOR, Counts, Leaf, Rules, batches_in, batches_of, parts_of
+from fatpack.trees.sharing import made_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from fatpack.answers.doctor.reach import Extent
+    from fatpack.answers.doctor.wheels import Content
+    from fatpack.io.budget import Budget
+    from fatpack.io.source import Source, View
+    from fatpack.trees.entering import Entered
+
+    Opener = Callable[[str], tuple[Source | Entered, View]]
+
+#: how many paths a known bug names
+_NAMED = 5
+
+
+class Result(Record):
+    """A leaf that was examined, or a package behind the files in it (``package``).
+
+    ``content`` is what a file in a package has, ``record`` the bytes of a file that is RECORD of a wheel; ``error`` is
+    why a file could not be read, and ``exit_code`` goes with it.
+    """
+
+    path: str
+    host: str
+    size: int | None
+    notes: Notes
+    extent: Extent | None = None
+    package: str = ""
+    content: Content | None = None
+    record: bytes | None = None
+    error: str | None = None
+    exit_code: int = FINE
+
+
+class _Making(Record):
+    """What examines a leaf, in this process or another."""
+
+    deep: bool
+
+    def __call__(self, leaf: Leaf) -> Result:
+        notes = Notes()
+        notes.extend(leaf.findings)
+        if leaf.view is None:
+            if leaf.error is None:
+                return Result(leaf.path, leaf.package, leaf.size, notes, package=leaf.package)
+            code = exit_code(leaf.error)
+            text = message(leaf.error)
+            return Result(leaf.path, leaf.package, leaf.size, notes, package=leaf.package, error=text, exit_code=code)
+        view, content, record = leaf.view, None, None
+        is_member = SEPARATOR in leaf.path and hasattr(leaf.path, "names")
+        try:
+            if is_member:
+                content, record = _content(leaf, notes)
+            found = examine(view, deep=self.deep, is_named=leaf.is_named)
+        except (FatpackError, OSError) as error:
+            return Result(leaf.path, "", leaf.size, notes, error=message(error), exit_code=exit_code(error))
+        found.notes.join(notes)
+        return Result(leaf.path, found.host, found.size, found.notes, found.reach, content=content, record=record)
+
+
+def _content(leaf: Leaf, notes: Notes) -> tuple[Content | None, bytes | None]:
+    """Return what the bytes of a file in a package are, and of a RECORD the bytes themselves."""
+    assert leaf.view is not None
+    source = leaf.view.source
+    try:
+        content = wheels.content_of(source)
+    except FormatError as error:
+        notes.add(finding("FP1710", leaf.view.span(), error.describe(), error.hint))
+        return None, None
+    return content, wheels.text_of(source) if leaf.path.endswith(wheels.RECORD) else None
+
+
+def diagnose(
+    paths: Sequence[str | os.PathLike[str]],
+    *,
+    exclude: Sequence[str] = (),
+    deep: bool = False,
+    opener: Opener | None = None,
+    unmatched: list[str] | None = None,
+    on_file: Callable[[str], None] | None = None,
+    budget: Budget | None = None,
+) -> Diagnosis:
+    """Return how files, folders, patterns, packages and URLs are. Nothing is raised for a file.
+
+    ``exclude`` are patterns of files to be left out, ``deep`` searches everything for containers, ``unmatched`` gets
+    the patterns in ``paths`` that no file has, and ``on_file`` each path that was read. ``opener`` opens addresses,
+    such as ``libx.a(m.o)``, which otherwise are names of files.
+    """
+    budget = budget_now() if budget is None else budget
+    counts, given = Counts(), [os.fspath(path) for path in paths]
+    reading = _Reading(Rules(tuple(exclude), deep), counts, opener, budget)
+    summing = _Summing()
+    for path in given:
+        for result in reading.results(path):
+            summing.take(result)
+            if on_file is not None:
+                on_file(result.path)
+        if os.path.isdir(path):
+            summing.look_for_archives(path)
+    if unmatched is not None:
+        unmatched += reading.unmatched
+    return summing.diagnosis(counts)
+
+
+class _Reading:
+    """The leaves of the paths of one diagnosis, examined."""
+
+    def __init__(self, rules: Rules, counts: Counts, opener: Opener | None, budget: Budget) -> None:
+        self._rules, self._counts, self._opener, self._budget = rules, counts, opener, budget
+        self._make = _Making(rules.deep)
+        self.unmatched: list[str] = []
+
+    def results(self, path: str) -> Iterator[Result]:
+        """Yield what was found in each file of a path."""
+        if is_tree(path):
+            batches = batches_of(path, None, self._rules, self._counts, self.unmatched, budget=self._budget)
+            yield from made_of(batches, self._make, self._rules, self._counts, budget=self._budget)
+            return
+        try:
+            source, view = self._opened(path)
+        except (FatpackError, OSError) as error:
+            yield Result(path, "", None, Notes(), error=message(error), exit_code=exit_code(error))
+            return
+        with source:
+            try:
+                is_package = bool(package_of(view))
+            except (FatpackError, OSError) as error:
+                yield Result(path, "", None, Notes(), error=message(error), exit_code=exit_code(error))
+                return
+            if is_package:
+                batches = batches_in(view, view.chain[0] if view.chain else path, self._rules, self._counts)
+                is_local = view.source.fileno() is not None
+                yield from made_of(
+                    batches, self._make, self._rules, self._counts, is_local=is_local, budget=self._budget
+                )
+                return
+            yield self._make(Leaf(path, parts_of(path)[-1:], view, size=len(view), is_named=True))
+
+    def _opened(self, path: str) -> tuple[Source | Entered, View]:
+        if self._opener is not None:
+            return self._opener(path)
+        source = open_source(located(path), budget=self._budget)
+        return source, source.view()
+
+
+class _Summing:
+    """A diagnosis in the making: one file after the other."""
+
+    def __init__(self) -> None:
+        self._notes = Notes()
+        self._files = 0
+        self._codes = {FINE}
+        self._patients: list[Patient] = []
+        self._reaches: list[Reach] = []
+        #: what was not verified and why → how much, in which file first, in how many
+        self._skipped: dict[tuple[str, str], tuple[int, str, int]] = {}
+        #: known bug → evidence, paths
+        self._bugs: dict[str, tuple[dict[str, None], list[str], int]] = {}
+        self._contents: dict[str, wheels.Content] = {}
+        self._records: dict[str, bytes] = {}
+        self._has_archives = False
+
+    def take(self, result: Result) -> None:
+        """Take up what was found in a file."""
+        notes = result.notes
+        if result.content is not None:
+            self._contents[result.path] = result.content
+        if result.record is not None:
+            self._records[result.path] = result.record
+        if result.package:
+            self._package(result)
+        elif result.error is None:
+            self._files += 1
+            notes.count("files")
+        self._has_archives = self._has_archives or any(item.code == "FP3004" for item in notes.findings)
+        state = "unread" if result.error is not None else notes.state
+        if result.error is not None:
+            self._files += not result.package
+            self._codes.add(MALFORMED if result.exit_code != INPUT_OUTPUT else INPUT_OUTPUT)
+        self._codes.add(EXIT_CODES[notes.state])
+        if state != "healthy":
+            self._patients.append(Patient(result.path, result.size, result.host, state, result.error))
+        for (what, why), count in notes.skipped.items():
+            self._skip(what, why, count, result.path)
+        self._note_bugs(notes, result.path)
+        if result.extent is not None:
+            extent = result.extent
+            archs = tuple(sorted(notes.archs.items(), key=lambda item: -item[1]))
+            self._reaches.append(
+                Reach(result.path, extent.is_linked, extent.reached, extent.device, extent.limit, archs)
+            )
+        notes.skipped, notes.archs, notes.facts, notes.sections = {}, {}, {}, set()
+        self._notes.join(notes)
+
+    def _package(self, result: Result) -> None:
+        """Compare the files of a package with what it says of them."""
+        start = f"{result.path}{SEPARATOR}"
+        contents = {path[len(start) :]: self._contents.pop(path) for path in _below(self._contents, start)}
+        records = {path[len(start) :]: self._records.pop(path) for path in _below(self._records, start)}
+        if result.package != "zip":
+            if contents:
+                text = f"what {result.package} packages say of their files is not compared: digests, sizes"
+                result.notes.skip("files of packages", text, len(contents))
+            return
+        own = {name: record for name, record in records.items() if SEPARATOR not in name}
+        inside = {name: content for name, content in contents.items() if SEPARATOR not in name}
+        record = next(iter(own.values())) if len(own) == 1 else None
+        try:
+            wheels.check(result.path, result.size or 0, inside, record, result.notes)
+        except (FatpackError, OSError) as error:
+            result.notes.skip("files of wheels", message(error))
+
+    def look_for_archives(self, folder: str) -> None:
+        """Check that the programs of a folder find their code, if any of them looks for it in kpack archives."""
+        if not self._has_archives:
+            return
+        from fatpack.answers.kpack.check import Settings, check
+
+        try:
+            checked = check(folder, Settings())
+        except (FatpackError, OSError) as error:
+            self._skip("kpack lookups", message(error), 1, folder)
+            return
+        notes = Notes()
+        notes.count(
+            "kpack lookups", sum(len(program.markers) for program in checked.folder.programs) * len(checked.devices)
+        )
+        notes.extend(item for item in checked.findings if item.code.startswith("FP31") and item.code != "FP3110")
+        if notes.state != "healthy":
+            self._codes.add(EXIT_CODES[notes.state])
+            self._patients.append(Patient(folder, None, "folder", notes.state))
+        self._note_bugs(notes, folder)
+        self._notes.join(notes)
+
+    def _note_bugs(self, notes: Notes, path: str) -> None:
+        """Note the bugs that findings and facts of a file are evidence of; without any, the table is not read."""
+        for bug in known.known_bugs() if notes.findings or notes.facts else ():
+            evidence = bug.evidence(notes.findings, notes.facts)
+            if evidence:
+                codes, paths, count = self._bugs.get(bug.name, ({}, [], 0))
+                codes.update(dict.fromkeys(evidence))
+                if len(paths) < _NAMED:
+                    paths.append(path)
+                self._bugs[bug.name] = codes, paths, count + 1
+
+    def _skip(self, what: str, why: str, count: int, path: str) -> None:
+        before, first, files = self._skipped.get((what, why), (0, path, 0))
+        self._skipped[what, why] = before + count, first, files + 1
+
+    def diagnosis(self, counts: Counts) -> Diagnosis:
+        """Return what all files together are."""
+        for what, why, number in (
+            ("files", "their names say that no device code is in them; --deep looks into them", counts.passed),
+            ("files and folders", "excluded by --exclude", counts.excluded),
+            ("links", "links in folders are not followed", counts.links),
+            ("pipes, sockets and devices", "they are not read", counts.special),
+        ):
+            if number:
+                self._skipped[what, why] = number, "", 0
+        notes = self._notes
+        return Diagnosis(
+            files=self._files,
+            images=notes.counts.get("images", 0),
+            inflated=notes.inflated,
+            patients=tuple(self._patients),
+            verified=tuple(Verified(what, notes.counts.get(what, 0), notes.wrong.get(what, 0)) for what in VERIFIED),
+            findings=tuple(notes.findings),
+            more=tuple((item.code, item.count) for item in notes.more()),
+            known_bugs=tuple(self._known()),
+            reaches=tuple(sorted(self._reaches, key=lambda item: -item.span)),
+            not_verified=tuple(
+                NotVerified(what, why, count, path, files)
+                for (what, why), (count, path, files) in self._skipped.items()
+            ),
+            exit_code=worst(self._codes),
+        )
+
+    def _known(self) -> Iterator[KnownBug]:
+        for bug in known.known_bugs():
+            if bug.name in self._bugs:
+                codes, paths, count = self._bugs[bug.name]
+                yield KnownBug(
+                    bug.name,
+                    bug.side,
+                    bug.producer,
+                    bug.versions,
+                    bug.what,
+                    bug.advice,
+                    bug.sources,
+                    tuple(codes),
+                    tuple(paths),
+                    count,
+                )
+
+
+def _below(paths: dict[str, object] | dict[str, bytes] | dict[str, wheels.Content], start: str) -> list[str]:
+    return [path for path in paths if path.startswith(start)]

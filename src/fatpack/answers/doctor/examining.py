@@ -1,0 +1,288 @@
+"""One file, examined: every container parsed, every image inflated and read, all that has a hash compared with it."""
+
+from __future__ import annotations
+
+from fatpack import formats, images
+from fatpack.answers.doctor import known, reach, rewriting
+from fatpack.answers.doctor.facts import Notes
+from fatpack.errors import FormatError, Unsupported
+from fatpack.facts.launches import launches, problems
+from fatpack.findings import finding
+from fatpack.findings import unread as code_for
+from fatpack.images import NOT_INFLATED
+from fatpack.io import limits
+from fatpack.model import Finding
+from fatpack.processes import with_processes
+from fatpack.record import Record
+from fatpack.scanner import LateImages, host_of, inflated, scan
+from fatpack.scanner.alone import beside, image_alone, member_images
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.images import Recognised
+    from fatpack.io.source import Source, View
+    from fatpack.model import Container, Image
+    from fatpack.scanner import Found, FoundImage
+
+#: forms that nothing but their headers is read of, and what they are called
+_HEADERS_ONLY = {
+    "bitcode": "bitcode",
+    "ltoir": "NVIDIA LTO-IR",
+    "object": "host objects",
+    "archive": "archives of device objects",
+    "aocx": "packages for FPGAs",
+}
+
+#: forms of images that are containers themselves: what is in them is examined in turn
+_CONTAINERS = ("fatbin", "bundle", "offload-binary", "syclbin")
+
+#: the format whose content has a hash, or streams that only reading to their end tells about
+_LATE = {
+    "clang-offload-bundle": "fatpack.formats.clang_bundle.compressed.verify",
+    "llvm-offload-binary": "fatpack.formats.offload_binary.verify",
+}
+
+
+class Examined(Record):
+    """A file that was examined: the kind of host it is, its size in bytes, and what was noted."""
+
+    host: str
+    size: int
+    notes: Notes
+    reach: reach.Extent | None = None
+
+
+def examine(view: View, *, deep: bool = False, is_named: bool = True) -> Examined:
+    """Examine a file. Damage is noted; raises what reading raises (``OSError``, FormatError where a package ends).
+
+    A file that was not named itself (``is_named``) is not searched to its last byte if nothing was found in it.
+    """
+    examination = _Examination(view, deep)
+    examination.run(is_quick=not is_named)
+    if not is_named and not examination.notes.counts.get("containers") and examination.notes.state != "healthy":
+        examination = _Examination(view, deep)  # something is wrong: it is searched as if it was named itself
+        examination.run(is_quick=False)
+    host, notes = examination.host, examination.notes
+    extent = reach.extent(view, host, {index for _, index in notes.sections if index >= 0})
+    if extent is not None:
+        notes.extend(reach.problems(extent, view, notes.archs))
+    return Examined(host, len(view), notes, extent)
+
+
+class _Examination:
+    """What is known of one file so far."""
+
+    def __init__(self, view: View, deep: bool) -> None:
+        self._view = view
+        self._deep = deep
+        self.host = host_of(view)
+        self.notes = Notes()
+        #: how many more bytes of images are read: entries may share their bytes
+        self._room = view.source.budget.inflatable
+        self._seen: set[tuple[Source, int, int]] = set()
+
+    def run(self, *, is_quick: bool) -> None:
+        """Examine the file."""
+        notes = self.notes
+        found = scan(self._view, deep=self._deep, is_quick=is_quick)
+        members: set[tuple[int, ...]] = set()
+        made_ahead = with_processes(found, self._elsewhere, _cost)
+        try:
+            for item, made in made_ahead:
+                if isinstance(item, Finding):
+                    notes.add(item)
+                    continue
+                members.add(item.member_numbers)
+                other: Notes | None = None if made is None else made.value
+                if other is not None and self._view.source.budget.inflate(other.drawn):
+                    notes.join(other)
+                else:
+                    self._container(item)
+                self._seen.clear()
+        finally:
+            made_ahead.close()
+        self._alone(members)
+        notes = self.notes
+        notes.count("registrations", len(found.units))
+        notes.count("registrations", notes.wrong.get("registrations", 0))
+        if members or notes.counts.get("images"):
+            for row in found.not_searched:
+                text = "no container is looked for there without --deep"
+                notes.skip("bytes of sections and members without device code", text, row.size)
+        elif notes.state == "healthy":
+            notes.skip("files without device code", "there is nothing to verify in them but their structure")
+        if notes.state != "damaged":
+            self._map()
+
+    def _map(self) -> None:
+        try:
+            rewriting.check_host(self._view, self.host, self.notes)
+        except FormatError as error:
+            self.notes.add(_damage("FP1001", self._view, error))
+
+    def _elsewhere(self, found: Found | Finding) -> Notes | None:
+        """Return what is noted of a container in another process; None where this one has to do it."""
+        if isinstance(found, Finding):
+            return None
+        self.notes = Notes()
+        self._seen.clear()
+        before = self._view.source.budget.drawn
+        self._container(found)
+        self.notes.drawn = self._view.source.budget.drawn - before
+        return self.notes if self._room >= 0 else None
+
+    def _container(self, found: Found) -> None:
+        notes, container = self.notes, found.container
+        notes.count("containers")
+        notes.sections.add((found.section, -1 if found.index is None or found.member else found.index))
+        is_hashed = self._verify(container)
+        for image in found.images:
+            self._image(image, container.images, is_hashed=is_hashed)
+        if container.format == "cir-offload-container":
+            self._launches(container)
+        if not any(item.severity == "error" for item in container.findings):
+            try:
+                rewriting.check_container(found, notes)
+            except FormatError as error:
+                notes.add(_damage("FP1001", found.view, error))
+
+    def _verify(self, container: Container) -> bool:
+        """Check what only the whole content of a container tells; return whether it has a hash."""
+        name, notes = _LATE.get(container.format), self.notes
+        if name is None:
+            return False
+        wrong = list(container.findings)
+        module = __import__(name, fromlist=["verify"])
+        try:
+            if module.is_unchecked(container):
+                wrong += module.verify(container)
+        except FormatError as error:
+            wrong.append(finding(code_for("FP1001", error), container.span, error.describe(), error.hint))
+        notes.extend(wrong)
+        for fact in known.facts_of(container, wrong):
+            notes.fact(fact)
+        is_hashed = known.compressed(container) is not None
+        if is_hashed:
+            notes.count("hashes")
+        return is_hashed
+
+    def _launches(self, container: Container) -> None:
+        described = dict(formats.room(container.format).describe(container))
+        numbered = [{"index": index, "arch": image.target.arch} for index, image in enumerate(container.images)]
+        record = {"stored": described, "images": numbered}
+        wanted, devices = launches(record)
+        self.notes.count("launches", len(wanted) * len(devices))
+        for code, at, text in problems(record):
+            self.notes.add(finding(code, container.images[at].span, text))
+
+    def _image(self, found: FoundImage, neighbours: Sequence[Image], *, is_hashed: bool) -> None:
+        notes = self.notes
+        read = self._inflated(found, neighbours)
+        if read is None:
+            return
+        image = read.as_stored
+        if image.stored_size and image.target.offload != "host":
+            arch = image.target.arch or image.target.triple
+            notes.archs[arch] = notes.archs.get(arch, 0) + image.stored_size
+        for item in read.inside:
+            if isinstance(item, Finding):
+                notes.add(item)
+            else:
+                self._container(item)
+        self._claims(read.recognised)
+        form = read.recognised.form or image.form
+        self._parse(image.data, form, image, is_hashed=is_hashed or image.compression == "zlib")
+
+    def _inflated(self, found: FoundImage, neighbours: Sequence[Image]) -> FoundImage | None:
+        """Return an image inflated and recognised, None if that cannot be done."""
+        notes = self.notes
+        if found.data.source.is_refused:
+            notes.skip("images", "this version does not inflate them")
+            return None
+        if found.recognised is not NOT_INFLATED or not found.size:
+            return found
+        if self._room < 0:
+            return None
+        self._room -= found.size
+        if self._room < 0:
+            text = "the images add up to more than is inflated of one file; those from here on are not verified"
+            notes.add(finding("FP1005", found.span, text, limits.inflated_hint()))
+            return None
+        try:
+            return inflated(found, neighbours)
+        except Unsupported as error:
+            notes.skip("images", error.problem)
+        except FormatError as error:
+            notes.add(finding(code_for("FP1104", error), found.span, error.describe(), error.hint))
+        return None
+
+    def _claims(self, recognised: Recognised) -> None:
+        if recognised.arch or recognised.triple:
+            self.notes.count("labels")
+
+    def _parse(self, view: View, form: str, image: Image | None = None, *, is_hashed: bool = False) -> None:
+        """Read an image to its end, and its kernels."""
+        notes, place = self.notes, (view.source, view.start, view.end)
+        notes.count("images")
+        if place in self._seen:
+            return
+        self._seen.add(place)
+        notes.inflated += len(view)
+        try:
+            if view.source is not self._view.source:  # inflated: damage may be anywhere up to its end
+                for _ in view.pieces():
+                    pass
+            self._kernels(view, form, image)
+        except Unsupported as error:
+            notes.skip("images", error.problem)
+        except FormatError as error:
+            span = view.span() if image is None else image.span
+            notes.add(finding(code_for("FP1104", error), span, error.describe(), error.hint))
+        if not is_hashed and len(view):
+            notes.skip("images without any stored hash", "other bytes of code, instead of their own, go unnoticed")
+
+    def _kernels(self, view: View, form: str, image: Image | None) -> None:
+        notes = self.notes
+        if form == "cir":
+            from fatpack.scanner.found import kernel_names
+
+            notes.count("kernels", len(kernel_names(view, form, None if image is None else image.record)))
+            return
+        if form in _HEADERS_ONLY:
+            notes.skip(f"content of {_HEADERS_ONLY[form]}", "of that form only headers are read")
+        elif not form and len(view):
+            notes.skip("images of unknown form", "nothing says what their bytes are")
+        facts = images.facts(view, form)
+        notes.count("kernels", len(facts.kernels))
+        span = view.span() if image is None else image.span
+        notes.extend(finding("FP1106", span, text) for text in facts.contradictions)
+
+    def _alone(self, members: set[tuple[int, ...]]) -> None:
+        """Examine a file that is a device image itself, or such members of an archive; ``members`` hold containers."""
+        recognised = None if members else image_alone(self._view)
+        if recognised is not None:
+            self.notes.extend(beside(self._view, recognised)[1])
+            self._claims(recognised)
+            self._parse(self._view, recognised.form)
+        if self.host == "archive":
+            for member in member_images(self._view, members):
+                if isinstance(member, Finding):
+                    self.notes.add(member)
+                else:
+                    self._claims(member.recognised)
+                    self._parse(member.view, member.recognised.form)
+
+
+def _damage(code: str, view: View, error: FormatError) -> Finding:
+    return finding(code_for(code, error), view.span(), error.describe(), error.hint, field=error.field)
+
+
+def _cost(found: Found | Finding) -> int:
+    """Return the bytes of images that are read for a container; 0 where that takes what only this process has."""
+    if isinstance(found, Finding) or isinstance(found.images, LateImages):
+        return 0
+    if any(not isinstance(inner, Finding) for image in found.images for inner in image.inside):
+        return 0
+    return sum([min(image.as_stored.size, limits.INFLATED) for image in found.images])

@@ -1,0 +1,281 @@
+"""What a doctor says: counts of what was verified, findings, known bugs, and what could not be verified."""
+
+from __future__ import annotations
+
+from fatpack.findings import Tally
+from fatpack.io import limits
+from fatpack.io.source import is_in_file
+from fatpack.outcomes import FINDINGS, FINE, MALFORMED
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from fatpack.model import Finding
+
+SCHEMA = "fatpack.doctor/1"
+
+#: what is verified → what that means; the table of every diagnosis has these rows
+VERIFIED = {
+    "files": "read to the end of what is in them",
+    "containers": "parsed, field by field",
+    "images": "inflated, and their headers read",
+    "kernels": "read from symbol tables, notes and metadata, which agree",
+    "labels": "targets that containers state, against what the images say of themselves",
+    "hashes": "hashes of compressed bundles, against their content",
+    "byte maps": "hosts and containers in which every byte is described once",
+    "rewrites": "containers that were written again, to the same bytes",
+    "registrations": "objects and programs whose calls, records and images agree",
+    "launches": "kernels that host modules of CIR launch, found in the device modules",
+    "kpack lookups": "code objects that programs find in kpack archives, per device",
+    "checksums": "files in zip archives, against their CRC-32",
+    "records": "files of wheels, against digest and size in RECORD",
+}
+
+#: start of a finding's code → the row of :data:`VERIFIED` in which it counts as wrong
+_WRONG = {
+    "FP1001": "containers",
+    "FP1101": "labels",
+    "FP1102": "labels",
+    "FP1103": "labels",
+    "FP1104": "images",
+    "FP1105": "labels",
+    "FP1106": "kernels",
+    "FP1304": "hashes",
+    "FP1512": "launches",
+    "FP1513": "registrations",
+    "FP1710": "checksums",
+    "FP30": "registrations",
+    "FP31": "kpack lookups",
+    "FP3601": "rewrites",
+    "FP3602": "byte maps",
+    "FP3603": "records",
+    "FP3604": "records",
+}
+
+
+class Verified(Record):
+    """How many of a kind were verified, and how many findings say that one is wrong. ``what`` is a key of VERIFIED."""
+
+    what: str
+    checked: int
+    wrong: int
+
+
+class NotVerified(Record):
+    """Something that was not verified, and why; ``count`` is how much of it there is, in the unit that ``what`` names.
+
+    ``path`` is the first file in which it was met, ``files`` how many there are.
+    """
+
+    what: str
+    why: str
+    count: int
+    path: str
+    files: int = 1
+
+
+class KnownBug(Record):
+    """A bug of a producer, or of those who read its files, that explains findings.
+
+    ``side`` is ``producer`` or ``reader``. ``evidence`` is what it was recognised by: codes of findings and facts.
+    ``paths`` are the first files, ``count`` is how many there are.
+    """
+
+    name: str
+    side: str
+    producer: str
+    versions: str
+    what: str
+    advice: str
+    sources: tuple[str, ...]
+    evidence: tuple[str, ...]
+    paths: tuple[str, ...]
+    count: int
+
+
+class Reach(Record):
+    """How far the loaded parts of a linked file, or of an object, lie apart; sizes are bytes.
+
+    ``span`` is from the first to the last byte in memory, ``device`` the part of it that is device code, ``limit`` how
+    far relocations of 32 bits reach there. ``archs`` are the bytes stored for each architecture, most first.
+    """
+
+    path: str
+    is_linked: bool
+    span: int
+    device: int
+    limit: int
+    archs: tuple[tuple[str, int], ...]
+
+
+class Patient(Record):
+    """A file, and how it is: ``healthy``, ``suspect`` (warnings), ``damaged`` or ``unread``; ``error`` says why."""
+
+    path: str
+    size: int | None
+    host: str
+    state: str
+    error: str | None = None
+
+
+class Diagnosis(Record):
+    """The result of a diagnosis.
+
+    ``files`` were looked into, of which ``patients`` are those with something wrong. ``inflated`` are bytes of images
+    after decompression. ``more`` counts findings of a code that are not listed, because there are many of them.
+    """
+
+    files: int
+    images: int
+    inflated: int
+    patients: tuple[Patient, ...]
+    verified: tuple[Verified, ...]
+    findings: tuple[Finding, ...]
+    more: tuple[tuple[str, int], ...]
+    known_bugs: tuple[KnownBug, ...]
+    reaches: tuple[Reach, ...]
+    not_verified: tuple[NotVerified, ...]
+    exit_code: int
+
+    @property
+    def verdict(self) -> str:
+        """``healthy``, ``suspect`` (warnings alone), ``damaged``, or ``unread`` where some file could not be read."""
+        if self.exit_code == FINE:
+            return "healthy"
+        states = {each.state for each in self.patients}
+        return "damaged" if "damaged" in states else "suspect" if self.exit_code == FINDINGS else "unread"
+
+    def __bool__(self) -> bool:
+        return self.exit_code == FINE
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the diagnosis as plain data, schema ``fatpack.doctor/1``."""
+        return {
+            "schema": SCHEMA,
+            "verdict": self.verdict,
+            "exit_code": self.exit_code,
+            "files": self.files,
+            "images": self.images,
+            "inflated": self.inflated,
+            "patients": [_plain(each) for each in self.patients],
+            "verified": [_plain(each) for each in self.verified],
+            "findings": [_finding(each) for each in self.findings],
+            "unlisted_findings": [{"code": code, "count": count} for code, count in self.more],
+            "known_bugs": [_plain(each) for each in self.known_bugs],
+            "reaches": [{**_plain(each), "archs": dict(each.archs)} for each in self.reaches],
+            "not_verified": [_plain(each) for each in self.not_verified],
+        }
+
+    def to_json(self) -> str:
+        """Return the diagnosis as JSON text, with a line break at its end."""
+        from json import dumps
+
+        return dumps(self.to_dict(), indent=1) + "\n"
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, Record):
+        return {name: _plain(getattr(value, name)) for name in type(value)._fields}
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _finding(item: Finding) -> dict[str, Any]:
+    return {
+        "code": item.code,
+        "severity": item.severity,
+        "offset": item.span.start if is_in_file(item.span.source) else None,
+        "message": item.message,
+        "hint": item.hint,
+        "where": [str(name) for name in item.span.source],
+        "section": item.section,
+        "field": item.field,
+        "count": item.count,
+    }
+
+
+class Notes:
+    """What is noted while a file is examined. Another process can make it and hand it over.
+
+    ``counts`` are by the keys of :data:`VERIFIED`, ``skipped`` by what was not verified and why, ``facts`` by what is
+    known of known bugs. ``archs`` are the bytes stored for each architecture, ``sections`` names and numbers of those
+    with containers, ``drawn`` is what the budget was charged for. LIMIT: of each code so many findings are kept as
+    ``limits.FINDINGS`` says.
+    """
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self.wrong: dict[str, int] = {}
+        self.findings: dict[Finding, None] = {}
+        self.severities: set[str] = set()
+        self.skipped: dict[tuple[str, str], int] = {}
+        self.facts: dict[str, int] = {}
+        self.archs: dict[str, int] = {}
+        self.sections: set[tuple[str | None, int]] = set()
+        self.inflated = self.drawn = 0
+        self._tally = Tally(limits.FINDINGS)
+
+    def count(self, what: str, number: int = 1) -> None:
+        """Note that so many of a kind were verified."""
+        self.counts[what] = self.counts.get(what, 0) + number
+
+    def skip(self, what: str, why: str, number: int = 1) -> None:
+        """Note that so many of a kind were not verified, and why."""
+        self.skipped[what, why] = self.skipped.get((what, why), 0) + number
+
+    def fact(self, name: str) -> None:
+        """Note something by which a known bug is recognised."""
+        self.facts[name] = self.facts.get(name, 0) + 1
+
+    def add(self, item: Finding) -> None:
+        """Keep a finding, or count it; one that was noted is not noted again."""
+        if item in self.findings:
+            return
+        self.severities.add("limit" if item.code == "FP1008" else item.severity)
+        if item.severity != "note":
+            row = next((_WRONG[start] for start in (item.code, item.code[:4]) if start in _WRONG), "")
+            self.wrong[row] = self.wrong.get(row, 0) + item.count
+        if self._tally.keeps(item):
+            self.findings[item] = None
+
+    def extend(self, items: Iterable[Finding]) -> None:
+        """Keep several findings."""
+        for item in items:
+            self.add(item)
+
+    def more(self) -> list[Finding]:
+        """Return one finding for each code of which some were counted."""
+        return self._tally.rest()
+
+    def join(self, other: Notes) -> None:
+        """Add what was noted elsewhere."""
+        self.extend(other.findings)
+        self.extend(other.more())
+        _add(self.counts, other.counts)
+        _add(self.skipped, other.skipped)
+        _add(self.facts, other.facts)
+        _add(self.archs, other.archs)
+        self.sections |= other.sections
+        self.inflated += other.inflated
+
+    @property
+    def state(self) -> str:
+        """What the findings make of a file: ``healthy``, ``suspect``, ``damaged``, or ``unread`` where a limit ended
+        the reading.
+        """
+        if "error" in self.severities:
+            return "damaged"
+        if "limit" in self.severities:
+            return "unread"
+        return "suspect" if "warning" in self.severities else "healthy"
+
+
+def _add(counts: dict[Any, int], more: Mapping[Any, int]) -> None:
+    for name, number in more.items():
+        counts[name] = counts.get(name, 0) + number
+
+
+#: state of a file → the exit code for it
+EXIT_CODES = {"healthy": FINE, "suspect": FINDINGS, "damaged": MALFORMED, "unread": MALFORMED}

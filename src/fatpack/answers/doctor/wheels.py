@@ -1,0 +1,162 @@
+"""Wheels and other zip archives: every file against its CRC-32, and against digest and size in RECORD.
+
+How we know: binary distribution format (packaging.python.org, 2025): RECORD is CSV with path, ``algorithm=digest`` in
+URL-safe base64 without padding, and size; RECORD itself and signatures of it have neither.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fatpack.errors import FatpackError, counted
+from fatpack.findings import finding
+from fatpack.io import limits
+from fatpack.io.source import Span
+from fatpack.io.sources.opening import open_source
+from fatpack.model import Finding
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fatpack.answers.doctor.facts import Notes
+    from fatpack.io.source import Source
+
+RECORD = ".dist-info/RECORD"
+
+#: LIMIT: bytes of a RECORD that is read; that of torch has 2 MB.
+MOST = 64 << 20
+
+#: signatures, of which RECORD says nothing, beside itself
+_WITHOUT = (RECORD, ".dist-info/RECORD.jws", ".dist-info/RECORD.p7s")
+
+_HASHES = ("sha256", "sha384", "sha512")
+
+
+class Content(Record):
+    """What the bytes of a file in a package are: their SHA-256, and how many."""
+
+    sha256: bytes
+    size: int
+
+
+def content_of(source: Source) -> Content:
+    """Read all of a file in a package, which checks it. Raises FormatError for one with another checksum."""
+    source.check()
+    return Content(digest(source, "sha256"), source.size)
+
+
+def digest(source: Source, name: str) -> bytes:
+    """Return the digest of all bytes."""
+    import hashlib
+
+    found = hashlib.new(name, usedforsecurity=False)
+    for piece in source.once(0, source.size):
+        found.update(piece)
+    return found.digest()
+
+
+def check(path: str, size: int, contents: Mapping[str, Content], record: bytes | None, notes: Notes) -> None:
+    """Note what is wrong with the files of a zip archive.
+
+    ``contents`` are those that were read already, ``record`` is RECORD if it is a wheel. The others are read here, if
+    the archive is a file of its own.
+    """
+    notes.count("checksums", len(contents))
+    rows = {} if record is None else _rows(path, size, record, notes)
+    known: dict[str, Content | Finding] = dict(contents)
+    algorithms = {name: stated.partition("=")[0] for name, (stated, _) in rows.items()}
+    others = {name for name, algorithm in algorithms.items() if algorithm not in ("", "sha256")}
+    if os.path.isfile(path):
+        for name, item in _read(path, set(known) - others, algorithms):
+            known[name] = item
+            if isinstance(item, Finding):
+                notes.add(item)
+            else:
+                notes.count("checksums")
+    elif set(rows) - set(known):
+        left = len(set(rows) - set(known))
+        notes.skip("files of wheels", "names that say source code or text, in a package that is no file here", left)
+    if record is not None:
+        _compare(path, size, rows, known, notes, is_whole=os.path.isfile(path))
+
+
+def _read(path: str, known: set[str], algorithms: Mapping[str, str]) -> Iterator[tuple[str, Content | Finding]]:
+    """Yield the content of all files in an archive that are not known yet, or why one cannot be read."""
+    from fatpack.packages import room
+
+    with open_source(path) as archive:
+        for member in room("zip").members(archive.view()):
+            if isinstance(member, Finding) or member.name in known:
+                continue
+            algorithm = algorithms.get(member.name, "")
+            try:
+                with member.open() as source:
+                    source.budget = archive.budget
+                    source.check()
+                    found = digest(source, algorithm if algorithm in _HASHES else "sha256")
+                    yield member.name, Content(found, source.size)
+            except FatpackError as error:
+                span = Span(0, 0, (path, member.name))
+                yield member.name, finding("FP1710", span, f"{member.name}: {error.problem}", error.hint)
+
+
+def _rows(path: str, size: int, record: bytes, notes: Notes) -> dict[str, tuple[str, str]]:
+    """Return path → stated digest and size of RECORD's lines."""
+    import csv
+    import io
+
+    rows: dict[str, tuple[str, str]] = {}
+    try:
+        for row in csv.reader(io.StringIO(record.decode("utf-8", "surrogateescape"), newline="")):
+            if len(row) >= 3:
+                rows[row[0]] = row[1], row[2]
+            elif row:
+                notes.add(_wrong("FP3604", path, size, f"a line of RECORD has {counted(len(row), 'field')}, not 3"))
+    except csv.Error as error:
+        notes.add(_wrong("FP3604", path, size, f"RECORD cannot be read as CSV: {error}"))
+    return rows
+
+
+def _compare(
+    path: str,
+    size: int,
+    rows: Mapping[str, tuple[str, str]],
+    known: Mapping[str, Content | Finding],
+    notes: Notes,
+    *,
+    is_whole: bool,
+) -> None:
+    from base64 import urlsafe_b64encode
+
+    for name, (stated, stated_size) in rows.items():
+        found = known.get(name)
+        if found is None and is_whole:
+            notes.add(_wrong("FP3604", path, size, f"RECORD lists {name}, which is not in the wheel"))
+        if not isinstance(found, Content):
+            continue
+        algorithm, _, text = stated.partition("=")
+        if algorithm not in _HASHES:
+            if not name.endswith(_WITHOUT):
+                notes.skip("files of wheels", f"RECORD has no digest of them, or one of {algorithm or 'no kind'}")
+            continue
+        notes.count("records")
+        if urlsafe_b64encode(found.sha256).rstrip(b"=").decode() != text.rstrip("="):
+            notes.add(_wrong("FP3603", path, size, f"{name} has another {algorithm} than RECORD says"))
+        elif stated_size and stated_size != str(found.size):
+            text = f"{name} has {counted(found.size, 'byte')}, and RECORD says {stated_size}"
+            notes.add(_wrong("FP3603", path, size, text))
+    for name in known:
+        if name not in rows and not name.endswith(_WITHOUT):
+            notes.add(_wrong("FP3604", path, size, f"{name} is in the wheel, and RECORD does not list it"))
+
+
+def _wrong(code: str, path: str, size: int, text: str) -> Finding:
+    hint = "get the wheel again, or have it repacked: wheel unpack, wheel pack"
+    return finding(code, Span(0, size, (path,)), text, hint)
+
+
+def text_of(source: Source) -> bytes | None:
+    """Return all of a file that is RECORD, None for one that is far too large to be one."""
+    return source.read(0, source.size) if source.size <= min(MOST, limits.INFLATED) else None

@@ -1,0 +1,3 @@
+"""Answers about files, for Python: one module per question."""
+
+from __future__ import annotations

@@ -1,0 +1,46 @@
+"""Whether files are healthy: ``doctor``."""
+
+from __future__ import annotations
+
+import os
+
+from fatpack.api.arguments import budget_of, check
+from fatpack.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fatpack.answers.doctor.facts import Diagnosis
+
+
+def doctor(
+    *paths: str | os.PathLike[str],
+    exclude: Iterable[str] = (),
+    deep: bool = False,
+    max_inflated: int | None = None,
+) -> Diagnosis:
+    """Return how files, folders, patterns, packages and URLs are: what was verified, what is wrong, what is not known.
+
+    Every container is parsed and written again, every image inflated and read with its kernels, and what has a hash is
+    compared with it; ``docs/how-to/verify-a-file.md`` says what that means. Nothing is raised for a file: what is wrong
+    stands in ``findings``, and the diagnosis is true if nothing is. Files are read on all cores.
+
+    ``exclude`` are patterns of files in folders and packages that are left out, ``deep`` searches everything for
+    containers, and ``max_inflated`` is as for :func:`fatpack.open`, for all of them together. Raises TypeError for an
+    argument of another kind, UsageError for none, and for a pattern that no file has.
+    """
+    from fatpack.answers.doctor.diagnosing import diagnose
+
+    if isinstance(exclude, str):
+        raise TypeError("exclude are several patterns in a list, not str")
+    patterns = tuple(check("a pattern in exclude", item, str, "a text") for item in exclude)
+    for path in paths:
+        check("a path", path, (str, os.PathLike), "a path")  # type: ignore[arg-type]
+    if not paths:
+        raise UsageError("no path given", hint="fatpack.doctor(path)")
+    unmatched: list[str] = []
+    found = diagnose(paths, exclude=patterns, deep=deep, unmatched=unmatched, budget=budget_of(max_inflated))
+    if unmatched:
+        raise UsageError(f"no file matches {unmatched[0]}")
+    return found

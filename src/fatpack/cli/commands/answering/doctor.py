@@ -1,0 +1,69 @@
+"""``fatpack doctor``: whether files are healthy, and what of that cannot be known."""
+
+from __future__ import annotations
+
+import sys
+
+from fatpack.cli.grammar.declared import argument, option, takes
+from fatpack.cli.grammar.kinds import INPUT
+from fatpack.cli.options import deep_option, exclude_option, limit_option, max_inflated_option
+from fatpack.errors import UsageError
+from fatpack.outcomes import FINE
+from fatpack.report.answers.doctor import SCHEMA, render
+from fatpack.report.text import write_lines
+
+
+@takes(
+    argument("files", INPUT, metavar="FILE...", is_many=True),
+    option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
+    option("--schema", is_flag=True, help="Print the JSON schema of this output and exit."),
+    max_inflated_option,
+    deep_option,
+    limit_option,
+    exclude_option,
+    option("-v", "--verbose", count=True, help="Show all findings, and what was not met at all."),
+)
+def command(
+    files: tuple[str, ...],
+    *,
+    as_json: bool,
+    schema: bool,
+    deep: bool,
+    exclude: tuple[str, ...],
+    verbose: int,
+) -> int:
+    """Verify everything that can be verified in files, and say what cannot.
+
+    FILE is a file, a folder, a package (wheel, zip, tar, deb, rpm), a URL, or a pattern in quotes. Every container is
+    parsed, described byte by byte and written again; every image is inflated, its headers and kernels are read, and
+    compared with the target that its container states; hashes of compressed bundles, checksums of zip archives and
+    RECORD of wheels are compared with the content; programs must register what they launch, and find what was moved to
+    kpack archives. Known bugs of compilers and tools are named, with the threads about them.
+
+    The first line is the verdict. Behind it stands what was verified, then findings, then what could not be verified,
+    with the reason. The exit code is 0 if nothing is wrong, 1 if there are warnings, 3 if something is damaged or
+    cannot be read.
+    """
+    if schema:
+        from fatpack.report.schemas import text
+
+        sys.stdout.write(text("doctor"))
+        return FINE
+    if not files:
+        raise UsageError("no file given", hint="fatpack doctor FILE...")
+    from fatpack.answers.doctor.diagnosing import diagnose
+    from fatpack.cli.show import opened
+
+    unmatched: list[str] = []
+    found = diagnose(files, exclude=exclude, deep=deep, opener=opened, unmatched=unmatched)
+    if unmatched:
+        raise UsageError(f"no file matches {unmatched[0]}")
+    document = found.to_dict()
+    if as_json:
+        from fatpack.report.json_text import json_pieces
+
+        sys.stdout.writelines(json_pieces(document))
+        sys.stdout.write("\n")
+    else:
+        write_lines(render(document, verbose=verbose), sys.stdout)
+    return found.exit_code

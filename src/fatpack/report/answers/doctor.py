@@ -1,0 +1,138 @@
+"""What ``doctor`` finds, as text: the verdict, what was verified, findings, known bugs, what was not verified.
+
+The document is that of ``Diagnosis.to_dict``; ``schemas/doctor.schema.json`` describes it.
+"""
+
+from __future__ import annotations
+
+from fatpack.answers.doctor.facts import SCHEMA, VERIFIED
+from fatpack.printable import printable
+from fatpack.report.finding_text import finding_lines
+from fatpack.report.text import columns, size_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+__all__ = ["SCHEMA", "render"]
+
+#: files with findings whose findings are shown without ``-v``
+_FILES = 20
+
+#: linked files and objects from this part of their limit on are listed
+_NEAR = 0.25
+
+
+def render(document: Mapping[str, Any], *, verbose: int = 0) -> Iterator[str]:
+    """Yield the lines of a diagnosis; ``verbose`` shows all findings, and rows of which nothing was met."""
+    yield _verdict(document)
+    yield from _verified(document, verbose)
+    yield from _findings(document, verbose)
+    yield from _known(document)
+    yield from _reaches(document, verbose)
+    yield from _not_verified(document)
+
+
+def _verdict(document: Mapping[str, Any]) -> str:
+    files, states = document["files"], [each["state"] for each in document["patients"]]
+    read = f"{_many(document['images'], 'image')}, {size_words(document['inflated'])} inflated and parsed"
+    if document["verdict"] == "healthy":
+        return f"healthy: {_many(files, 'file')}, {read}"
+    parts = [
+        f"{count:,} {'has' if count == 1 else 'have'} {words}" if word != "unread" else f"{count:,} cannot be read"
+        for word, words in (("damaged", "damage"), ("suspect", "warnings"), ("unread", ""))
+        if (count := states.count(word))
+    ]
+    of = f"of {_many(files, 'file')} " if files > 1 else ""
+    first, *rest = parts or ["something is wrong with it"]
+    number, _, words = first.partition(" ")
+    return f"{document['verdict']}: {number} {of}{words}{''.join(f', {part}' for part in rest)}; {read}"
+
+
+def _verified(document: Mapping[str, Any], verbose: int) -> Iterator[str]:
+    met = [row for row in document["verified"] if row["checked"] or row["wrong"]]
+    rows = [["verified", "checked", "wrong", ""]]
+    rows += (
+        [row["what"], f"{row['checked']:,}", f"{row['wrong']:,}" if row["wrong"] else "-", VERIFIED[row["what"]]]
+        for row in met
+    )
+    yield from columns(rows, right=(1, 2), indent="  ")
+    others = [row["what"] for row in document["verified"] if row not in met]
+    if others and verbose:
+        yield f"  nothing of these was met: {', '.join(others)}"
+
+
+def _findings(document: Mapping[str, Any], verbose: int) -> Iterator[str]:
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for item in document["findings"]:
+        if verbose or item["severity"] != "note":
+            groups.setdefault(item["where"][0] if item["where"] else "", []).append(item)
+    unread = [each for each in document["patients"] if each["error"]]
+    notes = sum(item["count"] for item in document["findings"] if item["severity"] == "note")
+    if groups or unread:
+        yield "findings"
+    for each in unread:
+        yield printable(f"  cannot be read: {each['error']}")
+    shown = list(groups) if verbose or len(groups) <= _FILES + 1 else list(groups)[:_FILES]
+    for path in shown:
+        yield printable(f"  {path}" if path else "  (no file)")
+        yield from finding_lines(groups[path], "    ", path=path, verbose=verbose)
+    if len(shown) < len(groups):
+        yield f"  and {_many(len(groups) - len(shown), 'file')} more; -v shows them"
+    for item in document["unlisted_findings"]:
+        yield f"  {item['code']}: {item['count']:,} more"
+    if notes and not verbose:
+        yield f"  {_many(notes, 'note')}, which {'is' if notes == 1 else 'are'} no damage; -v shows them"
+
+
+def _known(document: Mapping[str, Any]) -> Iterator[str]:
+    if document["known_bugs"]:
+        yield "known bugs"
+    for bug in document["known_bugs"]:
+        where = ", ".join(bug["paths"][:2]) + (f" and {bug['count'] - 2:,} more" if bug["count"] > 2 else "")
+        kind = "" if bug["side"] == "producer" else "; the file is right, the reader is not"
+        yield printable(f"  {bug['name']}: {bug['producer']} ({bug['versions']}){kind}")
+        yield printable(f"    {bug['what']}")
+        yield printable(f"    seen by {', '.join(bug['evidence'])} in {where}")
+        yield printable(f"    {bug['advice']}")
+        yield printable(f"    sources: {', '.join(bug['sources'])}")
+
+
+def _reaches(document: Mapping[str, Any], verbose: int) -> Iterator[str]:
+    rows = []
+    for each in document["reaches"]:
+        part = each["span"] / each["limit"]
+        if part < _NEAR and not verbose:
+            continue
+        kind = "farthest reference" if each["is_linked"] else "loaded sections"
+        words = f"{part:.0%} of what 32-bit relocations reach ({size_words(each['limit'])})"
+        largest = ", ".join(f"{arch} {size_words(size)}" for arch, size in list(each["archs"].items())[:3])
+        rows.append(
+            [
+                printable(each["path"]),
+                f"{kind} {size_words(each['span'])}",
+                f"device code {size_words(each['device'])}",
+                words + (f"; most: {largest}" if largest else ""),
+            ]
+        )
+    if rows:
+        yield "distances"
+        yield from columns(rows, indent="  ")
+
+
+def _not_verified(document: Mapping[str, Any]) -> Iterator[str]:
+    if not document["not_verified"]:
+        return
+    yield "not verified"
+    rows = []
+    for each in document["not_verified"]:
+        files = f" in {_many(each['files'], 'file')}" if each["files"] > 1 else ""
+        count = size_words(each["count"]) if each["what"].startswith("bytes") else f"{each['count']:,}"
+        what = each["what"].removeprefix("bytes ")
+        rows.append([count, printable(f"{what}{files}: {each['why']}")])
+    yield from columns(rows, right=(0,), indent="  ")
+
+
+def _many(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"

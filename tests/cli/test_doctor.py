@@ -1,0 +1,130 @@
+"""``fatpack doctor``: what it prints, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import jsonschema
+import pytest
+from tests.builders import wheels
+from tests.laws.rooms import FIXTURES
+
+import fatpack
+from fatpack.cli import main
+from fatpack.report.schemas import text
+
+Ran = Callable[..., tuple[int, list[str]]]
+
+FATBIN = (FIXTURES / "cuda_fatbin" / "v135_concat_tiny.fatbin").read_bytes()
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ran:
+    monkeypatch.chdir(tmp_path)
+
+    def _run(*arguments: str) -> tuple[int, list[str]]:
+        code = main(["doctor", *arguments])
+        printed = capsys.readouterr()
+        return code, (printed.out + printed.err).splitlines()
+
+    return _run
+
+
+def test_a_healthy_file(run: Ran) -> None:
+    Path("x.fatbin").write_bytes(FATBIN)
+    code, lines = run("x.fatbin")
+    assert code == 0
+    assert lines[0] == "healthy: 1 file, 4 images, 10.3 kB inflated and parsed"
+    assert [line.split()[:3] for line in lines[1:5]] == [
+        ["verified", "checked", "wrong"],
+        ["files", "1", "-"],
+        ["containers", "1", "-"],
+        ["images", "4", "-"],
+    ]
+    assert lines[-2] == "not verified"
+    assert "images without any stored hash" in lines[-1]
+
+
+def test_a_damaged_file_among_healthy_ones(run: Ran) -> None:
+    Path("x.fatbin").write_bytes(FATBIN)
+    Path("y.fatbin").write_bytes(FATBIN[:-700])
+    code, lines = run("x.fatbin", "y.fatbin")
+    assert code == 3
+    assert lines[0].startswith("damaged: 1 of 2 files has damage; ")
+    assert "findings" in lines
+    assert "  y.fatbin" in lines
+
+
+def test_a_file_that_cannot_be_read(run: Ran) -> None:
+    code, lines = run("missing.so")
+    assert code == 5
+    assert lines[0].startswith("unread: 1 cannot be read")
+    assert any("No such file" in line for line in lines)
+
+
+def test_a_file_without_device_code_says_so(run: Ran) -> None:
+    Path("text.bin").write_bytes(b"nothing\n" * 9)
+    code, lines = run("text.bin")
+    assert (code, lines[0]) == (0, "healthy: 1 file, 0 images, 0 B inflated and parsed")
+    assert any("files without device code" in line for line in lines)
+
+
+def test_the_document_follows_its_schema(run: Ran) -> None:
+    Path("y.fatbin").write_bytes(FATBIN[:-700])
+    code, lines = run("--json", "y.fatbin")
+    document = json.loads("\n".join(lines))
+    jsonschema.validate(document, json.loads(text("doctor")))
+    assert (document["exit_code"], document["verdict"]) == (code, "damaged") == (3, "damaged")
+    assert run("--schema")[1] == text("doctor").splitlines()
+
+
+def test_a_wheel_is_compared_with_its_record(run: Ran) -> None:
+    files = {"demo/x.fatbin": FATBIN, "demo/__init__.py": b"import this\n"}
+    Path("demo-1.5-py3-none-any.whl").write_bytes(wheels.wheel(files))
+    found = fatpack.doctor("demo-1.5-py3-none-any.whl")
+    counts = {row.what: (row.checked, row.wrong) for row in found.verified}
+    assert found
+    assert (counts["checksums"], counts["records"]) == ((5, 0), (4, 0))
+    for name, changed in (("demo/x.fatbin", FATBIN[:-1] + b"!"), ("demo/__init__.py", b"import that\n")):
+        stored = wheels.files_of(files)
+        stored[name] = changed
+        Path("bad.whl").write_bytes(wheels.packed(stored))
+        found = fatpack.doctor("bad.whl")
+        assert [item.code for item in found.findings if item.code.startswith("FP36")] == ["FP3603"]
+        assert name in found.findings[-1].message
+        assert found.exit_code == 3
+
+
+def test_files_that_record_does_not_list_and_files_that_are_not_there(run: Ran) -> None:
+    stored = wheels.files_of({"demo/a.py": b"1\n"})
+    del stored["demo/a.py"]
+    stored["demo/b.py"] = b"2\n"
+    Path("odd.whl").write_bytes(wheels.packed(stored))
+    found = fatpack.doctor("odd.whl")
+    assert sorted(item.message for item in found.findings) == [
+        "RECORD lists demo/a.py, which is not in the wheel",
+        "demo/b.py is in the wheel, and RECORD does not list it",
+    ]
+    assert found.exit_code == 1
+
+
+def test_a_damaged_byte_in_a_zip_archive_is_found_by_its_checksum(run: Ran) -> None:
+    data = bytearray(wheels.packed({"a.py": os.urandom(4000)}))
+    data[1000] ^= 1
+    Path("x.zip").write_bytes(data)
+    code, lines = run("x.zip")
+    assert code == 3
+    assert any("FP1710" in line for line in lines)
+
+
+def test_a_pattern_that_nothing_matches_is_a_mistake(run: Ran) -> None:
+    assert run("no/such/*.so")[0] == 2
+    with pytest.raises(fatpack.UsageError):
+        fatpack.doctor()
+    with pytest.raises(TypeError):
+        fatpack.doctor(FIXTURES, exclude="*.so")
+    with pytest.raises(TypeError):
+        fatpack.doctor(b"bytes")  # type: ignore[arg-type]
