@@ -11,7 +11,7 @@ from tests.builders.linked_elf import entry, fatbin
 
 from fatpack.io.sources.memory import BytesSource
 from fatpack.proof import verify
-from fatpack.proof.verdict import Verdict
+from fatpack.proof.verdict import Difference, Verdict
 from fatpack.report.answers.certificate import record, render
 from fatpack.report.schemas import text
 
@@ -54,3 +54,16 @@ def test_the_text_says_what_was_proved() -> None:
     lines = list(render(verdict(SLIM)))
     assert lines[0] == "slim.so is lib.so with less device code, and nothing else"
     assert "2 containers, 2 changed or moved" in lines[1]
+
+
+def test_of_another_program_a_sentence_says_what_differs() -> None:
+    kinds = ("file header", "flags of a loaded segment", "program headers but PT_LOAD", "x", "y", "z")
+    differences = tuple(Difference(what, 64, None, "0" * 99, "\033") for what in kinds)
+    found = verdict(SLIM).replace(is_proved=False, differences=differences, difference_count=26)
+    assert list(render(found)) == [
+        "slim.so is another program than lib.so, and not the same with less device code",
+        "26 differences: file header, flags of a loaded segment, program headers but PT_LOAD and 3 other things; "
+        "--json lists them",
+    ]
+    few = list(render(found.replace(differences=differences[:2], difference_count=2)))
+    assert few[1] == f"  file header at address 0x40: expected {'0' * 49}…, found \\x1b"

@@ -22,6 +22,12 @@ SCHEMA = "fatpack.certificate/1"
 #: differences that a text names
 _SHOWN = 20
 
+#: characters of a value that a text shows
+_WIDTH = 50
+
+#: kinds of differences from which on two files are two programs, and kinds that a text names of them
+_ANOTHER, _NAMED = 6, 3
+
 
 def record(verdict: Verdict, version: str) -> dict[str, Any]:
     """Return the certificate of a verdict; ``version`` is that of fatpack."""
@@ -86,11 +92,20 @@ def _difference(item: Difference) -> dict[str, Any]:
 
 def render(verdict: Verdict) -> Iterator[str]:
     """Yield the lines that tell a user what was proved, or what differs."""
-    before, after = verdict.before, verdict.after
+    before, after = printable(verdict.before.name), printable(verdict.after.name)
     if verdict.is_proved:
-        yield f"{printable(after.name)} is {printable(before.name)} with less device code, and nothing else"
+        yield f"{after} is {before} with less device code, and nothing else"
     else:
-        yield f"{printable(after.name)} is not {printable(before.name)} with less device code:"
+        kinds = list(dict.fromkeys(item.what for item in verdict.differences))
+        if len(kinds) >= _ANOTHER:
+            more = f" and {len(kinds) - _NAMED} other things" if len(kinds) > _NAMED else ""
+            yield f"{after} is another program than {before}, and not the same with less device code"
+            yield printable(
+                f"{counted(verdict.difference_count, 'difference')}: {', '.join(kinds[:_NAMED])}{more}; "
+                "--json lists them"
+            )
+            return
+        yield f"{after} is not {before} with less device code:"
         yield from _differences(verdict)
     moved = [item for item in verdict.containers if item.fate != "kept"]
     yield (
@@ -112,8 +127,12 @@ def _differences(verdict: Verdict) -> Iterator[str]:
             place = f" at address {hexadecimal(item.address)}"
         elif item.offset is not None:
             place = f" at {hexadecimal(item.offset)} of the file"
-        facts = [f"expected {item.expected}"] if item.expected else []
-        facts += [f"found {item.found}"] if item.found else []
+        facts = [f"expected {_short(item.expected)}"] if item.expected else []
+        facts += [f"found {_short(item.found)}"] if item.found else []
         yield printable(f"  {item.what}{place}: {', '.join(facts) or 'differs'}")
     if verdict.difference_count > _SHOWN:
         yield f"  and {verdict.difference_count - _SHOWN} more"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"

@@ -27,7 +27,7 @@ def render(document: Mapping[str, Any], *, verbose: int = 0) -> Iterator[str]:
         targets = dict.fromkeys(" ".join(filter(None, (each["triple"], each["arch"]))) for each in document["left"])
         yield printable(
             f"{counted(len(document['left']), 'image')} in archives not linked, for targets that nothing else is for: "
-            f"{', '.join(targets)}"
+            f"{', '.join(targets)}; --whole-archive in front of an archive takes all of its images"
         )
     for item in document["inputs"] if verbose else ():
         if "why" in item:

@@ -88,6 +88,8 @@ def test_every_container_keeps_what_the_devices_take_and_newer_ptx(libraries: li
 def test_wheel_and_auditwheel_say_what_they_said_before(old: Path, new: Path, tmp_path: Path) -> None:
     run = [sys.executable, "-m"]
     subprocess.run([*run, "wheel", "unpack", "-d", tmp_path, new], check=True, capture_output=True)
+    package("check_wheel_contents")
+    subprocess.run([*run, "check_wheel_contents", "--no-config", new], check=True, capture_output=True)
     package("auditwheel")
     tool("patchelf")
     shows = [*run, "auditwheel", "show"]

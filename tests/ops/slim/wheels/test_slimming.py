@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.builders import wheels as build
 from tests.builders.packages import view_of
+from tests.reference import package
 
 from fatpack.errors import BadValue, FormatError, HostError, Unsupported, UsageError
 from fatpack.io.source import View
@@ -254,11 +255,15 @@ def test_the_proof_refuses_another_record() -> None:
 
 
 @pytest.mark.reference
-def test_wheel_and_pip_take_it(tmp_path: Path) -> None:
+def test_tools_for_wheels_take_it(tmp_path: Path) -> None:
     result, data = slimmed(build.wheel(FILES), BUILD)
     file = tmp_path / result.name
     file.write_bytes(data)
     run = [sys.executable, "-m"]
+    package("check_wheel_contents")
+    done = subprocess.run([*run, "check_wheel_contents", "--no-config", file], capture_output=True, text=True)
+    # W002: libraries that stand for slimmed ones are equal; W004: no module is called lib,a.
+    assert {line.split(": ")[1] for line in done.stdout.splitlines() if ": W" in line} <= {"W002", "W004"}
     subprocess.run([*run, "wheel", "unpack", "-d", tmp_path / "unpacked", file], check=True, capture_output=True)
     target = tmp_path / "target"
     subprocess.run(
