@@ -76,7 +76,11 @@ PTX = """
 
 def digests(data: bytes, form: str) -> dict[str, str]:
     view = BytesSource(data).view()
-    return images.code_digests(view, form, images.kernel_facts(view, form))
+    return images.code_digests(view, form, images.kernel_facts(view, form))[0]
+
+
+def variables(data: bytes, form: str) -> str | None:
+    return images.code_digests(BytesSource(data).view(), form, ())[1]
 
 
 def ptx(text: str) -> dict[str, str]:
@@ -107,7 +111,8 @@ def test_damage_is_an_error_with_a_place(path: Path) -> None:
         view = BytesSource(bytes(data)).view()
         data[at] ^= 0xFF
         try:
-            answers.add(tuple(images.code_digests(view, form, whole).items()))
+            codes, data_digest = images.code_digests(view, form, whole)
+            answers.add((data_digest, *codes.items()))
         except FormatError as error:
             assert error.offset is not None
             assert error.field
@@ -205,6 +210,25 @@ def test_code_objects_by_clang(tmp_path: Path, linked: tuple[str, ...]) -> None:
     assert not changed(old, code_object(tmp_path, f"// moved\n{AMD}", "-gline-tables-only", *linked))
     assert changed(old, code_object(tmp_path, AMD.replace("7.0f", "8.0f"), *linked)) == {"alone"}
     assert "calls" in changed(old, code_object(tmp_path, AMD.replace("3.0f", "5.0f"), *linked))
+
+
+def test_variables_count_for_the_image(tmp_path: Path) -> None:
+    with_table = PTX.replace(
+        ".address_size 64", ".address_size 64\n.visible .const .align 4 .b8 table[4] = {1, 2, 3, 4};"
+    )
+    with_other = with_table.replace("3, 4}", "3, 5}")
+    assert len({variables(text.encode(), "ptx") for text in (PTX, with_table, with_other)}) == 3
+    assert not changed(ptx(with_table), ptx(with_other))
+    found = []
+    for text in (with_table, with_other):
+        cubin(tmp_path, text)
+        found.append(variables((tmp_path / "k.cubin").read_bytes(), "cubin"))
+    assert found[0] != found[1]
+    linked = []
+    for value in (3, 4):
+        code_object(tmp_path, f"__attribute__((address_space(4), used)) extern const int t[2] = {{7, {value}}};\n{AMD}")
+        linked.append(variables((tmp_path / "k.hsaco").read_bytes(), "code-object"))
+    assert linked[0] != linked[1]
 
 
 def test_names_of_units() -> None:

@@ -71,6 +71,7 @@ class ImageRow(Row):
     sha256: str | None = None
     kernel_count: int | None = None
     registers_max: int | None = None
+    data_sha256: str | None = None
     stored_kind: str | None = None
     ptx_version: str | None = None
     binary: str | None = None
@@ -151,6 +152,8 @@ MEANING = {
     "stored_kind": "what a CUDA fat binary calls the entry where its form does not say it: `relocatable-ptx`, …",
     "ptx_version": "of PTX in a CUDA fat binary: its version as the entry states it, `8.7`",
     "binary": "of an image in a kpack archive: the program or library that asks for it, and its number",
+    "data_sha256": "SHA-256 of the variables that its functions share, with their initial values; with digests where "
+    "rows of kernels follow",
     "kernel": "the kernel's name as stored (mangled)",
     "kernel_index": "its number in the image, from 0",
     "registers": "registers of a thread; of AMD's processors, vector registers",

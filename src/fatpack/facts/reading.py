@@ -43,7 +43,8 @@ class RowOptions(Record):
     ``registers_max``; both read every image whole, and so do rows of kernels. With ``each_kernel`` the row of an image
     is followed by the rows of its kernels, which ``count`` does not count. ``inflate`` looks into compressed images, to
     recognise what they are. ``deep`` searches everything, and without ``thorough`` a file in which nothing was found is
-    not searched to its last byte.
+    not searched to its last byte. ``positions`` are those of the images that get rows, None for all; "" stands for
+    images in no container.
     """
 
     of: str = "images"
@@ -53,6 +54,7 @@ class RowOptions(Record):
     deep: bool = False
     thorough: bool = True
     each_kernel: bool = False
+    positions: frozenset[str] | None = None
 
     @property
     def reads_kernels(self) -> bool:
@@ -103,6 +105,8 @@ class _Reader:
         self._count = 0
         self._skipped = 0
         self._searched = "everything" if options.deep else "places"
+        #: positions that are gone to: those that get rows, and of the images around them
+        self._around = None if options.positions is None else _around(options.positions)
         self._codes: dict[str, None] = {}
         self._exit_code = 0
         #: how many more bytes of images are read: entries may share their bytes, and small streams be of large content
@@ -169,8 +173,11 @@ class _Reader:
             stored = (FoundImage(image, UNKNOWN if image.size else EMPTY) for image in container.images)
         for index, image in enumerate(stored):
             position = f"{prefix}{number}.{index}"
+            if self._around is not None and position not in self._around:
+                continue
             read = self._inflated(image, container.images)
-            yield from self._image(read, {**place, "position": position, "image": index})
+            if self._is_wanted(position):
+                yield from self._image(read, {**place, "position": position, "image": index})
             inner = (item for item in read.inside if not isinstance(item, Finding))
             for inner_number, item in enumerate(inner):
                 yield from self._container(item, inner_number, f"{position}/")
@@ -248,6 +255,8 @@ class _Reader:
     def _bare(
         self, view: View, recognised: Recognised, place: dict[str, Any], findings: Sequence[Finding] = ()
     ) -> Iterator[AnyRow]:
+        if not self._is_wanted(""):
+            return
         facts = {
             **place,
             "chain": view.chain[1:],
@@ -322,7 +331,9 @@ class _Reader:
                 columns["kernel_count"] = len(kernels)
                 columns["registers_max"] = max((item.registers for item in kernels if item.registers), default=None)
             if has_room and (self._kind is KernelRow or options.each_kernel):
-                codes = images.code_digests(view, form, kernels)
+                codes, data = images.code_digests(view, form, kernels)
+                if options.each_kernel:
+                    columns["data_sha256"] = data
         except Unsupported:  # its container has the finding
             pass
         except FormatError as error:
@@ -330,12 +341,21 @@ class _Reader:
         self._read_of[place] = columns, (kernels, codes)
         return columns, (kernels, codes)
 
+    def _is_wanted(self, position: str) -> bool:
+        return self._options.positions is None or position in self._options.positions
+
     def _has_room_for(self, view: View) -> bool:
         if self._room >= 0:
             self._room -= len(view)
             if self._room < 0:
                 self._note(_too_much(view.span()))
         return self._room >= 0
+
+
+def _around(positions: frozenset[str]) -> frozenset[str]:
+    """Return positions with those of the images that they lie in."""
+    parts = (position.split("/") for position in positions)
+    return frozenset("/".join(names[:count]) for names in parts for count in range(1, len(names) + 1))
 
 
 def _too_much(span: Span) -> Finding:

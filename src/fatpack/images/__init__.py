@@ -237,20 +237,21 @@ def code_sizes(view: View, form: str) -> dict[str, int | None]:
     return dict.fromkeys(kernels(view, form))
 
 
-def code_digests(view: View, form: str, kernels: Sequence[Kernel]) -> dict[str, str]:
-    """Return the SHA-256 of what each of the kernels of an image does, in hexadecimal, by its name.
+def code_digests(view: View, form: str, kernels: Sequence[Kernel]) -> tuple[dict[str, str], str | None]:
+    """Return the SHA-256 of what each of the kernels of an image does, by its name, and that of the image's variables.
 
-    ``kernels`` are those of :func:`facts`. :mod:`fatpack.images.code` says what is covered; {} for forms of which that
-    is not known. Reads all code. Raises FormatError when tables are damaged, LimitExceeded when they are out of
-    proportion.
+    ``kernels`` are those of :func:`facts`, digests are in hexadecimal. :mod:`fatpack.images.code` says what is covered;
+    ({}, None) for forms of which that is not known. Reads all code. Raises FormatError when tables are damaged,
+    LimitExceeded when they are out of proportion.
     """
     reader = _module(_CODES, form)
-    if reader is None or not kernels:
-        return {}
+    if reader is None:
+        return {}, None
     from fatpack.images.code import with_needs
 
-    made: dict[str, bytes] = reader.codes(view)
-    return {kernel.name: with_needs(made[kernel.name], kernel) for kernel in kernels if kernel.name in made}
+    made: dict[str, bytes]
+    made, data = reader.codes(view)
+    return {kernel.name: with_needs(made[kernel.name], kernel) for kernel in kernels if kernel.name in made}, data.hex()
 
 
 def kernel_facts(view: View, form: str) -> tuple[Kernel, ...]:

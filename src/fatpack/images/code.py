@@ -9,13 +9,16 @@ code-object    the machine code of its symbol, its descriptor without the place 
                code of the section that is no kernel's
 ptx            its header and body without comments, strings, blanks and directives of lines, numbered labels and
                depots without the number of the function; and the same of each function of the text that it calls
+variables      of an image, not of a kernel: the names and initial values of variables that functions share. Sections
+               ``.nv.global.init`` and ``.nv.constant*`` of no function; what is loaded of a code object beside code and
+               descriptors; the text of PTX outside of functions
 any of these   what :class:`~fatpack.images.kernel.Kernel` says that it needs: registers, memory, bounds, parameters
 =============  =====================================================================================================
 
-Not covered: lines, names of source files and times of them (``-lineinfo``), notes of tools, the order of kernels, and
-values of variables outside of functions. Names that compilers make of a unit's path or contents go in without that
-part (:func:`without_unit`). Code objects that were linked hold distances to data in their code: there a kernel counts
-as changed too when the data of its neighbours moved. SPIR-V, LLVM bitcode, LTO-IR and Tile IR have no digests.
+Not covered: lines, names of source files and times of them (``-lineinfo``), notes of tools, the order of kernels.
+Names that compilers make of a unit's path or contents go in without that part (:func:`without_unit`). Code objects that
+were linked hold distances to data in their code: there a kernel counts as changed too when the data of its neighbours
+moved. SPIR-V, LLVM bitcode, LTO-IR and Tile IR have no digests.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from fatpack.survey.parts import FORMATS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Any
 
     from fatpack.survey.driver import Summary
     from fatpack.survey.manifest import Totals
@@ -58,7 +59,7 @@ def command(
     workers: int | None,
     part_files: int | None,
     quiet: bool,
-    **reading: bool,
+    **reading: Any,
 ) -> int:
     """Write one row per image (or kernel) of many files into a folder of tables, with one row per file.
 

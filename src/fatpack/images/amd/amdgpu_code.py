@@ -24,12 +24,18 @@ _OBJECT, _FUNC, _HSA_KERNEL = 1, 2, 10
 #: bytes of a descriptor, and where it says how far the code is from it
 _DESCRIPTOR, _ENTRY = 64, slice(0x10, 0x18)
 
+#: sh_type and sh_flags of what is loaded; sections of it that a linker or assembler makes
+_PROGBITS, _ALLOC, _EXECUTABLE = 1, 2, 4
+_OF_THE_LINKER = (b".got", b".got.plt", b".relro_padding", b".eh_frame")
+
 #: words of four bytes that fill up: zeros, s_nop 0, s_code_end
 _PADDING = {bytes(4), b"\x00\x00\x80\xbf", b"\x00\x00\x9f\xbf"}
 
 
-def codes(view: View) -> dict[str, bytes]:
-    """Return the digest of each kernel's code, by its name; none for a kernel whose code has no symbol or size.
+def codes(view: View) -> tuple[dict[str, bytes], bytes]:
+    """Return the digest of each kernel's code, by its name, and that of the variables.
+
+    There is none for a kernel whose code has no symbol or size.
 
     Raises FormatError when a table is damaged.
     """
@@ -40,6 +46,7 @@ def codes(view: View) -> dict[str, bytes]:
     places = symbols.places(range(len(rows)))
     descriptors: dict[bytes, bytes] = {}
     functions: dict[bytes, tuple[int, int, int]] = {}
+    places_of: dict[int, list[int]] = {}
     for name, (_, info, _, section), (value, size) in zip(names, rows, places, strict=True):
         if not section:
             continue
@@ -47,6 +54,7 @@ def codes(view: View) -> dict[str, bytes]:
             data = bytearray(sections.at(section, value, _DESCRIPTOR, f"descriptor of {text(name[:-3])}").tobytes())
             data[_ENTRY] = bytes(8)
             descriptors[name[:-3]] = bytes(data)
+            places_of.setdefault(section, []).append(value)
         elif info & 15 == _HSA_KERNEL:
             descriptors[name] = b""
         if info & 15 in (_FUNC, _HSA_KERNEL) and size and section < len(sections.headers):
@@ -65,7 +73,25 @@ def codes(view: View) -> dict[str, bytes]:
         start = value - sections.headers[section][3]
         parts = (descriptors[name], content.tobytes(), *moved.within(section, start, start + size), shared[section])
         found[text(name)] = digest(parts)
-    return found
+    return found, _variables(sections, places_of)
+
+
+def _variables(sections: Sections, descriptors: dict[int, list[int]]) -> bytes:
+    """Return the digest of what is loaded beside code, and of descriptors, whose places are given by section."""
+    parts: list[bytes] = []
+    for index, (name, (_, kind, flags, start, _, _, _, _)) in enumerate(
+        zip(sections.names, sections.headers, strict=True)
+    ):
+        if kind != _PROGBITS or not flags & _ALLOC or flags & _EXECUTABLE or name in _OF_THE_LINKER:
+            continue
+        data, at = sections.bytes_of(index), 0
+        parts.append(name)
+        for place in sorted(descriptors.get(index, ())):
+            if place - start >= at:
+                parts.append(data[at : place - start])
+                at = place - start + _DESCRIPTOR
+        parts.append(data[at:])
+    return digest(part for part in parts if part.strip(b"\0"))
 
 
 class _Relocated:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: sh_type of ``.nv.callgraph``: SHT_LOPROC + 1
 _CALLGRAPH = 0x70000001
 
-_CONSTANTS, _PARAMETERS = b".nv.constant", b".nv.constant0"
+_CONSTANTS, _PARAMETERS, _INITIAL = b".nv.constant", b".nv.constant0", b".nv.global.init"
 
 #: st_info of the symbols of sections, which have no names
 _SECTION = 3
@@ -34,9 +34,13 @@ _SECTION = 3
 _RESERVED = 0xFF00
 
 
-def codes(view: View) -> dict[str, bytes]:
-    """Return the digest of each kernel's code, by its name. Raises FormatError when a table is damaged."""
-    return _Cubin(view).codes()
+def codes(view: View) -> tuple[dict[str, bytes], bytes]:
+    """Return the digest of each kernel's code, by its name, and that of the variables.
+
+    Raises FormatError when a table is damaged.
+    """
+    cubin = _Cubin(view)
+    return cubin.codes(), cubin.variables()
 
 
 class _Cubin:
@@ -55,10 +59,16 @@ class _Cubin:
                 self._functions[number] = index
         #: number of a section of code → those of its constant banks
         self._banks: dict[int, list[int]] = {}
+        #: numbers of sections with variables that functions share
+        self._shared: list[int] = []
         for index, (name, row) in enumerate(zip(self._sections.names, self._sections.headers, strict=True)):
-            is_own = name.startswith(_CONSTANTS) and not name.startswith((_PARAMETERS + b".", _PARAMETERS + b"\0"))
-            if is_own and row[7] in self._functions:
-                self._banks.setdefault(row[7], []).append(index)
+            if name.startswith(_CONSTANTS) and not name.startswith(_PARAMETERS + b"."):
+                if row[7] in self._functions:
+                    self._banks.setdefault(row[7], []).append(index)
+                else:
+                    self._shared.append(index)
+            elif name.startswith(_INITIAL):
+                self._shared.append(index)
 
     def codes(self) -> dict[str, bytes]:
         """Return the digest of each kernel's code."""
@@ -76,6 +86,16 @@ class _Cubin:
             if other & ENTRY and info & 15 == FUNC and number
         ]
         return with_calls(own, calls, kernels)
+
+    def variables(self) -> bytes:
+        """Return the digest of the variables that functions share: their initial values, and what these point at."""
+        parts: list[bytes] = []
+        for index in self._shared:
+            parts += self._sections.names[index], self._sections.bytes_of(index)
+            parts += (
+                f"{at} {self._meant(symbol)} {more}".encode() for at, _, symbol, more in self._relocations.of(index)
+            )
+        return digest(parts)
 
     def _own(self, number: int, calls: list[str]) -> bytes:
         """Return the digest of a section of code with its constants; functions that it names go into ``calls``."""

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 #: what a function begins with: its name is behind parameters that it returns
 _FUNCTION = re.compile(rb"\.entry\s+([\w$%]+)|\.func\b\s*(?:\([^)]*\)\s*)?([\w$%]+)", re.ASCII)
 
+#: a variable of the module, and what stands for its name while its value is read
+_VARIABLE = re.compile(rb"\.(?:global|const)\b[^=]*=\s*\{")
+_VALUE = "="
+
 _BRACES, _ENDS = re.compile(rb"[{}]"), re.compile(rb"[{};]")
 
 #: what says where code came from, to the end of the line
@@ -32,12 +36,15 @@ _NUMBERED = re.compile(rb"(\$L__BB|\bL?BB|\b__local_depot)\d+")
 _CALL = re.compile(rb"\bcall(?:\.uni)?\s*(?:\([^)]*\)\s*,)?\s*([A-Za-z_$%][\w$]*)", re.ASCII)
 
 
-def codes(view: View) -> dict[str, bytes]:
-    """Return the digest of each kernel's text, by its name. Raises LimitExceeded for headers without end."""
+def codes(view: View) -> tuple[dict[str, bytes], bytes]:
+    """Return the digest of each kernel's text, by its name, and that of the variables.
+
+    Raises LimitExceeded for headers without end.
+    """
     functions = _Functions(view)
     for part in code(view.pieces()):
         functions.take(part)
-    return with_calls(functions.own, functions.calls, functions.kernels)
+    return with_calls(functions.own, functions.calls, functions.kernels), digest(functions.variables)
 
 
 class _Functions:
@@ -53,6 +60,8 @@ class _Functions:
         self.own: dict[str, bytes] = {}
         self.calls: dict[str, list[str]] = {}
         self.kernels: list[str] = []
+        #: the text of each variable that has a value
+        self.variables: list[bytes] = []
 
     def take(self, part: bytes) -> None:
         """Take the next part of the text."""
@@ -92,6 +101,9 @@ class _Functions:
         header = b"".join(self._kept)
         found = _FUNCTION.search(header)
         self._forget()
+        if found is None and _VARIABLE.search(header):
+            self._kept.append(header)
+            self._name = _VALUE
         if found is not None:
             self._name = (found[1] or found[2]).decode("ascii")
             if found[1]:
@@ -99,7 +111,10 @@ class _Functions:
             self._kept.append(header[found.start() :])
 
     def _end(self) -> None:
-        if self._name and self._name not in self.own:
+        if self._name == _VALUE:
+            text = b"".join(self._kept)
+            self.variables.append(b" ".join(text[_start(text) :].split()))
+        elif self._name and self._name not in self.own:
             body = _MARKS.sub(b"", _LINES.sub(b"", b"".join(self._kept)))
             words = b" ".join(_NUMBERED.sub(rb"\1", body).split())
             self.own[self._name] = digest((without_unit(words.decode("ascii", "replace")).encode(),))
@@ -109,3 +124,9 @@ class _Functions:
     def _forget(self) -> None:
         self._kept.clear()
         self._size, self._name = 0, ""
+
+
+def _start(text: bytes) -> int:
+    """Return where the statement of a variable begins: directives without an end may stand before it."""
+    found = _VARIABLE.search(text)
+    return found.start() if found else 0
