@@ -4,6 +4,7 @@ The public names, imported when first used::
 
     open, scan, pack, convert, extract                     what one does with files
     rows                                                   files as flat records
+    diff                                                   what differs between two releases
     files                                                  many files: folders, patterns, packages
     doctor                                                 whether files are healthy
     embed, replace, remove, slim, map_images               what one does with hosts
@@ -25,7 +26,9 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from fatpack.answers.diff.facts import Diff
     from fatpack.answers.doctor.facts import Diagnosis
+    from fatpack.api.answering.diff import diff
     from fatpack.api.answering.doctor import doctor
     from fatpack.api.editing import embed, remove, replace
     from fatpack.api.linking import LinkGroup, link_inputs
@@ -138,6 +141,8 @@ _HOMES = {
     "map_images": "api.mapping",
     "wrap": "api.wrapping",
     "rows": "api.rows",
+    "diff": "api.answering.diff",
+    "Diff": "answers.diff.facts",
     **dict.fromkeys(("Slimmed", "slim"), "api.slimming"),
     **dict.fromkeys(("Files", "files"), "api.trees"),
     **dict.fromkeys(("ImageRow", "KernelRow"), "facts.columns"),
@@ -157,6 +162,7 @@ __all__ = [
     "Compression",
     "Container",
     "Diagnosis",
+    "Diff",
     "Emit",
     "FatbinOptions",
     "FatpackError",
@@ -197,6 +203,7 @@ __all__ = [
     "Unsupported",
     "UsageError",
     "convert",
+    "diff",
     "doctor",
     "embed",
     "extract",

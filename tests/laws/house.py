@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2] / "src" / "fatpack"
 LEVELS = [
     {"interruption", "literals", "printable", "record"},
     {"errors", "magics"},
-    {"doc", "options", "parallel"},
+    {"demangling", "doc", "options", "parallel"},
     {"io", "processes"},
     {"model"},
     {"findings", "outcomes"},

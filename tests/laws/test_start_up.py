@@ -96,6 +96,7 @@ PLAIN = {
     "targets": ["targets", "sm_90a", "--runs-on"],
     "check": ["check", "--kpack", "installed", "--device", "gfx90a:xnack-", "-v"],
     "doctor": ["doctor", FATBIN, "-v"],
+    "diff": ["diff", CONTAINER, CONTAINER, "--kernels", "-v"],
     "survey": ["survey", CONTAINER, "-o", "out", "--format=jsonl", "--workers=1", "-q"],
     "tool": ["tool", "llvm-offload-binary", CONTAINER, "--image=file=x"],
 }

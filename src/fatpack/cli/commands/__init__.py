@@ -29,6 +29,7 @@ COMMANDS = {
     "targets": "Explain a triple, architecture or device name, or list all names.",
     "check": "Compare the stages of one unit, or programs with the kpack archives that are installed.",
     "doctor": "Verify everything that can be verified in files, and say what cannot.",
+    "diff": "Tell what differs between two releases: libraries, architectures, kernels, bytes.",
     "survey": "Collect the rows of many files, on all cores or on a cluster, into a folder of tables.",
     "tool": "Behave as another tool; without a name, list them.",
 }
@@ -36,8 +37,8 @@ COMMANDS = {
 
 #: commands whose modules lie in a folder of their own
 _FOLDERS = {
-    "doctor": "answering",
     **dict.fromkeys(("embed", "map", "remove", "replace", "slim"), "editing"),
+    **dict.fromkeys(("diff", "doctor"), "answering"),
 }
 
 

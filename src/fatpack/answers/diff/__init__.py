@@ -1,0 +1,1 @@
+"""What differs between two releases: libraries, images, kernels and their sizes."""

@@ -1,0 +1,168 @@
+"""What a comparison of two releases says, as records of plain values: what it compares and how is in ``compare``."""
+
+from __future__ import annotations
+
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Literal
+
+    Kind = Literal["lost", "added", "changed", "repacked", "rebuilt", "grown"]
+
+#: The version of :meth:`Diff.to_dict`.
+SCHEMA = "fatpack.diff/1"
+
+#: What may be told apart, and what counts as a difference when nobody says what does.
+KINDS = ("lost", "added", "changed", "repacked", "rebuilt", "grown")
+DIFFERENCES = ("lost", "added", "changed")
+
+#: Fields of kernels that are compared, and told as (field, old, new).
+NEEDS = (
+    "registers",
+    "sgprs",
+    "agprs",
+    "vgpr_spills",
+    "sgpr_spills",
+    "shared",
+    "local",
+    "params",
+    "max_threads",
+    "code_size",
+)
+
+
+class Sizes(Record):
+    """Bytes of device code: as they are stored in the files, and after decompression."""
+
+    stored: int = 0
+    size: int = 0
+
+    def __add__(self, other: Sizes) -> Sizes:
+        return Sizes(self.stored + other.stored, self.size + other.size)
+
+
+class KernelDiff(Record):
+    """A kernel that one side lacks (``lost``, ``added``), or that does something else (``changed``).
+
+    ``needs`` are (field, old, new) of what it needs now and needed before, as far as that differs.
+    """
+
+    kind: Literal["lost", "added", "changed"]
+    name: str
+    needs: tuple[tuple[str, int | None, int | None], ...] = ()
+    demangled: str | None = None
+
+
+class ArchDiff(Record):
+    """The images of one library for one architecture, in one form: how many there are, and what became of them.
+
+    ``lost`` and ``added`` are images that the other side has no counterpart for, ``changed`` have other content,
+    ``repacked`` the same content stored otherwise. With kernels compared, ``rebuilt`` have other bytes and the same
+    kernels and variables, and ``variables`` says that shared variables are not all the same. ``kernels`` are those that
+    differ; None where they were not compared or cannot be.
+    """
+
+    arch: str
+    form: str
+    offload: str
+    old_images: int = 0
+    new_images: int = 0
+    lost: int = 0
+    added: int = 0
+    changed: int = 0
+    repacked: int = 0
+    rebuilt: int = 0
+    old: Sizes = Sizes()
+    new: Sizes = Sizes()
+    variables: bool = False
+    kernels: tuple[KernelDiff, ...] | None = None
+
+    @property
+    def is_same(self) -> bool:
+        """Whether no image differs in any way."""
+        return not (self.lost or self.added or self.changed or self.repacked or self.rebuilt)
+
+
+class LibraryDiff(Record):
+    """A library of both releases, or of one: ``kind`` is ``lost``, ``added``, ``both``.
+
+    ``name`` is its path below what was named, in NEW where both have it. File sizes are bytes; ``old_packed`` and
+    ``new_packed`` are what it takes in a zip archive (a wheel), None elsewhere. ``archs`` are in the order of names.
+    """
+
+    kind: Literal["lost", "added", "both"]
+    name: str
+    old_path: str | None
+    new_path: str | None
+    old_file: int | None
+    new_file: int | None
+    old_packed: int | None = None
+    new_packed: int | None = None
+    archs: tuple[ArchDiff, ...] = ()
+
+    @property
+    def is_same(self) -> bool:
+        """Whether its device code is the same on both sides, in every byte that is stored."""
+        return self.kind == "both" and all(arch.is_same for arch in self.archs)
+
+
+class Unread(Record):
+    """A file that could not be read, or not to its end, and why; ``exit_code`` is that of ``fatpack inspect``."""
+
+    side: Literal["old", "new"]
+    path: str
+    problem: str
+    exit_code: int
+
+
+class Diff(Record):
+    """What differs between two releases; ``old`` and ``new`` are what was named, libraries in the order of names."""
+
+    old: str
+    new: str
+    libraries: tuple[LibraryDiff, ...]
+    unread: tuple[Unread, ...] = ()
+    with_kernels: bool = False
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of differences that there are, of :data:`KINDS`; ``grown`` means more bytes of files."""
+        archs = [arch for library in self.libraries for arch in library.archs]
+        found = {kind for kind in KINDS[:-1] for arch in archs if getattr(arch, kind)}
+        for arch in archs:
+            found.update(kernel.kind for kernel in arch.kernels or ())
+        found.update(library.kind for library in self.libraries if library.kind != "both")
+        if self.growth > 0:
+            found.add("grown")
+        return tuple(kind for kind in KINDS if kind in found)
+
+    @property
+    def growth(self) -> int:
+        """By how many bytes the files with device code grew together; negative where they shrank."""
+        return sum((item.new_file or 0) - (item.old_file or 0) for item in self.libraries)
+
+    @property
+    def differs(self) -> bool:
+        """Whether device code was lost, added or changed."""
+        return not set(DIFFERENCES).isdisjoint(self.kinds)
+
+    @property
+    def exit_code(self) -> int:
+        """1 for a difference, that of the worst file where one could not be read, else 0."""
+        from fatpack.outcomes import FINDINGS, FINE, worst
+
+        return worst((FINDINGS if self.differs else FINE, *(item.exit_code for item in self.unread)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as plain data, with the schema's version: what ``fatpack diff --json`` prints."""
+        plain: dict[str, Any] = _plain(self)
+        return {"schema": SCHEMA, **plain, "kinds": list(self.kinds), "differs": self.differs}
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, Record):
+        return {name: _plain(getattr(value, name)) for name in type(value)._fields}
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value

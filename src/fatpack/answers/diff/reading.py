@@ -1,0 +1,231 @@
+"""The two sides of a comparison: their libraries, with no more of each image than tells it from others.
+
+Stored bytes are digested, nothing is inflated for that. Only images that differ there are read, later and by name
+(:func:`contents`), and of their kernels no more is held than digests and what they need.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fatpack.answers.diff.facts import NEEDS
+from fatpack.errors import FatpackError
+from fatpack.facts.columns import ImageRow, KernelRow
+from fatpack.facts.packages import rows_of_leaf
+from fatpack.facts.reading import RowOptions
+from fatpack.images.code import without_unit
+from fatpack.io.budget import Budget, budget_now
+from fatpack.io.sources.opening import is_tree, located, open_source
+from fatpack.outcomes import MALFORMED, UNSUPPORTED, exit_code, message
+from fatpack.record import Record
+from fatpack.trees.leaves import Counts, Rules, batches_of
+from fatpack.trees.sharing import made_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import TypeVar
+
+    from fatpack.io.source import View
+    from fatpack.trees.leaves import Leaf, Node
+
+    T = TypeVar("T")
+
+    #: field → value of a kernel, in the order of :data:`NEEDS`
+    Needs = tuple[int | None, ...]
+
+
+class ImageFacts(Record):
+    """One image: where it is, what it is for, and the digest of its stored bytes (None inside something compressed)."""
+
+    position: str
+    arch: str
+    form: str
+    offload: str
+    stored: int
+    size: int
+    digest: bytes | None
+
+
+class Library(Record):
+    """A file with device code, or one that could not be read. ``whole`` is its digest, where images have none."""
+
+    path: str
+    parts: tuple[str, ...]
+    size: int
+    images: tuple[ImageFacts, ...] = ()
+    whole: bytes | None = None
+    problem: str = ""
+    exit_code: int = 0
+
+
+class KernelFacts(Record):
+    """A kernel: its name without what compilers make of units, the digest of what it does, and what it needs."""
+
+    name: str
+    plain: str
+    digest: str | None
+    needs: Needs
+
+
+class Content(Record):
+    """What is in an image: the digest of its bytes, that of its variables, and its kernels if they were asked for."""
+
+    digest: str | None
+    variables: str | None
+    kernels: tuple[KernelFacts, ...]
+
+
+class Side:
+    """What was named: a file, folder, wheel, any package, or a URL. It is opened anew for each reading."""
+
+    def __init__(
+        self,
+        name: str | os.PathLike[str],
+        exclude: Sequence[str] = (),
+        deep: bool = False,
+        budget: Budget | None = None,
+    ) -> None:
+        self.name = os.fspath(name)
+        self._rules = Rules(tuple(exclude), deep)
+        self._deep = deep
+        self._budget = budget_now() if budget is None else budget
+
+    def libraries(self) -> list[Library]:
+        """Return the files with device code, and those that cannot be read. Raises what opening the name raises."""
+        found = self._made(_Listing(RowOptions(deep=self._deep)), lambda _: True)
+        return [item for item in found if item is not None]
+
+    def contents(self, wanted: Mapping[str, frozenset[str]], *, kernels: bool) -> dict[tuple[str, str], Content]:
+        """Return what is in images, by path and position; those that cannot be read have no content."""
+        if not wanted:
+            return {}
+        folders = tuple(path + "!" for path in wanted)
+
+        def is_wanted(path: str) -> bool:
+            return path in wanted or any(name.startswith(path + "!") for name in folders)
+
+        making = _Reading(dict(wanted), RowOptions(digests=True, each_kernel=kernels, deep=self._deep))
+        found: dict[tuple[str, str], Content] = {}
+        for item in self._made(making, is_wanted):
+            found |= item
+        return found
+
+    def packed_sizes(self) -> dict[str, int]:
+        """Return what each file takes in a zip archive that was named, by its path; {} for anything else."""
+        if is_tree(self.name) or not os.path.isfile(self.name):
+            return {}
+        from fatpack.packages import room
+        from fatpack.packages.zip.directory import Directory
+
+        try:
+            with open_source(self.name, budget=self._budget) as source:
+                if not room("zip").detect(source.view()):
+                    return {}
+                return {f"{self.name}!{entry.name}": entry.stored_size for entry in Directory(source.view()).entries()}
+        except (FatpackError, OSError):
+            return {}
+
+    def _made(self, make: Callable[[Leaf], T], is_wanted: Callable[[str], bool]) -> Iterator[T]:
+        counts, unmatched = Counts(), list[str]()
+        if is_tree(self.name):
+            yield from self._of(None, make, is_wanted, counts, unmatched, is_local=True)
+            return
+        with open_source(located(self.name), budget=self._budget) as source:
+            is_local = source.view().source.fileno() is not None
+            yield from self._of(source.view(), make, is_wanted, counts, unmatched, is_local=is_local)
+
+    def _of(
+        self,
+        view: View | None,
+        make: Callable[[Leaf], T],
+        is_wanted: Callable[[str], bool],
+        counts: Counts,
+        unmatched: list[str],
+        *,
+        is_local: bool,
+    ) -> Iterator[T]:
+        batches = batches_of(self.name, view, self._rules, counts, unmatched, budget=self._budget)
+        chosen = (_chosen(batch, is_wanted) for batch in batches)
+        yield from made_of(chosen, make, self._rules, counts, is_local=is_local, budget=self._budget)
+        if unmatched:
+            raise FileNotFoundError(2, "no file matches", self.name)
+
+
+def _chosen(batch: list[Node], is_wanted: Callable[[str], bool]) -> list[Node]:
+    return [node for node in batch if is_wanted(node.path)]
+
+
+class _Listing(Record):
+    """What makes a library of a leaf, None of one without device code."""
+
+    options: RowOptions
+
+    def __call__(self, leaf: Leaf) -> Library | None:
+        images: list[ImageFacts] = []
+        problem, code = "", 0
+        options = self.options if leaf.is_named else self.options.replace(thorough=False)
+        for row in rows_of_leaf(leaf, options):
+            if row.row == "file":
+                is_bad = row.error is not None or row.exit_code in (MALFORMED, UNSUPPORTED)
+                if is_bad:
+                    problem = row.error or f"damaged: {', '.join(row.findings) or 'see fatpack inspect'}"
+                    code = row.exit_code or MALFORMED
+            elif isinstance(row, ImageRow) and not row.containers and row.size != 0:
+                try:
+                    images.append(_facts(row, leaf.view))
+                except (FatpackError, OSError) as error:
+                    problem, code = message(error), exit_code(error)
+        if not images and not problem:
+            return None
+        whole = _digest(leaf.view) if leaf.view is not None and any(not image.digest for image in images) else None
+        path = leaf.path if leaf.parts else leaf.path.rpartition("/")[2]
+        return Library(leaf.path, leaf.parts or (path,), leaf.size or 0, tuple(images), whole, problem, code)
+
+
+def _facts(row: ImageRow, view: View | None) -> ImageFacts:
+    digest = None
+    if row.offset is not None and row.stored_size is not None and view is not None:
+        digest = _digest(view.slice(row.offset, row.stored_size))
+    arch = row.arch or row.triple or ""
+    stored = row.stored_size or 0
+    return ImageFacts(row.position or "", arch, row.form or "", row.offload or "", stored, row.size or 0, digest)
+
+
+def _digest(view: View) -> bytes:
+    from hashlib import sha256
+
+    made = sha256()
+    for part in view.once():
+        made.update(part)
+    return made.digest()
+
+
+class _Reading(Record):
+    """What reads some images of a leaf: their contents by path and position."""
+
+    wanted: dict[str, frozenset[str]]
+    options: RowOptions
+
+    def __call__(self, leaf: Leaf) -> dict[tuple[str, str], Content]:
+        found: dict[tuple[str, str], Content] = {}
+        if leaf.view is None or leaf.path not in self.wanted:
+            return found
+        options = self.options.replace(positions=self.wanted[leaf.path], thorough=leaf.is_named)
+        kernels: list[KernelFacts] = []
+        key, image = ("", ""), None
+        for row in rows_of_leaf(leaf, options):
+            if isinstance(row, KernelRow):
+                kernels.append(_kernel(row))
+                continue
+            if image is not None:
+                found[key] = image.replace(kernels=tuple(kernels))
+                kernels, image = [], None
+            if row.row == "image" and not row.containers and row.sha256 is not None:
+                key, image = (leaf.path, row.position or ""), Content(row.sha256, row.data_sha256, ())
+        return found
+
+
+def _kernel(row: KernelRow) -> KernelFacts:
+    name = row.kernel or ""
+    return KernelFacts(name, without_unit(name), row.code_sha256, tuple(getattr(row, field) for field in NEEDS))

@@ -1,0 +1,44 @@
+"""What differs between two releases: ``diff``."""
+
+from __future__ import annotations
+
+from fatpack.answers.diff.compare import compare
+from fatpack.answers.diff.facts import Diff
+from fatpack.answers.diff.reading import Side
+from fatpack.api.arguments import budget_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+__all__ = ["Diff", "diff"]
+
+
+def diff(
+    old: str | os.PathLike[str],
+    new: str | os.PathLike[str],
+    *,
+    kernels: bool = False,
+    demangle: bool = False,
+    exclude: Sequence[str] = (),
+    deep: bool = False,
+    max_inflated: int | None = None,
+) -> Diff:
+    """Return what differs between the device code of two files, folders, wheels or other packages.
+
+    Libraries are matched by their paths, images by architecture and form. Images with the same stored bytes are the
+    same; of others the contents are compared, with ``kernels`` also what each kernel does and needs, so that a build
+    without a change is no difference. ``demangle`` gives kernels the names that people write (``fatpack[demangle]``, or
+    a program for it on PATH). ``exclude``, ``deep`` and ``max_inflated`` are those of :func:`fatpack.files`.
+
+    The result has ``differs``, ``kinds``, ``libraries`` and ``to_dict()``; files that could not be read are ``unread``.
+    Raises OSError and FatpackError for what cannot be opened, Unsupported where nothing demangles.
+    """
+    budget = budget_of(max_inflated)
+    found = compare(Side(old, exclude, deep, budget), Side(new, exclude, deep, budget), kernels=kernels)
+    if demangle:
+        from fatpack.answers.diff.names import with_demangled
+
+        found = with_demangled(found)
+    return found

@@ -1,0 +1,106 @@
+"""``fatpack diff``: what differs between the device code of two releases."""
+
+from __future__ import annotations
+
+import sys
+
+from fatpack.answers.diff.facts import DIFFERENCES, KINDS, SCHEMA
+from fatpack.cli.grammar.declared import argument, option, takes
+from fatpack.cli.grammar.kinds import INPUT, Words
+from fatpack.cli.options import deep_option, exclude_option, limit_option, max_inflated_option
+from fatpack.errors import UsageError, counted
+from fatpack.outcomes import FINDINGS, FINE, worst
+from fatpack.report.text import write_lines
+
+
+@takes(
+    argument("releases", INPUT, metavar="OLD NEW", is_many=True),
+    option(
+        "--kernels",
+        is_flag=True,
+        help="Compare kernels too, by what they do: images that were only built anew are no difference.",
+    ),
+    option("--demangle", is_flag=True, help="With --kernels: names of C++ as people write them."),
+    option(
+        "--fail-on",
+        type=Words(lambda: KINDS),
+        metavar="KINDS",
+        help=f"What exits 1, with commas between: of {', '.join(KINDS)}, or none. Default: {','.join(DIFFERENCES)}.",
+    ),
+    option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
+    option("--schema", is_flag=True, help="Print the JSON schema of this output and exit."),
+    deep_option,
+    exclude_option,
+    max_inflated_option,
+    limit_option,
+    option("-v", "--verbose", count=True, help="Show libraries that are the same too, and all kernels."),
+)
+def command(
+    releases: tuple[str, ...],
+    *,
+    kernels: bool,
+    demangle: bool,
+    fail_on: str | None,
+    as_json: bool,
+    schema: bool,
+    deep: bool,
+    exclude: tuple[str, ...],
+    verbose: int,
+) -> int:
+    """Tell what differs between OLD and NEW: files, folders, wheels or other packages with device code.
+
+    The first line says what matters: what was lost, what came, what changed, and how many bytes. A table follows for
+    each library that differs. Libraries are matched by path, then without versions; images by architecture and form.
+    Sizes are those of device code as it is stored, after decompression, and of the file as a wheel packs it.
+
+    Images with the same stored bytes are the same, and no more is read of them. Those that inflate to the same bytes
+    are repacked. With --kernels, those that have the same kernels and variables are rebuilt, whatever lines, times and
+    paths were compiled in; otherwise every other byte is a change.
+
+    The exit code is 0 if no device code was lost, added or changed, 1 if some was, and 3 if something cannot be read.
+    """
+    if schema:
+        from fatpack.report.schemas import text
+
+        sys.stdout.write(text("diff"))
+        return FINE
+    if len(releases) != 2:
+        raise UsageError(
+            f"{counted(len(releases), 'file')} given, two were expected", hint="fatpack diff old.whl new.whl"
+        )
+    failing = _failing(fail_on)
+    if demangle and not kernels:
+        raise UsageError("--demangle goes with --kernels", hint="fatpack diff OLD NEW --kernels --demangle")
+    from fatpack.answers.diff.compare import compare
+    from fatpack.answers.diff.reading import Side
+
+    found = compare(*(Side(name, exclude, deep) for name in releases), kernels=kernels)
+    if demangle:
+        from fatpack.answers.diff.names import with_demangled
+
+        found = with_demangled(found)
+    fails = not failing.isdisjoint(found.kinds)
+    code = worst((FINDINGS if fails else FINE, *(item.exit_code for item in found.unread)))
+    if as_json:
+        from fatpack.report.json_text import json_pieces
+
+        sys.stdout.writelines(json_pieces({**found.to_dict(), "exit_code": code}))
+        sys.stdout.write("\n")
+        return code
+    from fatpack.report.answers.diff import render
+
+    write_lines(render(found, verbose=verbose), sys.stdout)
+    return code
+
+
+def _failing(words: str | None) -> frozenset[str]:
+    """Return the kinds of differences that fail a run. Raises UsageError for a word that is none."""
+    if words is None:
+        return frozenset(DIFFERENCES)
+    kinds = [word.strip() for word in words.split(",")]
+    wrong = [word for word in kinds if word not in KINDS]
+    if kinds == ["none"]:
+        return frozenset()
+    if wrong:
+        raise UsageError(f"--fail-on: {wrong[0]!r} is no kind of difference", hint=f"one of {', '.join(KINDS)}, none")
+    return frozenset(kinds)

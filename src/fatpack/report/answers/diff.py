@@ -1,0 +1,246 @@
+"""What ``fatpack diff`` finds, as text: a line that says what matters, and a table for each library that differs."""
+
+from __future__ import annotations
+
+from fatpack.answers.diff.facts import Sizes
+from fatpack.errors import counted
+from fatpack.printable import printable
+from fatpack.report.text import columns, size_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from fatpack.answers.diff.facts import ArchDiff, Diff, KernelDiff, LibraryDiff
+
+#: names in the first line, and kernels of an architecture without ``-v``
+_NAMED, _KERNELS = 4, 8
+
+#: share of the bytes that files grew by, in percent, from which the first line says where most of them are, or all
+_MOST, _ALL = 80, 95
+
+#: fields of kernels that are told in words
+_WORDS = {
+    "registers": "registers",
+    "sgprs": "scalar registers",
+    "agprs": "accumulation registers",
+    "vgpr_spills": "spilled registers",
+    "sgpr_spills": "spilled scalar registers",
+    "shared": "shared memory",
+    "local": "local memory",
+    "params": "parameters",
+    "max_threads": "threads",
+    "code_size": "code",
+}
+_IN_BYTES = frozenset(("shared", "local", "params", "code_size"))
+
+#: forms that need no mention beside their architecture
+_USUAL = ("cubin", "code-object")
+
+
+def render(diff: Diff, *, verbose: int = 0) -> Iterator[str]:
+    """Yield the lines of a comparison; ``verbose`` shows what is the same too, and all kernels."""
+    yield printable(headline(diff))
+    for item in diff.unread:
+        yield printable(f"not read: {item.path}: {item.problem}")
+    for library in diff.libraries:
+        if verbose or not library.is_same:
+            yield ""
+            yield from _library(library, diff, verbose=verbose)
+    same = sum(library.is_same for library in diff.libraries)
+    if same and not verbose and same < len(diff.libraries):
+        yield ""
+        yield f"{counted(same, 'library')} with the same device code; -v lists {'it' if same == 1 else 'them'}"
+
+
+def headline(diff: Diff) -> str:
+    """Return what matters in one line: what was lost first, then what came, what changed, and the bytes."""
+    parts = []
+    for kind in ("lost", "added"):
+        words = _gone(diff, kind)
+        if words:
+            parts.append(f"{kind}: {', '.join(words)}")
+    parts += _changed(diff)
+    grown = _growth(diff)
+    if grown:
+        parts.append(grown)
+    images = sum(arch.new_images for library in diff.libraries for arch in library.archs)
+    count = f"{counted(len(diff.libraries), 'library')}, {counted(images, 'image')}"
+    if not parts and not diff.libraries:
+        return "no device code on either side" if not diff.unread else "nothing could be compared"
+    return "; ".join(parts) if parts else f"the same device code: {count}"
+
+
+def _gone(diff: Diff, kind: str) -> list[str]:
+    """Return words for what one side lacks: libraries, architectures, images, kernels."""
+    words = []
+    libraries = [library for library in diff.libraries if library.kind == kind]
+    if libraries:
+        words.append(_some([library.name.rpartition("/")[2] for library in libraries], "library"))
+    archs: dict[str, int] = {}
+    images: dict[str, int] = {}
+    kernels = 0
+    for library in diff.libraries:
+        for arch in library.archs if library.kind == "both" else ():
+            if getattr(arch, kind) and not (arch.new_images if kind == "lost" else arch.old_images):
+                archs[_title(arch)] = archs.get(_title(arch), 0) + 1
+            elif getattr(arch, kind):
+                images[_title(arch)] = images.get(_title(arch), 0) + getattr(arch, kind)
+            kernels += sum(kernel.kind == kind for kernel in arch.kernels or ())
+    by_count: dict[int, list[str]] = {}
+    for name, count in archs.items():
+        by_count.setdefault(count, []).append(name)
+    both = sum(library.kind == "both" for library in diff.libraries)
+    for count, names in by_count.items():
+        place = f" in {counted(count, 'library')}" if both > 1 else ""
+        words.append(f"{_some(names, 'architecture')}{place}")
+    if images:
+        of = _some(list(images), "architecture")
+        words.append(f"{counted(sum(images.values()), 'image')} of {of}")
+    if kernels:
+        words.append(counted(kernels, "kernel"))
+    return words
+
+
+def _changed(diff: Diff) -> list[str]:
+    archs = [arch for library in diff.libraries for arch in library.archs]
+    words = []
+    kernels = sum(kernel.kind == "changed" for arch in archs for kernel in arch.kernels or ())
+    others = sum(arch.changed for arch in archs if arch.kernels is None or (not arch.kernels and arch.changed))
+    if kernels:
+        words.append(f"changed: {counted(kernels, 'kernel')} in {_places(diff, 'kernels')}")
+    if others:
+        words.append(f"changed: {counted(others, 'image')} in {_places(diff, 'changed')}")
+    for kind, text in (("rebuilt", "built anew, doing the same"), ("repacked", "packed anew, with the same contents")):
+        count = sum(getattr(arch, kind) for arch in archs)
+        if count:
+            words.append(f"{counted(count, 'image')} {text}")
+    return words
+
+
+def _places(diff: Diff, field: str) -> str:
+    places = [library for library in diff.libraries if any(getattr(arch, field) for arch in library.archs)]
+    return counted(len(places), "library")
+
+
+def _growth(diff: Diff) -> str:
+    """Return by how much the files grew or shrank, and for which architecture; "" for not at all."""
+    total = diff.growth
+    if not total:
+        return ""
+    deltas: dict[str, int] = {}
+    for library in diff.libraries:
+        for arch in library.archs:
+            deltas[_title(arch)] = deltas.get(_title(arch), 0) + arch.new.stored - arch.old.stored
+    moved = {name: delta for name, delta in deltas.items() if delta}
+    name = max(moved, key=lambda each: moved[each] if total > 0 else -moved[each], default="")
+    share = 100 * moved[name] // total if name else 0
+    where = f", all {name}" if share >= _ALL and len(moved) == 1 else f", most of it {name}" if share >= _MOST else ""
+    packed = sum((item.new_packed or 0) - (item.old_packed or 0) for item in diff.libraries)
+    return f"{_signed(total)}{where}{f' ({_signed(packed)} in the archive)' if packed else ''}"
+
+
+def _library(library: LibraryDiff, diff: Diff, *, verbose: int) -> Iterator[str]:
+    old = sum((arch.old for arch in library.archs), Sizes())
+    new = sum((arch.new for arch in library.archs), Sizes())
+    moved = f" (was {library.old_path})" if _is_renamed(library, diff) else ""
+    state = {"lost": ": lost", "added": ": added", "both": ""}[library.kind]
+    packed = ""
+    if library.old_packed is not None or library.new_packed is not None:
+        packed = f"; in the archive {_sizes(library.old_packed, library.new_packed)}"
+    file = _sizes(library.old_file, library.new_file)
+    yield printable(f"{library.name}{moved}{state}: file {file}{packed}")
+    rows = [["", "images", "", "stored", "", "inflated", ""]]
+    shown = [arch for arch in library.archs if verbose or not arch.is_same]
+    rows += [_arch_row(arch, library) for arch in shown]
+    if len(shown) > 1 or len(shown) < len(library.archs):
+        images = sum(arch.old_images for arch in library.archs), sum(arch.new_images for arch in library.archs)
+        rows.append(["all", _numbers(*images), "", *_size_cells(old, new)])
+    yield from columns(rows, indent="  ")
+    for arch in shown:
+        if arch.kernels or arch.variables:
+            yield from _kernels(arch, verbose=verbose)
+
+
+def _is_renamed(library: LibraryDiff, diff: Diff) -> bool:
+    if library.kind != "both" or library.old_path is None or library.new_path is None:
+        return False
+    if library.old_path == diff.old or library.new_path == diff.new:
+        return False
+    return not library.old_path.endswith(library.name)
+
+
+def _arch_row(arch: ArchDiff, library: LibraryDiff) -> list[str]:
+    what = [
+        f"{getattr(arch, kind)} {kind}"
+        for kind in ("lost", "added", "changed", "repacked", "rebuilt")
+        if getattr(arch, kind)
+    ]
+    if library.kind != "both":
+        what = []
+    return [_title(arch), _numbers(arch.old_images, arch.new_images), ", ".join(what), *_size_cells(arch.old, arch.new)]
+
+
+def _size_cells(old: Sizes, new: Sizes) -> list[str]:
+    cells = []
+    for before, now in ((old.stored, new.stored), (old.size, new.size)):
+        if not before and not now:  # compressed with others
+            cells += ["", ""]
+            continue
+        cells += [_sizes(before, now), _signed(now - before) if now != before and before and now else ""]
+    return cells
+
+
+def _kernels(arch: ArchDiff, *, verbose: int) -> Iterator[str]:
+    kernels = arch.kernels or ()
+    counts = [
+        f"{sum(item.kind == kind for item in kernels)} {kind}"
+        for kind in ("lost", "added", "changed")
+        if any(item.kind == kind for item in kernels)
+    ]
+    counts += ["variables changed"] if arch.variables else []
+    yield (
+        f"  {printable(_title(arch))}: kernels: {', '.join(counts)}"
+        if kernels
+        else f"  {_title(arch)}: variables changed"
+    )
+    shown = kernels if verbose else kernels[:_KERNELS]
+    rows = [[item.kind, printable(item.demangled or item.name), _needs_words(item)] for item in shown]
+    yield from columns(rows, indent="    ")
+    if len(shown) < len(kernels):
+        yield f"    and {len(kernels) - len(shown)} more; -v lists them"
+
+
+def _needs_words(kernel: KernelDiff) -> str:
+    words = []
+    for field, old, new in kernel.needs:
+        before, now = (
+            "?" if value is None else size_words(value) if field in _IN_BYTES else str(value) for value in (old, new)
+        )
+        words.append(f"{_WORDS[field]} {before} → {now}")
+    return ", ".join(words)
+
+
+def _title(arch: ArchDiff) -> str:
+    name = arch.arch or arch.offload or "no architecture"
+    return name if arch.form in _USUAL else f"{name} {arch.form}".strip()
+
+
+def _numbers(old: int, new: int) -> str:
+    return str(new) if old == new else f"{old} → {new}"
+
+
+def _sizes(old: int | None, new: int | None) -> str:
+    if old is None or new is None or old == new:
+        return size_words(next((value for value in (new, old) if value is not None), 0))
+    return f"{size_words(old)} → {size_words(new)}"
+
+
+def _signed(delta: int) -> str:
+    return f"{'+' if delta > 0 else '-'}{size_words(abs(delta))}"
+
+
+def _some(names: Sequence[str], noun: str) -> str:
+    unique: Iterable[str] = dict.fromkeys(names)
+    listed = list(unique)
+    return ", ".join(listed) if len(listed) <= _NAMED else counted(len(names), noun)

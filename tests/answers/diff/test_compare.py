@@ -1,0 +1,236 @@
+"""What became of images and kernels: lost, added, changed, packed anew or built anew."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import jsonschema
+import pytest
+from tests.laws.rooms import FIXTURES
+from tests.reference import run, tool
+
+import fatpack
+from fatpack.answers.diff.matching import matched
+from fatpack.answers.diff.reading import Library
+from fatpack.cli import main
+from fatpack.report.schemas import text
+
+PTX = """
+.version 8.0
+.target sm_75
+.address_size 64
+.file 1 "k.cu", 1700000000, 100
+.visible .entry _Z5scalePfi(.param .u64 at)
+{
+  .reg .b64 %rd<3>;
+  .loc 1 7 2
+  ld.param.u64 %rd1, [at];
+  cvta.to.global.u64 %rd2, %rd1;
+  st.global.u32 [%rd2], 7;
+  ret;
+}
+.visible .entry other(.param .u64 at)
+{
+  ret;
+}
+"""
+
+
+def built(folder: Path, name: str, text: str = PTX, arch: str = "sm_75", *options: str) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_suffix(".ptx.txt").write_text(text)
+    run("ptxas", f"-arch={arch}", *options, "-o", path, path.with_suffix(".ptx.txt"))
+    return path
+
+
+def test_a_build_without_a_change_is_quiet(tmp_path: Path) -> None:
+    old = built(tmp_path, "old.cubin")
+    new = built(tmp_path, "new.cubin", PTX.replace("1700000000", "1800000000"), "sm_75", "-lineinfo")
+    assert fatpack.diff(old, new).kinds == ("changed",)
+    found = fatpack.diff(old, new, kernels=True)
+    assert (found.kinds, found.differs, found.exit_code) == (("rebuilt",), False, 0)
+
+
+def test_a_changed_kernel_is_named(tmp_path: Path) -> None:
+    old, new = built(tmp_path, "old.cubin"), built(tmp_path, "new.cubin", PTX.replace("], 7", "], 8"))
+    found = fatpack.diff(old, new, kernels=True, demangle=True)
+    (arch,) = found.libraries[0].archs
+    assert arch.kernels is not None
+    assert [(item.kind, item.name, item.demangled) for item in arch.kernels] == [
+        ("changed", "_Z5scalePfi", "scale(float*, int)")
+    ]
+    assert found.kinds == ("changed",)
+
+
+def test_needs_are_those_of_cuobjdump(tmp_path: Path) -> None:
+    tool("cuobjdump")
+    body = "\n".join(
+        (
+            ".reg .u32 %r<3>;",
+            ".shared .b8 s[512];",
+            "mov.u32 %r1, %clock;",
+            "mov.u32 %r2, s;",
+            "st.shared.u32 [%r2], %r1;",
+            "st.global.u32 [%rd2], %r1;",
+        )
+    )
+    wide = PTX.replace("st.global.u32 [%rd2], 7;", body)
+    old, new = built(tmp_path, "old.cubin"), built(tmp_path, "new.cubin", wide)
+    (arch,) = fatpack.diff(old, new, kernels=True).libraries[0].archs
+    assert arch.kernels is not None
+    needs = {field: (before, now) for field, before, now in arch.kernels[0].needs}
+    for path, side in ((old, 0), (new, 1)):
+        printed = run("cuobjdump", "-res-usage", path).stdout.decode()
+        (usage,) = re.findall(r"Function _Z5scalePfi:\s+(.*)", printed)
+        told = dict(word.split(":", 1) for word in usage.split())
+        assert needs["shared"][side] == int(told["SHARED"])
+        assert needs.get("registers", (int(told["REG"]),) * 2)[side] == int(told["REG"])
+
+
+def test_variables_count(tmp_path: Path) -> None:
+    table = PTX.replace(".file", ".visible .const .align 4 .b8 t[4] = {1, 2, 3, 4};\n.file")
+    old, new = built(tmp_path, "old.cubin", table), built(tmp_path, "new.cubin", table.replace("3, 4}", "3, 5}"))
+    found = fatpack.diff(old, new, kernels=True)
+    assert found.kinds == ("changed",)
+    assert found.libraries[0].archs[0].variables
+    assert found.libraries[0].archs[0].kernels == ()
+
+
+def test_kernels_lost_and_added(tmp_path: Path) -> None:
+    old, new = built(tmp_path, "old.cubin"), built(tmp_path, "new.cubin", PTX.replace("entry other", "entry third"))
+    (arch,) = fatpack.diff(old, new, kernels=True).libraries[0].archs
+    assert arch.kernels is not None
+    assert [(item.kind, item.name) for item in arch.kernels] == [("lost", "other"), ("added", "third")]
+
+
+@pytest.mark.parametrize("mode", ["none", "size"])
+def test_images_that_are_packed_anew(tmp_path: Path, mode: str) -> None:
+    fatbin = tmp_path / "old.fatbin"
+    image = fatpack.ImageFile(FIXTURES / "kernels" / "needs.cuda13.0.sm_75.cubin", arch="sm_75")
+    fatpack.pack([image], fatbin, format="fatbin")
+    fatpack.pack([image], tmp_path / "new.fatbin", options=fatpack.FatbinOptions(compress_mode=mode))  # type: ignore[arg-type]
+    found = fatpack.diff(fatbin, tmp_path / "new.fatbin")
+    assert set(found.kinds) <= {"repacked", "grown"}
+    assert ("repacked" in found.kinds) == (fatbin.read_bytes() != (tmp_path / "new.fatbin").read_bytes())
+    assert not found.differs
+
+
+def test_architectures_are_those_of_cuobjdump(tmp_path: Path) -> None:
+    tool("cuobjdump")
+    for name in ("v130_none.fatbin", "v130_size.fatbin"):
+        path = FIXTURES / "cuda_fatbin" / "recorded" / name
+        if not path.exists():
+            continue
+        listed = run("cuobjdump", "-lelf", path).stdout.decode()
+        told = Counter(re.findall(r"\.(sm_\w+)\.cubin", listed))
+        (library,) = fatpack.diff(path, path).libraries
+        assert {arch.arch: arch.old_images for arch in library.archs if arch.form == "cubin"} == dict(told)
+
+
+def library(name: str) -> Library:
+    return Library(name, tuple(name.split("/")), 1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("lib/libx.so.1.2", "lib/libx.so.1.3"),
+        ("x.libs/libx-0a1b2c3d.so.12", "x.libs/libx-deadbeef.so.13"),
+        ("x-1.0.data/platlib/x.so", "x-1.1+local.data/platlib/x.so"),
+        ("x/_C.cpython-311-x86_64-linux-gnu.so", "x/_C.cpython-312-x86_64-linux-gnu.so"),
+        ("bin/cublas64_12.dll", "bin/cublas64_13.dll"),
+        ("data.tar.xz/usr/lib/libx.so", "usr/lib/libx.so"),
+        ("lib64/libx.so", "lib/libx.so"),
+    ],
+)
+def test_libraries_of_another_version_are_matched(old: str, new: str) -> None:
+    here, there = [library(old), library("lib/liby.so")], [library("lib/liby.so"), library(new)]
+    assert {(a and a.path, b and b.path) for a, b in matched(here, there)} == {(old, new), ("lib/liby.so",) * 2}
+
+
+def test_what_has_no_one_match_is_lost_and_added() -> None:
+    pairs = matched([library("a/libx.so"), library("b/libx.so")], [library("c/libx.so"), library("b/libx.so")])
+    assert {(a and a.path, b and b.path) for a, b in pairs} == {("a/libx.so", "c/libx.so"), ("b/libx.so",) * 2}
+    pairs = matched([library("a/libx.so"), library("b/libx.so")], [library("c/libx.so")])
+    assert {(a and a.path, b and b.path) for a, b in pairs} == {
+        ("a/libx.so", None),
+        ("b/libx.so", None),
+        (None, "c/libx.so"),
+    }
+
+
+CUBIN = FIXTURES / "cuda" / "cubin" / "k1.cuda13.0.sm_80.cubin"
+OTHER = FIXTURES / "cuda" / "cubin" / "k1.cuda13.0.sm_90.cubin"
+
+
+@pytest.mark.parametrize("options", [[], ["--kernels"], ["-v"]])
+@pytest.mark.parametrize(("new", "code"), [(CUBIN, 0), (OTHER, 1)])
+def test_exit_codes_and_json(new: Path, code: int, options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", str(CUBIN), str(new), *options]) == code
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == ("the same device code: 1 library, 1 image" if code == 0 else lines[0])
+    assert code == 0 or lines[0].startswith("lost: sm_80; added: sm_90")
+    assert main(["diff", str(CUBIN), str(new), *options, "--json"]) == code
+    document = json.loads(capsys.readouterr().out)
+    jsonschema.validate(document, json.loads(text("diff")))
+    assert document["differs"] == bool(code)
+    assert {**fatpack.diff(CUBIN, new, kernels="--kernels" in options).to_dict(), "exit_code": code} == document
+
+
+def test_what_fails_is_chosen(capsys: pytest.CaptureFixture[str]) -> None:
+    for kinds, code in (("lost", 1), ("changed", 0), ("changed,added", 1), ("none", 0)):
+        assert main(["diff", str(CUBIN), str(OTHER), "--fail-on", kinds]) == code
+    assert main(["diff", str(CUBIN), str(OTHER), "--fail-on", "lost,more"]) == 2
+    assert "'more' is no kind of difference" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([str(CUBIN)], "1 file given, two were expected"),
+        ([str(CUBIN), str(CUBIN), "--demangle"], "--demangle goes with --kernels"),
+    ],
+)
+def test_wrong_use(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_what_cannot_be_read_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for side in ("old", "new"):
+        (tmp_path / side).mkdir()
+        shutil.copy(CUBIN, tmp_path / side / "a.cubin")
+    broken = (FIXTURES / "cuda_fatbin" / "recorded" / "v130_none.fatbin").read_bytes()[:200]
+    (tmp_path / "new" / "b.fatbin").write_bytes(broken)
+    assert main(["diff", str(tmp_path / "old"), str(tmp_path / "new")]) == 3
+    assert f"not read: {tmp_path / 'new' / 'b.fatbin'}: " in capsys.readouterr().out
+    assert main(["diff", str(tmp_path / "old"), str(tmp_path / "nothing")]) == 5
+
+
+def test_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", "--schema"]) == 0
+    assert json.loads(capsys.readouterr().out)["title"] == "fatpack.diff/1"
+
+
+def test_results_can_be_pickled_and_compared() -> None:
+    import pickle
+
+    found = fatpack.diff(CUBIN, OTHER, kernels=True)
+    assert pickle.loads(pickle.dumps(found)) == found
+    assert isinstance(found, fatpack.Diff)
+
+
+def test_a_damaged_program_that_demangles_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from fatpack import demangling
+
+    monkeypatch.setattr(demangling, "_by_package", lambda names: None)
+    assert demangling.demangled(["_Z5scalePfi", "plain", "_Z"]) == {"_Z5scalePfi": "scale(float*, int)"}
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(fatpack.Unsupported, match=r"fatpack\[demangle\]"):
+        demangling.demangled(["_Z5scalePfi"])
+    assert demangling.demangled(["plain"]) == {}
