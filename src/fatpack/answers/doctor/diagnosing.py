@@ -280,7 +280,11 @@ class _Summing:
     def diagnosis(self, counts: Counts) -> Diagnosis:
         """Return what all files together are."""
         for what, why, number in (
-            ("files", "their names say that no device code is in them; --deep looks into them", counts.passed),
+            (
+                "files passed over",
+                "their names say that no device code is in them; --deep looks into them",
+                counts.passed,
+            ),
             ("files and folders", "excluded by --exclude", counts.excluded),
             ("links", "links in folders are not followed", counts.links),
             ("pipes, sockets and devices", "they are not read", counts.special),

@@ -241,7 +241,7 @@ class _Examination:
             span = view.span() if image is None else image.span
             notes.add(finding(code_for("FP1104", error), span, error.describe(), error.hint))
         if not is_hashed and len(view):
-            notes.skip("images without any stored hash", "other bytes of code, instead of their own, go unnoticed")
+            notes.skip("images without any stored hash", "a wrong byte in the middle of code goes unnoticed")
 
     def _kernels(self, view: View, form: str, image: Image | None) -> None:
         notes = self.notes

@@ -39,6 +39,8 @@ def _verdict(document: Mapping[str, Any]) -> str:
     read = f"{_many(document['images'], 'image')}, {size_words(document['inflated'])} inflated and parsed"
     if document["verdict"] == "healthy":
         return f"healthy: {_many(files, 'file')}, {read}"
+    if files == 1 and len(states) == 1:
+        return f"{document['verdict']}: 1 file, {read}"
     parts = [
         f"{count:,} {'has' if count == 1 else 'have'} {words}" if word != "unread" else f"{count:,} cannot be read"
         for word, words in (("damaged", "damage"), ("suspect", "warnings"), ("unread", ""))
@@ -88,7 +90,7 @@ def _findings(document: Mapping[str, Any], verbose: int) -> Iterator[str]:
 
 def _known(document: Mapping[str, Any]) -> Iterator[str]:
     if document["known_bugs"]:
-        yield "known bugs"
+        yield "known bugs that may be the cause" if _is_wrong(document) else "known bugs"
     for bug in document["known_bugs"]:
         where = ", ".join(bug["paths"][:2]) + (f" and {bug['count'] - 2:,} more" if bug["count"] > 2 else "")
         kind = "" if bug["side"] == "producer" else "; the file is right, the reader is not"
@@ -97,6 +99,10 @@ def _known(document: Mapping[str, Any]) -> Iterator[str]:
         yield printable(f"    seen by {', '.join(bug['evidence'])} in {where}")
         yield printable(f"    {bug['advice']}")
         yield printable(f"    sources: {', '.join(bug['sources'])}")
+
+
+def _is_wrong(document: Mapping[str, Any]) -> bool:
+    return any(bug["side"] == "producer" for bug in document["known_bugs"]) and document["verdict"] != "healthy"
 
 
 def _reaches(document: Mapping[str, Any], verbose: int) -> Iterator[str]:
