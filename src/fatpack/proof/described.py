@@ -61,8 +61,8 @@ def compare_described(
         into = _into(before, low, high, resolve, leading)
         found = _records(before, into, resolve, leading)
         words = {place + step for place in found for step in (0, before.word)}
-        others = sorted(v for place, v in into.items() if place not in words and not inside(place, merged(tables)))
         images = sorted({(into[place], into[place + before.word]) for place in found})
+        others = _others(before, into, words, {start for start, _ in images}, merged(tables))
         for start, end in images:
             before.charge(end - start)
             fact = ImageFact("described image", start, end - start, before.digest(start, end - start))
@@ -79,6 +79,17 @@ def compare_described(
             if where is not None and not (where[0] <= start and end <= where[1]):
                 ledger.differ("image that overlaps one that is gone", address=start, expected="as it was")
     return Erased(merged(ranges), tuple(kept), tuple(dropped))
+
+
+def _others(
+    memory: Memory, into: Mapping[int, int], words: Collection[int], starts: Collection[int], tables: Sequence[Range]
+) -> list[int]:
+    """Return where something else than records leads.
+
+    In a program that is not relocated any word may be a number: there only the begins of images count.
+    """
+    found = {value for place, value in into.items() if place not in words and not inside(place, tables)}
+    return sorted(found & set(starts) if memory.is_fixed else found)
 
 
 def _into(memory: Memory, low: int, high: int, resolve: Resolve, leading: Leading) -> dict[int, int]:

@@ -2,7 +2,7 @@
 
 The records of the runtimes are followed for themselves. Whatever else in the program leads into device code, a word
 that the loader relocates or a symbol that other files see, must find there what was there. Of other words only those
-are minded that hold the address of a container that moved: any may be a number, or text.
+are minded that hold the address of a container that moved, or of an image in it: any may be a number, or text.
 """
 
 from __future__ import annotations
@@ -68,9 +68,12 @@ def check_words(
 ) -> None:
     """Check that no word outside of device code but ``records`` holds the address of a container that moved.
 
-    Whether the loader relocates it or not: nobody knows how such a container is reached.
+    Whether the loader relocates it or not: nobody knows how such a container is reached. In a program that is not
+    relocated no word leads to an image in one that is not what it was, either.
     """
     moved = {old.start + before.base for old, new in pairs if new is None or new.start != old.start}
+    if before.is_fixed:
+        moved |= {at + before.base for old, new in pairs if not _is_as_it_was(old, new) for at in old.inner}
     if not moved:
         return
     loaded = without([(item.start, item.filled) for item in before.stretches], ranges)
@@ -78,7 +81,7 @@ def check_words(
         if place in records:
             continue
         ledger.differ(
-            "container that moved, led to by no record",
+            "container that moved or shrank, led to by no record",
             address=value - before.base,
             expected="the address that a word of the program holds",
             found=place,

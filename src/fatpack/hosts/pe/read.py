@@ -37,7 +37,7 @@ UNINITIALIZED = 0x80
 
 #: optional header's magic → where its data directories start
 _DIRECTORIES = {b"\x0b\x01": 96, b"\x0b\x02": 112}
-_CERTIFICATES = 4
+_CERTIFICATES, _BASE_RELOCATIONS = 4, 5
 
 #: optional header's magic → bytes of an address, and where ImageBase is
 _ADDRESSES = {b"\x0b\x01": (4, 28), b"\x0b\x02": (8, 24)}
@@ -85,8 +85,15 @@ class PeFile:
 
     def certificates(self) -> tuple[int, int]:
         """Return position and size of the certificate table: zeros in an image that is not signed."""
+        return self._directory(_CERTIFICATES)
+
+    def base_relocations(self) -> tuple[int, int]:
+        """Return address, without ImageBase, and size of the table of base relocations: zeros if there is none."""
+        return self._directory(_BASE_RELOCATIONS)
+
+    def _directory(self, number: int) -> tuple[int, int]:
         start = _DIRECTORIES.get(self.view.head(self.optional_offset, 2))
-        if start is None or start + 8 * (_CERTIFICATES + 1) > self.optional_size:
+        if start is None or start + 8 * (number + 1) > self.optional_size:
             return 0, 0
-        entry = self.view.head(self.optional_offset + start + 8 * _CERTIFICATES, 8)
+        entry = self.view.head(self.optional_offset + start + 8 * number, 8)
         return int.from_bytes(entry[:4], "little"), int.from_bytes(entry[4:], "little")

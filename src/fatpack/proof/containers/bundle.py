@@ -56,7 +56,10 @@ def read_bundle(memory: Memory, address: int, end: int) -> Container | None:
     for entry in entries:
         memory.charge(entry.size)
     images = None if stored is None else digests(entries, stored.pieces())
-    return None if images is None else Container("clang-offload-bundle", address, address + stop, images, b"")
+    if images is None:
+        return None
+    inner = tuple(address + entry.offset for entry in entries if entry.size)
+    return Container("clang-offload-bundle", address, address + stop, images, b"", inner=inner)
 
 
 def table_size(entries: Iterable[Entry]) -> int:

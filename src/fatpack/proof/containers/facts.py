@@ -30,7 +30,7 @@ class Container(Record):
     """A container: its ``kind``, the addresses ``[start, end)`` of its bytes, and its images in order.
 
     ``head`` is what it states beside images, sizes and places; an edit keeps it, but for ``method``: how it is
-    compressed as a whole.
+    compressed as a whole. ``inner`` are the addresses at which its images begin, where they lie in it as they are.
     """
 
     kind: str
@@ -39,3 +39,4 @@ class Container(Record):
     images: tuple[Image, ...]
     head: bytes
     method: str = ""
+    inner: tuple[int, ...] = ()

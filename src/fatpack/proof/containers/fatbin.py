@@ -55,14 +55,16 @@ def read_fatbin(memory: Memory, address: int, end: int) -> Container | None:
     if version != 1 or size < _HEADER.size or stop > end:
         return None
     head = memory.read(address, size)
-    images = []
+    images, inner = [], []
     while at < stop:
         image = _image(memory, at, stop)
         if image is None:
             return None
         images.append(image[0])
         at = image[1]
-    return Container("cuda-fatbin", address, stop, tuple(images), (head or b"")[:8] + (head or b"")[_HEADER.size :])
+        inner.append(at - image[0].size)
+    kept = (head or b"")[:8] + (head or b"")[_HEADER.size :]
+    return Container("cuda-fatbin", address, stop, tuple(images), kept, inner=tuple(inner))
 
 
 def _image(memory: Memory, at: int, stop: int) -> tuple[Image, int] | None:

@@ -7,11 +7,13 @@ containers that moved.
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
 
 from fatpack.proof.elf.headers import Moved, offsets_of
 from fatpack.proof.ledger import compare_views, inside
 from fatpack.proof.memory import WINDOW
 from fatpack.proof.rest import compare_rest
+from fatpack.proof.stale import as_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +27,11 @@ if TYPE_CHECKING:
 _ALLOCATED = 0x2
 _NO_BITS = ("SHT_NOBITS", "SHT_NULL")
 _SYMBOLS = "SHT_SYMTAB"
+
+#: types of symbols that name no place of their own: STT_SECTION, STT_FILE, STT_TLS
+_NO_PLACES = (3, 4, 6)
+#: SHN_LORESERVE: numbers from here on are no sections. LIMIT: SHN_XINDEX neither, for files of 65,280 and more.
+_FIRST_RESERVED = 0xFF00
 
 
 def compare_unloaded(
@@ -121,41 +128,79 @@ def _compare_content(
     sign = "<" if before.memory.order == "little" else ">"
     record = struct.Struct(sign + ("IBBHQQ" if wide else "IIIBBH"))
     step = WINDOW // record.size * record.size
-    places = sorted((each.old, each.old + each.size, each.new) for each in moved)
+    follow = _Follow(before, wide, moves, moved)
     for at in range(0, old.size, step):
         size = min(step, old.size - at)
         first, second = ours.read(at, size), theirs.read(at, size)
-        if first == second:
+        if first == second and not follow.concerns(first):
             continue
         if size % record.size:
             ledger.differ("table of symbols", offset=theirs.offset(at), expected="whole symbols")
             return
         pairs = zip(record.iter_unpack(first), record.iter_unpack(second), strict=True)
         for number, (was, now) in enumerate(pairs):
-            if was != now and not _follows(was, now, wide, moves, places):
+            if not follow.is_right(was, now):
                 place = theirs.offset(at + number * record.size)
                 ledger.differ("symbol", offset=place, expected=was, found=now)
                 return
 
 
-def _follows(
-    was: tuple[int, ...],
-    now: tuple[int, ...],
-    wide: bool,
-    moves: Mapping[int, tuple[int, int, int]],
-    places: Sequence[tuple[int, int, int]],
-) -> bool:
-    """Return whether a symbol only followed what it stands for: a container, or what made room for the table."""
-    value, size = (4, 5) if wide else (1, 2)
-    if any(was[field] != now[field] for field in range(len(was)) if field not in (value, size)):
-        return False
-    if was[value] in moves:
-        old_size, new, new_size = moves[was[value]]
-        return now[value] == new and now[size] in {was[size], new_size if was[size] == old_size else was[size]}
-    return now[size] == was[size] and any(
-        start <= was[value] < max(end, start + 1) and now[value] == was[value] - start + new
-        for start, end, new in places
-    )
+class _Follow:
+    """Where symbols of the table for linkers and debuggers must be, and where they may be."""
+
+    def __init__(
+        self, elf: ElfFile, wide: bool, moves: Mapping[int, tuple[int, int, int]], moved: Sequence[Moved]
+    ) -> None:
+        self._memory, self._sections, self._wide, self._moves = elf.memory, elf.sections, wide, moves
+        self._starts = sorted(moves)
+        self._places = sorted((each.old, each.old + each.size, each.new) for each in moved)
+        gone = [(start, start + size) for start, (size, new, _) in moves.items() if new != start]
+        self._low, self._high = min(gone, default=(0, 0))[0], max(gone, default=(0, 0))[1]
+        # type and binding, and the number of the section
+        self._info, self._section = (1, 3) if wide else (3, 5)
+        self._value, self._size = (4, 5) if wide else (1, 2)
+
+    def concerns(self, table: bytes) -> bool:
+        """Return whether a symbol of some may be on a container that moved."""
+        values = as_words(self._memory, table)[1 :: 3 if self._wide else 4]
+        return any(self._low <= value < self._high for value in values)
+
+    def is_right(self, was: tuple[int, ...], now: tuple[int, ...]) -> bool:
+        """Return whether a symbol only followed what it stands for: a container, or what made room for the table.
+
+        One inside of a container follows it, too, and ends where that does.
+        """
+        if any(was[field] != now[field] for field in range(len(was)) if field not in (self._value, self._size)):
+            return False
+        number = bisect_right(self._starts, was[self._value]) - 1
+        start = self._starts[number] if number >= 0 else 0
+        inside = was[self._value] - start
+        if number >= 0 and inside < self._moves[start][0] and self._stands_there(was):
+            return self._is_on(was, now, inside, *self._moves[start])
+        return was == now or (
+            now[self._size] == was[self._size]
+            and any(
+                first <= was[self._value] < max(end, first + 1) and now[self._value] == was[self._value] - first + new
+                for first, end, new in self._places
+            )
+        )
+
+    def _stands_there(self, symbol: tuple[int, ...]) -> bool:
+        """Return whether a symbol names a place in the section that it says, and not the section itself."""
+        number = symbol[self._section]
+        if symbol[self._info] & 0xF in _NO_PLACES or not 0 < number < min(len(self._sections), _FIRST_RESERVED):
+            return False
+        section = self._sections[number]
+        return section.address <= symbol[self._value] < section.address + section.size
+
+    def _is_on(
+        self, was: tuple[int, ...], now: tuple[int, ...], inside: int, size: int, new: int, new_size: int
+    ) -> bool:
+        if was == now and was[self._value] == new + inside:
+            return True
+        value = new + min(inside, new_size)
+        sizes = {min(was[self._size], new_size - value + new)} | ({new_size} if was[self._size] == size else set())
+        return now[self._value] == value and now[self._size] in sizes | ({was[self._size]} if not inside else set())
 
 
 def _is_stored(elf: ElfFile, section: Section) -> bool:

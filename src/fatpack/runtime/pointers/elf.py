@@ -26,6 +26,7 @@ from fatpack.runtime.pointers.pointer import (
     Search,
     most_taken,
     too_many,
+    words_at,
     words_between,
 )
 
@@ -44,6 +45,10 @@ _BLOCK = 24 * 16 * 2048
 _DYN = 3
 
 _UNDEFINED = 0
+
+#: Types of tables whose relocations add to the word in place, and of such that are not read here.
+_IN_PLACE = (constants.REL, constants.RELR)
+_UNREAD = (constants.CREL, constants.ANDROID_REL, constants.ANDROID_RELA)
 
 #: SHF_EXECINSTR
 _CODE = 0x4
@@ -127,8 +132,11 @@ class ElfProgram:
             and section.end <= len(self.view)
             and (everywhere or not low <= section.address <= high)
         )
-        is_stated = self.states_pointers()
-        found = Search({}) if is_stated else words_between(data, self.word, self.order, low, high)
+        found = Search({}, is_exact=True)
+        if self._elf.header.type != _DYN or not self._has_relocations():
+            found = words_between(data, self.word, self.order, low, high)
+        elif self._has_pointers_in_place():
+            found = words_at(self._in_place(), self._ranges(), self.view, self.word, self.order, low, high)
         left = most_taken()
         for section in self._relocation_sections(None):
             if section.type != constants.RELA:
@@ -140,15 +148,45 @@ class ElfProgram:
                 left -= 1
         return found
 
-    def states_pointers(self) -> bool:
-        """Return whether relocations state where every pointer leads: no other word of the program is one."""
-        return self._elf.header.type == _DYN and not self._has_pointers_in_place()
+    def _kinds(self) -> set[int]:
+        """Return the types of sections that are loaded."""
+        types, flags = self._elf.columns("type", "flags")
+        return {type for type, flag in zip(types, flags, strict=True) if flag & constants.ALLOC}
+
+    def _has_relocations(self) -> bool:
+        """Return whether the tables of relocations that are read here are all that the program has."""
+        return (
+            self._relative >= 0
+            and self._kinds().isdisjoint(_UNREAD)
+            and bool(self._kinds() & {constants.RELA, *_IN_PLACE})
+        )
 
     def _has_pointers_in_place(self) -> bool:
         """Return whether relocations lead to where the words that they change say, as REL and RELR do."""
-        types, flags = self._elf.columns("type", "flags")
-        kinds = {type for type, flag in zip(types, flags, strict=True) if flag & constants.ALLOC}
-        return not kinds or constants.RELA not in kinds or bool(kinds & {constants.REL, constants.RELR})
+        return bool(self._kinds() & {*_IN_PLACE})
+
+    def _in_place(self) -> Iterator[int]:
+        """Yield the addresses of the words that are relocated in place: those of REL, and of RELR.
+
+        RELR: an even word is an address, and each bit of an odd one stands for a word behind it (gABI, "Relative
+        Relocation Table").
+        """
+        for section in self._relocation_sections(None):
+            if section.type == constants.REL:
+                for words in self._blocks(section):
+                    yield from words[::2]
+        for section in self._elf.sections():
+            if section.type != constants.RELR or not section.flags & constants.ALLOC or section.end > len(self.view):
+                continue
+            following = 0
+            for words in self._blocks(section):
+                for entry in words:
+                    if not entry & 1:
+                        yield entry
+                        following = entry + self.word
+                        continue
+                    yield from _bits(entry >> 1, following, self.word)
+                    following += (8 * self.word - 1) * self.word
 
     def _stated(self, section: Section, low: int, high: int) -> Iterator[tuple[int, int]]:
         """Yield place and addend of the relative relocations that lead between two addresses, both included."""
@@ -165,7 +203,8 @@ class ElfProgram:
     def _blocks(self, section: Section) -> Iterator[array[int]]:
         """Yield the words of a table of relocations, in blocks of whole ones."""
         layouts = self._elf.layouts
-        size = (layouts.rela if section.type == constants.RELA else layouts.rel).size
+        by_type = {constants.RELA: layouts.rela.size, constants.RELR: self.word}
+        size = by_type.get(section.type, layouts.rel.size)
         view = self.view.slice(section.offset, section.size)
         for at in range(0, len(view) - len(view) % size, _BLOCK):
             block = view.head(at, _BLOCK)
@@ -301,3 +340,12 @@ class ElfProgram:
                     info = words[number * count + 1]
                     addend = words[number * count + 2] if count == 3 else None
                     yield place, info & layouts.type_mask, info >> layouts.symbol_shift, addend
+
+
+def _bits(bits: int, place: int, word: int) -> Iterator[int]:
+    """Yield the address of the word that each bit stands for, the lowest for the one at an address."""
+    while bits:
+        if bits & 1:
+            yield place
+        bits >>= 1
+        place += word

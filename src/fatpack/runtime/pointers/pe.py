@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import struct
+
 from fatpack.errors import Truncated
 from fatpack.hosts.pe.read import PeFile
-from fatpack.runtime.pointers.pointer import NULL_POINTER, Loaded, Pointer, Search, words_between
+from fatpack.runtime.pointers.pointer import INSIDE, NULL_POINTER, Loaded, Pointer, Search, words_at, words_between
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from fatpack.hosts import Site
     from fatpack.io.source import View
@@ -17,6 +19,13 @@ if TYPE_CHECKING:
 
 #: IMAGE_SCN_MEM_EXECUTE
 _CODE = 0x20000000
+
+#: A block of base relocations: the page, and the bytes of the block with this header; then 16 bits for each, of which
+#: the upper four say how a word is changed (Microsoft's PE format, "The .reloc Section").
+_BLOCK = struct.Struct("<II")
+
+#: IMAGE_REL_BASED_HIGHLOW, IMAGE_REL_BASED_DIR64
+_WHOLE_WORDS = (3, 10)
 
 
 class PeProgram:
@@ -29,6 +38,7 @@ class PeProgram:
         self.view = view
         image = PeFile(view)
         self.word, self._base = image.word, image.base
+        self._relocations = image.base_relocations()
         rows: list[tuple[int, int, int, int]] = []
         self._data: list[tuple[int, int, int, int]] = []
         try:
@@ -69,9 +79,29 @@ class PeProgram:
 
         Sections that start between the two are what pointers lead to, and not searched, unless they are ``everywhere``.
         """
+        start, size = self._relocations
+        if size:
+            return words_at(self._relocated(start, size), self._loaded, self.view, self.word, self.order, low, high)
         data = (
             (address, self.view.slice(position, size))
             for address, size, position, _ in self._data
             if position + size <= len(self.view) and (everywhere or not low <= address <= high)
         )
         return words_between(data, self.word, self.order, low, high)
+
+    def _relocated(self, start: int, size: int) -> Iterator[int]:
+        """Yield the addresses of the words to which a loader adds what the image is away from its base."""
+        found = self._loaded.at(self._base + start)
+        table = (
+            self.view.slice(found.position, min(size, found.room)) if found.kind == INSIDE else self.view.slice(0, 0)
+        )
+        at = 0
+        while at + _BLOCK.size <= len(table):
+            page, length = _BLOCK.unpack(table.read(at, _BLOCK.size))
+            if length < _BLOCK.size or at + length > len(table):
+                return
+            entries = table.read(at + _BLOCK.size, (length - _BLOCK.size) // 2 * 2)
+            for (entry,) in struct.iter_unpack("<H", entries):
+                if entry >> 12 in _WHOLE_WORDS:
+                    yield self._base + page + (entry & 0xFFF)
+            at += length

@@ -76,12 +76,14 @@ _OF_AN_IMAGE = 4
 class Search(Record):
     """Pointers of a program that were searched for: address → value.
 
-    ``unsearched`` says which limit has ended the search, "" if there was none, and ``hint`` how to raise it.
+    ``unsearched`` says which limit has ended the search, "" if there was none, and ``hint`` how to raise it. It
+    ``is_exact`` if relocations state each of them; else some may be numbers, or text.
     """
 
     values: dict[int, int]
     unsearched: str = ""
     hint: str = ""
+    is_exact: bool = False
 
 
 def most_taken() -> int:
@@ -118,6 +120,29 @@ def words_between(ranges: Iterable[tuple[int, View]], word: int, order: Order, l
         if size < len(data):
             return Search(values, f"only {_SEARCHED} bytes of a program's data are searched for pointers to images")
     return Search(values)
+
+
+def words_at(places: Iterable[int], loaded: Loaded, view: View, word: int, order: Order, low: int, high: int) -> Search:
+    """Return address and value of those words at some addresses of a program that lie between two values.
+
+    Both are included. ``places`` are those that relocations name.
+    """
+    most, values = most_taken(), dict[int, int]()
+    block, start, end, shift = b"", 0, 0, 0
+    for place in places:
+        if not start <= place <= end - word:
+            found = loaded.at(place)
+            if found.kind != INSIDE or found.room < word:
+                continue
+            start, shift = place, found.position
+            block = view.read(shift, min(limits.CHUNK, found.room))
+            end = start + len(block)
+        value = int.from_bytes(block[place - start : place - start + word], order)
+        if low <= value <= high:
+            values[place] = value
+            if len(values) > most:
+                return too_many(values)
+    return Search(values, is_exact=True)
 
 
 class Loaded:

@@ -19,7 +19,6 @@ from fatpack.elf.file import ElfFile
 from fatpack.errors import FormatError
 from fatpack.model import Finding
 from fatpack.record import Record
-from fatpack.runtime.pointers.elf import ElfProgram
 from fatpack.runtime.pointers.open import HOSTS, program
 from fatpack.runtime.pointers.pointer import INSIDE, UNDEFINED, UNKNOWN
 from fatpack.runtime.registration import cuda, hip, records
@@ -116,8 +115,8 @@ def strangers(
     """Return the addresses from ``low`` to below ``high`` to which a program's data or a visible symbol leads.
 
     ``words`` are the addresses of pointers that are known, and not asked for. Where relocations do not state what leads
-    where, any word may be a pointer, a number or text: then only those count that hold one of ``starts``. None if not
-    all could be searched.
+    where, any word may be a pointer, a number or text: then only those count that hold one of ``starts``, at which
+    containers, and images in them, begin. None if not all could be searched.
     """
     reader = program(view, host)
     search = reader.into(low, high - 1)
@@ -128,7 +127,7 @@ def strangers(
     except FormatError:
         return None
     found = {value for word, value in search.values.items() if word not in words}
-    if not (isinstance(reader, ElfProgram) and reader.states_pointers()):
+    if not search.is_exact:
         found.intersection_update(starts)
     return found | set(visible)
 

@@ -32,12 +32,12 @@ _MOST = 1 << 12
 class Described(Record):
     """The images of a section that records describe.
 
-    ``images`` are their bounds: begin and end, as addresses. ``words`` are the addresses of the words that say so, and
-    ``others`` of all other words that lead into the section, with the addresses that these hold.
+    ``images`` are their bounds: begin and end, as addresses. ``others`` are the addresses of all other words that lead
+    into the section, with the addresses that these hold; where any word may be a number, of those that lead to the
+    begin of an image.
     """
 
     images: frozenset[tuple[int, int]]
-    words: frozenset[int]
     others: Mapping[int, int]
 
 
@@ -55,11 +55,10 @@ def described(view: View, host: str, low: int, high: int) -> Described | None:
     found = {place for place in begins if image_record.head_of(reader, place) is not None}
     found |= set(_openmp(reader, begins - found))
     words = found | {place + word for place in found}
-    return Described(
-        frozenset((into[place], into[place + word]) for place in found),
-        frozenset(words),
-        {place: value for place, value in into.items() if place not in words},
-    )
+    images = frozenset((into[place], into[place + word]) for place in found)
+    starts = {begin for begin, _ in images}
+    others = {place: value for place, value in into.items() if place not in words}
+    return Described(images, {place: to for place, to in others.items() if search.is_exact or to in starts})
 
 
 def _openmp(reader: Program, begins: Collection[int]) -> Iterator[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from io import BytesIO
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from tests.laws.rooms import FIXTURES, joined
 
 import fatpack as library
 from fatpack import proof
+from fatpack.elf.file import ElfFile
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.ops.slim.checking import check_of
@@ -152,7 +154,7 @@ def test_what_a_relocated_word_leads_into_stays_as_it_is(tmp_path: Path) -> None
     [
         (0, (), "pointer or symbol that no record is"),
         (100, (), "pointer or symbol that no record is"),
-        (0, ("-no-pie",), "container that moved, led to by no record"),
+        (0, ("-no-pie",), "container that moved or shrank, led to by no record"),
     ],
 )
 def test_a_word_that_leads_astray_is_not_proved(
@@ -162,6 +164,56 @@ def test_a_word_that_leads_astray_is_not_proved(
     monkeypatch.setattr("fatpack.runtime.registration.pointing.strangers", lambda *_: set())
     verdict = proof.verify(view(data), view(joined(plan(view(data), for_("sm_90")).pieces)))
     assert [item.what for item in verdict.differences] == [what]
+
+
+#: where in a container of ``of_words`` its first image begins: behind a header of 16 bytes and one of 64
+IMAGE = 80
+
+
+@pytest.mark.parametrize(
+    "options", [("-no-pie",), ("-Wl,-z,pack-relative-relocs",), ("-static-pie",)], ids=["no-pie", "relr", "static-pie"]
+)
+def test_a_word_that_leads_to_an_image_keeps_its_container(tmp_path: Path, options: tuple[str, ...]) -> None:
+    data = led_into(tmp_path, IMAGE, *options)
+    made = plan(view(data), for_("sm_90"))
+    assert [row.position for row in made.dropped] == ["0.0"]
+    assert any("1 container of .nv_fatbin is led into by what is no record" in note for note in made.notes)
+    assert proof.verify(view(data), view(joined(made.pieces))).is_proved
+
+
+def test_a_number_in_a_program_that_is_not_relocated_keeps_nothing(tmp_path: Path) -> None:
+    made, _ = slimmed(led_into(tmp_path, IMAGE + 1, "-no-pie"), for_("sm_90"))
+    assert [row.position for row in made.dropped] == ["0.0", "1.0"]
+
+
+def symbols(data: bytes) -> dict[bytes, tuple[int, int]]:
+    """Return what symbols of the table have as their value, and where the file has it."""
+    elf = ElfFile(view(data))
+    table = next(section for section in elf.sections() if section.type == 2)
+    strings = elf.section(table.link)
+    found = {}
+    for at in range(table.offset, table.offset + table.size, 24):
+        name, _, value, _ = struct.unpack_from("<IIQQ", data, at)
+        start = strings.offset + name
+        found[data[start : data.index(b"\0", start)]] = value, at + 8
+    return found
+
+
+@pytest.mark.parametrize("options", [(), ("-no-pie",)], ids=["pie", "no-pie"])
+def test_local_symbols_follow_their_container(tmp_path: Path, options: tuple[str, ...]) -> None:
+    inner = "\n        .set inner, container1 + 80\n"
+    parts = [Part(of_words("80 90")), Part(of_words("80 90"))]
+    data = linked(tmp_path, parts, *options, tail=inner).read_bytes()
+    _, after = slimmed(data, for_("sm_90"))
+    old, new = symbols(data), symbols(after)
+    shift = new[b"container1"][0] - old[b"container1"][0]
+    assert shift < 0 and new[b"container0"][0] == old[b"container0"][0]
+    assert new[b"inner"][0] == old[b"inner"][0] + shift
+    for name in (b"container1", b"inner"):
+        lie = bytearray(after)
+        struct.pack_into("<Q", lie, new[name][1], old[name][0])
+        verdict = proof.verify(view(data), view(bytes(lie)))
+        assert [item.what for item in verdict.differences] == ["symbol"], name
 
 
 def test_what_no_record_leads_to_stays_at_its_address(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fatpack.hosts import Site
     from fatpack.hosts.relaying import Move
     from fatpack.io.source import Piece, View
+    from fatpack.model import Image
     from fatpack.ops.writing import Changes
     from fatpack.runtime.registration.pointing import Pointings
 
@@ -199,7 +200,9 @@ def _fixed(file: Linked, site: Site, address: int, inside: Sequence[Found]) -> t
     high = address + len(site.data)
     known = {item.target for item in file.pointings.items}
     words = {item.word for item in file.pointings.items}
-    strangers = pointing.strangers(file.view, file.host, address, high, words, frozenset(starts.values()))
+    shift = address - site.data.start
+    begins = {image.span.start + shift for found in inside for image in _in_place(found)}
+    strangers = pointing.strangers(file.view, file.host, address, high, words, begins | set(starts.values()))
     if strangers is None:
         return frozenset(starts), frozenset(starts)
     reached = sorted(strangers | known - set(starts.values()))
@@ -215,6 +218,11 @@ def _fixed(file: Linked, site: Site, address: int, inside: Sequence[Found]) -> t
         if addresses is not None and not _is_any_within(addresses, starts[id(found)], ends[id(found)])
     }
     return frozenset(fixed | {id(found) for found in unknown} - free), frozenset(whole)
+
+
+def _in_place(found: Found) -> Sequence[Image]:
+    """Return the images of a container that lie in it as they are."""
+    return [] if "compression" in found.container.attrs else [image.as_stored for image in found.images]
 
 
 def _has_nothing(file: Linked, found: Found) -> bool:
