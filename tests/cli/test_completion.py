@@ -92,7 +92,7 @@ def test_stand_ins_are_offered(folder: Path) -> None:
         (("extract", "one.o", "--arch", "sm_80,sm_90"), ["sm_80,sm_90", "sm_80,sm_90a"]),
         (("extract", "one.o", "--form", "cub"), ["cubin"]),
         (("remove", "one.o", "--offload", "o"), ["openmp"]),
-        (("inspect", "--by", ""), ["arch", "kernel", "file"]),
+        (("inspect", "--by", ""), ["arch", "form", "kernel", "file"]),
     ],
     ids=" ".join,
 )
@@ -104,7 +104,7 @@ def test_known_words_are_offered(folder: Path, words: tuple[str, ...], expected:
     ("words", "expected"),
     [
         (("inspect", "--by", "=", "a"), ["arch"]),
-        (("inspect", "--by", "="), ["arch", "kernel", "file"]),
+        (("inspect", "--by", "="), ["arch", "form", "kernel", "file"]),
         (("inspect", "--by=a"), ["--by=arch"]),
         (("pack", "--format", "=", "fat"), ["fatbin"]),
         (("extract", "one.o", "--arch", "=", "sm_80,sm_90"), ["sm_80,sm_90", "sm_80,sm_90a"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,12 +11,14 @@ import click
 import pytest
 from tests.effort import some
 
-from fatpack.cli.commands import COMMANDS, command
+from fatpack.cli.commands import COMMANDS, GROUPS, command
+from fatpack.cli.commands.examples import EXAMPLES
 from fatpack.cli.grammar.clicked import Clicked
 from fatpack.cli.grammar.declared import Command, Option
 from fatpack.cli.grammar.help_page import HELP_SPELLINGS, command_page
-from fatpack.cli.grammar.kinds import Choice, Number, Offset, Size
+from fatpack.cli.grammar.kinds import Choice, Number, Offset, Several, Size
 from fatpack.cli.grammar.plain import parsed
+from fatpack.cli.tools import TOOLS
 
 #: `tool` reads its arguments itself.
 DECLARED = {name: command(name) for name in COMMANDS if name != "tool"}
@@ -41,13 +44,18 @@ def _values(option: Option, chance: random.Random) -> str:
 
 def _words(declared: Command, chance: random.Random, *, is_plain: bool) -> Iterator[str]:
     """Yield arguments for a command: options in all their spellings between words, and now and then what is wrong."""
-    for _ in range(chance.randint(0, 4)):
+    for _ in range(chance.randint(0, 4) if declared.options else 0):
         option = chance.choice(declared.options)
         spelling = chance.choice(option.spellings)
         if not option.takes_value:
             yield f"-{spelling[1] * chance.randint(1, 3)}" if len(spelling) == 2 else spelling
             continue
-        text = option.kind.words[0] if isinstance(option.kind, Choice) else "1" if is_plain else _values(option, chance)
+        if isinstance(option.kind, Choice):
+            text = option.kind.words[0]
+        elif isinstance(option.kind, Several):
+            text = ",".join(option.kind.words())
+        else:
+            text = "1" if is_plain else _values(option, chance)
         joint = "=" if spelling.startswith("--") else ""
         yield from chance.choice([[spelling, text], [f"{spelling}{joint}{text}"]] if text else [[spelling, text]])
         if not is_plain and chance.random() < 0.05:
@@ -105,3 +113,18 @@ def test_help_is_laid_out_as_click_does_it(name: str, width: int) -> None:
     formatter = context.make_formatter()
     click.Command.format_help(made, context, formatter)
     assert formatter.getvalue() == command_page(f"fatpack {name}", DECLARED[name], width)
+
+
+def test_every_command_has_examples_and_a_group() -> None:
+    assert EXAMPLES.keys() >= COMMANDS.keys(), "cli/commands/examples.py: one or two uses of every command"
+    grouped = [name for names in GROUPS.values() for name in names if name in COMMANDS]
+    assert sorted(grouped) == sorted(COMMANDS), "cli/commands/__init__.py: GROUPS has every command once"
+
+
+@pytest.mark.parametrize("words", [words for name in COMMANDS for words, _ in EXAMPLES[name]])
+def test_examples_are_command_lines(words: str) -> None:
+    name, *rest = shlex.split(words)
+    if name == "tool":
+        assert rest[0] in TOOLS
+        return
+    assert parsed(command(name), rest) is not None, f"click would have to say what is wrong with: fatpack {words}"

@@ -99,6 +99,7 @@ PLAIN = {
     "diff": ["diff", CONTAINER, CONTAINER, "--kernels", "-v"],
     "survey": ["survey", CONTAINER, "-o", "out", "--format=jsonl", "--workers=1", "-q"],
     "tool": ["tool", "llvm-offload-binary", CONTAINER, "--image=file=x"],
+    "help": ["help", "inspect"],
 }
 
 

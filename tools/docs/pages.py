@@ -9,8 +9,8 @@ from tools.docs import house
 from tools.docs.markdown import filled, table
 
 from fatpack import formats, hosts, packages
-from fatpack.cli.commands import COMMANDS, command
-from fatpack.cli.grammar.help_page import command_page
+from fatpack.cli.commands import COMMANDS
+from fatpack.cli.commands.help import page
 from fatpack.cli.limiting import LIMITS
 from fatpack.doc import Doc
 from fatpack.facts import columns as rows
@@ -125,8 +125,8 @@ def cli_page() -> str:
     ]
     lines += TERMINAL
     for name in COMMANDS:
-        page = command_page(f"fatpack {name}", command(name), 100)
-        lines += [f"## fatpack {name}", "", "```text", page.removesuffix("\n"), "```", ""]
+        shown = page(name, width=100)
+        lines += [f"## fatpack {name}", "", "```text", shown.removesuffix("\n"), "```", ""]
     lines += ["## Completion", "", "For completion on TAB, add one line to the start-up file of your shell:", ""]
     lines += table(["shell", "line"], COMPLETION)
     lines += [

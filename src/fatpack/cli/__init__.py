@@ -82,18 +82,18 @@ def _run_plain(arguments: list[str]) -> int | None:
 
     name, *words = arguments or [""]
     if words == [] and name in ("-h", "--help"):
-        from fatpack.cli.grammar import help_page
+        from fatpack.cli.commands.help import overview
 
-        sys.stdout.write(help_page.overview("fatpack", commands.DESCRIPTION, commands.COMMANDS, help_page.width()))
+        sys.stdout.write(overview())
         return 0
     if name not in commands.COMMANDS:
         return None
-    command = commands.command(name)
     if words in (["-h"], ["--help"]):
-        from fatpack.cli.grammar import help_page
+        from fatpack.cli.commands.help import page
 
-        sys.stdout.write(help_page.command_page(f"fatpack {name}", command, help_page.width()))
+        sys.stdout.write(page(name))
         return 0
+    command = commands.command(name)
     from fatpack.cli.grammar.plain import parsed
 
     values = parsed(command, words)

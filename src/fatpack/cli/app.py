@@ -11,9 +11,10 @@ import sys
 import click
 
 from fatpack import __version__
-from fatpack.cli.commands import COMMANDS, DESCRIPTION, command
+from fatpack.cli.commands import COMMANDS, command
+from fatpack.cli.commands.help import examples_of, overview
 from fatpack.cli.grammar.clicked import Clicked
-from fatpack.cli.grammar.help_page import HELP_SPELLINGS, WIDEST, overview
+from fatpack.cli.grammar.help_page import HELP_SPELLINGS, WIDEST
 from fatpack.errors import UsageError
 from fatpack.outcomes import USAGE
 
@@ -38,11 +39,13 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return one command; None if there is none of that name."""
-        return Clicked(cmd_name, command(cmd_name), COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
+        if cmd_name not in COMMANDS:
+            return None
+        return Clicked(cmd_name, command(cmd_name), COMMANDS[cmd_name], examples_of(cmd_name))
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the overview from the table, without importing any command."""
-        formatter.write(overview(ctx.command_path, DESCRIPTION, COMMANDS, formatter.width))
+        formatter.write(overview(ctx.command_path, formatter.width))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -6,12 +6,13 @@ import sys
 
 from fatpack.cli.messages import say
 from fatpack.cli.show import inspected, opened
+from fatpack.cli.terminal import style
 from fatpack.errors import FatpackError
 from fatpack.io.sources.opening import is_tree
 from fatpack.outcomes import FINE, exit_code, message, worst
 from fatpack.report.inspection import InspectOptions
 from fatpack.report.json_text import json_pieces
-from fatpack.report.several.sums import Sums, table
+from fatpack.report.several.sums import Sums, table_lines
 from fatpack.report.several.wrong import problem_lines
 from fatpack.report.text import write_lines
 from fatpack.scanner.visit import package_of
@@ -41,7 +42,7 @@ def show_sums(
         sys.stdout.writelines(json_pieces(found.sums.record()))
         sys.stdout.write("\n")
     elif found.is_any_read:
-        write_lines(table(found.sums.record()), sys.stdout)
+        write_lines(table_lines(found.sums.record(), style()), sys.stdout)
     found.end()
     return found.code
 

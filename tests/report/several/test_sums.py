@@ -19,7 +19,7 @@ from fatpack.hosts import archive
 from fatpack.io.sources.pieces import PiecesSource
 from fatpack.report.inspection import inspection
 from fatpack.report.schemas import text as schema_text
-from fatpack.report.several.sums import KEYS, sums, table
+from fatpack.report.several.sums import KEYS, sums, table_lines
 
 PLAIN = FIXTURES / "offload_binary" / "llvm-22-four.bin"
 COMPRESSED = FIXTURES / "clang_bundle" / "llvm-22-v3-zstd.bundle"
@@ -68,7 +68,7 @@ def test_images_of_an_arch_are_added_over_all_files() -> None:
 def test_forms_of_one_arch_are_counted_separately() -> None:
     result = sums([file("one", container(90, image("a", 30, 30), image("a", 50, 50, form="ptx")))], ["arch"])
     assert [(row["arch"], row["form"], row["images"]) for row in result["rows"]] == [("a", "ptx", 1), ("a", "cubin", 1)]
-    assert [line.split()[-2:] for line in table(result)][1:] == [["a", "ptx"], ["a", "cubin"], ["B", "total"]]
+    assert [line.split()[-2:] for line in table_lines(result)][1:] == [["a", "ptx"], ["a", "cubin"], ["B", "total"]]
 
 
 def test_several_keys_make_a_row_for_each_of_their_combinations() -> None:
@@ -152,7 +152,7 @@ def test_the_command_prints_a_table_and_json(run: Run) -> None:
     assert result["schema"] == "fatpack.sums/1"
     assert {Path(row["file"]) for row in result["rows"]} == {PLAIN, COMPRESSED}
     assert result["total"]["images"] == sum(row["images"] for row in result["rows"])
-    assert list(table(result))[-1].endswith("total")
+    assert list(table_lines(result))[-1].endswith("total")
 
 
 @pytest.mark.parametrize("by", [("arch",), ("kernel",), ("file",), ("arch", "file"), ("kernel", "arch", "file")])

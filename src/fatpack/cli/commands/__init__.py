@@ -32,6 +32,17 @@ COMMANDS = {
     "diff": "Tell what differs between two releases: libraries, architectures, kernels, bytes.",
     "survey": "Collect the rows of many files, on all cores or on a cluster, into a folder of tables.",
     "tool": "Behave as another tool; without a name, list them.",
+    "help": "Show what a command takes.",
+}
+
+#: How the overview groups the commands: each stands in one of these.
+GROUPS = {
+    "Look": ("inspect", "check", "explain", "diff", "report", "doctor", "targets"),
+    "Make": ("pack", "convert", "wrap"),
+    "Take apart": ("extract", "link-inputs"),
+    "Change": ("embed", "replace", "remove", "map", "slim"),
+    "Fleets": ("survey",),
+    "Others": ("tool", "help"),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import FILE, INPUT, Choice, Offset
+from fatpack.cli.grammar.kinds import FILE, INPUT, Choice, Offset, Several
 from fatpack.cli.options import (
     color_option,
     deep_option,
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     option("--kernels", is_flag=True, help="Show what each kernel needs: registers, bytes of memory, threads."),
     option(
         "--by",
-        type=Choice(KEYS),
+        type=Several(KEYS),
         multiple=True,
-        help="Print totals over all files: images, bytes stored and inflated. Repeatable: --by arch --by file.",
+        help="Print one table of totals over all files: images, bytes stored and inflated. As --by arch,form,file.",
     ),
     option("--rows", type=Choice(FORMATS), help=f"Write one flat record per image, {ROWS}: docs/rows.md."),
     option("--rows-of", type=Choice(TABLES), default="images", help="With --rows: what has a row."),
@@ -68,7 +68,7 @@ def command(
     schema: bool,
     as_bytes: bool,
     at: int | None,
-    by: tuple[str, ...],
+    by: tuple[tuple[str, ...], ...],
     rows: str | None,
     rows_of: str,
     digests: bool,
@@ -132,7 +132,8 @@ def command(
         _refuse("--by", {"--rows": rows, **_without(others, "--json", "--by", "--deep")})
         from fatpack.cli.summing import show_sums
 
-        return show_sums(files, tuple(dict.fromkeys(by)), as_json=as_json, deep=reading["deep"], exclude=exclude)
+        keys = tuple(dict.fromkeys(key for each in by for key in each))
+        return show_sums(files, keys, as_json=as_json, deep=reading["deep"], exclude=exclude)
     if rows:
         _refuse("--rows", _without(others, "--deep", "--kernels", "--inflate"))
         from fatpack.cli.rows import write_rows

@@ -26,7 +26,7 @@ else:
 class Clicked(click.Command):
     """A declared command for click."""
 
-    def __init__(self, name: str, command: Command, short_help: str | None = None) -> None:
+    def __init__(self, name: str, command: Command, short_help: str | None = None, examples: str = "") -> None:
         super().__init__(
             name,
             context_settings={"ignore_unknown_options": command.forwards},
@@ -36,7 +36,7 @@ class Clicked(click.Command):
             short_help=short_help,
             add_help_option=not command.forwards,
         )
-        self.declared = command
+        self.declared, self._examples = command, examples
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments, of which those that count by their places are one argument's words."""
@@ -44,7 +44,7 @@ class Clicked(click.Command):
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the help that is printed without click."""
-        formatter.write(command_page(ctx.command_path, self.declared, formatter.width))
+        formatter.write(command_page(ctx.command_path, self.declared, formatter.width) + self._examples)
 
 
 def _argument(argument: Argument) -> click.Argument:

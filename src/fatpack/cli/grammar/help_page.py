@@ -43,13 +43,20 @@ def command_page(path: str, command: Command, width: int) -> str:
     return "\n".join([*_head(path, words, command.description, width), *_section("Options", rows, width)]) + "\n"
 
 
-def overview(path: str, description: str, commands: Mapping[str, str], width: int) -> str:
-    """Return the help of a program: what it is, and its commands."""
-    options = [("--version", "Show the version and exit."), _HELP]
-    lines = _head(path, ["[OPTIONS]", "COMMAND", "[ARGS]..."], description, width)
-    return (
-        "\n".join([*lines, *_section("Options", options, width), *_section("Commands", commands.items(), width)]) + "\n"
-    )
+def overview(path: str, description: str, groups: Mapping[str, Mapping[str, str]], width: int) -> str:
+    """Return the help of a program: what it is, and its commands in groups, each with a line."""
+    lines = [*_head(path, ["[OPTIONS]", "COMMAND", "[ARGS]..."], description, width)]
+    lines += _section("Options", [("--version", "Show the version and exit."), _HELP], width)
+    left = max(len(name) for commands in groups.values() for name in commands)
+    for title, commands in groups.items():
+        lines += _section(title, commands.items(), width, left)
+    return "\n".join(lines) + "\n"
+
+
+def examples(uses: Iterable[tuple[str, str]]) -> str:
+    """Return the section of examples of a command, from the words behind ``fatpack`` and what they do."""
+    lines = [line for words, what in uses for line in (f"  fatpack {words}", f"      {what}")]
+    return "\n".join(["", "Examples:", *lines]) + "\n" if lines else ""
 
 
 def _head(path: str, words: Iterable[str], description: str, width: int) -> Iterator[str]:
@@ -61,10 +68,10 @@ def _head(path: str, words: Iterable[str], description: str, width: int) -> Iter
         yield from _wrapped(" ".join(paragraph.split()), width, "  ", "  ")
 
 
-def _section(title: str, rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
-    """Yield two columns below a title."""
+def _section(title: str, rows: Iterable[tuple[str, str]], width: int, least: int = 0) -> Iterator[str]:
+    """Yield two columns below a title; the left one has ``least`` columns at least."""
     rows = list(rows)
-    left = min(max(len(first) for first, _ in rows), _LEFT) + 2
+    left = min(max(least, *(len(first) for first, _ in rows)), _LEFT) + 2
     yield ""
     yield f"{title}:"
     for first, second in rows:

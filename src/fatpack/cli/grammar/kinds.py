@@ -49,6 +49,27 @@ class Words(Text):
         self.words = words
 
 
+class Several(Words):
+    """One of a few words, or several with commas between them, and no other."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self._taken = tuple(words)
+        super().__init__(lambda: self._taken)
+
+    @property
+    def metavar(self) -> str:
+        """The words, as help has them."""
+        return f"{'|'.join(self._taken)},…"
+
+    def value(self, text: str) -> tuple[str, ...]:
+        """Return the words. Raises ValueError for any other."""
+        words = tuple(text.split(","))
+        for word in words:
+            if word not in self._taken:
+                raise ValueError(f"{word!r} is not one of {', '.join(map(repr, self._taken))}.")
+        return words
+
+
 class Choice(Text):
     """One of some words, and no other."""
 

@@ -18,18 +18,21 @@ from __future__ import annotations
 
 from fatpack.errors import counted
 from fatpack.printable import printable
-from fatpack.report.text import columns, is_fat_object, size_words
+from fatpack.report.style import PLAIN, table
+from fatpack.report.text import is_fat_object, size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
+    from fatpack.report.style import Style
+
 #: what ``--by`` takes
-KEYS = ("arch", "kernel", "file")
+KEYS = ("arch", "form", "kernel", "file")
 
 #: key → the columns of its values
-_COLUMNS = {"arch": ("arch", "form"), "kernel": ("kernel",), "file": ("file",)}
+_COLUMNS = {"arch": ("arch", "form"), "form": ("form",), "kernel": ("kernel",), "file": ("file",)}
 
 _ZERO = {"images": 0, "stored_size": 0, "size": 0}
 
@@ -49,12 +52,17 @@ def sums(files: Iterable[dict[str, Any]], by: Sequence[str]) -> dict[str, Any]:
     return found.record()
 
 
+def _columns(by: Iterable[str]) -> list[str]:
+    """Return the columns of some keys, each once: an architecture has the forms of its images beside it."""
+    return list(dict.fromkeys(column for key in by for column in _COLUMNS[key]))
+
+
 class Sums:
     """Sums in the making: of records, and of other sums by the same keys."""
 
     def __init__(self, by: Sequence[str]) -> None:
         self._by = by
-        self._columns = [column for key in by for column in _COLUMNS[key]]
+        self._columns = _columns(by)
         self._rows: dict[tuple[str, ...], dict[str, Any]] = {}
         self._total = dict(_ZERO)
         self._zero = {"code_size": 0, **_ZERO} if "kernel" in by else _ZERO
@@ -146,10 +154,10 @@ def _part(whole: int, size: int, total: int) -> int:
     return whole * size // total if total else 0
 
 
-def table(record: dict[str, Any]) -> Iterator[str]:
+def table_lines(record: dict[str, Any], style: Style = PLAIN) -> Iterator[str]:
     """Yield the sums as an aligned table with its total as the last line."""
     by = record["by"]
-    keys = [column for key in by for column in _COLUMNS[key]]
+    keys = _columns(by)
     fields: list[tuple[str, str, Callable[[int], str]]] = [("images", "images", str)]
     if "kernel" in by:
         fields.append(("code_size", "code", size_words))
@@ -159,7 +167,10 @@ def table(record: dict[str, Any]) -> Iterator[str]:
         rows.append([*(text(row[field]) for field, _, text in fields), *(printable(row[key]) for key in keys)])
     if "kernel" not in by:
         rows.append([*(text(record["total"][field]) for field, _, text in fields), "total", *[""] * (len(keys) - 1)])
-    yield from columns(rows, right=range(len(fields)))
+    edges = (0, -1 if "kernel" in by else len(rows) - 1)
+    names = [number for number, key in enumerate(keys, len(fields)) if key in ("kernel", "file")]
+    role = lambda row, _: "heading" if row in edges else ""  # noqa: E731
+    yield from table(rows, style, right=range(len(fields)), names=names, role=role)
     if "kernel" in by:
         total = record["total"]
         yield f"each image counts once for every kernel in it; there are {counted(total['images'], 'image')}, " + (

@@ -1,0 +1,48 @@
+"""Uses of each command, which its help ends with: what people come for, and what it does then."""
+
+from __future__ import annotations
+
+#: command → (words behind ``fatpack``, what they do)
+EXAMPLES = {
+    "pack": [
+        ("pack --image file=k.cubin,arch=sm_90 --format fatbin -o k.fatbin", "a cubin into a CUDA fat binary"),
+        (
+            "pack --image file=k.hsaco,triple=amdgcn-amd-amdhsa,arch=gfx90a,kind=hip --host host.o",
+            "an image for an AMD device into a copy of an object",
+        ),
+    ],
+    "wrap": [("wrap k.fatbin --kind cuda -o k.o", "an object that registers the fat binary when it is linked")],
+    "extract": [
+        ("extract libx.so --arch sm_90 -d out", "all images for sm_90, one file each"),
+        ("extract x.whl --form ptx -d out", "the PTX of every library in a wheel"),
+    ],
+    "inspect": [
+        ("inspect libx.so", "what is in a file"),
+        ("inspect x.whl --by arch,form", "what the libraries of a wheel have for which device, and how large it is"),
+    ],
+    "convert": [("convert k.fatbin --format offload-binary -o k.offload", "the same images for LLVM's linker wrapper")],
+    "embed": [("embed host.o k.fatbin -o fat.o", "a container into a copy of an object")],
+    "remove": [("remove fat.o --arch sm_70 -o smaller.o", "the images for sm_70 away, the others as they were")],
+    "replace": [("replace fat.o new.cubin --arch sm_90 -o other.o", "another cubin in the place of one")],
+    "map": [("map lib.a --form ptx -- ptxas -arch {arch} {in} -o {out}", "each PTX through a compiler")],
+    "slim": [
+        ("slim libx.so --for sm_90 --dry-run", "what would go, and how much smaller the file would be"),
+        ("slim x.whl --for sm_80,sm_90 -o out", "a wheel for two devices"),
+    ],
+    "link-inputs": [("link-inputs a.o -L lib -lx -d out", "the device images that a device link of this line gets")],
+    "targets": [
+        ("targets sm_90a", "what a name means"),
+        ("targets sm_80 --runs-on", "on which devices its code runs"),
+    ],
+    "check": [
+        ("check k.cir k.fatbin k.o", "whether a later stage of a build lost kernels or architectures"),
+        ("check --kpack site-packages", "whether what is installed finds its device code"),
+    ],
+    "explain": [("explain libx.so --device sm_87", "which image a device gets, and why not the others")],
+    "diff": [("diff old.whl new.whl", "what was added, lost and changed")],
+    "report": [("report libx.so -o report.html", "a page with pictures of a file")],
+    "doctor": [("doctor libx.so", "everything that can be verified, verified")],
+    "survey": [("survey wheels -o tables", "the rows of all files in a folder, as Parquet")],
+    "tool": [("tool cuobjdump -lelf libx.so", "what cuobjdump would print")],
+    "help": [("help inspect", "what a command takes")],
+}

@@ -1,0 +1,62 @@
+"""``fatpack help``: the commands, or what one of them takes, as ``--help`` prints it."""
+
+from __future__ import annotations
+
+import sys
+
+from fatpack.cli import commands
+from fatpack.cli.grammar import help_page
+from fatpack.cli.grammar.declared import argument, takes
+from fatpack.cli.grammar.kinds import Words
+from fatpack.errors import UsageError
+
+#: What has no page: it goes to the stand-in, which tells of itself.
+_TOOL = 2
+
+
+@takes(argument("names", Words(lambda: commands.COMMANDS), metavar="[COMMAND]", is_many=True))
+def command(names: tuple[str, ...]) -> int:
+    """Show what a command takes, or without a name all commands.
+
+    `fatpack help tool NAME` shows what a stand-in takes.
+    """
+    if not names:
+        sys.stdout.write(overview())
+        return 0
+    if names[0] == "tool" and len(names) == _TOOL:
+        from fatpack.cli.tools import run
+
+        return run([names[1], "--help"])
+    if len(names) > 1:
+        raise UsageError(f"{len(names)} names given, one was expected", hint=f"fatpack help {names[0]}")
+    (name,) = names
+    if name not in commands.COMMANDS:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, commands.COMMANDS, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}?" if near else f"commands are {', '.join(commands.COMMANDS)}"
+        raise UsageError(f"no command {name!r}", hint=hint)
+    sys.stdout.write(page(name))
+    return 0
+
+
+def overview(path: str = "fatpack", width: int | None = None) -> str:
+    """Return the help of the program: its commands in groups."""
+    lines = commands.COMMANDS
+    grouped = {
+        title: {name: lines[name] for name in names if name in lines} for title, names in commands.GROUPS.items()
+    }
+    return help_page.overview(path, commands.DESCRIPTION, grouped, width or help_page.width())
+
+
+def page(name: str, width: int | None = None) -> str:
+    """Return the help of a command, with examples."""
+    shown = help_page.command_page(f"fatpack {name}", commands.command(name), width or help_page.width())
+    return shown + examples_of(name)
+
+
+def examples_of(name: str) -> str:
+    """Return the examples of a command, as its help ends."""
+    from fatpack.cli.commands.examples import EXAMPLES
+
+    return help_page.examples(EXAMPLES.get(name, ()))

@@ -1,0 +1,70 @@
+"""``fatpack help``, groups and examples: what people read who do not know a command yet."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Ran
+
+from fatpack.cli.commands import COMMANDS, GROUPS
+from fatpack.cli.commands.examples import EXAMPLES
+
+Fatpack = Callable[..., Ran]
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+
+
+def test_help_is_what_the_option_prints(fatpack: Fatpack) -> None:
+    assert fatpack("help").out == fatpack("--help").out == fatpack("-h").out
+    for name in COMMANDS:
+        if name != "tool":
+            assert fatpack("help", name).out == fatpack(name, "--help").out
+
+
+def test_the_overview_has_every_command_in_its_group(fatpack: Fatpack) -> None:
+    lines = fatpack("help").out.splitlines()
+    starts = [lines.index(f"{title}:") for title in GROUPS]
+    assert starts == sorted(starts)
+    for (title, names), start, end in zip(GROUPS.items(), starts, [*starts[1:], len(lines)], strict=True):
+        shown = [line.split()[0] for line in lines[start + 1 : end] if line[:3].strip()]
+        assert shown == [name for name in names if name in COMMANDS], title
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_ends_with_examples(name: str, fatpack: Fatpack) -> None:
+    shown = fatpack("help", name).out.partition("\nExamples:\n")[2].splitlines()
+    assert shown[::2] == [f"  fatpack {words}" for words, _ in EXAMPLES[name]]
+    # Where words are left to click, the page is the same.
+    if name not in ("tool", "help"):
+        assert fatpack(name, "x", "--help").out.endswith("\n".join(shown) + "\n")
+
+
+def test_a_stand_in_tells_of_itself(fatpack: Fatpack) -> None:
+    assert fatpack("help", "tool", "llvm-offload-binary").out == fatpack("tool", "llvm-offload-binary", "--help").out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["inspct"], "no command 'inspct'; did you mean inspect?"),
+        (["zzz"], "no command 'zzz'; commands are pack, "),
+        (["inspect", "pack"], "2 names given, one was expected; fatpack help inspect"),
+    ],
+)
+def test_what_is_no_command_is_one_line(words: list[str], said: str, fatpack: Fatpack) -> None:
+    ran = fatpack("help", *words)
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert said in ran.err
+
+
+def test_examples_that_need_one_file_run(folder: Path, fatpack: Fatpack) -> None:
+    (folder / "libx.so").write_bytes((FIXTURES / "cuda_fatbin" / "hosts" / "libtwo.so").read_bytes())
+    ran = 0
+    for name in ("inspect", "targets", "help"):
+        for words, _ in EXAMPLES[name]:
+            if ".whl" not in words:
+                assert fatpack(*shlex.split(words)).code == 0, words
+                ran += 1
+    assert ran > 3
