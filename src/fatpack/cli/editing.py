@@ -144,7 +144,7 @@ def write_result(
         if to.in_place:
             edit = write_in_place(host, pieces, path, break_links=to.break_links, progress=meter, check=check)
             size = edit.size
-            how = ", the whole file anew" if edit.added is None else f", of which {size_words(edit.added)} were added"
+            how = ", rewritten as a whole" if edit.added is None else f", of which {size_words(edit.added)} were added"
         else:
             size = write_edited(host, pieces, target, force=to.force, inputs=inputs, progress=meter, check=check)
     finally:

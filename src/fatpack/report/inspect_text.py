@@ -99,7 +99,8 @@ def _host_lines(record: dict[str, Any], indent: str) -> Iterator[str]:
     if record.get("registration"):
         from fatpack.report.registration import units
 
-        yield from units.lines(record["registration"], indent)
+        found = (*record["findings"], *record.get("unlisted_findings", ()))
+        yield from units.lines(record["registration"], indent, is_registered=units.registers(found))
 
 
 def _module_lines(image: dict[str, Any], indent: str) -> Iterator[str]:

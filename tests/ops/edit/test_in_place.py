@@ -181,7 +181,7 @@ def test_the_command_line_says_what_it_does(
     assert main([*command, "--break-links", "-o", "x"]) == 2
     assert "--break-links goes with --in-place" in capfd.readouterr().err
     assert main([*command, "--in-place", "--break-links"]) == 0
-    assert capfd.readouterr().err.endswith("B, the whole file anew\n")
+    assert capfd.readouterr().err.endswith("B, rewritten as a whole\n")
     monkeypatch.setattr(in_place, "GROWS_FROM", 0)
     before = host.stat()
     assert main([*command, "--in-place"]) == 0

@@ -15,7 +15,7 @@ from fatpack.cli import main
 from fatpack.io.sources.memory import BytesSource
 from fatpack.io.sources.opening import open_source
 from fatpack.report.inspection import inspection
-from fatpack.report.registration.units import lines
+from fatpack.report.registration.units import lines, registers
 from fatpack.report.schemas import text as schema_text
 from fatpack.runtime.evidence.memory import Memory, Section
 from fatpack.runtime.evidence.strings import standing_in
@@ -94,3 +94,20 @@ def test_names_share_their_ends() -> None:
     view = BytesSource(b"\1\2x_kernel\0other\0").view()
     memory = Memory(view, "x86-64", 8, [Section(1, ".rodata", 0, len(view), view, False)], [], is_windows=False)
     assert standing_in(memory, ["kernel", "x_kernel", "other", "kern"]) == ["kernel", "other", "x_kernel"]
+
+
+def test_entries_that_nobody_registers_are_declared() -> None:
+    record = {
+        "member": None,
+        "kernels": 2,
+        "variables": 1,
+        "records": 0,
+        "models": ["cuda"],
+        "by": "clang ≥ 21 entries",
+    }
+    is_registered = registers([{"code": "FP3049"}])
+    assert not is_registered and registers([{"code": "FP3047"}])
+    expected = "declared, and registered by nobody: 2 kernels, 1 variable, by clang ≥ 21 entries"
+    assert list(lines([record], "", is_registered=is_registered)) == [expected]
+    (line,) = lines([record | {"by": "clang calls"}], "", is_registered=is_registered)
+    assert line.startswith("registered: ")

@@ -58,7 +58,7 @@ DOC = Doc(
     ),
     reads="classic and big objects of any machine that LLVM knows",
     writes=(
-        "the same, with sections of device code added, exchanged or removed; for fat objects, the whole file anew as "
+        "the same, with sections of device code added, exchanged or removed; for fat objects, the whole file as "
         "llvm-objcopy 22 writes it"
     ),
     limitations=(

@@ -14,7 +14,7 @@ from __future__ import annotations
 from fatpack.errors import counted
 from fatpack.printable import printable
 from fatpack.report.finding_text import finding_lines
-from fatpack.report.registration.units import words
+from fatpack.report.registration.units import registers, words
 from fatpack.report.text import columns
 from fatpack.runtime.evidence.units import WRAPPER
 from fatpack.runtime.evidence.verdicts import named
@@ -45,7 +45,7 @@ def render(record: dict[str, Any]) -> Iterator[str]:
         facts = [what, unit.get("machine", ""), _WAYS[unit["read"]]]
         yield f"{name}: {', '.join(fact for fact in facts if fact)}"
         if "called" in unit:
-            yield from _unit(unit)
+            yield from _unit(unit, is_registered=registers(record["findings"]))
         if "likely" in unit:
             names = unit["likely"]
             shown = f": {named(names)}" if names else ""
@@ -55,10 +55,11 @@ def render(record: dict[str, Any]) -> Iterator[str]:
     yield from finding_lines(record["findings"], "  ", path=record["path"], verbose=1)
 
 
-def _unit(unit: dict[str, Any]) -> Iterator[str]:
+def _unit(unit: dict[str, Any], *, is_registered: bool) -> Iterator[str]:
     total = {"kernels": unit["kernel_count"], "variables": unit["variable_count"], "by": unit["producer"]}
     is_of_link = total["by"] == WRAPPER and not total["kernels"]
-    yield f"  {f'registered: what the link brings, by {WRAPPER}' if is_of_link else words(total)}"
+    own = words(total, is_registered=is_registered)
+    yield f"  {f'registered: what the link brings, by {WRAPPER}' if is_of_link else own}"
     is_loop = unit["registers_entries"]
     if is_loop:
         yield "  registers the offload entries of all objects"

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
     from fatpack.runtime.evidence.units import Unit
 
+#: findings that say: there are offload entries, and nothing registers them
+_UNREGISTERED = ("FP3049",)
+
+#: how the makers of units are called whose tables others hand to a runtime
+_ENTRIES = "entries"
+
 #: Members of an archive with a line each; of more, those that were made alike have one together.
 _SHOWN = 4
 
@@ -43,12 +49,20 @@ def unit_records(units: Iterable[Unit]) -> list[dict[str, Any]]:
     ]
 
 
-def lines(records: Sequence[Mapping[str, Any]], indent: str) -> Iterator[str]:
-    """Yield a line for each unit, or for those that were made alike where there are many."""
+def registers(findings: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether something registers what a file has for that, as far as its findings say."""
+    return not any(item["code"] in _UNREGISTERED for item in findings)
+
+
+def lines(records: Sequence[Mapping[str, Any]], indent: str, *, is_registered: bool = True) -> Iterator[str]:
+    """Yield a line for each unit, or for those that were made alike where there are many.
+
+    Without ``is_registered`` there are entries for a runtime, and nothing that hands them over.
+    """
     if len(records) <= _SHOWN:
         for record in records:
             name = f"{record['member']}: " if record["member"] else ""
-            yield printable(f"{indent}{name}{words(record)}")
+            yield printable(f"{indent}{name}{words(record, is_registered=is_registered)}")
         return
     groups: dict[tuple[str, bool], list[Mapping[str, Any]]] = {}
     for record in records:
@@ -61,11 +75,11 @@ def lines(records: Sequence[Mapping[str, Any]], indent: str) -> Iterator[str]:
             "records": sum(record["records"] for record in group),
             "by": by,
         }
-        yield f"{indent}{words(total)}, in {counted(len(group), 'member')}"
+        yield f"{indent}{words(total, is_registered=is_registered)}, in {counted(len(group), 'member')}"
 
 
-def words(record: Mapping[str, Any]) -> str:
-    """Return what a unit registers."""
+def words(record: Mapping[str, Any], *, is_registered: bool = True) -> str:
+    """Return what a unit registers, or declares for nobody."""
     if record["kernels"] is None:
         models = " and ".join(_TITLES[model] for model in record["models"])
         if record["by"] != CALLS:
@@ -77,4 +91,6 @@ def words(record: Mapping[str, Any]) -> str:
         parts.append(counted(record["variables"], "variable"))
     if record["by"]:
         parts.append(f"by {record['by']}")
+    if not is_registered and record["by"].endswith(_ENTRIES):
+        return f"declared, and registered by nobody: {', '.join(parts)}"
     return f"registered: {', '.join(parts)}"
