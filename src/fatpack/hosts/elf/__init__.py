@@ -67,7 +67,7 @@ DOC = Doc(
     writes=(
         "sections added to objects, executables and shared objects; exchanged or removed in objects; fewer bytes in "
         "loaded sections of executables and shared objects, out of the file or as zeros; for fat objects, the whole "
-        "file anew as llvm-objcopy 22 writes it"
+        "file as llvm-objcopy 22 writes it"
     ),
     limitations=(
         "A section added to a linked file is not loaded at run time: tools see it, the program does not. Device code "

@@ -3,7 +3,7 @@
 ::
 
     Wishes ─┐
-    file ───┴─► selection: which images stay, container by container
+    file ───┴─► choosing: which images stay, container by container
                    └─► smaller containers (ops.writing)
                           ├─► objects, archives, containers: ops.edit
                           └─► linked files: laid down again ─► hosts.relayer(name).relay ─► pieces
@@ -12,8 +12,7 @@
 
 =================  ===================================================================================
 ``wishes``         what is asked for: devices, patterns, PTX, mode
-``serving``        which images of a container the runtime of a device would take, and may take
-``selection``      the images that stay and go in every container of a file, and what speaks against it
+``choosing``       the images that stay and go in every container of a file, what would be lost, what is refused
 ``recompression``  images that stay, compressed anew
 ``removing``       images that a selector names, taken out of any file
 ``plan``           the door for one file: ``plan(view, wishes) -> Plan``

@@ -7,9 +7,9 @@ from fatpack.io.source import is_in_file
 from fatpack.ops.edit import editor
 from fatpack.ops.edit.bare import is_same
 from fatpack.ops.edit.meant import everything, look
+from fatpack.ops.slim.choosing.rows import spelled
 from fatpack.ops.slim.linked import erasing
 from fatpack.ops.slim.plan import is_linked
-from fatpack.ops.slim.selection import spelled
 from fatpack.scanner import Found, scan
 
 TYPE_CHECKING = False

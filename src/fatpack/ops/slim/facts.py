@@ -6,8 +6,8 @@ import hashlib
 
 from fatpack.io.sources.pieces import PiecesSource
 from fatpack.ops.slim.checking import check_of
+from fatpack.ops.slim.choosing.rows import is_host, spelled
 from fatpack.ops.slim.plan import Plan, plan
-from fatpack.ops.slim.selection import is_host, spelled
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fatpack.io.source import Piece, View
-    from fatpack.ops.slim.selection import Row
+    from fatpack.ops.slim.choosing.rows import Row
     from fatpack.ops.slim.wishes import Wishes
 
 

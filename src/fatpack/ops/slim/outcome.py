@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from fatpack.ops.slim.selection import is_host, spelled
+from fatpack.ops.slim.choosing.rows import is_host, spelled
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from fatpack.errors import FatpackError
     from fatpack.io.source import Piece
+    from fatpack.ops.slim.choosing.rows import Row
     from fatpack.ops.slim.plan import Plan
-    from fatpack.ops.slim.selection import Row
     from fatpack.target.devices import Device
 
 

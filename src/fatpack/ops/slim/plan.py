@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from fatpack import hosts
 from fatpack.elf import header
-from fatpack.errors import FatpackError, FormatError, HostError, counted, in_both
+from fatpack.errors import FormatError, HostError, counted
 from fatpack.model import Finding
 from fatpack.ops.choose.presence import NothingSelected, instead, unseen
 from fatpack.ops.choose.select import Selector
 from fatpack.ops.choose.select import select as selected
 from fatpack.ops.edit.meant import choose, everything, look, written
+from fatpack.ops.slim.choosing.refusal import refuse
+from fatpack.ops.slim.choosing.select import select
 from fatpack.ops.slim.linked import erasing, program
 from fatpack.ops.slim.recompression import recompressed, reshaping, unsuited
-from fatpack.ops.slim.selection import Row, Selection, Unserved, is_host, matches, select, spelled
 from fatpack.ops.verify import content_findings
 from fatpack.record import Record
 from fatpack.scanner import Found, host_of, scan
@@ -26,27 +27,14 @@ if TYPE_CHECKING:
     from fatpack.hosts.relaying import Relayed
     from fatpack.io.source import Piece, View
     from fatpack.ops.edit.meant import Part
+    from fatpack.ops.slim.choosing.rows import Row
+    from fatpack.ops.slim.choosing.selection import Selection
     from fatpack.ops.slim.wishes import Wishes
     from fatpack.ops.writing import Changes
     from fatpack.target.devices import Device
     from fatpack.target.libraries import NamingLibrary
 
     Mode: TypeAlias = Literal["", "edit", "shrink", "zero"]
-
-_EMPTY = in_both("--allow-empty", "allow_empty=True")
-
-#: containers that a refusal names
-_NAMED = 3
-
-
-class Refused(FatpackError):
-    """Slimming would leave a container, or a device, with nothing; ``containers`` are those of which that is so."""
-
-    exit_code = 1
-
-    def __init__(self, problem: str, containers: Sequence[Unserved], *, hint: str, chain: Sequence[str] = ()) -> None:
-        super().__init__(problem, hint=hint, chain=chain)
-        self.containers = tuple(containers)
 
 
 class Plan(Record):
@@ -240,54 +228,3 @@ def is_linked(view: View) -> bool:
     """Return whether a file is a linked program or library, whose device code is loaded at addresses."""
     name = host_of(view)
     return name == "pe" or (name == "elf" and header.is_linked(view))
-
-
-def refuse(selection: Selection, wishes: Wishes, view: View) -> None:
-    """Raise Refused for containers that would be left with nothing, unless that is allowed.
-
-    Patterns that keep nothing are refused, too.
-    """
-    _refuse_slip(selection, wishes, view)
-    wrong = selection.refused
-    if not wrong or wishes.allow_empty:
-        return
-    named = "; ".join(one.words for one in wrong[:_NAMED])
-    more = f"; and {len(wrong) - _NAMED} more" if len(wrong) > _NAMED else ""
-    raise Refused(
-        f"{_loss(selection)}: {named}{more}",
-        wrong,
-        hint=f"{in_both('--keep', 'keep=')} names what stays all the same; {_EMPTY} lets them go, and their use fails",
-        chain=view.chain,
-    )
-
-
-def _refuse_slip(selection: Selection, wishes: Wishes, view: View) -> None:
-    """Raise Refused where only patterns say what stays and none of them means anything: all but PTX would go."""
-    rows = [row for row in (*selection.kept, *selection.dropped) if not is_host(row.image)]
-    if wishes.devices or not wishes.keep or not rows or any(matches(row.image, wishes.keep) for row in rows):
-        return
-    rows.sort(key=lambda row: (row.number, row.index))
-    archs = ", ".join(dict.fromkeys(spelled(row.image) for row in rows))
-    option = in_both("--keep", "keep=")
-    raise Refused(
-        f"nothing in it is {' or '.join(wishes.keep)}: it has {archs}",
-        (),
-        hint=f"{option} names what stays; {in_both('--drop', 'drop=')} what goes",
-        chain=view.chain,
-    )
-
-
-def _loss(selection: Selection) -> str:
-    """Return what containers would lack in words, and what they have."""
-    wrong = selection.refused
-    devices = ", ".join(dict.fromkeys(name for one in wrong for name in one.device.split(", ") if name))
-    archs = ", ".join(dict.fromkeys(arch for one in wrong for arch in one.archs))
-    count = counted(len(wrong), "container")
-    verb = "has" if len(wrong) == 1 else "have"
-    if selection.lost:
-        return f"{count} would serve {devices} no more, and {verb} {archs}"
-    if selection.emptied and not all(one.device for one in wrong):
-        return f"{count} would have no device code left, and {verb} {archs}"
-    others = {row.number for row in selection.kept if not is_host(row.image)} - {one.number for one in wrong}
-    where = f"{count} of {len(others) + len(wrong)}" if others else "the file"
-    return f"nothing in {where} runs on {devices}: {count} {verb} {archs}"

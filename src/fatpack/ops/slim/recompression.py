@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fatpack.model import Image
-    from fatpack.ops.slim.selection import Row
+    from fatpack.ops.slim.choosing.rows import Row
     from fatpack.ops.slim.wishes import Wishes
     from fatpack.scanner import Found
 

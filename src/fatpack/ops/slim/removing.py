@@ -36,7 +36,7 @@ def remove(
 
     A linked program or library keeps its addresses, and ``mode`` says how it loses bytes
     (:class:`fatpack.ops.slim.wishes.Wishes`). Raises what :func:`fatpack.ops.edit.removal.remove` raises, and
-    :class:`fatpack.ops.slim.plan.Refused` for a linked file of which a container would lose all device code.
+    :class:`fatpack.ops.slim.choosing.refusal.Refused` for a linked file of which a container would lose all code.
     """
     if not is_linked(host):
         made = removal.remove(host, selector, allow_empty=allow_empty)

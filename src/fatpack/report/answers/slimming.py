@@ -6,9 +6,9 @@ The document is ``fatpack.slim/1``; ``schemas/slim.schema.json`` describes it.
 from __future__ import annotations
 
 from fatpack.errors import FatpackError, counted
+from fatpack.ops.slim.choosing.refusal import Refused
+from fatpack.ops.slim.choosing.rows import spelled
 from fatpack.ops.slim.outcome import by_architecture
-from fatpack.ops.slim.plan import Refused
-from fatpack.ops.slim.selection import spelled
 from fatpack.outcomes import exit_code, message
 from fatpack.printable import printable
 from fatpack.report.finding_list import finding_record
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
+    from fatpack.ops.slim.choosing.rows import Row
+    from fatpack.ops.slim.choosing.selection import Unserved
     from fatpack.ops.slim.outcome import Outcome, Unmet
-    from fatpack.ops.slim.selection import Row, Unserved
     from fatpack.ops.slim.wishes import Wishes
     from fatpack.target.devices import Device
 

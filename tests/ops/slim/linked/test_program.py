@@ -18,8 +18,9 @@ from fatpack.elf.file import ElfFile
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.ops.slim.checking import check_of
-from fatpack.ops.slim.plan import Plan, Refused, plan
-from fatpack.ops.slim.selection import spelled
+from fatpack.ops.slim.choosing.refusal import Refused
+from fatpack.ops.slim.choosing.rows import spelled
+from fatpack.ops.slim.plan import Plan, plan
 from fatpack.ops.slim.wishes import Wishes
 from fatpack.scanner import Found, scan
 from fatpack.target.machine import devices

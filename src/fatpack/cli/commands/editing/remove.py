@@ -21,7 +21,7 @@ from fatpack.io.sources.pieces import PiecesSource
 from fatpack.ops.choose.address import find, parse_address, refuse_package
 from fatpack.ops.choose.presence import NothingSelected, refuse_empty
 from fatpack.ops.edit.editor import verify
-from fatpack.ops.slim.plan import Refused
+from fatpack.ops.slim.choosing.refusal import Refused
 from fatpack.ops.slim.removing import remove
 from fatpack.outcomes import FINDINGS, FINE, MALFORMED
 from fatpack.report.text import size_words

@@ -14,8 +14,10 @@ from fatpack.errors import UsageError
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.ops.slim.checking import check_of
-from fatpack.ops.slim.plan import Refused, plan
-from fatpack.ops.slim.selection import select, spelled
+from fatpack.ops.slim.choosing.refusal import Refused
+from fatpack.ops.slim.choosing.rows import spelled
+from fatpack.ops.slim.choosing.select import select
+from fatpack.ops.slim.plan import plan
 from fatpack.ops.slim.wishes import Wishes
 from fatpack.scanner import Found, scan
 from fatpack.target.machine import devices
