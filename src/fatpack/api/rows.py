@@ -69,10 +69,11 @@ def rows(  # noqa: F811
     """
     if check("of", of, str, "a text") not in TABLES:
         raise UsageError(f"there are no rows of {of!r}", hint=f"rows are of {' or '.join(TABLES)}")
-    return _rows(data, RowOptions(of, digests, kernels, inflate, deep), max_inflated)
+    return rows_with(data, RowOptions(of, digests, kernels, inflate, deep), max_inflated)
 
 
-def _rows(data: Input, options: RowOptions, max_inflated: int | None) -> Iterator[AnyRow]:
+def rows_with(data: Input, options: RowOptions, max_inflated: int | None) -> Iterator[AnyRow]:
+    """Yield the rows of :func:`rows` for options that are known to be right."""
     budget = budget_of(max_inflated)
     if tree_of(data):
         unmatched: list[str] = []

@@ -75,6 +75,7 @@ class ImageRow(Row):
     stored_kind: str | None = None
     ptx_version: str | None = None
     binary: str | None = None
+    has_kernel: bool | None = None
 
 
 class KernelRow(Row):
@@ -154,6 +155,8 @@ MEANING = {
     "binary": "of an image in a kpack archive: the program or library that asks for it, and its number",
     "data_sha256": "SHA-256 of the variables that its functions share, with their initial values; with digests where "
     "rows of kernels follow",
+    "has_kernel": "whether one of its kernels is meant by the pattern that was asked for (`fatpack explain --kernel`); "
+    "nothing without one, and for forms that show no kernels",
     "kernel": "the kernel's name as stored (mangled)",
     "kernel_index": "its number in the image, from 0",
     "registers": "registers of a thread; of AMD's processors, vector registers",

@@ -44,7 +44,8 @@ class RowOptions(Record):
     is followed by the rows of its kernels, which ``count`` does not count. ``inflate`` looks into compressed images, to
     recognise what they are. ``deep`` searches everything, and without ``thorough`` a file in which nothing was found is
     not searched to its last byte. ``positions`` are those of the images that get rows, None for all; "" stands for
-    images in no container.
+    images in no container. ``kernel`` is a regular expression: ``has_kernel`` says which images have a kernel with such
+    a name.
     """
 
     of: str = "images"
@@ -55,11 +56,12 @@ class RowOptions(Record):
     thorough: bool = True
     each_kernel: bool = False
     positions: frozenset[str] | None = None
+    kernel: str = ""
 
     @property
     def reads_kernels(self) -> bool:
         """Whether the kernels of images are read."""
-        return self.kernels or self.each_kernel or self.of == "kernels"
+        return self.kernels or self.each_kernel or bool(self.kernel) or self.of == "kernels"
 
     @property
     def reads_images(self) -> bool:
@@ -329,6 +331,8 @@ class _Reader:
                 kernels, contradictions = _kernels(view, form, record)
                 findings += (finding("FP1106", view.span(), text) for text in contradictions)
                 columns["kernel_count"] = len(kernels)
+                if options.kernel:
+                    columns["has_kernel"] = _has(kernels, form, options.kernel)
                 columns["registers_max"] = max((item.registers for item in kernels if item.registers), default=None)
             if has_room and (self._kind is KernelRow or options.each_kernel):
                 codes, data = images.code_digests(view, form, kernels)
@@ -362,6 +366,15 @@ def _too_much(span: Span) -> Finding:
     """Return the finding for images of which no more are read."""
     text = "the images add up to more than is inflated of one file; from here on they are only listed"
     return finding("FP1005", span, text, limits.inflated_hint())
+
+
+def _has(kernels: Iterable[Kernel], form: str, pattern: str) -> bool | None:
+    """Return whether a kernel has a name that a pattern is found in; None for forms that show no kernels."""
+    from re import search
+
+    if not kernels and form not in images.WITH_KERNELS:
+        return None
+    return any(search(pattern, kernel.name) for kernel in kernels)
 
 
 def _ptx_version(image: Image) -> str | None:

@@ -177,6 +177,9 @@ _KERNELS = {
     "tileir": "fatpack.images.nvidia.tile_ir",
 }
 
+#: forms whose images show their kernels, so that none means that there is none
+WITH_KERNELS = frozenset((*_KERNELS, "cir"))
+
 #: form → module that reads what the kernels need, and what made the image
 _FACTS = {
     "cubin": "fatpack.images.nvidia.cubin_kernel",

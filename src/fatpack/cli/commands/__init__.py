@@ -26,6 +26,7 @@ COMMANDS = {
     "map": "Run a program for every selected image, and put back or keep what it makes.",
     "slim": "Take device code that no device needs out of libraries, objects and archives.",
     "link-inputs": "Collect the device images of a link line, grouped for the device link.",
+    "explain": "Say what a device loads of files, by which rule, and what mends it where nothing fits.",
     "targets": "Explain a triple, architecture or device name, or list all names.",
     "check": "Compare the stages of one unit, or programs with the kpack archives that are installed.",
     "doctor": "Verify everything that can be verified in files, and say what cannot.",
@@ -49,7 +50,7 @@ GROUPS = {
 #: commands whose modules lie in a folder of their own
 _FOLDERS = {
     **dict.fromkeys(("embed", "map", "remove", "replace", "slim"), "editing"),
-    **dict.fromkeys(("diff", "doctor"), "answering"),
+    **dict.fromkeys(("diff", "doctor", "explain"), "answering"),
 }
 
 

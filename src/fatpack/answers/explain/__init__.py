@@ -1,0 +1,1 @@
+"""What the runtimes of some devices load of files: rules accept or reject images, and what mends it where none fits."""

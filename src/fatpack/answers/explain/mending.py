@@ -1,0 +1,117 @@
+"""What would make a unit run that does not: what to build, which driver, which variable. Advice that can be typed."""
+
+from __future__ import annotations
+
+from fatpack.target.choice.drivers import first_with
+from fatpack.target.compatibility import HIP_SPIRV, hip_names
+from fatpack.target.nvidia import FAMILIES, cuda_of_ptx, parse_nvidia
+from fatpack.target.vocabulary import vocabulary
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.answers.explain.units import Unit
+    from fatpack.target.choice.asking import Choice
+    from fatpack.target.choice.settings import Settings
+    from fatpack.target.devices import Device
+
+#: what happened to those who set it
+_DANGER = (
+    "the hardware is not checked, kernels crash or read wrong memory (ROCm/rocm-systems#3531, ROCm/MIOpen#3540), and "
+    "it hits every GPU of the machine"
+)
+
+
+def mends(unit: Unit, choice: Choice, device: Device, settings: Settings) -> tuple[str, ...]:
+    """Return what helps, best first. Nothing for what runs."""
+    if choice.outcome in ("runs", "compiles"):
+        return ()
+    if choice.rule == "C14":
+        return ("link it (nvcc -dlink, or the host link by nvcc), and ask about the linked program",)
+    found = {"nvidia": _nvidia, "amd": _amd}.get(device.vendor, _intel)
+    return tuple(found(unit, choice, device, settings))
+
+
+def _nvidia(unit: Unit, choice: Choice, device: Device, settings: Settings) -> Iterator[str]:
+    arch = device.nvidia
+    assert arch is not None
+    code = choice.error[1] if choice.error else None
+    taken = [unit.images[number] for number in choice.may]
+    if choice.rule == "C13":
+        name = "CUDA_FORCE_PTX_JIT" if settings.forces_ptx and not settings.disables_ptx else "CUDA_DISABLE_PTX_JIT"
+        yield f"unset {name}"
+    for image in taken:
+        version = image.candidate.ptx_version
+        needed = cuda_of_ptx(version) if version else None
+        if code == 222 and needed:
+            yield f"a driver of {driver_words(needed)}, for PTX {image.ptx_version}"
+    if choice.rule == "C15":
+        yield f"a driver of {driver_words((12, 4))}"
+        yield "or the same images with LZ4: fatpack slim FILE -o OUT --recompress lz4"
+    for image in unit.images:
+        have = parse_nvidia(image.candidate.arch)
+        members = FAMILIES.get(have.number, ()) if have is not None and have.suffix == "a" else ()
+        if have is not None and have.number != arch.number and arch.number in members:
+            yield f"sm_{have.number}a is for {have.capability} alone: built as sm_{have.number}f it runs here, too"
+            break
+    line = vocabulary().nvidia.get(f"sm_{arch.number}")
+    since = f" (CUDA {line.since} or newer)" if line and line.since else ""
+    until = f"; CUDA {line.until} is the last that builds it" if line and line.until else ""
+    build = f"-gencode arch=compute_{arch.number},code=sm_{arch.number}"
+    clang = f"clang --offload-arch=sm_{arch.number}"
+    yield f"build it for the device: nvcc {build}{since}, {clang}{until}"
+
+
+def driver_words(cuda: tuple[int, int]) -> str:
+    """Return a driver in words: ``CUDA 12.4 or newer (550 on Linux)``."""
+    row = first_with(cuda)
+    return f"CUDA {cuda[0]}.{cuda[1]} or newer" + (f" (driver {row.branch})" if row else "")
+
+
+def _amd(unit: Unit, choice: Choice, device: Device, settings: Settings) -> Iterator[str]:
+    processor = device.arch.partition(":")[0]
+    if settings.override:
+        yield "unset HSA_OVERRIDE_GFX_VERSION"
+    if choice.rule == "H12":
+        yield "pack it anew, as a bundle of version 2 or not compressed: fatpack convert"
+        return
+    if choice.rule == "H13":
+        yield f"ROCm 6.3 or newer, or --offload-arch={processor}"
+        return
+    if unit.runtime == "kpack":
+        yield f"install the archive for {processor}; fatpack check --kpack FOLDER says which one a program looks for"
+        return
+    generic = next((name.partition(":")[0] for name in hip_names(device.arch)[1:] if name != HIP_SPIRV), "")
+    also = (
+        f", or for its family: --offload-arch={generic} (ROCm 6.3 or newer)"
+        if generic and unit.runtime == "hip"
+        else ""
+    )
+    yield f"build it for the device: --offload-arch={processor}{also}"
+    if settings.override or unit.runtime != "hip" or choice.image is not None:
+        return
+    for image in unit.images:
+        other = image.candidate.arch.partition(":")[0]
+        relative = next((name.partition(":")[0] for name in hip_names(other)[1:] if name != HIP_SPIRV), "")
+        if other != processor and generic and relative == generic:
+            version = version_of(other)
+            yield (
+                f"no repair: HSA_OVERRIDE_GFX_VERSION={version} makes the runtime load the image for {other}; {_DANGER}"
+            )
+            return
+
+
+def version_of(processor: str) -> str:
+    """Return a processor as HSA_OVERRIDE_GFX_VERSION takes it: ``10.3.0`` for gfx1030, ``9.0.10`` for gfx90a."""
+    digits = processor.removeprefix("gfx")
+    return f"{digits[:-2]}.{int(digits[-2], 16)}.{int(digits[-1], 16)}"
+
+
+def _intel(unit: Unit, choice: Choice, device: Device, settings: Settings) -> Iterator[str]:
+    line = vocabulary().intel.get(device.arch)
+    if line is not None and line.kind == "cpu":
+        yield "build it for the device: icpx -fsycl-targets=spir64_x86_64"
+    else:
+        yield f"build it for the device: icpx -fsycl-targets=intel_gpu_{device.arch}"
+    yield "or as SPIR-V, which is compiled when it is loaded: icpx -fsycl -fsycl-targets=spir64"

@@ -1,0 +1,175 @@
+"""What is said of files and devices: plain records, worst things first."""
+
+from __future__ import annotations
+
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+#: The version of the JSON document.
+SCHEMA = "fatpack.explain/1"
+
+
+def plain(value: object) -> Any:
+    """Return a record as plain data, with the records in it; fields that begin with an underscore are left out."""
+    if isinstance(value, Record):
+        pairs = zip(type(value)._fields, value._values(), strict=True)
+        return {name: plain(part) for name, part in pairs if not name.startswith("_")}
+    if isinstance(value, (tuple, list)):
+        return [plain(part) for part in value]
+    return value
+
+
+class Told(Record):
+    """What the program is told: the number and the names of the error, its text, and when it comes.
+
+    ``code`` is None where there is none. ``also`` is what other versions of the runtime say instead, "" if nothing.
+    """
+
+    text: str
+    code: int | None = None
+    names: tuple[str, ...] = ()
+    also: str = ""
+
+
+class ImageAnswer(Record):
+    """An image, or several that are alike to the runtime (``count``), and whether it fits the device.
+
+    ``position`` is where ``inspect`` lists the first of them, ``name`` what it is for as patterns name it
+    (``compute_80`` for PTX), ``form`` what its bytes are. ``fits`` is yes, no, unknown, or some: in some settings of
+    the device's features. ``rule`` and ``reason`` are those that say so. ``role`` is taken, may (it may be taken) or
+    "". ``needs`` is the CUDA version of the first driver that takes it, "" for any. ``has_kernel`` says whether the
+    kernel that was asked for is in it, None if that is not known.
+    """
+
+    position: str
+    name: str
+    form: str
+    count: int
+    fits: str
+    rule: str
+    reason: str
+    role: str = ""
+    compression: str | None = None
+    ptx_version: str | None = None
+    needs: str = ""
+    has_kernel: bool | None = None
+
+
+class StateAnswer(Record):
+    """What becomes of a unit in one setting of an AMD device's features."""
+
+    state: str
+    outcome: str
+    rule: str
+    reason: str
+
+
+class Place(Record):
+    """Where a unit is: the file, the names in it that lead there, and its container as ``inspect`` counts them.
+
+    ``container`` is None for an image in no container, ``offset`` is that of its first image, None inside of what is
+    compressed. ``binary`` is the program that an archive of kpack holds it for.
+    """
+
+    path: str
+    chain: tuple[str, ...] = ()
+    container: int | None = None
+    offset: int | None = None
+    section: str | None = None
+    member: str | None = None
+    binary: str | None = None
+
+
+class UnitAnswer(Record):
+    """What a device gets of the images among which its runtime chooses, of one unit or of several that answer alike.
+
+    ``outcome`` is runs, compiles (what is taken is compiled when it is loaded), fails or unknown. ``rule`` and
+    ``reason`` decided it; without ``is_certain`` the rules leave open what is taken. ``told`` is what the program is
+    told where it fails, ``mends`` what helps. ``states`` has a line for each setting of an AMD device's features, where
+    they differ. ``runtime`` is cuda, hip, openmp, sycl or kpack.
+    """
+
+    runtime: str
+    format: str | None
+    outcome: str
+    rule: str
+    reason: str
+    is_certain: bool
+    images: tuple[ImageAnswer, ...]
+    told: Told | None = None
+    mends: tuple[str, ...] = ()
+    states: tuple[StateAnswer, ...] = ()
+    places: tuple[Place, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """How many units answer so."""
+        return len(self.places)
+
+
+class RuleAnswer(Record):
+    """A rule that an answer names, with its source; ``mark`` says what it rests on: S, D, F, O or U."""
+
+    name: str
+    says: str
+    mark: str
+    source: str
+
+
+class DeviceAnswer(Record):
+    """What one device gets of all files.
+
+    ``device`` is its architecture, ``words`` as messages call it. ``verdict`` is one sentence. ``runs`` counts units
+    that run, ``compiles`` those of them that compile code first; ``fails`` and ``unknown`` the others. ``units`` are
+    those that fail first. ``notes`` say what to know.
+    """
+
+    device: str
+    words: str
+    vendor: str
+    verdict: str
+    runs: int
+    compiles: int
+    fails: int
+    unknown: int
+    units: tuple[UnitAnswer, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_served(self) -> bool:
+        """Whether everything in the files that is for devices of its vendor runs, and something is."""
+        return bool(self.runs) and not self.fails and not self.unknown
+
+
+class Unread(Record):
+    """A file that could not be read, or not to its end: why, and the exit code that stands for it."""
+
+    path: str
+    problem: str
+    exit_code: int
+
+
+class Explained(Record):
+    """What some devices get of some files; ``files`` counts those with device code, ``kernel`` is what was asked for.
+
+    ``rules`` are all that the answers name. ``exit_code`` is 0 if everything runs on every device, 1 if something fails
+    or is not known to run, and that of the worst file if one could not be read.
+    """
+
+    paths: tuple[str, ...]
+    files: int
+    kernel: str
+    driver: str
+    rocm: str
+    devices: tuple[DeviceAnswer, ...]
+    rules: tuple[RuleAnswer, ...]
+    unread: tuple[Unread, ...]
+    exit_code: int
+
+    def to_dict(self) -> Mapping[str, Any]:
+        """Return it as plain data: the document of ``fatpack explain --json``."""
+        return {"schema": SCHEMA, **plain(self)}

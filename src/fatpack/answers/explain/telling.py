@@ -1,0 +1,59 @@
+"""What a program is told where a unit fails: the error as its runtime prints it, and what older ones printed."""
+
+from __future__ import annotations
+
+from fatpack.answers.explain.records import Told
+from fatpack.target.choice.rules import failure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.answers.explain.units import Unit
+    from fatpack.target.choice.asking import Choice
+    from fatpack.target.choice.settings import Settings
+
+#: The last ROCm of which the older message is reported, and the first whose source has the newer one for sure.
+_OLDER, _NEWER = (6, 2), (7, 0)
+
+_OLD_TEXT = "hipErrorNoBinaryForGpu: Unable to find code object for all current devices!"
+
+
+def told(unit: Unit, choice: Choice, settings: Settings) -> Told | None:
+    """Return what the program is told; None for what does not fail, or nobody knows whether it does."""
+    if choice.outcome != "fails":
+        return None
+    if choice.error is None:
+        return _in_words(unit, choice)
+    row = failure(*choice.error)
+    if row.runtime == "hip":
+        return _hip(choice, settings)
+    return Told(row.text, row.code, row.names)
+
+
+def _hip(choice: Choice, settings: Settings) -> Told:
+    if settings.rocm is not None and settings.rocm <= _OLDER:
+        row = failure("hip", 209)
+        return Told("Unable to find code object for all current devices!", row.code, row.names)
+    row = failure("hip", 200)
+    forced = int(settings.forces_spirv)
+    text = f"No compatible code objects found for: {choice.state}, value of HIP_FORCE_SPIRV_CODEOBJECT: {forced}"
+    is_new = settings.rocm is not None and settings.rocm >= _NEWER
+    return Told(text, row.code, row.names, "" if is_new else _OLD_TEXT)
+
+
+def _in_words(unit: Unit, choice: Choice) -> Told:
+    if unit.runtime == "openmp" and choice.rule == "M6":
+        return Told("nothing: the region runs on the host", also=f"with OMP_TARGET_OFFLOAD=MANDATORY: {choice.text}")
+    if choice.rule == "Y4":
+        return Told(
+            "No device image compatible with the current device was found for kernel …",
+            also="before intel/llvm#21749: No kernel named … was found",
+        )
+    return Told(choice.text or choice.reason)
+
+
+def missing(runtime: str) -> Told:
+    """Return what a program is told whose kernel is not in the image that was loaded."""
+    if runtime != "cuda":
+        return Told("the kernel is not found")
+    row, older = failure("cuda", 500), failure("cuda", 98)
+    return Told(row.text, row.code, row.names, f"{older.code} {older.names[0]}: {older.text}")

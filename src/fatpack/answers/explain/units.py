@@ -1,0 +1,189 @@
+"""Rows of images → units: the images among which a runtime chooses, as it sees them.
+
+A container is a unit. Offload binaries and SYCLBIN files that lie side by side in a section are one, since a linker or
+runtime takes them together, and so is what kpack archives hold for one program, in whatever archive. Images of one
+container that are for different programming models or vendors are chosen from apart.
+"""
+
+from __future__ import annotations
+
+from fatpack.answers.explain.records import Place
+from fatpack.record import Record
+from fatpack.target.choice.answer import Candidate
+from fatpack.target.choice.asking import Images, vendor_of
+from fatpack.target.choice.cuda import LINKED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from fatpack.facts.columns import ImageRow
+
+#: formats whose containers of one section are chosen from together
+_SIDE_BY_SIDE = ("llvm-offload-binary", "syclbin")
+
+#: formats of which the position of an image decides, and not what it is for
+_BY_POSITION = ("cuda-fatbin",)
+
+#: forms of files that are images themselves which a runtime loads
+_LOADED = ("cubin", "ptx", "code-object", "spirv")
+
+#: the section in which objects keep code for the device link, whose result is what counts
+_FOR_LINKS = "__nv_relfatbin"
+
+
+class UnitImage(Record):
+    """An image, or several that are alike to a runtime: what it looks at, and where ``inspect`` lists the first."""
+
+    candidate: Candidate
+    position: str
+    name: str
+    form: str
+    count: int = 1
+    has_kernel: bool | None = None
+    ptx_version: str | None = None
+
+
+class Unit(Record):
+    """The images among which a runtime chooses; ``runtime`` is cuda, hip, openmp, sycl or kpack.
+
+    ``waits`` is true for relocatable device code, of which a device link makes what counts.
+    """
+
+    place: Place
+    format: str | None
+    vendor: str
+    runtime: str
+    images: tuple[UnitImage, ...]
+    bundle_version: int | None = None
+    waits: bool = False
+
+    @property
+    def asked(self) -> Images:
+        """The images as the rules take them."""
+        return Images(
+            tuple(image.candidate for image in self.images),
+            self.runtime,
+            self.bundle_version,
+            self.runtime == "kpack",
+            self.place.container is None,
+        )
+
+
+def units_of(rows: Iterable[ImageRow]) -> Iterator[Unit | ImageRow]:
+    """Yield the units of files, and each row ``file`` behind those of the file; of kpack archives units come last."""
+    archives: dict[object, list[ImageRow]] = {}
+    groups: dict[object, list[ImageRow]] = {}
+    for row in rows:
+        if row.row == "file":
+            yield from _made(groups)
+            groups = {}
+            yield row
+        elif _is_chosen_from(row):
+            key = _key(row)
+            (archives if row.container_format == "rocm-kpack" else groups).setdefault(key, []).append(row)
+    yield from _made(groups)
+    yield from _made(archives)
+
+
+def _is_chosen_from(row: ImageRow) -> bool:
+    if row.offload == "host" or row.container_format == "cir-offload-container" or row.containers:
+        return False  # containers inside an image are chosen from in its place
+    return row.container is not None or row.form in _LOADED
+
+
+def _key(row: ImageRow) -> tuple[object, ...]:
+    vendor = vendor_of(row.triple or "", row.arch or "")
+    if row.container_format == "rocm-kpack":
+        return row.binary, vendor
+    around = (row.position or "").rpartition("/")[0]
+    if row.container is None:
+        return row.chain, row.member, row.position, row.offset
+    if row.container_format in _SIDE_BY_SIDE:
+        return around, row.member, row.section_index, row.section, row.offload, vendor
+    return around, row.container, row.offload, vendor
+
+
+def _made(groups: dict[object, list[ImageRow]]) -> Iterator[Unit]:
+    for rows in groups.values():
+        yield _unit(rows)
+
+
+def _unit(rows: Sequence[ImageRow]) -> Unit:
+    first = rows[0]
+    vendor = vendor_of(first.triple or "", first.arch or "")
+    is_bundle = first.container_format == "clang-offload-bundle"
+    return Unit(
+        Place(
+            first.path,
+            first.chain,
+            first.container,
+            first.offset,
+            first.section,
+            first.member,
+            first.binary,
+        ),
+        first.container_format,
+        vendor,
+        _runtime(first, vendor),
+        tuple(_images(rows, vendor)),
+        first.container_version if is_bundle and first.container_version else None,
+        first.section == _FOR_LINKS,
+    )
+
+
+def _runtime(row: ImageRow, vendor: str) -> str:
+    if row.container_format == "rocm-kpack":
+        return "kpack"
+    if row.offload in ("openmp", "sycl"):
+        return row.offload
+    return {"nvidia": "cuda", "amd": "hip"}.get(vendor, "sycl")
+
+
+def _images(rows: Sequence[ImageRow], vendor: str) -> Iterator[UnitImage]:
+    alike: dict[object, list[tuple[ImageRow, Candidate]]] = {}
+    for number, row in enumerate(rows):
+        for arch in (row.arch or "").split(","):
+            version = _version(row.ptx_version)
+            candidate = Candidate(_form(row, vendor), arch, row.triple or "", version, row.compression)
+            key: object = (candidate.form, candidate.triple, arch)
+            by_position = row.container_format in _BY_POSITION
+            alike.setdefault((number, arch) if by_position else key, []).append((row, candidate))
+    for group in alike.values():
+        row, candidate = group[0]
+        known = {one.has_kernel for one, _ in group}
+        yield UnitImage(
+            candidate,
+            row.position or "",
+            _name(candidate),
+            row.form or row.stored_form or "",
+            len(group),
+            True if True in known else None if None in known else False,
+            row.ptx_version,
+        )
+
+
+def _form(row: ImageRow, vendor: str) -> str:
+    """Return the form as the rules take it: other forms of CUDA hold a cubin in turn, whose architecture is theirs."""
+    form = row.form or row.stored_form or ""
+    if vendor != "nvidia":
+        return form
+    if row.stored_form in LINKED:
+        return row.stored_form
+    if row.stored_kind and form != "cubin":
+        return row.stored_kind
+    return "ptx" if form == "ptx" else "cubin"
+
+
+def _name(candidate: Candidate) -> str:
+    """Return what an image is for in the words of patterns: ``compute_80`` for PTX."""
+    number = candidate.arch.removeprefix("sm_")
+    if number != candidate.arch:
+        prefix = {"ptx": "compute_", "relocatable-ptx": "compute_", **dict.fromkeys(LINKED, "lto_")}
+        return f"{prefix.get(candidate.form, 'sm_')}{number}"
+    return candidate.arch or candidate.triple or candidate.form
+
+
+def _version(text: str | None) -> tuple[int, int] | None:
+    major, _, minor = (text or "").partition(".")
+    return (int(major), int(minor)) if major else None

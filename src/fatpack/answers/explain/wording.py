@@ -1,0 +1,62 @@
+"""The verdict on a device, in one sentence."""
+
+from __future__ import annotations
+
+from fatpack.errors import counted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fatpack.answers.explain.records import UnitAnswer
+    from fatpack.target.devices import Device
+
+_VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
+
+
+def verdict(device: Device, units: Sequence[UnitAnswer], kernel: str, passed: Mapping[str, int]) -> str:
+    """Return the sentence: how many containers run, and what the others answer. ``units`` has those that fail first."""
+    total = sum(one.count for one in units)
+    if not total:
+        return f"{device.words}: {_nothing(device, kernel, passed)}"
+    noun = _noun(units)
+    fails = sum(one.count for one in units if one.outcome == "fails")
+    unknown = sum(one.count for one in units if one.outcome == "unknown")
+    compiles = sum(one.count for one in units if one.outcome == "compiles")
+    runs = total - fails - unknown
+    parts = [f"{_all(runs, total, noun)} {'runs' if total == 1 else 'run'}"] if runs or total > 1 else []
+    if compiles:
+        which = "" if compiles == runs else f", {compiles} of them"
+        parts[0] += f"{which} after compiling"
+    for count, words in ((fails, "fail"), (unknown, "not known to run")):
+        if not count:
+            continue
+        if words == "fail":
+            start = f"{count} fails" if count == 1 else f"{count} fail"
+        else:
+            start = f"{count} is {words}" if count == 1 else f"{count} are {words}"
+        parts.append(start.replace("1", f"the only {noun}", 1) if total == 1 else start)
+    worst = next((one for one in units if one.outcome in ("fails", "unknown")), None)
+    why = "" if worst is None else f": {worst.told.text if worst.told else worst.reason}"
+    return f"{device.words}: {', '.join(parts)}{why}"
+
+
+def _all(runs: int, total: int, noun: str) -> str:
+    if total == 1:
+        return f"the only {noun}"
+    if runs == total:
+        return f"all {counted(total, noun)}"
+    return f"{runs or 'none'} of {counted(total, noun)}"
+
+
+def _nothing(device: Device, kernel: str, passed: Mapping[str, int]) -> str:
+    vendor = _VENDORS[device.vendor]
+    if kernel and passed:
+        return f"the kernel is in no image for {vendor} devices that shows its kernels"
+    return f"nothing in it is for {vendor} devices"
+
+
+def _noun(units: Sequence[UnitAnswer]) -> str:
+    if all(one.runtime == "kpack" for one in units):
+        return "program"
+    return "image" if all(place.container is None for one in units for place in one.places) else "container"

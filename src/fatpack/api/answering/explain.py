@@ -1,0 +1,48 @@
+"""What devices load of files: ``explain``."""
+
+from __future__ import annotations
+
+from fatpack.answers.explain.asked import question
+from fatpack.answers.explain.explain import explain as _explain
+from fatpack.api.rows import rows_with
+from fatpack.facts.reading import RowOptions
+
+__all__ = ["explain"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fatpack.answers.explain.records import Explained
+    from fatpack.io.sources.opening import Input
+
+
+def explain(
+    data: Input,
+    device: str | Sequence[str],
+    *,
+    driver: str | None = None,
+    cuda: str | None = None,
+    rocm: str | None = None,
+    env: Mapping[str, str] | None = None,
+    kernel: str = "",
+    deep: bool = False,
+    max_inflated: int | None = None,
+) -> Explained:
+    """Return what devices load of a path, bytes or a binary file, and why: the answer of ``fatpack explain``.
+
+    ``device`` is an architecture or what a device is sold as (``sm_87``, ``"RTX 4090"``, ``gfx1031``, ``pvc``,
+    ``this-machine``), or several. ``driver`` is NVIDIA's (``"535"``) or ``cuda`` the CUDA version that it has,
+    ``rocm`` that of ROCm, ``env`` what variables the program will find. ``kernel`` is a regular expression: only
+    containers with a kernel of such a name count. ``deep`` and ``max_inflated`` are as for :func:`fatpack.open`.
+
+    Nothing is raised for a file: what could not be read is in ``unread`` of the result. Raises TargetError for an
+    unknown device, UsageError and TypeError for wrong arguments. Names are explained by
+    :func:`fatpack.target.explain`, files here.
+    """
+    names = [device] if isinstance(device, str) else list(device)
+    variables = [f"{name}={value}" for name, value in (env or {}).items()]
+    asked = question(names, driver=driver, cuda=cuda, rocm=rocm, variables=variables, kernel=kernel)
+    path = data if isinstance(data, str) else str(getattr(data, "name", "")) or "bytes"
+    rows = rows_with(data, RowOptions(deep=deep, kernel=kernel), max_inflated)
+    return _explain(rows, [path], asked)  # type: ignore[arg-type]  # rows of images were asked for

@@ -1,0 +1,106 @@
+"""``fatpack explain``: what a device's runtime loads of files, which rule says so, and what would mend a failure."""
+
+from __future__ import annotations
+
+import sys
+
+from fatpack.answers.explain.records import SCHEMA
+from fatpack.cli.grammar.declared import argument, option, takes
+from fatpack.cli.grammar.kinds import INPUT
+from fatpack.cli.options import deep_option, exclude_option, limit_option, max_inflated_option
+from fatpack.errors import UsageError
+from fatpack.outcomes import FINDINGS, FINE, worst
+from fatpack.report.text import write_lines
+
+
+@takes(
+    argument("files", INPUT, metavar="FILE...", is_many=True),
+    option(
+        "--device",
+        name="devices",
+        multiple=True,
+        metavar="NAME",
+        help="The device: sm_87, 8.7, 'RTX 4090', gfx1031, gfx90a:xnack-, pvc, this-machine. Repeatable.",
+    ),
+    option("--driver", metavar="VERSION", help="NVIDIA's driver on Linux, as 535 or 535.104.05."),
+    option("--cuda", metavar="VERSION", help="The CUDA version that nvidia-smi prints for the driver, as 12.2."),
+    option("--rocm", metavar="VERSION", help="The version of ROCm, as 6.2."),
+    option(
+        "--env",
+        name="variables",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="A variable that the program will find, as CUDA_FORCE_PTX_JIT=1 or HSA_XNACK=1. Repeatable.",
+    ),
+    option("--kernel", metavar="RE", help="Only containers with a kernel whose stored name matches."),
+    option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
+    option("--schema", is_flag=True, help="Print the JSON schema of this output and exit."),
+    deep_option,
+    exclude_option,
+    max_inflated_option,
+    limit_option,
+    option("-v", "--verbose", count=True, help="Show all that runs, every place, and the rules with their sources."),
+)
+def command(
+    files: tuple[str, ...],
+    *,
+    devices: tuple[str, ...],
+    driver: str | None,
+    cuda: str | None,
+    rocm: str | None,
+    variables: tuple[str, ...],
+    kernel: str | None,
+    as_json: bool,
+    schema: bool,
+    deep: bool,
+    exclude: tuple[str, ...],
+    verbose: int,
+) -> int:
+    """Explain what a device loads of files, image by image, and what a program is told where nothing fits.
+
+    FILES are libraries, programs, objects, containers, images, packages (a wheel), folders and URLs. A program has a
+    container per source file or per link, and the runtime chooses from each alone: a container without an image for the
+    device fails when one of its kernels is used. Of every image stands there whether it fits, and the rule that says
+    so; rules are in docs/targets.md, and -v prints them with their sources.
+
+    Without --driver or --cuda no version is compared: PTX needs a driver of its CUDA version, and zstd one of 12.4.
+    An AMD device named without its features stands for all their settings. The environment is not read: --env says what
+    the program will find. HSA_OVERRIDE_GFX_VERSION never counts as fitting.
+
+    The exit code is 0 if everything runs on every device, 1 if something fails or is not known to run, 3 if a file is
+    damaged. What is not known is said.
+    """
+    if schema:
+        from fatpack.report.schemas import text
+
+        sys.stdout.write(text("explain"))
+        return FINE
+    if not files or not devices:
+        what = "no device was named" if files else "no file was named"
+        raise UsageError(what, hint="fatpack explain libx.so --device 'RTX 4090'")
+    from fatpack.answers.explain.asked import question
+    from fatpack.answers.explain.explain import explain
+    from fatpack.facts.gathering import gather
+    from fatpack.facts.reading import RowOptions
+
+    asked = question(devices, driver=driver, cuda=cuda, rocm=rocm, variables=variables, kernel=kernel or "")
+    options = RowOptions(deep=deep, kernel=asked.kernel)
+    unmatched: list[str] = []
+    rows = gather(files, options, exclude=exclude, unmatched=unmatched)
+    explained = explain(rows, files, asked)  # type: ignore[arg-type]  # rows of images were asked for
+    code = worst((explained.exit_code, FINDINGS if unmatched else FINE))
+    if as_json:
+        from fatpack.report.json_text import json_pieces
+
+        sys.stdout.writelines(json_pieces({**explained.to_dict(), "exit_code": code}))
+        sys.stdout.write("\n")
+    else:
+        from fatpack.report.answers.explain import render
+
+        write_lines(render(explained, verbose=verbose), sys.stdout)
+    if unmatched:
+        from fatpack.cli.messages import say
+
+        for pattern in unmatched:
+            say(f"no file matches {pattern}")
+    return code
