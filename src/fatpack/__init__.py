@@ -5,6 +5,7 @@ The public names, imported when first used::
     open, scan, pack, convert, extract                     what one does with files
     rows                                                   files as flat records
     diff                                                   what differs between two releases
+    explain                                                what a device loads of files, and why
     files                                                  many files: folders, patterns, packages
     doctor                                                 whether files are healthy
     embed, replace, remove, slim, map_images               what one does with hosts
@@ -28,8 +29,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.answers.diff.facts import Diff
     from fatpack.answers.doctor.facts import Diagnosis
+    from fatpack.answers.explain.records import Explained
     from fatpack.api.answering.diff import diff
     from fatpack.api.answering.doctor import doctor
+    from fatpack.api.answering.explain import explain
     from fatpack.api.editing import embed, remove, replace
     from fatpack.api.linking import LinkGroup, link_inputs
     from fatpack.api.mapping import map_images
@@ -143,6 +146,8 @@ _HOMES = {
     "rows": "api.rows",
     "diff": "api.answering.diff",
     "Diff": "answers.diff.facts",
+    "explain": "api.answering.explain",
+    "Explained": "answers.explain.records",
     **dict.fromkeys(("Slimmed", "slim"), "api.slimming"),
     **dict.fromkeys(("Files", "files"), "api.trees"),
     **dict.fromkeys(("ImageRow", "KernelRow"), "facts.columns"),
@@ -164,6 +169,7 @@ __all__ = [
     "Diagnosis",
     "Diff",
     "Emit",
+    "Explained",
     "FatbinOptions",
     "FatpackError",
     "File",
@@ -206,6 +212,7 @@ __all__ = [
     "diff",
     "doctor",
     "embed",
+    "explain",
     "extract",
     "files",
     "link_inputs",

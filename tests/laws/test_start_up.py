@@ -56,6 +56,7 @@ HEAVY = {
 NEEDED = {
     "slim": {"tomllib"},
     "targets": {"tomllib"},
+    "explain": {"tomllib"},
     "check": {"tomllib"},
     "doctor": {"tomllib"},
     "survey": {"subprocess", "tempfile"},
@@ -93,6 +94,7 @@ PLAIN = {
     "map": ["map", CONTAINER, "--arch=sm_*", "--replace", "-qo", "x.bin", "--", "/bin/cp", "{in}", "{out}"],
     "slim": ["slim", FATBIN, "--for", "sm_90", "--allow-empty", "-o", "slim.fatbin", "-qf"],
     "link-inputs": ["link-inputs", FAT, "-L", "lib", "--whole-archive", FAT, "-qd", "out", "--llvm=22"],
+    "explain": ["explain", FATBIN, "--device", "sm_90", "--cuda", "13.0", "-v"],
     "targets": ["targets", "sm_90a", "--runs-on"],
     "check": ["check", "--kpack", "installed", "--device", "gfx90a:xnack-", "-v"],
     "doctor": ["doctor", FATBIN, "-v"],

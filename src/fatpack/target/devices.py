@@ -142,6 +142,7 @@ def _sold(name: str) -> Device:
         if spaced:
             raise TargetError(f"unknown device {name[:80]!r}", nearest=(repr(spaced),))
         names = [row.name for row in table()]
+        names += dict.fromkeys(" ".join(name.partition(" (")[0].split()[-len(asked) :]) for name in names)
         near = nearest_names(name, names) if any(char.isdigit() for char in name) else ()
         if not near:
             raise unknown_name(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.answers.explain.mending import driver_words, mends
+from fatpack.answers.explain.mending import danger, driver_words, mends
 from fatpack.answers.explain.records import (
     DeviceAnswer,
     Explained,
@@ -10,7 +10,6 @@ from fatpack.answers.explain.records import (
     Place,
     RuleAnswer,
     StateAnswer,
-    Told,
     UnitAnswer,
     Unread,
 )
@@ -122,12 +121,13 @@ class _Asking:
             return
         library = naming_library(unit.place.path.rpartition("!")[2]) if unit.vendor == "nvidia" else None
         if library is not None:
-            self._libraries[f"{library.library} asks for kernels by name: {library.reason} [C17]"] = None
+            self._libraries[f"{library.library} chooses by name: {library.reason} [C17]"] = None
             self.names["C17"] = None
         images = tuple((one.candidate, one.form, one.count, one.has_kernel) for one in unit.images)
-        key = (unit.format, unit.runtime, unit.bundle_version, unit.waits, unit.place.container is None, images)
+        name = library.library if library else ""
+        key = (name, unit.format, unit.runtime, unit.bundle_version, unit.waits, unit.place.container is None, images)
         if key not in self._answers:
-            self._answers[key] = (self._answer(unit), [])
+            self._answers[key] = (_of_library(self._answer(unit), name), [])
         self._answers[key][1].append(unit.place)
 
     def _answer(self, unit: Unit) -> UnitAnswer:
@@ -151,6 +151,7 @@ class _Asking:
             tuple(_image(unit, number, choices) for number in range(len(unit.images))),
             told(unit, choice, question.settings),
             mends(unit, choice, self._device, question.settings),
+            danger(unit, choice, self._device, question.settings),
         )
         if choice.outcome in ("runs", "compiles"):
             found = [needs(image.candidate) for image in taken]
@@ -201,12 +202,23 @@ class _Asking:
         return [*notes, *self._libraries]
 
 
+def _of_library(answer: UnitAnswer, library: str) -> UnitAnswer:
+    """Return the answer for a container of a library that asks for kernels by name, as its code for one device does."""
+    if not library or answer.rule != "C2" or answer.outcome != "fails":
+        return answer
+    reason = f"{answer.reason}; whether {library} asks for these kernels on this device is not known"
+    return answer.replace(outcome="unknown", rule="C17", reason=reason, is_certain=False, told=None, mends=())
+
+
 def _image(unit: Unit, number: int, choices: Sequence[Choice]) -> ImageAnswer:
     """Return what is said of one image: in which states it fits, and why, or why not."""
     image = unit.images[number]
     judged = [one.judgements[number] for one in choices]
     words = {("yes" if one.fits else "no") if one.is_certain else "unknown" for one in judged}
-    refused = next((one for one in judged if not one.fits), judged[0])
+    said = judged[0]
+    if len(words) > 1:
+        fitting = [one.state for one, each in zip(choices, judged, strict=True) if each.fits]
+        said = said.replace(reason=f"for {', '.join(fitting)}")
     needed = needs(image.candidate)
     role = "taken" if any(one.image == number for one in choices) else ""
     if not role and any(number in one.may for one in choices):
@@ -217,8 +229,8 @@ def _image(unit: Unit, number: int, choices: Sequence[Choice]) -> ImageAnswer:
         image.form,
         image.count,
         words.pop() if len(words) == 1 else "some",
-        refused.rule,
-        refused.reason,
+        said.rule,
+        said.reason,
         role,
         image.candidate.compression,
         image.ptx_version,
@@ -244,7 +256,7 @@ def _without_kernel(answer: UnitAnswer, known: Sequence[bool | None]) -> UnitAns
         return answer
     if not any(known) and None not in known:
         reason = f"{answer.reason}, and the kernel is not in it"
-        found: Told = missing(answer.runtime)
+        found = missing(answer.runtime)
         rule = "C10" if answer.runtime == "cuda" else answer.rule
         advice = ("build the kernel for every architecture: the image that fits is taken without it",)
         return answer.replace(outcome="fails", rule=rule, reason=reason, told=found, mends=advice)

@@ -82,24 +82,32 @@ def _amd(unit: Unit, choice: Choice, device: Device, settings: Settings) -> Iter
     if unit.runtime == "kpack":
         yield f"install the archive for {processor}; fatpack check --kpack FOLDER says which one a program looks for"
         return
-    generic = next((name.partition(":")[0] for name in hip_names(device.arch)[1:] if name != HIP_SPIRV), "")
+    generic = _generic(device.arch)
     also = (
         f", or for its family: --offload-arch={generic} (ROCm 6.3 or newer)"
         if generic and unit.runtime == "hip"
         else ""
     )
     yield f"build it for the device: --offload-arch={processor}{also}"
-    if settings.override or unit.runtime != "hip" or choice.image is not None:
-        return
+
+
+def danger(unit: Unit, choice: Choice, device: Device, settings: Settings) -> str:
+    """Return what people do where an image for a relative of an AMD device is there, and why not to; "" if none is."""
+    if device.vendor != "amd" or settings.override or unit.runtime != "hip" or choice.outcome != "fails":
+        return ""
+    processor, family = device.arch.partition(":")[0], _generic(device.arch)
     for image in unit.images:
         other = image.candidate.arch.partition(":")[0]
-        relative = next((name.partition(":")[0] for name in hip_names(other)[1:] if name != HIP_SPIRV), "")
-        if other != processor and generic and relative == generic:
-            version = version_of(other)
-            yield (
-                f"no repair: HSA_OVERRIDE_GFX_VERSION={version} makes the runtime load the image for {other}; {_DANGER}"
+        if other != processor and family and choice.image is None and _generic(other) == family:
+            return (
+                f"HSA_OVERRIDE_GFX_VERSION={version_of(other)} makes the runtime load the image for {other}; {_DANGER}"
             )
-            return
+    return ""
+
+
+def _generic(processor: str) -> str:
+    """Return the generic processor for which HIP asks, "" without one."""
+    return next((name.partition(":")[0] for name in hip_names(processor)[1:] if name != HIP_SPIRV), "")
 
 
 def version_of(processor: str) -> str:

@@ -24,15 +24,15 @@ def plain(value: object) -> Any:
 
 
 class Told(Record):
-    """What the program is told: the number and the names of the error, its text, and when it comes.
+    """What the program is told: the text of the error, its number and its names.
 
-    ``code`` is None where there is none. ``also`` is what other versions of the runtime say instead, "" if nothing.
+    ``code`` is None where there is none. ``also`` are what the runtime writes beside it, and what others say instead.
     """
 
     text: str
     code: int | None = None
     names: tuple[str, ...] = ()
-    also: str = ""
+    also: tuple[str, ...] = ()
 
 
 class ImageAnswer(Record):
@@ -89,8 +89,8 @@ class UnitAnswer(Record):
 
     ``outcome`` is runs, compiles (what is taken is compiled when it is loaded), fails or unknown. ``rule`` and
     ``reason`` decided it; without ``is_certain`` the rules leave open what is taken. ``told`` is what the program is
-    told where it fails, ``mends`` what helps. ``states`` has a line for each setting of an AMD device's features, where
-    they differ. ``runtime`` is cuda, hip, openmp, sycl or kpack.
+    told where it fails, ``mends`` what helps, ``danger`` what seems to help and does harm. ``states`` has a line for
+    each setting of an AMD device's features, where they differ. ``runtime`` is cuda, hip, openmp, sycl or kpack.
     """
 
     runtime: str
@@ -102,6 +102,7 @@ class UnitAnswer(Record):
     images: tuple[ImageAnswer, ...]
     told: Told | None = None
     mends: tuple[str, ...] = ()
+    danger: str = ""
     states: tuple[StateAnswer, ...] = ()
     places: tuple[Place, ...] = ()
 

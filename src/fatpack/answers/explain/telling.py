@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 #: The last ROCm of which the older message is reported, and the first whose source has the newer one for sure.
 _OLDER, _NEWER = (6, 2), (7, 0)
 
-_OLD_TEXT = "hipErrorNoBinaryForGpu: Unable to find code object for all current devices!"
+_OLD_TEXT = "Unable to find code object for all current devices!"
 
 
 def told(unit: Unit, choice: Choice, settings: Settings) -> Told | None:
@@ -30,24 +30,23 @@ def told(unit: Unit, choice: Choice, settings: Settings) -> Told | None:
 
 
 def _hip(choice: Choice, settings: Settings) -> Told:
+    older, row = failure("hip", 209), failure("hip", 200)
     if settings.rocm is not None and settings.rocm <= _OLDER:
-        row = failure("hip", 209)
-        return Told("Unable to find code object for all current devices!", row.code, row.names)
-    row = failure("hip", 200)
-    forced = int(settings.forces_spirv)
-    text = f"No compatible code objects found for: {choice.state}, value of HIP_FORCE_SPIRV_CODEOBJECT: {forced}"
-    is_new = settings.rocm is not None and settings.rocm >= _NEWER
-    return Told(text, row.code, row.names, "" if is_new else _OLD_TEXT)
+        return Told(older.text, older.code, older.names, (f"it prints: {_OLD_TEXT}",))
+    asked = f"{choice.state}, value of HIP_FORCE_SPIRV_CODEOBJECT: {int(settings.forces_spirv)}"
+    also = [f"in the log of the runtime: No compatible code objects found for: {asked}"]
+    if settings.rocm is None or settings.rocm < _NEWER:
+        also.append(f"older runtimes: {_OLD_TEXT} ({older.code}, {older.names[0]})")
+    return Told(row.text, row.code, row.names, tuple(also))
 
 
 def _in_words(unit: Unit, choice: Choice) -> Told:
     if unit.runtime == "openmp" and choice.rule == "M6":
-        return Told("nothing: the region runs on the host", also=f"with OMP_TARGET_OFFLOAD=MANDATORY: {choice.text}")
+        mandatory = f"with OMP_TARGET_OFFLOAD=MANDATORY: {choice.text}"
+        return Told("nothing, and the region runs on the host", also=(mandatory,))
     if choice.rule == "Y4":
-        return Told(
-            "No device image compatible with the current device was found for kernel …",
-            also="before intel/llvm#21749: No kernel named … was found",
-        )
+        text = "No device image compatible with the current device was found for kernel …"
+        return Told(text, also=("before intel/llvm#21749: No kernel named … was found",))
     return Told(choice.text or choice.reason)
 
 
@@ -56,4 +55,4 @@ def missing(runtime: str) -> Told:
     if runtime != "cuda":
         return Told("the kernel is not found")
     row, older = failure("cuda", 500), failure("cuda", 98)
-    return Told(row.text, row.code, row.names, f"{older.code} {older.names[0]}: {older.text}")
+    return Told(row.text, row.code, row.names, (f"or: {older.text} ({older.code}, {older.names[0]})",))

@@ -37,8 +37,15 @@ def verdict(device: Device, units: Sequence[UnitAnswer], kernel: str, passed: Ma
             start = f"{count} is {words}" if count == 1 else f"{count} are {words}"
         parts.append(start.replace("1", f"the only {noun}", 1) if total == 1 else start)
     worst = next((one for one in units if one.outcome in ("fails", "unknown")), None)
-    why = "" if worst is None else f": {worst.told.text if worst.told else worst.reason}"
+    why = "" if worst is None else f": {_why(worst)}"
     return f"{device.words}: {', '.join(parts)}{why}"
+
+
+def _why(unit: UnitAnswer) -> str:
+    """Return what the program is told, in the words by which people look for it."""
+    if unit.told is None:
+        return unit.reason
+    return f"{unit.told.text} ({unit.told.names[0]})" if unit.told.names else unit.told.text
 
 
 def _all(runs: int, total: int, noun: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from fatpack.answers.explain.asked import question
 from fatpack.answers.explain.explain import explain as _explain
 from fatpack.api.rows import rows_with
@@ -43,6 +45,6 @@ def explain(
     names = [device] if isinstance(device, str) else list(device)
     variables = [f"{name}={value}" for name, value in (env or {}).items()]
     asked = question(names, driver=driver, cuda=cuda, rocm=rocm, variables=variables, kernel=kernel)
-    path = data if isinstance(data, str) else str(getattr(data, "name", "")) or "bytes"
+    path = os.fspath(data) if isinstance(data, (str, os.PathLike)) else str(getattr(data, "name", "")) or "bytes"
     rows = rows_with(data, RowOptions(deep=deep, kernel=kernel), max_inflated)
     return _explain(rows, [path], asked)  # type: ignore[arg-type]  # rows of images were asked for

@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 #: places of units that a group names, without and with ``-v``
 _PLACES, _MORE_PLACES = 3, 50
 
-#: groups of units that run of which the images are shown; the others come with ``-v``
-_RUNNING = 3
+#: images refused by one rule that share a line if they are so many, and how many of them are named there
+_ALIKE, _NAMES = 5, 12
+
+#: outcome → words
+_OUTCOMES = {"runs": "runs", "compiles": "runs after compiling", "fails": "fails", "unknown": "not known to run"}
 
 #: how an image stands to the device
 _FITS = {"yes": "fits", "no": "no", "unknown": "not known", "some": "in some states"}
@@ -58,43 +61,68 @@ def _device(device: DeviceAnswer, verbose: int) -> Iterator[str]:
     yield printable(device.verdict)
     for note in device.notes:
         yield printable(f"  {note}")
-    running = 0
-    for unit in device.units:
-        is_fine = unit.outcome in ("runs", "compiles") and unit.is_certain
-        running += is_fine
-        if is_fine and running > _RUNNING and not verbose:
-            continue
+    folds: dict[object, list[UnitAnswer]] = {}
+    for number, unit in enumerate(device.units):
+        key = (unit.runtime, unit.outcome, unit.rule, unit.reason, unit.is_certain, unit.told, unit.mends, unit.danger)
+        folds.setdefault(number if verbose else key, []).append(unit)
+    for units in folds.values():
         yield ""
-        yield from _unit(unit, verbose)
-    if running > _RUNNING and not verbose:
-        more = device.units[-(running - _RUNNING) :]
-        yield ""
-        yield f"  {counted(sum(one.count for one in more), 'container')} more that run (-v shows them)"
+        yield from _units(units, verbose)
 
 
-def _unit(unit: UnitAnswer, verbose: int) -> Iterator[str]:
-    words = {"runs": "runs", "compiles": "runs after compiling", "fails": "fails", "unknown": "not known"}
-    yield printable(f"  {words[unit.outcome]}: {_count(unit)} [{unit.rule}]: {unit.reason}")
-    most = _MORE_PLACES if verbose else _PLACES
-    for place in unit.places[:most] if unit.outcome in ("fails", "unknown") or verbose else ():
-        yield printable(f"    {_place(place)}")
-    if len(unit.places) > most and (unit.outcome in ("fails", "unknown") or verbose):
-        yield f"    and {len(unit.places) - most} more"
-    yield from columns([_image(image) for image in unit.images], indent="    ")
+def _units(units: list[UnitAnswer], verbose: int) -> Iterator[str]:
+    """Yield the lines of units that answer in the same way; of the most frequent kind the images are shown."""
+    unit = max(units, key=lambda one: one.count)
+    places = tuple(place for one in units for place in one.places)
+    is_fine = unit.outcome in ("runs", "compiles")
+    doubt = "" if unit.is_certain or not is_fine else " (believed: it is documented nowhere)"
+    yield printable(f"  {_OUTCOMES[unit.outcome]}: {_count(unit, places)} [{unit.rule}]: {unit.reason}{doubt}")
+    if verbose or not is_fine:
+        most = _MORE_PLACES if verbose else _PLACES
+        for place in places[:most]:
+            yield printable(f"    {_place(place)}")
+        if len(places) > most:
+            yield f"    and {len(places) - most} more"
+    yield from columns(_images(unit.images, verbose), indent="    ")
+    if len(units) > 1:
+        yield f"    the images of {len(places) - unit.count} differ from these, and answer alike (-v shows them)"
     for state in unit.states:
-        yield printable(f"    on {state.state}: {words[state.outcome]} [{state.rule}] {state.reason}")
+        yield printable(f"    on {state.state}: {_OUTCOMES[state.outcome]} [{state.rule}]: {state.reason}")
     if unit.told is not None:
         yield printable(f"    the program is told: {told_words(unit.told)}")
-        if unit.told.also:
-            yield printable(f"    or: {unit.told.also}")
+        for text in unit.told.also:
+            yield printable(f"      {text}")
     for mend in unit.mends:
         yield printable(f"    to mend: {mend}")
+    if unit.danger:
+        yield printable(f"    no cure: {unit.danger}")
 
 
-def _count(unit: UnitAnswer) -> str:
+def _images(images: tuple[ImageAnswer, ...], verbose: int) -> list[list[str]]:
+    """Return the rows of images: what is taken or fits first. Many that are refused alike share one."""
+    order = ("taken", "may")
+    shown = sorted(images, key=lambda one: (one.role not in order, one.fits == "no"))
+    refused: dict[str, list[ImageAnswer]] = {}
+    for one in shown:
+        if one.fits == "no" and not one.role:
+            refused.setdefault(one.rule, []).append(one)
+    rows = []
+    for image in shown:
+        alike = refused.get(image.rule, []) if image.fits == "no" and not image.role else []
+        if verbose or len(alike) < _ALIKE:
+            rows.append(_image(image))
+        elif image is alike[0]:
+            names = [printable(one.name) for one in alike]
+            more = [f"{len(names) - _NAMES} more"] if len(names) > _NAMES else []
+            words = f"{counted(len(names), 'image')} for others: {', '.join([*names[:_NAMES], *more])}"
+            rows.append(["", "", "", _FITS["no"], image.rule, words])
+    return rows
+
+
+def _count(unit: UnitAnswer, places: tuple[Place, ...]) -> str:
     noun = "program" if unit.runtime == "kpack" else "image" if unit.places[0].container is None else "container"
-    files = len({place.path for place in unit.places})
-    return counted(unit.count, noun) + (f" of {files} files" if files > 1 else "")
+    files = len({place.path for place in places})
+    return counted(len(places), noun) + (f" of {files} files" if files > 1 else "")
 
 
 def told_words(told: Told) -> str:
@@ -124,10 +152,10 @@ def _image(image: ImageAnswer) -> list[str]:
     return [
         printable(f"{image.count} x {image.name}" if image.count > 1 else image.name),
         "PTX" if image.form == "ptx" else printable(image.form),
+        ", ".join(filter(None, facts)),
         _ROLES.get(image.role) or _FITS[image.fits],
         image.rule,
         printable(image.reason),
-        ", ".join(filter(None, facts)),
     ]
 
 

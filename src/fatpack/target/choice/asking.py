@@ -137,7 +137,9 @@ def _doubted(choice: Choice, candidates: Sequence[Candidate]) -> Choice:
     number = choice.may[0] if choice.image is None else choice.image
     judged, name = choice.judgements[number], _name(candidates[number])
     reason = f"whether {name} {judged.reason} is not known"
-    if not judged.fits:
+    if judged.rule == "C3":
+        reason = f"drivers of CUDA 12 refuse {name} on Tegra, and what newer ones do is not known"
+    elif not judged.fits:
         reason = f"whether {name} fits is not known: it {judged.reason}"
     return choice.replace(outcome="unknown", rule=judged.rule, reason=reason, is_certain=False, error=None)
 

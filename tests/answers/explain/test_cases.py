@@ -1,0 +1,117 @@
+"""What devices get, for every case of documents and threads (``cases.toml``): from packed containers to the answer."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from tests.builders import offered
+
+import fatpack
+from fatpack.answers.explain.records import DeviceAnswer, Explained, UnitAnswer
+
+TABLES = tomllib.loads((Path(__file__).parent / "cases.toml").read_text(encoding="utf-8"))
+CASES = [
+    (kind, *(cell.strip() for cell in line.split("|")))
+    for kind, table in TABLES.items()
+    for line in table.strip().splitlines()
+]
+
+
+def asked(kind: str, images: str, device: str) -> Explained:
+    """Return the answer for a container of some images."""
+    name, _, setting = device.partition("; ")
+    known: dict[str, object] = {}
+    if "=" in setting:
+        known["env"] = dict([setting.split("=")])
+    elif setting:
+        option, _, version = setting.partition(" ")
+        known[option] = version
+    data: bytes = getattr(offered, kind)(images)
+    return fatpack.explain(data, name, **known)  # type: ignore[arg-type]
+
+
+def spelled(unit: UnitAnswer) -> str:
+    """Return what became of a unit as the tables have it."""
+    if unit.outcome == "unknown":
+        return "?"
+    if unit.outcome == "fails":
+        assert unit.told is not None
+        return unit.rule if unit.told.code is None and unit.told.text else str(unit.told.code)
+    taken = next(image for image in unit.images if image.role == "taken")
+    name = taken.name.removeprefix("sm_").replace("compute_", "p").removesuffix("-unknown-unknown")
+    if unit.runtime == "sycl" and not name.startswith("spir64"):
+        name = f"spir64_gen:{name}"
+    return f"({name})" if unit.outcome == "compiles" else name
+
+
+@pytest.mark.parametrize(("kind", "number", "images", "device", "expected", "rule", "source"), CASES)
+def test_a_device_gets_what_its_vendor_and_users_say(
+    kind: str, number: str, images: str, device: str, expected: str, rule: str, source: str
+) -> None:
+    explained = asked(kind, images, device)
+    (answer,) = explained.devices
+    (unit,) = answer.units
+    assert (spelled(unit), unit.rule) == (expected, rule)
+    assert explained.exit_code == (expected == "?" or unit.outcome == "fails")
+    assert answer.is_served is (explained.exit_code == 0)
+    assert source
+    assert {image.rule for image in unit.images} | {unit.rule} <= {row.name for row in explained.rules}
+
+
+def test_there_are_enough_cases_and_none_twice() -> None:
+    assert len(CASES) >= 100
+    assert len({row[1] for row in CASES}) == len(CASES)
+
+
+def test_nothing_for_a_vendor() -> None:
+    (answer,) = asked("cuda", "90", "gfx1030").devices
+    assert answer.verdict == "gfx1030: nothing in it is for AMD devices"
+    assert not answer.is_served
+
+
+def only(kind: str, images: str, device: str) -> tuple[DeviceAnswer, UnitAnswer]:
+    (answer,) = asked(kind, images, device).devices
+    (unit,) = answer.units
+    return answer, unit
+
+
+def test_what_mends_is_said() -> None:
+    _, unit = only("cuda", "100a", "sm_103")
+    assert "sm_100f" in unit.mends[0]
+    assert "-gencode arch=compute_103,code=sm_103" in unit.mends[1]
+    _, unit = only("cuda", "p80@8.8", "RTX 3090; driver 535")
+    assert unit.mends[0] == "a driver of CUDA 12.9 or newer (driver 575), for PTX 8.8"
+    _, unit = only("cuda", "90 zstd", "sm_90; driver 535")
+    assert "driver 550" in unit.mends[0]
+    assert "--recompress lz4" in unit.mends[1]
+    _, unit = only("cuda", "80 p75", "sm_90; CUDA_DISABLE_PTX_JIT=1")
+    assert unit.mends[0] == "unset CUDA_DISABLE_PTX_JIT"
+    _, unit = only("sycl", "spir64_gen:pvc", "Arc A770")
+    assert "-fsycl-targets=intel_gpu_acm_g10" in unit.mends[0]
+
+
+def test_an_override_is_named_only_with_its_danger() -> None:
+    _, unit = only("hip", "gfx1030", "gfx1031")
+    assert "--offload-arch=gfx1031" in unit.mends[0]
+    assert not any("HSA_OVERRIDE" in text for text in unit.mends)
+    assert unit.danger.startswith("HSA_OVERRIDE_GFX_VERSION=10.3.0")
+    assert "not checked" in unit.danger
+    assert "ROCm/rocm-systems#3531" in unit.danger
+    _, unit = only("hip", "gfx900", "gfx1031")
+    assert not unit.danger
+
+
+def test_the_driver_that_is_needed_is_said_where_none_was_named() -> None:
+    answer, _ = only("cuda", "p80@8.7", "RTX 4090")
+    assert answer.notes == ("what runs needs a driver of CUDA 12.8 or newer (driver 570): none was named",)
+    answer, _ = only("cuda", "120", "RTX 5090; driver 535")
+    assert "sm_120 is named since CUDA 12.8" in answer.notes[0]
+
+
+def test_settings_that_differ_are_told_apart() -> None:
+    _, unit = only("hip", "gfx90a:xnack-", "gfx90a:sramecc+")
+    outcomes = {state.state: state.outcome for state in unit.states}
+    assert outcomes == {"gfx90a:sramecc+:xnack+": "fails", "gfx90a:sramecc+:xnack-": "runs"}
+    assert unit.images[0].fits == "some"
