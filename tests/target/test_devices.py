@@ -43,7 +43,7 @@ def test_a_device_is_named_by_its_architecture_or_by_what_it_is_sold_as(name: st
         ("Arc Graphics", "lnl_m is Arc Graphics (Lunar Lake)"),
         ("compute_80", "write sm_80"),
         ("gfx11-generic", "name one, as gfx1100"),
-        ("RTX 9999", "nvidia-smi"),
+        ("RTX 9999", "did you mean RTX 5090"),
         ("RTX3090", "did you mean 'RTX 3090'?"),
         ("NVIDIA GeForce RTX 4090 D9", "GeForce RTX 4090"),
         ("GeForce RTX 4091", "GeForce RTX 4090"),

@@ -141,9 +141,8 @@ def _sold(name: str) -> Device:
         spaced = _spaced("".join(asked))
         if spaced:
             raise TargetError(f"unknown device {name[:80]!r}", nearest=(repr(spaced),))
-        names = [row.name for row in table()]
-        names += dict.fromkeys(" ".join(name.partition(" (")[0].split()[-len(asked) :]) for name in names)
-        near = nearest_names(name, names) if any(char.isdigit() for char in name) else ()
+        is_arch = name.lower().startswith(("gfx", "sm_", "compute_"))
+        near = _nearest(name, len(asked)) if any(char.isdigit() for char in name) and not is_arch else ()
         if not near:
             raise unknown_name(name)
         raise TargetError(f"unknown device {name[:80]!r}", nearest=near)
@@ -154,6 +153,16 @@ def _sold(name: str) -> Device:
         )
     row = next(iter(archs.values()))
     return Device(row.vendor, row.arch, name, row.name if len(rows) == 1 or exact else name)
+
+
+def _nearest(name: str, count: int) -> tuple[str, ...]:
+    """Return names of devices that look like one of so many words: whole, or the words that a name ends in."""
+    known: dict[str, str] = {}
+    for row in table():
+        words = row.name.partition(" (")[0].split()
+        known.setdefault(row.name.lower(), row.name)
+        known.setdefault(" ".join(words[-count:]).lower(), " ".join(words[-count:]))
+    return tuple(known[near] for near in nearest_names(name, known))
 
 
 def _spaced(joined: str) -> str:
