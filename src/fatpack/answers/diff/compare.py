@@ -211,17 +211,15 @@ def _does(content: Content | None) -> Hashable:
     """Return what an image does, as its digests say it; None where they do not."""
     if content is None or not _is_told(content):
         return None
-    return content.variables, tuple(sorted((item.plain, item.digest or "") for item in content.kernels))
+    return content.variables, tuple(sorted((item.plain, item.digest or b"") for item in content.kernels))
 
 
 def _kernels(old: Sequence[Content | None], new: Sequence[Content | None]) -> tuple[KernelDiff, ...]:
-    """Return the kernels that differ, in the order of their names; of several with one name, one for one."""
+    """Return the kernels that differ, in the order of their names; of several with one name, one for one as stored."""
     there, again = _by_name(old), _by_name(new)
     found: list[KernelDiff] = []
     for name in sorted(there.keys() | again.keys()):
         left, right = _without_twins(there.get(name, []), again.get(name, []), lambda item: item.digest)
-        left.sort(key=lambda item: item.digest or "")
-        right.sort(key=lambda item: item.digest or "")
         for one, other in zip_longest(left, right):
             if one is None:
                 found.append(KernelDiff("added", other.name))

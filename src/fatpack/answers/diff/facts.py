@@ -143,6 +143,18 @@ class Diff(Record):
         return sum((item.new_file or 0) - (item.old_file or 0) for item in self.libraries)
 
     @property
+    def packed_growth(self) -> int | None:
+        """The same as wheels, or other zip archives, pack the files; None unless both sides are in such archives."""
+        pairs = [
+            pair
+            for item in self.libraries
+            for pair in ((item.old_path, item.old_packed), (item.new_path, item.new_packed))
+        ]
+        if any(path is not None and packed is None for path, packed in pairs):
+            return None
+        return sum((item.new_packed or 0) - (item.old_packed or 0) for item in self.libraries)
+
+    @property
     def differs(self) -> bool:
         """Whether device code was lost, added or changed."""
         return not set(DIFFERENCES).isdisjoint(self.kinds)

@@ -64,7 +64,7 @@ class KernelFacts(Record):
 
     name: str
     plain: str
-    digest: str | None
+    digest: bytes | None
     needs: Needs
 
 
@@ -214,9 +214,11 @@ class _Reading(Record):
         options = self.options.replace(positions=self.wanted[leaf.path], thorough=leaf.is_named)
         kernels: list[KernelFacts] = []
         key, image = ("", ""), None
+        # Libraries have the same kernels for many architectures: names and needs are held once.
+        known: dict[object, object] = {}
         for row in rows_of_leaf(leaf, options):
             if isinstance(row, KernelRow):
-                kernels.append(_kernel(row))
+                kernels.append(_kernel(row, known))
                 continue
             if image is not None:
                 found[key] = image.replace(kernels=tuple(kernels))
@@ -226,6 +228,8 @@ class _Reading(Record):
         return found
 
 
-def _kernel(row: KernelRow) -> KernelFacts:
+def _kernel(row: KernelRow, known: dict[object, object]) -> KernelFacts:
     name = row.kernel or ""
-    return KernelFacts(name, without_unit(name), row.code_sha256, tuple(getattr(row, field) for field in NEEDS))
+    facts = (name, without_unit(name), tuple(getattr(row, field) for field in NEEDS))
+    name, plain, needs = (known.setdefault(item, item) for item in facts)  # type: ignore[assignment]
+    return KernelFacts(name, plain, bytes.fromhex(row.code_sha256) if row.code_sha256 else None, needs)  # type: ignore[arg-type]

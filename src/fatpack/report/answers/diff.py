@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from fatpack.answers.diff.facts import Sizes
 from fatpack.errors import counted
 from fatpack.printable import printable
-from fatpack.report.text import columns, size_words
+from fatpack.report.text import WIDEST, columns, size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from fatpack.answers.diff.facts import ArchDiff, Diff, KernelDiff, LibraryDiff
 
 #: names in the first line, and kernels of an architecture without ``-v``
-_NAMED, _KERNELS = 4, 8
+_NAMED, _KERNELS = 4, 5
 
 #: share of the bytes that files grew by, in percent, from which the first line says where most of them are, or all
 _MOST, _ALL = 80, 95
@@ -32,6 +34,7 @@ _WORDS = {
     "max_threads": "threads",
     "code_size": "code",
 }
+_TENDING = ("registers", "sgprs", "vgpr_spills", "sgpr_spills", "local", "shared")
 _IN_BYTES = frozenset(("shared", "local", "params", "code_size"))
 
 #: forms that need no mention beside their architecture
@@ -76,24 +79,23 @@ def _gone(diff: Diff, kind: str) -> list[str]:
     words = []
     libraries = [library for library in diff.libraries if library.kind == kind]
     if libraries:
-        words.append(_some([library.name.rpartition("/")[2] for library in libraries], "library"))
-    archs: dict[str, int] = {}
+        words.append(_some([_last(library.name) for library in libraries], "library"))
+    archs: dict[str, list[str]] = {}
     images: dict[str, int] = {}
     kernels = 0
     for library in diff.libraries:
         for arch in library.archs if library.kind == "both" else ():
             if getattr(arch, kind) and not (arch.new_images if kind == "lost" else arch.old_images):
-                archs[_title(arch)] = archs.get(_title(arch), 0) + 1
+                archs.setdefault(_title(arch), []).append(_last(library.name))
             elif getattr(arch, kind):
                 images[_title(arch)] = images.get(_title(arch), 0) + getattr(arch, kind)
             kernels += sum(kernel.kind == kind for kernel in arch.kernels or ())
-    by_count: dict[int, list[str]] = {}
-    for name, count in archs.items():
-        by_count.setdefault(count, []).append(name)
+    by_place: dict[str, list[str]] = {}
+    for name, places in archs.items():
+        by_place.setdefault(places[0] if len(places) == 1 else counted(len(places), "library"), []).append(name)
     both = sum(library.kind == "both" for library in diff.libraries)
-    for count, names in by_count.items():
-        place = f" in {counted(count, 'library')}" if both > 1 else ""
-        words.append(f"{_some(names, 'architecture')}{place}")
+    for place, names in by_place.items():
+        words.append(f"{_some(names, 'architecture')}{f' in {place}' if both > 1 else ''}")
     if images:
         of = _some(list(images), "architecture")
         words.append(f"{counted(sum(images.values()), 'image')} of {of}")
@@ -136,14 +138,15 @@ def _growth(diff: Diff) -> str:
     name = max(moved, key=lambda each: moved[each] if total > 0 else -moved[each], default="")
     share = 100 * moved[name] // total if name else 0
     where = f", all {name}" if share >= _ALL and len(moved) == 1 else f", most of it {name}" if share >= _MOST else ""
-    packed = sum((item.new_packed or 0) - (item.old_packed or 0) for item in diff.libraries)
+    packed = diff.packed_growth
     return f"{_signed(total)}{where}{f' ({_signed(packed)} in the archive)' if packed else ''}"
 
 
 def _library(library: LibraryDiff, diff: Diff, *, verbose: int) -> Iterator[str]:
-    old = sum((arch.old for arch in library.archs), Sizes())
-    new = sum((arch.new for arch in library.archs), Sizes())
-    moved = f" (was {library.old_path})" if _is_renamed(library, diff) else ""
+    archs = library.archs if library.kind == "both" else tuple(map(_alone, library.archs))
+    old = sum((arch.old for arch in archs), Sizes())
+    new = sum((arch.new for arch in archs), Sizes())
+    moved = f" (was {_last(library.old_path or '')})" if _is_renamed(library, diff) else ""
     state = {"lost": ": lost", "added": ": added", "both": ""}[library.kind]
     packed = ""
     if library.old_packed is not None or library.new_packed is not None:
@@ -151,15 +154,21 @@ def _library(library: LibraryDiff, diff: Diff, *, verbose: int) -> Iterator[str]
     file = _sizes(library.old_file, library.new_file)
     yield printable(f"{library.name}{moved}{state}: file {file}{packed}")
     rows = [["", "images", "", "stored", "", "inflated", ""]]
-    shown = [arch for arch in library.archs if verbose or not arch.is_same]
-    rows += [_arch_row(arch, library) for arch in shown]
-    if len(shown) > 1 or len(shown) < len(library.archs):
-        images = sum(arch.old_images for arch in library.archs), sum(arch.new_images for arch in library.archs)
+    shown = [arch for arch in archs if verbose or library.kind != "both" or not arch.is_same]
+    rows += map(_arch_row, shown)
+    if len(shown) > 1 or len(shown) < len(archs):
+        images = sum(arch.old_images for arch in archs), sum(arch.new_images for arch in archs)
         rows.append(["all", _numbers(*images), "", *_size_cells(old, new)])
     yield from columns(rows, indent="  ")
     for arch in shown:
         if arch.kernels or arch.variables:
             yield from _kernels(arch, verbose=verbose)
+
+
+def _alone(arch: ArchDiff) -> ArchDiff:
+    """Return what a library that one side lacks has, as a table shows it: there is nothing to compare."""
+    count, sizes = arch.old_images or arch.new_images, arch.old + arch.new
+    return arch.replace(old_images=count, new_images=count, old=sizes, new=sizes, lost=0, added=0)
 
 
 def _is_renamed(library: LibraryDiff, diff: Diff) -> bool:
@@ -170,15 +179,10 @@ def _is_renamed(library: LibraryDiff, diff: Diff) -> bool:
     return not library.old_path.endswith(library.name)
 
 
-def _arch_row(arch: ArchDiff, library: LibraryDiff) -> list[str]:
-    what = [
-        f"{getattr(arch, kind)} {kind}"
-        for kind in ("lost", "added", "changed", "repacked", "rebuilt")
-        if getattr(arch, kind)
-    ]
-    if library.kind != "both":
-        what = []
-    return [_title(arch), _numbers(arch.old_images, arch.new_images), ", ".join(what), *_size_cells(arch.old, arch.new)]
+def _arch_row(arch: ArchDiff) -> list[str]:
+    kinds = [kind for kind in ("lost", "added", "changed", "repacked", "rebuilt") if getattr(arch, kind)]
+    what = ", ".join(f"{getattr(arch, kind)} {kind}" for kind in kinds)
+    return [_title(arch), _numbers(arch.old_images, arch.new_images), what, *_size_cells(arch.old, arch.new)]
 
 
 def _size_cells(old: Sizes, new: Sizes) -> list[str]:
@@ -193,22 +197,42 @@ def _size_cells(old: Sizes, new: Sizes) -> list[str]:
 
 def _kernels(arch: ArchDiff, *, verbose: int) -> Iterator[str]:
     kernels = arch.kernels or ()
-    counts = [
-        f"{sum(item.kind == kind for item in kernels)} {kind}"
-        for kind in ("lost", "added", "changed")
-        if any(item.kind == kind for item in kernels)
+    counts = Counter(item.kind for item in kernels)
+    words = [f"{counts[kind]} {kind}" for kind in ("lost", "added", "changed") if counts[kind]]
+    kinds = [f"kernels: {', '.join(words)}"] if words else []
+    kinds += _tendencies(kernels)
+    kinds += ["variables changed"] if arch.variables else []
+    yield printable(f"  {_title(arch)}: {'; '.join(kinds)}")
+    times = Counter((item.kind, _named(item, verbose=verbose), _needs_words(item)) for item in kernels)
+    rows = [
+        [kind, printable(name), needs + (f" ({count} times)" if count > 1 else "")]
+        for (kind, name, needs), count in times.items()
     ]
-    counts += ["variables changed"] if arch.variables else []
-    yield (
-        f"  {printable(_title(arch))}: kernels: {', '.join(counts)}"
-        if kernels
-        else f"  {_title(arch)}: variables changed"
-    )
-    shown = kernels if verbose else kernels[:_KERNELS]
-    rows = [[item.kind, printable(item.demangled or item.name), _needs_words(item)] for item in shown]
-    yield from columns(rows, indent="    ")
-    if len(shown) < len(kernels):
-        yield f"    and {len(kernels) - len(shown)} more; -v lists them"
+    shown = rows if verbose else rows[:_KERNELS]
+    yield from columns(shown, indent="    ")
+    if len(shown) < len(rows):
+        yield f"    and {len(rows) - len(shown)} more; -v lists them"
+
+
+def _tendencies(kernels: Iterable[KernelDiff]) -> list[str]:
+    """Return in how many kernels each need rose and fell, of those that matter to speed."""
+    rose: Counter[str] = Counter()
+    fell: Counter[str] = Counter()
+    for kernel in kernels:
+        for field, old, new in kernel.needs:
+            if old is not None and new is not None and field in _TENDING:
+                (rose if new > old else fell)[field] += 1
+    words = []
+    for field in _TENDING:
+        moves = [f"{way} {count[field]}" for way, count in (("up in", rose), ("down in", fell)) if count[field]]
+        if moves:
+            words.append(f"{_WORDS[field]} {', '.join(moves)}")
+    return words
+
+
+def _named(kernel: KernelDiff, *, verbose: int) -> str:
+    name = kernel.demangled or kernel.name
+    return name if verbose or len(name) <= WIDEST else f"{name[: WIDEST - 1]}…"
 
 
 def _needs_words(kernel: KernelDiff) -> str:
@@ -226,6 +250,10 @@ def _title(arch: ArchDiff) -> str:
     return name if arch.form in _USUAL else f"{name} {arch.form}".strip()
 
 
+def _last(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
 def _numbers(old: int, new: int) -> str:
     return str(new) if old == new else f"{old} → {new}"
 
@@ -233,7 +261,8 @@ def _numbers(old: int, new: int) -> str:
 def _sizes(old: int | None, new: int | None) -> str:
     if old is None or new is None or old == new:
         return size_words(next((value for value in (new, old) if value is not None), 0))
-    return f"{size_words(old)} → {size_words(new)}"
+    before, now = size_words(old), size_words(new)
+    return f"{before} → {now}" if before != now else now
 
 
 def _signed(delta: int) -> str:
