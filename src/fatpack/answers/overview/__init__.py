@@ -1,0 +1,6 @@
+"""What is in files, summed and compared: bytes by library, architecture and kernel, coverage, what is there twice.
+
+::
+
+    rows of files, images and kernels ──► collecting ──► Overview ──► pages, pictures and texts of `fatpack report`
+"""

@@ -1,0 +1,175 @@
+"""What an overview is made of. Every number of bytes is either stored (in the file) or inflated, and says which."""
+
+from __future__ import annotations
+
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Bytes(Record):
+    """How many images (or kernels) there are, and their bytes.
+
+    ``stored`` are bytes of the file, None where a container is compressed as a whole; ``inflated`` those after it.
+    """
+
+    count: int = 0
+    stored: int | None = 0
+    inflated: int = 0
+
+
+class Part(Record):
+    """Kernels whose names begin alike, or what is no kernel's, in the images of one architecture.
+
+    ``name`` is what the kernels' names begin with, ``kind`` is ``kernels``, ``rest`` (tables, constants, debug
+    information), ``whole`` (images of a form that does not show the size of kernels), or ``others`` (parts that are
+    not listed one by one). Stored bytes are the image's, divided as its inflated bytes are.
+    """
+
+    name: str
+    kind: str
+    bytes: Bytes
+
+
+class ArchBytes(Record):
+    """The images of a file for one architecture in one form, and the parts their bytes are divided into.
+
+    ``label`` is the architecture with the form where that is not machine code (``sm_90 ptx``).
+    """
+
+    label: str
+    family: str
+    bytes: Bytes
+    parts: tuple[Part, ...] = ()
+
+
+class FileOverview(Record):
+    """A file: what carries its device code, how much there is, and what is wrong with it."""
+
+    path: str
+    host: str
+    size: int | None
+    bytes: Bytes
+    kernels: int
+    archs: tuple[ArchBytes, ...]
+    findings: tuple[str, ...] = ()
+    error: str | None = None
+    exit_code: int = 0
+    not_searched: int = 0
+
+
+class Pattern(Record):
+    """Kernels of a library that are there for the same architectures.
+
+    ``cells`` say for each column ``own``, ``served`` (an image for another architecture runs there), ``ptx`` (text is
+    compiled when it is loaded), ``none``, or ``blank``: the column is of text itself, and no device lacks it.
+    """
+
+    cells: tuple[str, ...]
+    count: int
+    names: tuple[str, ...]
+
+    @property
+    def holes(self) -> int:
+        """The columns for which these kernels have nothing."""
+        return self.cells.count("none")
+
+
+class Coverage(Record):
+    """The kernels of a library against the architectures that it has, most frequent pattern first."""
+
+    path: str
+    columns: tuple[str, ...]
+    families: tuple[str, ...]
+    patterns: tuple[Pattern, ...]
+    kernels: int
+    not_listed: int = 0
+
+    @property
+    def with_holes(self) -> int:
+        """The kernels that lack at least one architecture."""
+        return sum(pattern.count for pattern in self.patterns if pattern.holes)
+
+
+class Duplicate(Record):
+    """An image, or the code of a kernel, that is there several times.
+
+    ``cost`` are the bytes of all but one of them: stored for images (inflated where that is not known), of machine
+    code for kernels. ``places`` are the first few, ``files`` how many files they are in.
+    """
+
+    kind: str
+    digest: str
+    name: str
+    label: str
+    count: int
+    files: int
+    size: int
+    cost: int
+    places: tuple[str, ...]
+
+
+class FindingCount(Record):
+    """A finding's code, with its severity, what it means, how often and in which files it is (the first few)."""
+
+    code: str
+    severity: str
+    meaning: str
+    count: int
+    files: tuple[str, ...]
+
+
+class ImageLine(Record):
+    """A line of the table of images."""
+
+    path: str
+    position: str
+    label: str
+    family: str
+    form: str
+    container: str
+    place: str
+    offset: int | None
+    stored: int | None
+    inflated: int | None
+    compression: str
+    kernels: int | None
+    registers: int | None
+    findings: tuple[str, ...]
+
+
+class Overview(Record):
+    """All of it. ``image_count`` and ``kernel_count`` are of everything, also of what is not listed.
+
+    ``notes`` are sentences about what was left out, and ``exit_code`` what ``fatpack inspect`` exits with.
+    """
+
+    files: tuple[FileOverview, ...]
+    archs: tuple[ArchBytes, ...]
+    coverage: tuple[Coverage, ...]
+    duplicates: tuple[Duplicate, ...]
+    duplicate_count: int
+    duplicate_cost: int
+    findings: tuple[FindingCount, ...]
+    images: tuple[ImageLine, ...]
+    bytes: Bytes
+    image_count: int
+    kernel_count: int
+    kernel_names: int
+    files_read: int
+    compares_code: bool
+    notes: tuple[str, ...]
+    exit_code: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the overview as plain data: names, texts, numbers, lists and None."""
+        data: dict[str, Any] = _plain(self)
+        return data
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, Record):
+        return {name: _plain(getattr(value, name)) for name in type(value)._fields}
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value

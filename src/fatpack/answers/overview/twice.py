@@ -1,0 +1,100 @@
+"""Images and kernel code that are there several times, by their digests, and the bytes that costs."""
+
+from __future__ import annotations
+
+from fatpack.answers.overview.names import label, stem
+from fatpack.answers.overview.records import Duplicate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fatpack.facts.columns import AnyRow, ImageRow, KernelRow
+
+#: LIMIT: digests of one kind that are compared; an image or kernel beyond is not, and a note says so.
+_MOST_DIGESTS = 500_000
+
+#: Places that are named of each; the others are counted.
+_MOST_PLACES = 6
+
+
+class _Copies:
+    """The copies of one image or kernel."""
+
+    __slots__ = ("count", "file", "files", "label", "name", "places", "size", "stored")
+
+    def __init__(self, name: str, label: str, size: int) -> None:
+        self.name, self.label, self.size = name, label, size
+        self.count = self.files = self.stored = 0
+        self.file = ""
+        self.places: list[str] = []
+
+    def add(self, path: str, place: str, stored: int) -> None:
+        self.count += 1
+        self.stored += stored
+        if path != self.file:  # files come one after the other
+            self.files += 1
+            self.file = path
+        if len(self.places) < _MOST_PLACES:
+            self.places.append(place)
+
+
+class Twice:
+    """The digests of all files."""
+
+    def __init__(self) -> None:
+        self._images: dict[str, _Copies] = {}
+        self._kernels: dict[str, _Copies] = {}
+        self._label = ""
+        self.not_compared = 0
+        #: whether rows have digests of the code of kernels
+        self.compares_code = False
+
+    def image(self, row: ImageRow) -> None:
+        """Take an image; its kernels come next."""
+        self._label = label(row.arch, row.form, row.triple, row.offload)
+        if not row.sha256 or not row.size or row.containers:
+            return
+        self._add(
+            self._images,
+            row,
+            row.sha256,
+            row.form or "image",
+            row.size,
+            row.size if row.stored_size is None else row.stored_size,
+        )
+
+    def kernel(self, row: KernelRow) -> None:
+        """Take a kernel of that image."""
+        digest = getattr(row, "code_sha256", None)
+        if digest and row.code_size:
+            self.compares_code = True
+            self._add(self._kernels, row, digest, row.kernel or "", row.code_size, row.code_size)
+
+    def _add(self, known: dict[str, _Copies], row: AnyRow, digest: str, name: str, size: int, stored: int) -> None:
+        copies = known.get(digest)
+        if copies is None:
+            if len(known) >= _MOST_DIGESTS:
+                self.not_compared += 1
+                return
+            copies = known[digest] = _Copies(name, self._label, size)
+        copies.add(row.path, f"{row.path} {row.position or ''}".rstrip(), stored)
+
+    def records(self, most: int) -> tuple[tuple[Duplicate, ...], int, int]:
+        """Return the dearest duplicates, how many there are, and the bytes that those of images cost together."""
+        images = [_record("image", digest, copies) for digest, copies in self._images.items() if copies.count > 1]
+        kernels = [_record("kernel", digest, copies) for digest, copies in self._kernels.items() if copies.count > 1]
+        cost = sum(item.cost for item in images)
+        count = len(images) + len(kernels)
+        return (*_dearest(images, most), *_dearest(kernels, most)), count, cost
+
+
+def _record(kind: str, digest: str, copies: _Copies) -> Duplicate:
+    name = stem(copies.name) if kind == "kernel" else copies.name
+    cost = copies.stored - round(copies.stored / copies.count)
+    places = tuple(copies.places)
+    return Duplicate(kind, digest, name, copies.label, copies.count, copies.files, copies.size, cost, places)
+
+
+def _dearest(found: Iterable[Duplicate], most: int) -> list[Duplicate]:
+    return sorted(found, key=lambda item: (-item.cost, item.digest))[:most]

@@ -1,0 +1,98 @@
+"""The page: its sections in their order, with style and script inside, and a policy that allows nothing else."""
+
+from __future__ import annotations
+
+import os
+
+from fatpack.report.html.sections.byte_map import byte_map
+from fatpack.report.html.sections.bytes_by_kernel import bytes_by_kernel
+from fatpack.report.html.sections.coverage import coverage
+from fatpack.report.html.sections.duplicates import duplicates
+from fatpack.report.html.sections.files import files
+from fatpack.report.html.sections.findings import findings
+from fatpack.report.html.sections.head import archs, head, title_of
+from fatpack.report.html.sections.images import images
+from fatpack.report.markup import Markup, element
+from fatpack.report.pictures.colours import FAMILIES, PICTURE_STYLE, style
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.answers.overview.records import Overview
+    from fatpack.report.pictures.regions import ByteMap
+
+
+def page(overview: Overview, paths: Sequence[str], map: ByteMap | None, version: str) -> Iterator[str]:
+    """Yield the page as text, in pieces. ``paths`` are what was named, ``map`` the bytes of one file."""
+    sheet, script = f"{style(FAMILIES)}{PICTURE_STYLE}{_asset('page.css')}", _asset("page.js")
+    yield "<!DOCTYPE html>\n"
+    yield f'<html lang="en">\n<head>\n{_meta(sheet, script, title_of(paths))}\n</head>\n<body>\n'
+    made = [
+        bytes_by_kernel(overview),
+        coverage(overview),
+        findings(overview),
+        duplicates(overview),
+        files(overview),
+        byte_map(map),
+        images(overview),
+    ]
+    sections = [section for section in made if section is not None]
+    yield element(
+        "main", head(overview, paths), archs(overview) or "", _contents(sections), *sections, _foot(overview, version)
+    )
+    yield f"\n<script>{script}</script>\n</body>\n</html>\n"
+
+
+def _asset(name: str) -> str:
+    with open(os.path.join(os.path.dirname(__file__), name), encoding="utf-8") as file:
+        return file.read()
+
+
+def _meta(sheet: str, script: str, title: str) -> Markup:
+    """Return what stands in the head. The policy names the digests of this style and this script, and nothing else."""
+    policy = f"default-src 'none'; style-src {_digest(sheet)}; script-src {_digest(script)}; "
+    policy += "base-uri 'none'; form-action 'none'"
+    lines = [
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="referrer", content="no-referrer"),
+        element("meta", name="generator", content="fatpack"),
+        element("title", f"{title} · device code"),
+        Markup(f"<style>{sheet}</style>"),
+    ]
+    return Markup("\n".join(lines))
+
+
+def _digest(text: str) -> str:
+    """Return the digest of an inline style or script, as a policy has it (CSP Level 3, 2.3.1)."""
+    from base64 import b64encode
+    from hashlib import sha256
+
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+def _contents(sections: Sequence[str]) -> Markup:
+    """Return the links to the sections."""
+    links = []
+    for section in sections:
+        name = section.partition('id="')[2].partition('"')[0]
+        title = section.partition("<h2>")[2].partition("</h2>")[0]
+        links.append(element("a", Markup(title), href=f"#{name}"))
+    return element("nav", *links, aria_label="Sections")
+
+
+def _foot(overview: Overview, version: str) -> Markup:
+    notes = [element("li", note) for note in overview.notes]
+    skipped = sum(file.not_searched for file in overview.files)
+    if skipped:
+        notes.append(element("li", f"{skipped:,} bytes of hosts were not searched; --deep searches them."))
+    unknown = sum(1 for arch in overview.archs if arch.bytes.stored is None)
+    if unknown:
+        notes.append(
+            element("li", "Stored bytes are not known of images in containers that are compressed as a whole.")
+        )
+    notes.append(element("li", "kB, MB and GB are powers of 1000. Kernels of one name in a library count once."))
+    made = element("p", f"Made by fatpack {version}. This page loads nothing and works without a network.")
+    return element("footer", element("ul", *notes), made)

@@ -1,0 +1,34 @@
+"""The treemap, by stored and by inflated bytes: two pictures, of which a reader chooses one without any script."""
+
+from __future__ import annotations
+
+from fatpack.report.html.sections.parts import section
+from fatpack.report.markup import Markup, element, joined
+from fatpack.report.pictures.treemap import treemap
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.answers.overview.records import Overview
+
+
+def bytes_by_kernel(overview: Overview) -> Markup | None:
+    """Return the section of the treemap."""
+    pictures = {
+        "stored": treemap(overview, is_stored=True),
+        "inflated": treemap(overview, is_stored=False),
+    }
+    drawn = {kind: picture for kind, picture in pictures.items() if picture is not None}
+    if not drawn:
+        return None
+    first = next(iter(drawn))
+    choices = []
+    for kind in drawn:
+        button = element("input", type="radio", name="by", id=f"by-{kind}", checked=kind == first, class_="by")
+        choices += [button, element("label", kind, for_=f"by-{kind}")]
+    boxes = [element("div", picture, class_=f"map map-{kind}") for kind, picture in drawn.items()]
+    lead = (
+        "Library, architecture, then kernels whose names begin alike: areas are bytes. A kernel's part of the stored "
+        "bytes is estimated: images are compressed whole, and its part of the inflated image is taken for it."
+    )
+    box = element("div", *choices, *boxes, class_="switch")
+    return section("bytes", "Where the bytes are", lead, joined((box,)))

@@ -1,0 +1,56 @@
+"""The files, what carries their device code, and what of them could not be read."""
+
+from __future__ import annotations
+
+from fatpack.report.html.sections.parts import count_cell, name, section, size_cell, table
+from fatpack.report.markup import Markup, element
+from fatpack.report.pictures.words import many, sizes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.answers.overview.records import FileOverview, Overview
+
+
+def files(overview: Overview) -> Markup | None:
+    """Return the table of files with device code or with something wrong; None if there is one, and it is fine."""
+    shown = overview.files
+    if len(shown) == 1 and not shown[0].error and not shown[0].not_searched:
+        return None
+    rest = overview.files_read - len(shown)
+    lead = f"{many(rest, 'file')} without device code are not listed." if rest > 0 else ""
+    heads = [("file", False), ("kind", False), ("bytes", True), ("of it device code", True), ("architectures", False)]
+    heads += [("images", True), ("kernels", True), ("findings", False)]
+    return section("files", "Files", lead, table("t-files", heads, map(_row, shown), finds="Filter files"))
+
+
+def _row(file: FileOverview) -> Markup:
+    wrong = [" ".join(file.findings)]
+    if file.error is not None:
+        wrong.append(file.error)
+    return element(
+        "tr",
+        element("td", name(file.path)),
+        element("td", file.host),
+        size_cell(file.size),
+        size_cell(file.bytes.stored),
+        element("td", _bar(file)),
+        count_cell(file.bytes.count),
+        count_cell(file.kernels),
+        element("td", " ".join(filter(None, wrong)), class_="wrong" if file.error else None),
+    )
+
+
+def _bar(file: FileOverview) -> Markup | str:
+    is_stored = bool(file.bytes.stored)
+    whole = (file.bytes.stored if is_stored else file.bytes.inflated) or 0
+    if not whole:
+        return ""
+    x, drawn = 0.0, []
+    for arch in file.archs:
+        width = 160 * ((arch.bytes.stored if is_stored else arch.bytes.inflated) or 0) / whole
+        rect = element("rect", x=x, y=0, width=max(0.0, width - 0.5), height=12, class_="own")
+        title = element("title", f"{arch.label}\n{many(arch.bytes.count, 'image')}\n{sizes(arch.bytes)}")
+        drawn.append(element("g", title, rect, class_=f"f-{arch.family}"))
+        x += width
+    words = ", ".join(arch.label for arch in file.archs)
+    return element("svg", *drawn, viewBox="0 0 160 12", class_="pic small", role="img", aria_label=words)

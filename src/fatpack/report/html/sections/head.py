@@ -1,0 +1,100 @@
+"""The head of the page: what it is of, what matters, and the numbers."""
+
+from __future__ import annotations
+
+from fatpack.report.html.sections.parts import chip, name
+from fatpack.report.markup import Markup, element, joined
+from fatpack.report.pictures.words import base, many, sizes
+from fatpack.report.text import size_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.answers.overview.records import Overview
+
+
+def title_of(paths: Sequence[str]) -> str:
+    """Return what the page is of: the name of the path, or how many there are."""
+    return base(paths[0]) if len(paths) == 1 else many(len(paths), "path")
+
+
+def head(overview: Overview, paths: Sequence[str]) -> Markup:
+    """Return the head of the page."""
+    shown = [name(path) for path in paths[:6]]
+    if len(paths) > 6:
+        shown.append(element("span", f"and {len(paths) - 6:,} more"))
+    lines = [
+        element("p", "Device code report", class_="kicker"),
+        element("h1", element("bdi", title_of(paths))),
+        element("p", *_between(shown), class_="paths"),
+        element("p", *summary(overview), class_="summary"),
+        element("dl", *_figures(overview), class_="figures"),
+    ]
+    return element("header", *lines)
+
+
+def _between(items: Sequence[str]) -> list[str]:
+    return [part for number, item in enumerate(items) for part in ([", ", item] if number else [item])]
+
+
+def summary(overview: Overview) -> list[str]:
+    """Return what matters as sentences: damage first, then holes, then what is there."""
+    said: list[str] = []
+    errors = [item for item in overview.findings if item.severity == "error"]
+    unread = [file for file in overview.files if file.error is not None]
+    if unread:
+        said.append(f"{many(len(unread), 'file')} could not be read. ")
+    if errors:
+        said.append(f"{many(sum(item.count for item in errors), 'place')} with damage: see the findings. ")
+    holes = sum(item.with_holes for item in overview.coverage)
+    if not overview.image_count:
+        said.append("No device code was found.")
+    elif holes:
+        kernels = many(overview.kernel_names, "kernel")
+        said.append(f"{holes:,} of {kernels} lack an architecture that others of their library have.")
+    elif overview.kernel_names:
+        said.append("Every kernel runs on every architecture that its library is for.")
+    return said
+
+
+def _figures(overview: Overview) -> list[Markup]:
+    stored = overview.bytes.stored
+    figures = [
+        (size_words(stored) if stored is not None else "–", "device code stored"),
+        (size_words(overview.bytes.inflated), "inflated"),
+        (f"{overview.image_count:,}", "images" if overview.image_count != 1 else "image"),
+        (f"{len(overview.archs):,}", "architectures" if len(overview.archs) != 1 else "architecture"),
+        (f"{overview.kernel_names:,}", "kernels by name" if overview.kernel_names != 1 else "kernel by name"),
+        (f"{sum(item.count for item in overview.findings):,}", "findings"),
+    ]
+    return [element("div", element("dd", value), element("dt", words)) for value, words in figures]
+
+
+def archs(overview: Overview) -> Markup | None:
+    """Return the bar of all architectures and its legend."""
+    if not overview.archs:
+        return None
+    is_stored = bool(overview.bytes.stored)
+    whole = (overview.bytes.stored if is_stored else overview.bytes.inflated) or 1
+    bars, x, legend = [], 0.0, []
+    for arch in overview.archs:
+        size = (arch.bytes.stored if is_stored else arch.bytes.inflated) or 0
+        width = 1000 * size / whole
+        words = f"{arch.label}\n{many(arch.bytes.count, 'image')}\n{sizes(arch.bytes)}"
+        rect = element("rect", x=x, y=0, width=max(0.0, width - 1), height=22, class_="own")
+        bars.append(element("g", element("title", words), rect, class_=f"f-{arch.family}"))
+        legend.append(
+            element("li", chip(arch.label, arch.family), " ", element("span", size_words(size), class_="soft"))
+        )
+        x += width
+    bar = element(
+        "svg",
+        *bars,
+        viewBox="0 0 1000 22",
+        class_="pic bar",
+        preserveAspectRatio="none",
+        role="img",
+        aria_label="Bytes by architecture",
+    )
+    return joined((element("div", bar, class_="barbox"), element("ul", *legend, class_="legend")))

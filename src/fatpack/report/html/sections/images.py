@@ -1,0 +1,57 @@
+"""The table of images."""
+
+from __future__ import annotations
+
+from fatpack.report.html.sections.parts import chip, count_cell, name, section, size_cell, table
+from fatpack.report.markup import Markup, element
+from fatpack.report.pictures.words import base, many
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.answers.overview.records import ImageLine, Overview
+
+
+def images(overview: Overview) -> Markup | None:
+    """Return the section: the largest images, in the order of the files."""
+    if not overview.images:
+        return None
+    has_files = len({line.path for line in overview.images}) > 1
+    heads = [("image", False), ("for", False), ("form", False), ("in", False), ("offset", True)]
+    heads += [("stored", True), ("inflated", True), ("packed", False), ("kernels", True), ("registers", True)]
+    if any(line.findings for line in overview.images):
+        heads.append(("findings", False))
+    if has_files:
+        heads.insert(0, ("file", False))
+    shown = f"{len(overview.images):,} of " if len(overview.images) < overview.image_count else ""
+    lead = f"{shown}{many(overview.image_count, 'image')}. "
+    if shown:
+        lead += "The largest are shown; fatpack inspect --rows jsonl has all."
+    has_findings = heads[-1][0] == "findings"
+    rows = (_row(line, has_files=has_files, has_findings=has_findings) for line in overview.images)
+    return section("images", "Images", lead, table("t-images", heads, rows, finds="Filter images"))
+
+
+def _row(line: ImageLine, *, has_files: bool, has_findings: bool) -> Markup:
+    number = 0
+    for part in line.position.replace("/", ".").split("."):
+        number = number * 100_000 + int(part or 0)
+    offset = Markup('<td class="n soft" data-v="-1">–</td>')
+    if line.offset is not None:
+        offset = element("td", f"{line.offset:#x}", class_="n name", data_v=line.offset)
+    cells = [
+        element("td", line.position or "–", class_="name", data_v=number),
+        element("td", chip(line.label, line.family)),
+        element("td", line.form),
+        element("td", " ".join(filter(None, (line.container, line.place)))),
+        offset,
+        size_cell(line.stored),
+        size_cell(line.inflated),
+        element("td", line.compression),
+        count_cell(line.kernels),
+        count_cell(line.registers),
+    ]
+    if has_findings:
+        cells.append(element("td", " ".join(line.findings)))
+    if has_files:
+        cells.insert(0, element("td", name(base(line.path), 60), title=line.path if len(line.path) < 300 else None))
+    return element("tr", *cells)

@@ -1,0 +1,82 @@
+"""The bytes of a file as a grid, left to right and top to bottom: each cell as many bytes as it takes."""
+
+from __future__ import annotations
+
+from fatpack.report.markup import Markup, element
+from fatpack.report.pictures.colours import known
+from fatpack.report.pictures.drawing import label, svg
+from fatpack.report.text import size_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.report.pictures.regions import ByteMap, Region
+
+_COLUMNS, _MOST_ROWS = 128, 40
+_STEP, _EDGE = 8.0, 76.0
+
+
+def byte_grid(map: ByteMap) -> Markup | None:
+    """Return the picture; None for a file without bytes. A cell has the colour of what most of its bytes are."""
+    if not map.size:
+        return None
+    cell = -(-map.size // (_COLUMNS * _MOST_ROWS))
+    if cell > 16:  # whole numbers that people can add
+        cell = 1 << (cell - 1).bit_length()
+    base = map.regions[0].start if map.regions else 0
+    count = -(-map.size // cell)
+    rows = -(-count // _COLUMNS)
+    drawn: list[Markup] = []
+    for region, runs in _runs(map.regions, base, cell, count):
+        path = "".join(_path(first, last) for first, last in runs)
+        class_ = f"b-image f-{known(region.family)}" if region.family else f"b-{region.kind}"
+        drawn.append(element("g", element("title", _title(region)), element("path", d=path), class_=class_))
+    every = max(1, rows // 10)
+    for row in range(0, rows, every):
+        at = base + row * _COLUMNS * cell
+        drawn.append(label(f"{at:#x}", _EDGE - 8, row * _STEP + _STEP / 2, "soft end"))
+    title = f"The bytes of a file: each cell is {size_words(cell)}"
+    return svg(_EDGE + _COLUMNS * _STEP, rows * _STEP, title, *drawn)
+
+
+def _title(region: Region) -> str:
+    first = f"{region.start:#x} · {region.size:,} {'byte' if region.size == 1 else 'bytes'}"
+    return "\n".join(filter(None, (region.name, region.value, region.arch, region.doc, first)))
+
+
+def _runs(
+    regions: Sequence[Region], base: int, cell: int, count: int
+) -> Iterator[tuple[Region, list[tuple[int, int]]]]:
+    """Yield each region that has most of a cell, with its cells: one run, since regions follow each other."""
+    owner: Region | None = None
+    first = number = 0
+    for at in range(count):
+        start, end = base + at * cell, base + (at + 1) * cell
+        while number + 1 < len(regions) and regions[number].start + regions[number].size <= start:
+            number += 1
+        best, most, look = regions[number], 0, number
+        while look < len(regions) and regions[look].start < end:
+            region = regions[look]
+            share = min(end, region.start + region.size) - max(start, region.start)
+            if share > most:
+                best, most = region, share
+            look += 1
+        if best is not owner:
+            if owner is not None:
+                yield owner, [(first, at)]
+            owner, first = best, at
+    if owner is not None:
+        yield owner, [(first, count)]
+
+
+def _path(first: int, end: int) -> str:
+    """Return the outline of cells from one to before another, row by row, with a gap between the cells of a row."""
+    parts: list[str] = []
+    while first < end:
+        row, column = divmod(first, _COLUMNS)
+        last = min(end, (row + 1) * _COLUMNS)
+        width = (last - first) * _STEP - 0.6
+        parts.append(f"M{_EDGE + column * _STEP:g} {row * _STEP:g}h{width:g}v{_STEP - 0.8:g}h{-width:g}z")
+        first = last
+    return "".join(parts)

@@ -1,0 +1,123 @@
+"""The treemap of an overview: bytes by library, architecture and kernel."""
+
+from __future__ import annotations
+
+from fatpack.report.markup import Markup, element
+from fatpack.report.pictures.colours import known
+from fatpack.report.pictures.drawing import box, fitting, label, svg
+from fatpack.report.pictures.squarified import Box, tiles
+from fatpack.report.pictures.words import base, many, sizes
+from fatpack.report.text import size_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.answers.overview.records import ArchBytes, Bytes, FileOverview, Overview, Part
+
+WIDTH, HEIGHT = 1120.0, 560.0
+
+#: LIMIT: libraries that have a box of their own: more cannot be told apart.
+_MOST_LIBRARIES = 60
+
+#: Square pixels below which a part is drawn with others of its architecture.
+_SMALLEST = 26.0
+
+_STRIP = 16.0
+
+
+def treemap(overview: Overview, *, is_stored: bool) -> Markup | None:
+    """Return the picture by stored or by inflated bytes, or None if those are not known of any image."""
+    files = [file for file in overview.files if _size(file.bytes, is_stored=is_stored)]
+    if not files:
+        return None
+    files.sort(key=lambda file: (-_size(file.bytes, is_stored=is_stored), file.path))
+    shown, more = files[:_MOST_LIBRARIES], files[_MOST_LIBRARIES:]
+    weights: list[float] = [_size(file.bytes, is_stored=is_stored) for file in shown]
+    if more:
+        weights.append(sum(_size(file.bytes, is_stored=is_stored) for file in more))
+    places = tiles(Box(0, 0, WIDTH, HEIGHT), weights)
+    drawn = [
+        _library(file, place, is_stored, is_only=len(files) == 1) for file, place in zip(shown, places, strict=False)
+    ]
+    if more:
+        title = f"{many(len(more), 'more library')}\n{size_words(round(weights[-1]))}"
+        drawn.append(_boxed(places[-1], "lib", title, f"{len(more)} more"))
+    kind = "stored" if is_stored else "inflated"
+    return svg(WIDTH, HEIGHT, f"Treemap of {kind} bytes by library, architecture and kernel", *drawn)
+
+
+def _size(bytes: Bytes, *, is_stored: bool) -> int:
+    return (bytes.stored or 0) if is_stored else bytes.inflated
+
+
+def _boxed(place: Box, class_: str, title: str, text: str) -> Markup:
+    fits = fitting(text, place.width - 6) if place.height > 12 else ""
+    words = label(fits, place.x + 4, place.y + min(9.0, place.height / 2)) if fits else ""
+    return element("g", element("title", title), box(place.x, place.y, place.width, place.height, class_), words)
+
+
+def _library(file: FileOverview, place: Box, is_stored: bool, *, is_only: bool) -> Markup:
+    name = base(file.path)
+    inner, head = place, Markup("")
+    if not is_only:
+        has_strip = place.height > 3 * _STRIP and place.width > 40
+        inner = place.inside(1.5, _STRIP if has_strip else 0)
+        title = f"{file.path}\n{sizes(file.bytes)}"
+        head = _boxed(place, "lib", title, name if has_strip else "")
+    archs = [arch for arch in file.archs if _size(arch.bytes, is_stored=is_stored)]
+    if inner.area < _SMALLEST:
+        return head
+    places = tiles(inner, [_size(arch.bytes, is_stored=is_stored) for arch in archs])
+    drawn = [_arch(arch, spot, is_stored) for arch, spot in zip(archs, places, strict=True)]
+    return element("g", head, *drawn)
+
+
+def _arch(arch: ArchBytes, place: Box, is_stored: bool) -> Markup:
+    has_strip = place.height > 2.5 * _STRIP and place.width > 44
+    size = size_words(_size(arch.bytes, is_stored=is_stored))
+    title = f"{arch.label}\n{many(arch.bytes.count, 'image')} · {sizes(arch.bytes)}"
+    head = _boxed(place, "arch", title, f"{arch.label}  {size}" if has_strip else "")
+    inner = place.inside(1, _STRIP if has_strip else 0)
+    parts, more = _drawable(arch.parts, inner, is_stored)
+    weights: list[float] = [_size(part.bytes, is_stored=is_stored) for part in parts]
+    if more:
+        weights.append(sum(_size(part.bytes, is_stored=is_stored) for part in more))
+    if not any(weights) or inner.area < _SMALLEST:
+        return element("g", head, class_=f"f-{known(arch.family)}")
+    places = tiles(inner, weights)
+    drawn = [_part(arch.label, part, spot) for part, spot in zip(parts, places, strict=False)]
+    if more:
+        count = sum(max(1, part.bytes.count) for part in more)
+        text = f"{count:,} smaller"
+        drawn.append(
+            _boxed(
+                places[-1],
+                "part rest",
+                f"{text} kernels and parts\n{arch.label}\n{size_words(round(weights[-1]))}",
+                text,
+            )
+        )
+    return element("g", head, *drawn, class_=f"f-{known(arch.family)}")
+
+
+def _drawable(parts: Sequence[Part], inner: Box, is_stored: bool) -> tuple[list[Part], list[Part]]:
+    """Return the parts that can be seen, and those that are drawn together."""
+    whole = sum(_size(part.bytes, is_stored=is_stored) for part in parts)
+    if not whole:
+        return [], []
+    least = _SMALLEST / inner.area * whole if inner.area else whole
+    seen = [part for part in parts if _size(part.bytes, is_stored=is_stored) >= least and part.kind != "others"]
+    return seen, [part for part in parts if part not in seen and _size(part.bytes, is_stored=is_stored)]
+
+
+def _part(arch: str, part: Part, place: Box) -> Markup:
+    if part.kind == "kernels":
+        what = f"{arch} · {many(part.bytes.count, 'kernel')}"
+    else:
+        kernels = f" · {many(part.bytes.count, 'kernel')}" if part.bytes.count else ""
+        what = f"{arch}{kernels}"
+    shown = part.name.rpartition("::")[2] if part.kind == "kernels" else part.name
+    return _boxed(
+        place, "part" if part.kind == "kernels" else "part rest", f"{part.name}\n{what}\n{sizes(part.bytes)}", shown
+    )
