@@ -10,6 +10,7 @@ The public names, imported when first used::
     doctor                                                 whether files are healthy
     embed, replace, remove, slim, map_images               what one does with hosts
     link_inputs, LinkGroup                                 what a device link gets
+    write_report                                           what is in files as a page or a picture
     wrap                                                   objects that register images when they are linked
     Image, Container, Target, Span, Finding, ImageFile     the model
     Selector                                               which images are meant
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from fatpack.api.answering.diff import diff
     from fatpack.api.answering.doctor import doctor
     from fatpack.api.answering.explain import explain
+    from fatpack.api.answering.report import write_report
     from fatpack.api.editing import embed, remove, replace
     from fatpack.api.linking import LinkGroup, link_inputs
     from fatpack.api.mapping import map_images
@@ -142,6 +144,7 @@ _HOMES = {
     ),
     **dict.fromkeys(("LinkGroup", "link_inputs"), "api.linking"),
     "map_images": "api.mapping",
+    "write_report": "api.answering.report",
     "wrap": "api.wrapping",
     "rows": "api.rows",
     "diff": "api.answering.diff",
@@ -225,6 +228,7 @@ __all__ = [
     "scan",
     "slim",
     "wrap",
+    "write_report",
 ]
 
 

@@ -99,6 +99,7 @@ PLAIN = {
     "check": ["check", "--kpack", "installed", "--device", "gfx90a:xnack-", "-v"],
     "doctor": ["doctor", FATBIN, "-v"],
     "diff": ["diff", CONTAINER, CONTAINER, "--kernels", "-v"],
+    "report": ["report", CONTAINER, "-o", "report.html", "--exclude=*.py", "-q"],
     "survey": ["survey", CONTAINER, "-o", "out", "--format=jsonl", "--workers=1", "-q"],
     "tool": ["tool", "llvm-offload-binary", CONTAINER, "--image=file=x"],
     "help": ["help", "inspect"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
+from fatpack.io.budget import budget_of_output
 from fatpack.io.sink import write_file
 from fatpack.ops.edit import editor
 
@@ -31,6 +32,13 @@ def write_packed(output: Output, packed: Packed, *, force: bool, inputs: Sequenc
     return write_file(
         output, packed.pieces, force=force, inputs=inputs, verify=packed.verify, mode=packed.mode, budget=budget
     )
+
+
+def write_pieces_to(output: Output, pieces: Iterable[Piece], *, force: bool) -> int:
+    """Write what was made of no single file, and return the size in bytes; a path that exists is refused."""
+    if not isinstance(output, (str, os.PathLike)):
+        return _write_open(output, pieces, budget_of_output())
+    return write_file(output, pieces, force=force)
 
 
 def write_edited(

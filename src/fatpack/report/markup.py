@@ -36,7 +36,9 @@ def element(tag: str, /, *content: str, **attributes: str | int | float | bool |
     ``class_`` is ``class``, ``data_x`` is ``data-x``. An attribute that is None or False is left out, and one that is
     True has its name for a value, so that the markup is XML too.
     """
-    words = "".join(_attribute(name, value) for name, value in attributes.items() if value not in (None, False))
+    words = "".join(
+        _attribute(name, value) for name, value in attributes.items() if value is not None and value is not False
+    )
     if tag in _EMPTY:
         return Markup(f"<{tag}{words}>")
     return Markup(f"<{tag}{words}>{joined(content)}</{tag}>")

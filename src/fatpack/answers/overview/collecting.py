@@ -94,7 +94,8 @@ class _Collecting:
 
     def _file(self, row: AnyRow) -> None:
         self._note(row)
-        self._read += 1
+        # The row of a package, behind the files in it, says of nothing where it was searched.
+        self._read += row.searched is not None or row.error is not None
         code = row.exit_code or 0
         self._exit_code = worst((self._exit_code, code))
         archs = self._bytes.records()

@@ -116,8 +116,8 @@ def _cell(bits: int, bit: int, rule: tuple[int, int, bool]) -> str:
     ready, text, is_text = rule
     if bits >> bit & 1:
         return "own"
+    if is_text:
+        return "blank"
     if bits & ready:
         return "served"
-    if bits & text:
-        return "ptx"
-    return "blank" if is_text else "none"
+    return "ptx" if bits & text else "none"

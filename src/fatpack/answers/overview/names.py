@@ -73,8 +73,8 @@ def family(arch: str | None, form: str | None, triple: str | None, offload: str 
             return f"sm{digits[:-1]}" if 1 < len(digits) < 5 else "other"
     if arch.startswith("gfx"):
         digits = arch[3:].partition(":")[0].partition("-")[0]
-        if arch.startswith("gfx9-4") or len(digits) < 3:
-            return f"gfx{digits or '9'}" if digits in ("", "9", "10", "11", "12") else "other"
+        if len(digits) < 3:  # a generic processor: gfx9-generic, gfx9-4-generic, gfx11-generic
+            return f"gfx{digits}" if digits.isdecimal() else "other"
         return f"gfx{digits[:-2]}"
     words = f"{triple or ''} {form or ''}"
     if "spir" in words or "intel" in words or arch.startswith(("intel", "pvc", "bmg", "dg2", "xe")):

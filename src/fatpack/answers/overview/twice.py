@@ -35,7 +35,7 @@ class _Copies:
         if path != self.file:  # files come one after the other
             self.files += 1
             self.file = path
-        if len(self.places) < _MOST_PLACES:
+        if len(self.places) < _MOST_PLACES and place not in self.places:
             self.places.append(place)
 
 

@@ -31,6 +31,7 @@ COMMANDS = {
     "check": "Compare the stages of one unit, or programs with the kpack archives that are installed.",
     "doctor": "Verify everything that can be verified in files, and say what cannot.",
     "diff": "Tell what differs between two releases: libraries, architectures, kernels, bytes.",
+    "report": "Write a page, a picture or a text on what is in files: bytes, coverage, duplicates.",
     "survey": "Collect the rows of many files, on all cores or on a cluster, into a folder of tables.",
     "tool": "Behave as another tool; without a name, list them.",
     "help": "Show what a command takes.",
@@ -51,6 +52,7 @@ GROUPS = {
 _FOLDERS = {
     **dict.fromkeys(("embed", "map", "remove", "replace", "slim"), "editing"),
     **dict.fromkeys(("diff", "doctor", "explain"), "answering"),
+    **dict.fromkeys(("diff", "doctor", "report"), "answering"),
 }
 
 

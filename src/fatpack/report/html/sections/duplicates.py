@@ -19,8 +19,10 @@ def duplicates(overview: Overview) -> Markup | None:
     compared = "the same image, and the same code of kernels" if overview.compares_code else "the same image"
     if not overview.duplicates:
         return section("duplicates", "Duplicates", f"Compared by digest: {compared}. Nothing is there twice.")
+    kinds = [item.kind for item in overview.duplicates]
     lead = f"Compared by digest: {compared}. {many(overview.duplicate_count, 'duplicate')}; "
-    lead += f"those of images cost {size_words(overview.duplicate_cost)}. "
+    cost = f"those of images cost {size_words(overview.duplicate_cost)}"
+    lead += f"{cost if 'image' in kinds else 'no image is there twice'}. "
     if len(overview.duplicates) < overview.duplicate_count:
         lead += f"The {len(overview.duplicates):,} dearest are shown."
     heads = [("what", False), ("for", False), ("copies", True), ("files", True), ("bytes of one", True)]
@@ -30,9 +32,9 @@ def duplicates(overview: Overview) -> Markup | None:
 
 
 def _row(item: Duplicate) -> Markup:
-    where = [element("li", name(place, 110)) for place in item.places[:4]]
-    if item.count > 4:
-        where.append(element("li", f"and {item.count - 4:,} more", class_="soft"))
+    where = [element("li", name(place, 110)) for place in item.places[:3]]
+    if len(item.places) > 3:
+        where.append(element("li", "and more", class_="soft"))
     what = name(item.name, 90) if item.kind == "kernel" else element("span", item.name)
     digest = element("span", f"{item.kind} {item.digest[:12]}", class_="soft name")
     return element(

@@ -1,0 +1,149 @@
+"""A page, a picture or a text of what is in files: ``write_report``."""
+
+from __future__ import annotations
+
+import os
+
+from fatpack.api.arguments import budget_of, check
+from fatpack.api.output import write_pieces_to
+from fatpack.errors import FatpackError, UsageError
+from fatpack.facts.gathering import gather
+from fatpack.facts.reading import RowOptions
+from fatpack.io.sources.opening import located
+from fatpack.ops.choose.address import open_place
+
+__all__ = ["KINDS", "write_report"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from fatpack.answers.overview.records import Overview
+    from fatpack.api.output import Output
+    from fatpack.facts.columns import AnyRow
+    from fatpack.io.budget import Budget
+    from fatpack.io.source import Source, View
+    from fatpack.report.pictures.regions import ByteMap
+    from fatpack.trees.entering import Entered
+
+#: What a report is written as: a page, a text for a pull request, or one picture.
+KINDS = ("html", "markdown", "treemap", "coverage", "bytes")
+
+
+def write_report(
+    paths: Sequence[str | os.PathLike[str]],
+    output: Output,
+    *,
+    kind: str = "html",
+    force: bool = False,
+    exclude: Sequence[str] = (),
+    deep: bool = False,
+    max_inflated: int | None = None,
+    unmatched: list[str] | None = None,
+    on_file: Callable[[AnyRow], None] | None = None,
+) -> Overview:
+    """Write what is in files, folders, packages, patterns and URLs as one file, and return what it says as records.
+
+    ``kind`` is ``html`` (a page that loads nothing), ``markdown`` (tables for a pull request), or a picture as SVG:
+    ``treemap``, ``coverage``, ``bytes``. ``output`` is a path, which is refused if it exists unless ``force``, or a
+    binary file. What cannot be read is in the report, and in ``exit_code`` of the result; nothing is raised for it.
+    ``exclude`` are patterns of files that are left out, ``unmatched`` gets the patterns in ``paths`` that no file has,
+    ``on_file`` each file's row; ``deep`` and ``max_inflated`` are as for :func:`fatpack.open`. All images are inflated
+    and read, one after the other. Raises UsageError for arguments, and where there is nothing to draw, ``OSError`` for
+    the output.
+    """
+    if isinstance(paths, (str, bytes)) or not hasattr(paths, "__len__"):
+        raise TypeError("paths are several texts or paths in a list")
+    if check("kind", kind, str, "a text") not in KINDS:
+        raise UsageError(f"there is no report of kind {kind!r}", hint=f"kinds are {', '.join(KINDS)}")
+    if not paths:
+        raise UsageError("no file given", hint="name files, folders or packages")
+    if isinstance(output, (str, os.PathLike)):
+        _refuse(os.fspath(output), paths, force=force)
+    from fatpack.answers.overview.collecting import overview_of
+
+    budget = budget_of(max_inflated)
+    names = [located(os.fspath(path)) for path in paths]
+    options = RowOptions(digests=True, kernels=True, each_kernel=True, deep=deep)
+    missing: list[str] = [] if unmatched is None else unmatched
+    rows = gather(names, options, exclude=exclude, unmatched=missing, on_file=on_file, budget=budget, opener=_opened)
+    overview = overview_of(rows)
+    if missing and unmatched is None:
+        raise UsageError(f"no file matches {missing[0]}")
+    write_pieces_to(output, (text.encode() for text in _texts(overview, names, kind, budget)), force=force)
+    return overview
+
+
+def _refuse(output: str, paths: Sequence[str | os.PathLike[str]], *, force: bool) -> None:
+    """Raise for an output that exists, before anything is read, and in any case for one that is an input."""
+    if not os.path.exists(output):
+        return
+    for path in paths:
+        if os.path.exists(path) and os.path.samefile(path, output):
+            raise UsageError(f"{output} is an input of this command", hint="choose another output")
+    if not force and os.path.isfile(output):
+        raise FileExistsError(17, os.strerror(17), output)
+
+
+def _opened(path: str) -> tuple[Source | Entered, View]:
+    file, place = open_place(path, ranges=True)
+    return file, place.view
+
+
+def _texts(overview: Overview, names: Sequence[str], kind: str, budget: Budget) -> Iterator[str]:
+    if kind == "markdown":
+        from fatpack.report.answers.overview import markdown
+
+        return iter((markdown(overview, names),))
+    if kind == "html":
+        from fatpack import __version__
+        from fatpack.report.html.page import page
+
+        return page(overview, names, _byte_map(overview, budget), __version__)
+    return iter((_picture(overview, kind, budget),))
+
+
+def _picture(overview: Overview, kind: str, budget: Budget) -> str:
+    from fatpack.report.pictures.byte_grid import byte_grid
+    from fatpack.report.pictures.colours import FAMILIES
+    from fatpack.report.pictures.coverage import coverage
+    from fatpack.report.pictures.drawing import alone
+    from fatpack.report.pictures.treemap import treemap
+
+    if kind == "treemap":
+        picture = treemap(overview, is_stored=True) or treemap(overview, is_stored=False)
+    elif kind == "coverage":
+        picture = coverage(overview)
+    else:
+        map = _byte_map(overview, budget)
+        picture = None if map is None else byte_grid(map)
+    if picture is None:
+        lacking = {"treemap": "no images", "coverage": "no kernels", "bytes": "no file that can be read again"}[kind]
+        raise UsageError(f"there is nothing to draw: {lacking}", hint="fatpack inspect says what is there")
+    return alone(picture, FAMILIES)
+
+
+def _byte_map(overview: Overview, budget: Budget) -> ByteMap | None:
+    """Return the bytes of the file with most device code; None if it cannot be read a second time."""
+    from fatpack.report.pictures.regions import byte_map
+
+    files = [file for file in overview.files if file.error is None and _is_there(file.path)]
+    if not files:
+        return None
+    chosen = max(files, key=lambda file: file.bytes.stored or file.bytes.inflated)
+    images = {
+        line.offset: (line.label, line.family)
+        for line in overview.images
+        if line.path == chosen.path and line.offset is not None
+    }
+    try:
+        source, view = _opened(chosen.path)
+        with source:
+            return byte_map(view, images)
+    except (FatpackError, OSError):
+        return None  # it was read a moment ago, and its own findings are in the report
+
+
+def _is_there(path: str) -> bool:
+    """Return whether a path is of a local file, or of a file in a local package: those can be read again."""
+    return os.path.isfile(path) or ("!" in path and os.path.isfile(path.partition("!")[0]))

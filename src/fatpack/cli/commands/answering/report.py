@@ -1,0 +1,115 @@
+"""``fatpack report``: what is in files as a page, a picture, or a text for a pull request."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from fatpack.cli.grammar.declared import argument, option, takes
+from fatpack.cli.grammar.kinds import FILE, INPUT, Choice
+from fatpack.cli.messages import StatusLine, say
+from fatpack.cli.options import (
+    check_name,
+    deep_option,
+    exclude_option,
+    force_option,
+    limit_option,
+    max_inflated_option,
+    quiet_option,
+)
+from fatpack.errors import UsageError, counted
+from fatpack.outcomes import FINDINGS, worst
+from fatpack.report.text import size_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.answers.overview.records import Overview
+    from fatpack.facts.columns import AnyRow
+
+
+@takes(
+    argument("paths", INPUT, metavar="PATH...", is_many=True),
+    option("-o", "--output", type=FILE, metavar="FILE", help='Where it goes; "-" is stdout.'),
+    force_option,
+    option(
+        "--svg",
+        type=Choice(("treemap", "coverage", "bytes")),
+        help="Write one picture: bytes by kernel, kernels by architecture, or the bytes of a file.",
+    ),
+    option("--markdown", is_flag=True, help="Write tables for a pull request. Default: to stdout."),
+    exclude_option,
+    deep_option,
+    max_inflated_option,
+    limit_option,
+    quiet_option,
+)
+def command(
+    paths: tuple[str, ...],
+    *,
+    output: str | None,
+    force: bool,
+    svg: str | None,
+    markdown: bool,
+    exclude: tuple[str, ...],
+    deep: bool,
+    quiet: bool,
+) -> int:
+    """Write one page on what is in files: where the bytes are, which kernels are there for which architecture.
+
+    PATH is a file, a folder, a package (wheel, zip, tar, deb, rpm), a pattern in quotes or a URL, as for `fatpack
+    inspect`. All images are inflated and read. The page is one file that loads nothing: a treemap of bytes by library,
+    architecture and kernel, the coverage of kernels with its holes, findings, images that are there twice, a map of the
+    bytes of the file with most device code, and a table of images.
+
+    What cannot be read is in the page. The exit code is that of `fatpack inspect`: 0 fine, 1 findings, 3 damage; 1 if a
+    pattern matches nothing.
+    """
+    check_name(output)
+    if svg and markdown:
+        raise UsageError("--svg and --markdown are two outputs", hint="run it twice")
+    if not paths:
+        raise UsageError("no file given", hint="fatpack report PATH... -o report.html")
+    if output is None and not markdown:
+        name = f"{svg}.svg" if svg else "report.html"
+        raise UsageError("no output given", hint=f'fatpack report PATH... -o {name}; "-" is stdout')
+    from fatpack.api.answering.report import write_report
+
+    meter, unmatched = _Meter(quiet=quiet), list[str]()
+    kind = "markdown" if markdown else svg or "html"
+    is_shown = output in (None, "-")
+    target = sys.stdout.buffer if output is None or output == "-" else output
+    try:
+        overview = write_report(
+            paths, target, kind=kind, force=force, exclude=exclude, deep=deep, unmatched=unmatched, on_file=meter
+        )
+    finally:
+        meter.finish()
+    for name in unmatched:
+        say(f"fatpack: warning: no file matches {name}")
+    if not is_shown and output is not None:
+        _tell(overview, output, quiet=quiet)
+    sys.stdout.flush()
+    return worst((overview.exit_code, FINDINGS if unmatched else 0))
+
+
+def _tell(overview: Overview, output: str, *, quiet: bool) -> None:
+    size = size_words(os.path.getsize(output)) if os.path.isfile(output) else "written"
+    images, files = counted(overview.image_count, "image"), counted(overview.files_read, "file")
+    say(f"reported {files}, {images}: {output} ({size})", quiet=quiet)
+
+
+class _Meter(StatusLine):
+    """How many files were read, and what could not be."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        super().__init__(quiet=quiet)
+        self._files = 0
+
+    def __call__(self, row: AnyRow) -> None:
+        """Take note of a file that was read."""
+        self._files += 1
+        if row.error is not None:
+            self.finish()
+            say(f"fatpack: error: {row.error}")
+        elif self.is_due():
+            self.show(f"{counted(self._files, 'file')} read")

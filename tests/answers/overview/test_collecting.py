@@ -1,0 +1,165 @@
+"""An overview says what the rows say: sums, coverage by the rules of devices, and what is there twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.laws.rooms import FIXTURES
+
+from fatpack.answers.overview import collecting
+from fatpack.answers.overview.bytes import order
+from fatpack.answers.overview.collecting import overview_of
+from fatpack.answers.overview.records import Overview
+from fatpack.facts.columns import ImageRow, KernelRow
+from fatpack.facts.gathering import gather
+from fatpack.facts.reading import RowOptions
+
+READ = RowOptions(digests=True, kernels=True, each_kernel=True)
+
+
+def image(
+    arch: str, kernels: dict[str, int], *, form: str = "cubin", path: str = "lib.so", **more: Any
+) -> Iterator[ImageRow | KernelRow]:
+    size = more.pop("size", 1000)
+    place = {"path": path, "arch": arch, "form": form, "triple": "nvptx64-nvidia-cuda", "offload": "cuda"}
+    yield ImageRow(row="image", **place, **{"size": size, "stored_size": size // 4, "containers": 0, **more})
+    for name, code_size in kernels.items():
+        yield KernelRow(row="kernel", **place, kernel=name, code_size=code_size)
+
+
+def end(path: str = "lib.so", **more: Any) -> ImageRow | KernelRow:
+    return ImageRow(
+        row="file", path=path, **{"exit_code": 0, "file_size": 5000, "host": "elf", "searched": "places", **more}
+    )
+
+
+def cells(overview: Overview) -> dict[tuple[str, ...], tuple[str, ...]]:
+    (library,) = overview.coverage
+    return {row.names: row.cells for row in library.patterns}
+
+
+def test_bytes_of_an_image_are_divided_among_its_kernels_and_the_rest() -> None:
+    rows = [*image("sm_90", {"_Z1av": 300, "_ZN1n1bIiEEv": 100, "_ZN1n1bIfEEv": 100}), end()]
+    overview = overview_of(rows)
+    (arch,) = overview.files[0].archs
+    parts = {part.name: part.bytes for part in arch.parts}
+    assert {name: (each.count, each.stored, each.inflated) for name, each in parts.items()} == {
+        "a": (1, 75, 300),
+        "n::b": (2, 50, 200),
+        "tables, constants, debug": (0, 125, 500),
+    }
+    assert (arch.bytes.count, arch.bytes.stored, arch.bytes.inflated) == (1, 250, 1000)
+
+
+def test_symbols_that_state_more_bytes_than_the_image_has_get_no_more_than_it_has() -> None:
+    overview = overview_of([*image("sm_90", {"a": 10**15, "b": 10**15}), end()])
+    (arch,) = overview.files[0].archs
+    assert [part.bytes.inflated for part in arch.parts] == [500, 500]
+
+
+def test_stored_bytes_are_unknown_where_those_of_an_image_are() -> None:
+    overview = overview_of([*image("sm_90", {"a": 10}, stored_size=None), *image("sm_90", {"a": 10}), end()])
+    assert (overview.bytes.stored, overview.bytes.inflated) == (None, 2000)
+
+
+def test_an_image_that_holds_others_is_counted_by_those() -> None:
+    rows = [
+        *image("", {}, form="fatbin", containers=1, position="0.0", size=400, stored_size=200),
+        *image("sm_90", {}, position="0.0/0.0", size=1000, stored_size=100),
+        end(),
+    ]
+    (arch,) = overview_of(rows).archs
+    assert (arch.label, arch.bytes.stored, arch.bytes.inflated) == ("sm_90", 50, 1000)
+
+
+def test_coverage_knows_which_images_run_where() -> None:
+    rows = [
+        *image("sm_80", {"everywhere": 1, "old": 1}),
+        *image("sm_86", {"everywhere": 1}),
+        *image("sm_90", {"everywhere": 1, "new": 1}),
+        *image("sm_90a", {"special": 1}),
+        *image("sm_90", {"text": 1}, form="ptx"),
+        end(),
+    ]
+    overview = overview_of(rows)
+    assert overview.coverage[0].columns == ("sm_80", "sm_86", "sm_90", "sm_90 ptx", "sm_90a")
+    assert cells(overview) == {
+        ("everywhere",): ("own", "own", "own", "blank", "served"),
+        ("old",): ("own", "served", "none", "blank", "none"),  # an sm_80 cubin runs on 8.x alone
+        ("new",): ("none", "none", "own", "blank", "served"),
+        ("special",): ("none", "none", "served", "blank", "own"),  # sm_90a runs on 9.0, which sm_90 is for
+        ("text",): ("none", "none", "ptx", "own", "ptx"),  # PTX runs on later devices only
+    }
+    assert overview.coverage[0].with_holes == 4
+
+
+def test_coverage_takes_amd_processors_as_the_rules_do() -> None:
+    amd = {"form": "code-object", "triple": "amdgcn-amd-amdhsa", "offload": "hip"}
+    rows: list[ImageRow | KernelRow] = []
+    for arch, names in {"gfx90a": ["a", "b"], "gfx1100": ["a"]}.items():
+        rows.append(ImageRow(row="image", path="lib.so", arch=arch, size=10, stored_size=10, containers=0, **amd))
+        rows += [KernelRow(row="kernel", path="lib.so", arch=arch, kernel=name, **amd) for name in names]
+    overview = overview_of([*rows, end()])
+    assert overview.coverage[0].columns == ("gfx90a", "gfx1100")
+    assert cells(overview) == {("a",): ("own", "own"), ("b",): ("own", "none")}
+
+
+def test_the_same_image_in_two_libraries_is_a_duplicate_with_its_cost() -> None:
+    rows = [
+        *image("sm_90", {}, sha256="aa", position="0.0"),
+        *image("sm_90", {}, sha256="bb", position="0.1"),
+        end(),
+        *image("sm_90", {}, sha256="aa", path="other.so", position="0.0"),
+        end("other.so"),
+    ]
+    overview = overview_of(rows)
+    (found,) = overview.duplicates
+    assert (found.kind, found.digest, found.count, found.files, found.cost) == ("image", "aa", 2, 2, 250)
+    assert found.places == ("lib.so 0.0", "other.so 0.0")
+    assert overview.duplicate_cost == 250
+
+
+def test_what_cannot_be_read_is_in_the_overview_and_its_exit_code() -> None:
+    overview = overview_of([end(), end("gone.so", error="gone.so: No such file", exit_code=5, file_size=None)])
+    assert overview.exit_code == 5
+    assert [(file.path, file.error) for file in overview.files] == [("gone.so", "gone.so: No such file")]
+    assert overview.files_read == 2
+
+
+def test_findings_are_counted_by_code_with_what_they_mean() -> None:
+    rows = [*image("sm_90", {}, findings=("FP1106",)), end(findings=("FP1001",), exit_code=3)]
+    assert [(item.code, item.severity, item.count) for item in overview_of(rows).findings] == [
+        ("FP1001", "error", 1),
+        ("FP1106", "warning", 1),
+    ]
+
+
+def test_what_is_not_listed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collecting, "MOST_IMAGES", 2)
+    monkeypatch.setattr(collecting, "MOST_FILES", 1)
+    rows = [*image("sm_90", {}, size=8), *image("sm_80", {}, size=800), *image("sm_70", {}, size=80), end()]
+    overview = overview_of([*rows, *image("sm_90", {}, path="b.so", size=4), end("b.so")])
+    assert [line.label for line in overview.images] == ["sm_80", "sm_70"], "the largest, in the order of the file"
+    assert [file.path for file in overview.files] == ["lib.so"]
+    assert overview.bytes.count == overview.image_count == 4
+    assert len(overview.notes) == 2
+
+
+def test_the_sums_are_those_of_the_rows_of_a_real_file() -> None:
+    path = FIXTURES / "cuda_fatbin" / "recorded" / "v130_none.fatbin"
+    rows = list(gather([path], READ))
+    overview = overview_of(rows)
+    images = [row for row in rows if isinstance(row, ImageRow) and row.row == "image"]
+    assert overview.bytes.stored == sum(row.stored_size or 0 for row in images)
+    assert overview.bytes.inflated == sum(row.size or 0 for row in images)
+    for arch in overview.files[0].archs:
+        assert abs(sum(part.bytes.inflated for part in arch.parts) - arch.bytes.inflated) <= len(arch.parts)
+    assert json.loads(json.dumps(overview.to_dict()))["image_count"] == len(images)
+
+
+def test_architectures_are_in_the_order_of_their_age() -> None:
+    names = ["sm_100", "gfx1100", "sm_90a", "host", "gfx90a", "sm_90", "sm_75", "gfx942"]
+    assert sorted(names, key=order) == ["gfx90a", "gfx942", "gfx1100", "sm_75", "sm_90", "sm_90a", "sm_100", "host"]

@@ -1,0 +1,66 @@
+"""``fatpack report`` writes a page, a picture or a text, and its exit code is that of what was read."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Ran
+from tests.laws.rooms import FIXTURES
+
+Command = Callable[..., Ran]
+
+FATBIN = FIXTURES / "cuda_fatbin" / "recorded" / "v130_none.fatbin"
+
+
+def test_a_page_is_one_file(fatpack: Command, folder: Path) -> None:
+    done = fatpack("report", FATBIN, "a.cubin", "-o", "report.html")
+    assert done.code == 0
+    assert done.err.startswith("reported 2 files, 3 images: report.html (")
+    page = (folder / "report.html").read_text("utf-8")
+    assert page.startswith("<!DOCTYPE html>")
+    assert "v130_none.fatbin" in page and "a.cubin" in page
+
+
+def test_an_output_that_exists_is_kept_unless_forced(fatpack: Command, folder: Path) -> None:
+    (folder / "report.html").write_text("mine")
+    assert fatpack("report", "a.cubin", "-o", "report.html").code == 2
+    assert (folder / "report.html").read_text() == "mine"
+    assert fatpack("report", "a.cubin", "-o", "report.html", "-f").code == 0
+    assert fatpack("report", "a.cubin", "-o", "a.cubin", "-f").code == 2
+
+
+@pytest.mark.parametrize("picture", ["treemap", "coverage", "bytes"])
+def test_a_picture_goes_to_stdout(fatpack: Command, folder: Path, picture: str) -> None:
+    done = fatpack("report", FATBIN, "--svg", picture, "-o", "-")
+    assert (done.code, done.err) == (0, "")
+    assert ET.fromstring(done.out.encode()).tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_markdown_goes_to_stdout(fatpack: Command, folder: Path) -> None:
+    done = fatpack("report", FATBIN, "--markdown")
+    assert done.code == 0
+    assert done.out.startswith("### Device code of v130\\_none.fatbin\n")
+    assert "| sm\\_80 |" in done.out
+
+
+def test_what_cannot_be_read_is_in_the_page_and_the_exit_code(fatpack: Command, folder: Path) -> None:
+    (folder / "cut.fatbin").write_bytes(FATBIN.read_bytes()[:300])
+    done = fatpack("report", "cut.fatbin", "gone.so", "-o", "report.html")
+    assert done.code == 5
+    assert "gone.so" in done.err
+    page = (folder / "report.html").read_text("utf-8")
+    assert "gone.so" in page and "FP1" in page
+    assert fatpack("report", "cut.fatbin", "-o", "-").code == 3
+
+
+def test_usage(fatpack: Command, folder: Path) -> None:
+    assert fatpack("report", "a.cubin").code == 2
+    assert fatpack("report", "-o", "x.html").code == 2
+    assert fatpack("report", "a.cubin", "--svg=treemap", "--markdown", "-o", "x").code == 2
+    assert fatpack("report", "host.o", "--svg=treemap", "-o", "x.svg").code == 2
+    done = fatpack("report", "*.nothing", "a.cubin", "-o", "x.html")
+    assert (done.code, "no file matches *.nothing" in done.err) == (1, True)
+    assert sorted(path.name for path in folder.glob("x*")) == ["x.html"]

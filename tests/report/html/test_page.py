@@ -1,0 +1,213 @@
+"""The page is well formed, loads nothing, and shows hostile names as text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+
+import pytest
+from tests.laws.rooms import FIXTURES
+
+import fatpack
+from fatpack.answers.overview.collecting import overview_of
+from fatpack.answers.overview.records import Overview
+from fatpack.facts.columns import ImageRow, KernelRow
+from fatpack.io.sources.opening import open_source
+from fatpack.model import Label, Span
+from fatpack.report.answers.overview import markdown
+from fatpack.report.html.page import page
+from fatpack.report.pictures import regions
+from fatpack.report.pictures.byte_grid import byte_grid
+from fatpack.report.pictures.colours import FAMILIES
+from fatpack.report.pictures.coverage import coverage
+from fatpack.report.pictures.drawing import alone
+from fatpack.report.pictures.regions import ByteMap, Region, byte_map
+from fatpack.report.pictures.treemap import treemap
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "\"' onload=alert(1) x='",
+    "</title></style></svg><img src=http://example.invalid/x>",
+    "\u202egnp.exe\u2066",
+    "\x00\x07\x1b]0;owned\x07\ufffe\ud800",
+    "-->]]><!--<![CDATA[",
+    "a\nb\r\nc",
+    "שלום",
+    "javascript:alert(1)",
+    "|x|`y`[z](http://example.invalid)",
+    "n" * 5000,
+]
+
+EMPTY = {"meta", "input", "br", "link"}
+
+
+class Strict(HTMLParser):
+    """Reads a page, and fails where an element is not closed, or is not one that pages have."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        assert len(dict(attrs)) == len(attrs), "an attribute stands twice"
+        if tag not in EMPTY:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    def handle_comment(self, data: str) -> None:
+        raise AssertionError(f"a comment: {data}")
+
+
+def hostile_overview() -> Overview:
+    rows: list[ImageRow | KernelRow] = []
+    for number, text in enumerate(HOSTILE):
+        for arch in ("sm_90", text):
+            place = {"path": f"{text}/{text}", "arch": arch, "triple": text, "offload": text, "member": text}
+            place |= {"position": f"0.{number}", "container_format": text, "section": text}
+            more = {"size": 1000, "stored_size": 100, "containers": 0, "sha256": "aa", "compression": text}
+            rows.append(ImageRow(row="image", form=text, findings=(text,), **place, **more))
+            names = [text, f"{text}{number}", *(f"k{n}{text}" for n in range(5))]
+            rows += [
+                KernelRow(row="kernel", form=text, kernel=name, code_size=50, **place)
+                for name in names[: 7 - number % 2]
+            ]
+        rows.append(ImageRow(row="file", path=f"{text}/{text}", error=text, host=text, exit_code=3, findings=(text,)))
+    return overview_of(rows)
+
+
+def hostile_map() -> ByteMap:
+    parts = [Region(n * 10, 10, text, text, text, "field", 1, text, text) for n, text in enumerate(HOSTILE)]
+    return ByteMap(HOSTILE[0], 10 * len(parts), "fields", tuple(parts), len(parts))
+
+
+@pytest.fixture(scope="module")
+def hostile() -> str:
+    return "".join(page(hostile_overview(), HOSTILE, hostile_map(), "0"))
+
+
+def test_hostile_names_are_text_and_nothing_else(hostile: str) -> None:
+    read = Strict(hostile)
+    assert [tag for tag, _ in read.tags].count("script") == 1
+    assert not [
+        tag for tag, _ in read.tags if tag in ("img", "iframe", "object", "embed", "link", "form", "image", "use")
+    ]
+    for _, attributes in read.tags:
+        assert not [name for name in attributes if name.startswith("on") or name in ("src", "style")]
+        target = attributes.get("href") or "#"
+        assert target.startswith("#"), "links stay on the page"
+    shown = "".join(read.texts)
+    assert "<script>alert(1)</script>" in shown
+    assert "\\u202egnp.exe\\u2066" in shown
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", hostile)
+    hostile.encode()
+
+
+def test_the_policy_allows_this_style_and_this_script_alone(hostile: str) -> None:
+    read = Strict(hostile)
+    (policy,) = [found["content"] for tag, found in read.tags if found.get("http-equiv") == "Content-Security-Policy"]
+    assert policy is not None
+    assert policy.startswith("default-src 'none'; ")
+    for tag in ("style", "script"):
+        (text,) = re.findall(f"<{tag}>(.*?)</{tag}>", hostile, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+    assert "url(" not in hostile and "@import" not in hostile
+
+
+def test_pictures_of_hostile_names_are_xml() -> None:
+    overview = hostile_overview()
+    pictures = [treemap(overview, is_stored=True), treemap(overview, is_stored=False)]
+    pictures += [coverage(overview), byte_grid(hostile_map())]
+    for picture in pictures:
+        assert picture is not None
+        root = ET.fromstring(alone(picture, FAMILIES).encode())
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert {node.tag.rpartition("}")[2] for node in root.iter()} <= {
+            "svg",
+            "style",
+            "g",
+            "title",
+            "rect",
+            "path",
+            "text",
+        }
+
+
+def test_markdown_of_hostile_names_stays_in_its_cells() -> None:
+    text = markdown(hostile_overview(), [HOSTILE[0]])
+    assert "<" not in text.replace("&lt;", "")
+    for line in text.splitlines():
+        if line.startswith("|"):
+            assert line.endswith("|")
+    assert len(text) < 65_536, "a comment on GitHub has room for it"
+    assert not re.search(r"(?<!\\)\]\(|(?<!\\)://", text), "a link or an address"
+
+
+def test_a_page_of_nothing_says_so() -> None:
+    overview = overview_of([ImageRow(row="file", path="a.txt", exit_code=0, file_size=3)])
+    read = Strict("".join(page(overview, ["a.txt"], None, "0")))
+    assert "No device code was found." in read.texts
+
+
+@pytest.mark.parametrize("name", ["cuda_fatbin/recorded/v130_none.fatbin", "elf/clang-22-openmp-gfx90a.o"])
+def test_regions_cover_each_byte_once(name: str) -> None:
+    with open_source(str(FIXTURES / name)) as source:
+        found = byte_map(source.view(), {})
+    at = 0
+    for region in found.regions:
+        assert region.start == at
+        at += region.size
+    assert at == found.size == (FIXTURES / name).stat().st_size
+    assert found.level == "fields" or found.labels > regions.MOST_REGIONS
+
+
+def test_a_large_file_has_coarser_regions(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = FIXTURES / "cuda_fatbin" / "recorded" / "v130_none.fatbin"
+    monkeypatch.setattr(regions, "MOST_REGIONS", 12)
+    with open_source(str(path)) as source:
+        found = byte_map(source.view(), {})
+    assert found.level != "fields"
+    assert len(found.regions) <= 12
+    assert sum(region.size for region in found.regions) == found.size
+
+
+def test_regions_beyond_every_level_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [Label(Span(n, n + 1, ("x",)), f"part {n}") for n in range(100)]
+    monkeypatch.setattr(regions, "MOST_REGIONS", 12)
+    monkeypatch.setattr(regions, "labels", lambda view: made)
+    path = FIXTURES / "cuda_fatbin" / "recorded" / "v130_none.fatbin"
+    with open_source(str(path)) as source:
+        found = byte_map(source.view(), {})
+        assert sum(region.size for region in found.regions) == len(source.view())
+    assert len(found.regions) == 13
+
+
+def test_write_report_returns_what_it_says(tmp_path: object) -> None:
+    path = FIXTURES / "cuda_fatbin" / "recorded" / "v130_none.fatbin"
+    target = f"{tmp_path}/report.html"
+    overview = fatpack.write_report([path], target)
+    with open(target, encoding="utf-8") as file:
+        Strict(file.read())
+    assert overview.image_count == 2
+    with pytest.raises(FileExistsError):
+        fatpack.write_report([path], target)
+    with pytest.raises(fatpack.UsageError, match="input"):
+        fatpack.write_report([target], target, force=True)
+    with pytest.raises(fatpack.UsageError, match="kind"):
+        fatpack.write_report([path], target, kind="pdf", force=True)
+    with pytest.raises(TypeError):
+        fatpack.write_report(str(path), target)
