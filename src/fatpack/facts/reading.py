@@ -326,7 +326,9 @@ class _Reader:
         try:
             has_room = options.digests and self._has_room_for(view)
             if has_room and self._kind is not KernelRow:
-                columns["sha256"] = _sha256(view)
+                from fatpack.io.sources.pieces import sha256
+
+                columns["sha256"] = sha256([view]).hex()
             if wants_kernels:
                 kernels, contradictions = _kernels(view, form, record)
                 findings += (finding("FP1106", view.span(), text) for text in contradictions)
@@ -381,15 +383,6 @@ def _ptx_version(image: Image) -> str | None:
     """Return the version of PTX as its entry in a fat binary states it; None for all else."""
     head = getattr(image.record, "head", None) if image.form == "ptx" else None
     return None if head is None else f"{head.code_major}.{head.code_minor}"
-
-
-def _sha256(view: View) -> str:
-    from hashlib import sha256
-
-    digest = sha256()
-    for part in view.once():
-        digest.update(part)
-    return digest.hexdigest()
 
 
 def _kernels(view: View, form: str, record: object) -> tuple[tuple[Kernel, ...], tuple[str, ...]]:

@@ -11,7 +11,7 @@ from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Image, Target
 from fatpack.ops.link_inputs import needed
 from fatpack.ops.link_inputs.grouping import group
-from fatpack.ops.link_inputs.inputs import Device
+from fatpack.ops.link_inputs.inputs import LinkImage
 from fatpack.symbols.linking import LinkSymbol
 
 
@@ -28,19 +28,19 @@ def _symbols_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(needed, "link_symbols", symbols)
 
 
-def device(text: str, *, arch: str = "gfx90a", offload: str = "hip", is_lazy: bool = True) -> Device:
+def device(text: str, *, arch: str = "gfx90a", offload: str = "hip", is_lazy: bool = True) -> LinkImage:
     view = BytesSource(text.encode(), text).view()
     image = Image(Target("amdgcn-amd-amdhsa", arch, offload), "object", view, len(view), len(view), view.span())
-    return Device(image, "object", 0, "", is_lazy)
+    return LinkImage(image, "object", 0, "", is_lazy)
 
 
-def linked(*devices: Device) -> list[list[str]]:
+def linked(*devices: LinkImage) -> list[list[str]]:
     """Return the images of each group, as their texts."""
     groups, _ = group(devices, "19")
     return [[each.image.data.tobytes().decode() for each in found.devices] for found in groups]
 
 
-def wants(text: str, **facts: str) -> Device:
+def wants(text: str, **facts: str) -> LinkImage:
     return device(text, is_lazy=False, **facts)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from itertools import accumulate
 
-from fatpack.io.source import Source
+from fatpack.io.source import Source, View
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from fatpack.io.source import Piece
 
@@ -50,3 +50,14 @@ class PiecesSource(Source):
                 yield from piece.slice(start, taken).pieces()
             offset += taken
             number += 1
+
+
+def sha256(pieces: Iterable[Piece]) -> bytes:
+    """Return the SHA-256 of pieces, one behind the other. A view is one, too; reads all of them, in windows."""
+    import hashlib
+
+    digest = hashlib.sha256(usedforsecurity=False)
+    for piece in pieces:
+        for part in piece.once() if isinstance(piece, View) else (piece,):
+            digest.update(part)
+    return digest.digest()

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from fatpack.ops.link_inputs.groups import Group
-    from fatpack.ops.link_inputs.inputs import Device
+    from fatpack.ops.link_inputs.inputs import LinkImage
 
 
-def group(devices: Sequence[Device], llvm: str, asked: Collection[str] = ()) -> tuple[list[Group], list[Device]]:
+def group(devices: Sequence[LinkImage], llvm: str, asked: Collection[str] = ()) -> tuple[list[Group], list[LinkImage]]:
     """Return the groups in the order in which clang-linker-wrapper links them, and the images that are in none.
 
     ``asked`` are architectures of which images in archives are taken even if nothing else is for them.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from fatpack.model import Target
-    from fatpack.ops.link_inputs.inputs import Device
+    from fatpack.ops.link_inputs.inputs import LinkImage
 
     Key: TypeAlias = tuple[str, str]
 
@@ -29,7 +29,7 @@ class Group(Record):
     """One device link: the target that it makes a program for, and the images that go into it, in their order."""
 
     target: Target
-    devices: tuple[Device, ...]
+    devices: tuple[LinkImage, ...]
 
     @property
     def offloads(self) -> tuple[str, ...]:
@@ -51,9 +51,9 @@ class Groups:
 
     def __init__(self, llvm: str) -> None:
         self._llvm = llvm
-        self._groups: dict[tuple[str, str], tuple[Target, list[Device]]] = {}
+        self._groups: dict[tuple[str, str], tuple[Target, list[LinkImage]]] = {}
 
-    def add(self, device: Device) -> None:
+    def add(self, device: LinkImage) -> None:
         """Add an image that is linked in any case."""
         target = device.image.target
         if self._llvm != "23":
@@ -63,7 +63,7 @@ class Groups:
             taking = [key for key, (other, _) in self._groups.items() if absorbs(other, target)]
             self.put(device, taking or [_key(target)])
 
-    def join(self, device: Device, asked: Collection[str]) -> bool:
+    def join(self, device: LinkImage, asked: Collection[str]) -> bool:
         """Add an image of an archive to the groups that take it; return whether there is one."""
         target = device.image.target
         keys = [_key(target), *self._others(target)]
@@ -71,19 +71,19 @@ class Groups:
         self.put(device, chosen)
         return bool(chosen)
 
-    def taking(self, device: Device) -> list[Key]:
+    def taking(self, device: LinkImage) -> list[Key]:
         """Return the keys of the groups that are there and can take an image, that of its own target first."""
         target = device.image.target
         return [key for key in (_key(target), *self._others(target)) if key in self._groups]
 
-    def members(self) -> list[tuple[Key, list[Device]]]:
+    def members(self) -> list[tuple[Key, list[LinkImage]]]:
         """Return each group by its key, with the images that are in it."""
         return [(key, devices) for key, (_, devices) in self._groups.items()]
 
     def _others(self, target: Target) -> list[tuple[str, str]]:
         return [key for key, (other, _) in self._groups.items() if joins(target, other, self._llvm)]
 
-    def put(self, device: Device, keys: Iterable[Key]) -> None:
+    def put(self, device: LinkImage, keys: Iterable[Key]) -> None:
         """Add an image to groups, which are made if they are not there. Raises UsageError for too many."""
         for key in keys:
             self._groups.setdefault(key, (device.image.target, []))[1].append(device)

@@ -47,7 +47,7 @@ _UNREAD = {
 _KINDS = {"elf": "object", "coff": "object"}
 
 
-class Device(Record):
+class LinkImage(Record):
     """One device image of an input: what is stored, what its bytes are, and the number of the input on the line.
 
     ``is_lazy``: it is in an archive of which only what others need is linked. ``member`` is the file it lies in, the
@@ -85,7 +85,7 @@ class Inputs:
     def __init__(self, line: Line, budget: Budget | None = None) -> None:
         self._budget = budget
         self.inputs: list[LinkInput] = []
-        self.devices: list[Device] = []
+        self.devices: list[LinkImage] = []
         self.findings: list[Finding] = []
         self.views: list[View] = []
         with ExitStack() as opened:
@@ -135,7 +135,7 @@ class _Reader:
     """One file of the line while it is read."""
 
     def __init__(self, number: int, view: View, is_whole: bool) -> None:
-        self.devices: list[Device] = []
+        self.devices: list[LinkImage] = []
         self.findings: list[Finding] = []
         self._number = number
         self._view = view
@@ -210,7 +210,7 @@ class _Reader:
                 container = offload_binary.parse(view, at)
                 for image in container.images:
                     form = images.recognise(image.data).form or image.form
-                    self.devices.append(Device(image, form, self._number, member, self._is_lazy))
+                    self.devices.append(LinkImage(image, form, self._number, member, self._is_lazy))
                 self.findings += container.findings
                 # A compressed binary (v3) is padded to 8 bytes that its size does not count.
                 at += container.span.size + (-container.span.size % 8 if container.version == 3 else 0)

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fatpack.ops.link_inputs.groups import Groups, Key
-    from fatpack.ops.link_inputs.inputs import Device
+    from fatpack.ops.link_inputs.inputs import LinkImage
     from fatpack.symbols.linking import LinkSymbol
 
 #: What a group knows of a symbol
 _WANTED, _WEAK = 1, 2
 
 
-def join_needed(lazy: Sequence[Device], groups: Groups) -> list[Device]:
+def join_needed(lazy: Sequence[LinkImage], groups: Groups) -> list[LinkImage]:
     """Add the images of archives that groups need, and return the others.
 
     Raises FormatError for damaged tables of symbols, Unsupported for bitcode that has none.
@@ -41,7 +41,7 @@ def join_needed(lazy: Sequence[Device], groups: Groups) -> list[Device]:
 class _Joining:
     """Images of archives while they join: each is asked again only if a group wants something more that it defines."""
 
-    def __init__(self, lazy: Sequence[Device], groups: Groups) -> None:
+    def __init__(self, lazy: Sequence[LinkImage], groups: Groups) -> None:
         self._lazy = lazy
         self._groups = groups
         self._symbols = [_symbols(each) for each in lazy]
@@ -58,25 +58,28 @@ class _Joining:
                 if symbol.is_defined:
                     self._definers.setdefault(symbol.name, []).append(number)
 
-    def run(self) -> list[Device]:
+    def run(self) -> list[LinkImage]:
         waiting = [number for number, keys in enumerate(self._keys) if keys]
         heapify(waiting)
         is_waiting = set(waiting)
-        woken: set[int] = set()
+        next_round: set[int] = set()  # numbers up to the one that is asked
         while waiting:
             number = heappop(waiting)
             is_waiting.discard(number)
             is_last_joined = False
+            again: set[int] = set()
             for key in self._keys[number]:
                 is_last_joined = key in self._joined[number] or self._is_needed(number, key)
                 if is_last_joined and key not in self._joined[number]:
                     self._joined[number].add(key)
                     self._groups.put(self._lazy[number], [key])
                     for name in self._learn(key, self._symbols[number]):
-                        woken.update(self._definers.get(name, ()))
-            # Those behind this one are asked in this round, those before it when the next one starts.
-            again = woken if is_last_joined else {other for other in woken if other > number}
-            woken = woken - again
+                        # Those behind this one are asked in this round, those before it when the next one starts.
+                        for other in self._definers.get(name, ()):
+                            (again if other > number else next_round).add(other)
+            if is_last_joined:
+                again |= next_round
+                next_round = set()
             for other in again - is_waiting:
                 if len(self._joined[other]) < len(self._keys[other]):
                     heappush(waiting, other)
@@ -108,6 +111,6 @@ class _Joining:
         return [name for name, what in new.items() if what == _WANTED]
 
 
-def _symbols(device: Device) -> list[LinkSymbol]:
+def _symbols(device: LinkImage) -> list[LinkSymbol]:
     found = link_symbols(device.image.data)
     return [] if found is None else list(found)

@@ -14,7 +14,7 @@ from fatpack.io.names import image_name
 from fatpack.io.sink import write_file
 from fatpack.ops.extract import Extract, checked_paths, write_plan
 from fatpack.ops.link_inputs.grouping import group
-from fatpack.ops.link_inputs.inputs import Device, Inputs, LinkInput
+from fatpack.ops.link_inputs.inputs import Inputs, LinkImage, LinkInput
 from fatpack.record import Record
 from fatpack.target.link_groups import VERSIONS
 
@@ -36,7 +36,7 @@ class LinkFile(Record):
     """An image that is linked: the name of its file, and where it comes from."""
 
     name: str
-    device: Device
+    device: LinkImage
 
     @property
     def data(self) -> View:
@@ -54,7 +54,7 @@ class LinkPlan(Record):
     inputs: tuple[LinkInput, ...]
     files: tuple[LinkFile, ...]
     groups: tuple[Group, ...]
-    left: tuple[Device, ...]
+    left: tuple[LinkImage, ...]
     passed_by: tuple[str, ...]
     findings: tuple[Finding, ...]
 
@@ -101,7 +101,7 @@ def plan(line: Line, opened: Inputs, llvm: str = VERSIONS[-1], asked: Collection
     )
 
 
-def _name(device: Device, path: str, number: int) -> str:
+def _name(device: LinkImage, path: str, number: int) -> str:
     target = device.image.target
     extension = images.EXTENSIONS.get(device.form, "bin")
     return image_name(device.member or path, target.triple, target.arch, number, extension)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-
-from fatpack.io.sources.pieces import PiecesSource
+from fatpack.io.sources.pieces import sha256
 from fatpack.ops.slim.checking import check_of
 from fatpack.ops.slim.choosing.rows import is_host, spelled
 from fatpack.ops.slim.plan import Plan, plan
@@ -64,19 +62,11 @@ def described(view: View, wishes: Wishes, *, digests: bool = False) -> Described
     if not digests:
         return Described(made)
     images = tuple(_fact(row) for row in made.kept if not is_host(row.image))
-    return Described(made, sha256(PiecesSource(list(made.pieces)).view()), images)
+    return Described(made, sha256(made.pieces).hex(), images)
 
 
 def _fact(row: Row) -> ImageFact:
     image = row.image
     return ImageFact(
-        row.position, spelled(image), image.form, image.target.offload, len(image.data), sha256(image.data)
+        row.position, spelled(image), image.form, image.target.offload, len(image.data), sha256([image.data]).hex()
     )
-
-
-def sha256(view: View) -> str:
-    """Return the SHA-256 of all bytes of a view in hexadecimal digits."""
-    digest = hashlib.sha256(usedforsecurity=False)
-    for piece in view.once():
-        digest.update(piece)
-    return digest.hexdigest()

@@ -6,7 +6,6 @@ closed to others while they are filled, and get permissions and times of the old
 
 from __future__ import annotations
 
-import hashlib
 import os
 from contextlib import suppress
 
@@ -14,7 +13,7 @@ from fatpack.errors import BadValue, FatpackError, HostError, UsageError, in_bot
 from fatpack.io.sink import MODE_OF_COPIES, write_file
 from fatpack.io.source import View
 from fatpack.io.sources.opening import open_source
-from fatpack.io.sources.pieces import PiecesSource
+from fatpack.io.sources.pieces import PiecesSource, sha256
 from fatpack.ops.edit.in_place import write_in_place
 from fatpack.ops.slim.checking import prove
 from fatpack.ops.slim.members import Library, attempt, is_looked_at
@@ -107,7 +106,7 @@ class Folder(Record):
                 error = outcome if isinstance(outcome, FatpackError) else None
                 slimmed = None if isinstance(outcome, FatpackError) else outcome
                 return Library(name, len(view), len(view), None, None, slimmed, error)
-            digest = _digest(outcome.pieces)
+            digest = sha256(outcome.pieces)
             try:
                 size = self._write(name, view, outcome)
             except (UsageError, HostError, OSError) as error:
@@ -252,11 +251,3 @@ def _walk(folder: str, made: _Folders | None, notes: list[str]) -> Iterator[str]
         left += reversed(folders)
     if special:
         notes.append(f"pipes, sockets and devices are not copied: {special}")
-
-
-def _digest(pieces: Sequence[Piece]) -> bytes:
-    digest = hashlib.sha256(usedforsecurity=False)
-    for piece in pieces:
-        for part in piece.once() if isinstance(piece, View) else [piece]:
-            digest.update(part)
-    return digest.digest()

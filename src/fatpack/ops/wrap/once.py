@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from hashlib import sha256
 
 from fatpack.errors import UsageError
+from fatpack.io.sources.pieces import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,16 +24,9 @@ def refuse_twice(given: Sequence[tuple[str, View, Mapping[str, str]]]) -> None:
     for name, view, facts in given:
         if sizes[len(view)] == 1:
             continue
-        key = _digest(view), frozenset((key, value) for key, value in facts.items() if key != "file")
+        key = sha256([view]), frozenset((key, value) for key, value in facts.items() if key != "file")
         if key in seen:
             other = seen[key]
             what = f"{name} is given twice" if name == other else f"{name} and {other} are the same image"
             raise UsageError(what, hint="give each image once")
         seen[key] = name
-
-
-def _digest(view: View) -> bytes:
-    found = sha256()
-    for part in view.once():
-        found.update(part)
-    return found.digest()

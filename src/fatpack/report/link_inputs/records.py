@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fatpack.ops.link_inputs.groups import Group
-    from fatpack.ops.link_inputs.inputs import Device, LinkInput
+    from fatpack.ops.link_inputs.inputs import LinkImage, LinkInput
     from fatpack.ops.link_inputs.plan import LinkPlan
 
 SCHEMA = "fatpack.link-inputs/1"
@@ -51,11 +51,11 @@ def _group(group: Group, names: Mapping[int, str]) -> dict[str, Any]:
     }
 
 
-def _file(name: str, device: Device, plan: LinkPlan) -> dict[str, Any]:
+def _file(name: str, device: LinkImage, plan: LinkPlan) -> dict[str, Any]:
     return {"file": name, **_place(device, plan), "form": device.form, "size": device.image.size}
 
 
-def _place(device: Device, plan: LinkPlan) -> dict[str, Any]:
+def _place(device: LinkImage, plan: LinkPlan) -> dict[str, Any]:
     image = device.image
     return {
         "input": plan.inputs[device.input].path,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from contextlib import ExitStack
 
 from fatpack.errors import BadValue, UsageError, in_both
+from fatpack.io.sources.pieces import sha256
 from fatpack.ops.slim.conda.documents import MOST, Document, paths_of
 from fatpack.ops.slim.conda.tars import Tar
 from fatpack.packages.zip import proving
@@ -169,14 +169,12 @@ def _document(info: Tar, name: str) -> Document:
 
 def _checked(paths: Document, entry: Mapping[str, object], files: Tar, library: Library) -> str:
     """Return the digest of a library before it was changed. Raises BadValue if the package says another one."""
-    digest = hashlib.sha256(usedforsecurity=False)
-    for piece in files.content(files.files[library.name]).once(0, library.before):
-        digest.update(piece)
-    found = {"size_in_bytes": library.before, "sha256": digest.hexdigest()}
+    digest = sha256([files.content(files.files[library.name]).view()]).hex()
+    found = {"size_in_bytes": library.before, "sha256": digest}
     for field, value in found.items():
         if entry and entry.get(field) != value:
             raise paths.wrong(f"{library.name}: {field}", str(value), str(entry.get(field)))
-    return digest.hexdigest()
+    return digest
 
 
 def _name(index: Document, naming: _Naming) -> str:

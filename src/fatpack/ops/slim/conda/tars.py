@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from fatpack.codec.whole import compressed
 from fatpack.errors import FatpackError
 from fatpack.io.source import View
-from fatpack.io.sources.pieces import PiecesSource
+from fatpack.io.sources.pieces import PiecesSource, sha256
 from fatpack.ops.slim.members import Library, attempt, is_looked_at
 from fatpack.packages.compression import method_of
 from fatpack.packages.growing import Growing
@@ -57,13 +55,8 @@ class Tar:
 
     def put(self, name: str, content: Sequence[Piece]) -> None:
         """Exchange the content of a file."""
-        digest, size = hashlib.sha256(usedforsecurity=False), 0
-        for piece in content:
-            for part in piece.once() if isinstance(piece, View) else [piece]:
-                digest.update(part)
-                size += len(part)
         self._contents[self.files[name].at] = content
-        self.digests[name], self.sizes[name] = digest.digest(), size
+        self.digests[name], self.sizes[name] = sha256(content), sum(map(len, content))
 
     def slim(self, slimming: Slimming) -> Iterator[Library]:
         """Apply ``slimming`` to every file that may hold device code; yield what was looked at."""
