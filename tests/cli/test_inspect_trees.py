@@ -203,7 +203,8 @@ def test_progress_is_shown_on_a_terminal_alone_and_goes_away(monkeypatch: pytest
             meter(has_code=number % 2 == 0)
             now[0] += 0.6
         meter.finish()
-        counted = [f"{files} files, {code} with device code\x1b[K" for files, code in ((3, 2), (4, 2), (5, 3))]
+        states = ((3, 2, 1), (4, 2, 1), (5, 3, 2))
+        counted = [f"{files} files, {code} with device code, {time} s\x1b[K" for files, code, time in states]
         assert shown.getvalue() == ("".join(f"\r{words}" for words in counted) + "\r\x1b[K" if is_terminal else "")
 
 

@@ -21,15 +21,15 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, "TERM": "xterm", **more}
 
 
-def piped(*arguments: str, **variables: str) -> str:
-    command = [sys.executable, "-c", MAIN, *arguments]
+def piped(*arguments: str, program: str = MAIN, **variables: str) -> str:
+    command = [sys.executable, "-c", program, *arguments]
     return subprocess.run(command, env=environment(**variables), capture_output=True, text=True).stdout
 
 
-def on_terminal(*arguments: str, **variables: str) -> str:
+def on_terminal(*arguments: str, program: str = MAIN, **variables: str) -> str:
     """Return what a command writes to a terminal; its lines end as those of a file."""
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-c", MAIN, *arguments]
+    command = [sys.executable, "-c", program, *arguments]
     process = subprocess.Popen(command, env=environment(**variables), stdout=theirs, stderr=theirs, stdin=theirs)
     os.close(theirs)
     data = b""

@@ -65,7 +65,12 @@ def _run(arguments: list[str]) -> int:
     if arguments[:1] == ["inspect"] and _are_files(arguments[1:]):
         from fatpack.cli.show import show
 
-        return show(arguments[1:])
+        if not sys.stderr.isatty():
+            return show(arguments[1:])
+        from fatpack.cli.messages import Waiting
+
+        with Waiting("inspect"):
+            return show(arguments[1:])
     code = _run_plain(arguments)
     if code is None:
         from fatpack.cli.app import run as run_app

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from fatpack.cli.messages import say
 from fatpack.cli.show import opened
 from fatpack.errors import FatpackError
 from fatpack.io.sources.opening import is_tree
@@ -101,6 +102,6 @@ def _write(record: Any) -> None:
     error = record.get("error", {}).get("message") if is_record else record.error
     if error:
         sys.stdout.flush()
-        sys.stderr.write(f"fatpack: error: {error}\n")
+        say(f"fatpack: error: {error}")
     else:
         write_lines(render(record) if is_record else record.content, sys.stdout)

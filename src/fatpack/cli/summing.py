@@ -19,7 +19,7 @@ from fatpack.scanner.visit import package_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from fatpack.cli.many.inspecting import Trees
     from fatpack.io.source import View
@@ -76,7 +76,7 @@ class _Sums:
             return
         self.is_any_read = True
         self.code = worst((self.code, code))
-        sys.stderr.writelines(problem_lines(path, record))
+        _say_all(problem_lines(path, record))
         self.sums.add(record)
 
     def _add_tree(self, path: str, view: View | None = None) -> None:
@@ -89,7 +89,7 @@ class _Sums:
                 _say_error(item.error)
             else:
                 lines, part = item.content
-                sys.stderr.writelines(lines)
+                _say_all(lines)
                 self.sums.add_sums(part)
         self.code = worst((self.code, self._trees.code))
         self.is_any_read |= self._trees.summaries[-1].files > 0 or not self.code
@@ -104,4 +104,9 @@ class _Sums:
 
 
 def _say_error(text: str) -> None:
-    sys.stderr.write(f"fatpack: error: {text}\n")
+    say(f"fatpack: error: {text}")
+
+
+def _say_all(lines: Iterable[str]) -> None:
+    for line in lines:
+        say(line.rstrip("\n"))

@@ -6,6 +6,7 @@ import sys
 
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import FILE, INPUT, Choice, Offset, Several
+from fatpack.cli.messages import say
 from fatpack.cli.options import (
     color_option,
     deep_option,
@@ -174,6 +175,6 @@ def _show_bytes(path: str, at: int | None) -> int:
     except BrokenPipeError:
         raise
     except (FatpackError, OSError) as error:
-        sys.stderr.write(f"fatpack: error: {message(error)}\n")
+        say(f"fatpack: error: {message(error)}")
         return exit_code(error)
     return FINE

@@ -6,7 +6,7 @@ import time
 
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import FILE, INPUT, Choice, Number
-from fatpack.cli.messages import StatusLine, say, tell_abandoned
+from fatpack.cli.messages import StatusLine, duration, say, tell_abandoned
 from fatpack.cli.options import check_name, deep_option, exclude_option, limit_option, max_inflated_option, quiet_option
 from fatpack.errors import UsageError, counted
 from fatpack.facts.columns import SCHEMA, TABLES
@@ -150,14 +150,3 @@ class _Meter(StatusLine):
             left = (time.monotonic() - self.start) / done * (totals.waiting - done)
             part = 100 * done // max(totals.waiting, 1)
             self.show(f"{done} of {totals.waiting} files, {part} %, {duration(left)} left")
-
-
-def duration(seconds: float) -> str:
-    """Return a duration for people, in its two largest units: ``42 s``, ``3 min 10 s``, ``2 h 5 min``, ``3 d 4 h``."""
-    rest = int(seconds)
-    words: list[str] = []
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
-        number, rest = divmod(rest, size)
-        if number or (unit == "s" and not words):
-            words.append(f"{number} {unit}")
-    return " ".join(words[:2])

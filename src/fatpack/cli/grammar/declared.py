@@ -11,6 +11,8 @@ words, and that says what is wrong with arguments that ``plain`` does not take.
 
 from __future__ import annotations
 
+import sys
+
 from fatpack.cli.grammar.kinds import TEXT, Text
 from fatpack.record import Record
 
@@ -90,8 +92,18 @@ class Command(Record):
         held = [(option, values.pop(option.name)) for option in self.options if option.during]
         return _run_during(
             [option.during(value) for option, value in held if option.during and value != option.absent],
-            lambda: self.run(**values) or 0,
+            lambda: self._run(values),
         )
+
+    def _run(self, values: Mapping[str, Any]) -> int:
+        """Run the function; on a terminal a line says so after a while, but not of what stands in for another tool."""
+        if self.forwards or not sys.stderr.isatty():
+            return self.run(**values) or 0
+        from fatpack.cli.messages import Waiting
+
+        name = self.run.__module__.rpartition(".")[2].replace("_", "-")
+        with Waiting(name, quiet=bool(values.get("quiet"))):
+            return self.run(**values) or 0
 
 
 def _run_during(holding: Sequence[AbstractContextManager[object]], run: Callable[[], int]) -> int:

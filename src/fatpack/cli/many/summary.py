@@ -107,10 +107,16 @@ class FilesMeter(StatusLine):
     def __init__(self) -> None:
         super().__init__()
         self._files = self._with_code = 0
+        self.watched()
 
     def __call__(self, has_code: bool) -> None:
         """Count a file."""
         self._files += 1
         self._with_code += has_code
+        self.watched()
         if self.is_due():
-            self.show(f"{self._files} files, {self._with_code} with device code")
+            self.show(self.text())
+
+    def text(self) -> str:
+        """Return how many there were so far."""
+        return f"{counted(self._files, 'file')}, {self._with_code} with device code, {super().text()}"
