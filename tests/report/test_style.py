@@ -38,6 +38,18 @@ def test_few_words_have_colour() -> None:
     assert made[4] == "plain"
 
 
+def test_long_names_at_the_end_of_a_line_make_way() -> None:
+    name = "_ZN2at6native" + "x" * 80 + "EvT_"
+    lines = ["x.o: " + "y" * 90, f"  0.0  hip  amdgcn-amd-amdhsa-unknown  3 B  1 kernel: {name}", f"  note FP1: {name}"]
+    made = list(painted_lines(lines, Style(width=80)))
+    assert made[0] == lines[0]
+    assert made[2] == lines[2]
+    assert len(made[1]) == 80
+    assert made[1].startswith("  0.0  hip  amdgcn-amd-amdhsa-unknown  3 B  1 kernel: _ZN2at")
+    assert made[1].endswith("xEvT_")
+    assert list(painted_lines(lines, Style(width=200))) == lines
+
+
 def test_what_has_no_role_has_no_colour() -> None:
     assert COLOURED.painted("x", "") == "x"
     assert COLOURED.painted("", "error") == ""

@@ -50,7 +50,7 @@ def painted_lines(lines: Iterable[str], style: Style) -> Iterable[str]:
     """Return finished lines as a terminal shows them: few words in colour, and long words without their middle.
 
     Severities have colour, and what stands before the colon of a heading, which is a line that is not indented. Of the
-    lines below a heading those that are too wide lose the middle of their longest words; findings stay as they are.
+    lines below a heading those that are too wide lose the middle of long words at their end; findings stay.
     """
     return (_shown(line, style) for line in lines) if style.is_coloured or style.width else lines
 
@@ -70,9 +70,15 @@ def _shown(line: str, style: Style) -> str:
 
 
 def _narrowed(line: str, width: int) -> str:
-    """Return a line whose longest words lose their middle until it fits, or until none is long."""
+    """Return a line in whose last column the longest words lose their middle, until it fits or none is long.
+
+    The columns before it stand below each other, and what is in them stays.
+    """
     over = len(line) - width
-    words = line.split(" ") if over > 0 else []
+    if over <= 0:
+        return line
+    before, gap, last = line.rpartition("  ")
+    words = last.split(" ")
     while over > 0:
         at = max(range(len(words)), key=lambda number: len(words[number]))
         length = len(words[at])
@@ -80,7 +86,7 @@ def _narrowed(line: str, width: int) -> str:
             break
         words[at] = fitted(words[at], max(NARROWEST, length - over))
         over -= length - len(words[at])
-    return " ".join(words) if words else line
+    return before + gap + " ".join(words)
 
 
 def fitted(text: str, width: int) -> str:
