@@ -55,8 +55,9 @@ class File:
         """The containers and the findings together, in the order they were met; scanned when first asked for."""
         if self._items is None:
             found = scan_view(self._view, deep=self._deep, is_quick=self._is_quick)
-            self._items = tuple(found)
-            self._not_searched = found.not_searched
+            items = tuple(found)
+            # The items last: another thread that sees them may ask for what was not searched.
+            self._not_searched, self._items = found.not_searched, items
         return self._items
 
     @property
@@ -113,6 +114,12 @@ class File:
 
     def __repr__(self) -> str:
         return f"<fatpack.File {self.path!r} of {self.size} bytes: {self.host}, {self._summary()}>"
+
+    def _repr_html_(self) -> str:
+        """Return a table of what is in the file, as notebooks show it; the file is scanned for it, as for `images`."""
+        from fatpack.api.notebook import table_of
+
+        return table_of(self.path, self.size, self.host, self.items)
 
     def _summary(self) -> str:
         """Return what is in the file, as far as it was scanned; nothing is inflated for it."""

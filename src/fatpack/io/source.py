@@ -95,6 +95,10 @@ class Source:
         """Yield the bytes of a range in bounded pieces, valid until the next is asked for."""
         raise NotImplementedError
 
+    def buffer(self, offset: int, size: int) -> memoryview:
+        """Return a range as one read-only buffer: the bytes themselves if they are in memory, else a copy."""
+        return memoryview(self.read(offset, size))
+
     def once(self, offset: int, size: int) -> Iterator[memoryview]:
         """Yield what :meth:`pieces` does, for a reader that does not come back: nothing is kept for it."""
         return self.pieces(offset, size)
@@ -308,6 +312,21 @@ class View(Record):
     def tobytes(self) -> bytes:
         """Return a copy of all bytes. For bulk data prefer :meth:`pieces`, which stays within bounded memory."""
         return self.source.read(self.start, self.end - self.start)
+
+    def tobuffer(self) -> memoryview:
+        """Return all bytes as one read-only buffer, for numpy and others that take one.
+
+        Nothing is copied where the bytes are in memory: given as a buffer (bytes, an array, a mapped file), or inflated
+        and still kept. What lies in a file is read, as :meth:`tobytes` does. The buffer stays valid when the file is
+        closed. From Python 3.12 on a view is such a buffer itself (PEP 688): ``memoryview(image.data)``.
+        """
+        return self.source.buffer(self.start, self.end - self.start)
+
+    def __buffer__(self, _flags: int) -> memoryview:
+        return self.tobuffer()
+
+    def __bytes__(self) -> bytes:
+        return self.tobytes()
 
     def pieces(self) -> Iterator[memoryview]:
         """Yield all bytes in bounded pieces; each is valid until the next is asked for."""

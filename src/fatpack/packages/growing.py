@@ -8,6 +8,7 @@ its tables at both ends, and to inflate it again for each jump would cost many t
 from __future__ import annotations
 
 import os
+from _thread import allocate_lock
 
 from fatpack.errors import BadValue
 from fatpack.io import limits
@@ -66,10 +67,11 @@ class Growing(Content):
         self._whole: Source | None = None
         self._failure: BaseException | None = None
         self._is_closed = False
+        self._lock = allocate_lock()
 
     def __getstate__(self) -> dict[str, object]:
         """Return what starts the stream again; what was inflated stays behind."""
-        fleeting = ("_left", "_kept", "_have", "_fd", "_whole", "_failure", "_is_closed")
+        fleeting = ("_left", "_kept", "_have", "_fd", "_whole", "_failure", "_is_closed", "_lock")
         return {name: value for name, value in super().__getstate__().items() if name not in fleeting}
 
     def __setstate__(self, state: dict[str, object]) -> None:
@@ -106,12 +108,14 @@ class Growing(Content):
 
     def beginning(self, size: int) -> bytes:
         """Return up to ``size`` first bytes, and inflate little more. Raises FormatError for a stream without them."""
-        self._reach(size if self._size is None else min(size, self._size))
+        with self._lock:
+            self._reach(size if self._size is None else min(size, self._size))
         return self.read(0, min(size, self._have))
 
     def complete(self) -> None:
         """Inflate everything. Raises FormatError if that is not possible."""
-        self._reach(None)
+        with self._lock:
+            self._reach(None)
 
     def check(self) -> None:
         """Inflate everything, which checks it. Raises FormatError for bytes that are damaged."""
@@ -120,12 +124,13 @@ class Growing(Content):
     def read(self, offset: int, size: int) -> bytes:
         """Return ``size`` bytes at ``offset``. Raises FormatError where the stream does not hold them."""
         if self._whole is None:
-            self._reach(offset + size)
-        if self._whole is not None:
-            return self._whole.read(offset, size)
-        if self._fd < 0:
-            return bytes(self._kept[offset : offset + size])
-        return os.pread(self._fd, size, offset)
+            with self._lock:
+                self._reach(offset + size)
+                if self._whole is None:
+                    if self._fd < 0:
+                        return bytes(self._kept[offset : offset + size])
+                    return os.pread(self._fd, size, offset)
+        return self._whole.read(offset, size)
 
     def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
         """Yield the range in pieces that are inflated when they are asked for."""

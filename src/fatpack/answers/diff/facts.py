@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fatpack.record import Record
+from fatpack.result import Result, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class Unread(Record):
     exit_code: int
 
 
-class Diff(Record):
+class Diff(Result):
     """What differs between two releases; ``old`` and ``new`` are what was named, libraries in the order of names."""
 
     old: str
@@ -168,13 +169,4 @@ class Diff(Record):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain data, with the schema's version: what ``fatpack diff --json`` prints."""
-        plain: dict[str, Any] = _plain(self)
-        return {"schema": SCHEMA, **plain, "kinds": list(self.kinds), "differs": self.differs}
-
-
-def _plain(value: object) -> Any:
-    if isinstance(value, Record):
-        return {name: _plain(getattr(value, name)) for name in type(value)._fields}
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return value
+        return {"schema": SCHEMA, **plain(self), "kinds": list(self.kinds), "differs": self.differs}

@@ -7,6 +7,7 @@ from fatpack.io import limits
 from fatpack.io.source import is_in_file
 from fatpack.outcomes import FINDINGS, FINE, MALFORMED
 from fatpack.record import Record
+from fatpack.result import Result, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class Patient(Record):
     error: str | None = None
 
 
-class Diagnosis(Record):
+class Diagnosis(Result):
     """The result of a diagnosis.
 
     ``files`` were looked into, of which ``patients`` are those with something wrong. ``inflated`` are bytes of images
@@ -160,26 +161,14 @@ class Diagnosis(Record):
             "files": self.files,
             "images": self.images,
             "inflated": self.inflated,
-            "patients": [_plain(each) for each in self.patients],
-            "verified": [_plain(each) for each in self.verified],
+            "patients": [plain(each) for each in self.patients],
+            "verified": [plain(each) for each in self.verified],
             "findings": [_finding(each) for each in self.findings],
             "unlisted_findings": [{"code": code, "count": count} for code, count in self.more],
-            "known_bugs": [_plain(each) for each in self.known_bugs],
-            "reaches": [{**_plain(each), "archs": dict(each.archs)} for each in self.reaches],
-            "not_verified": [_plain(each) for each in self.not_verified],
+            "known_bugs": [plain(each) for each in self.known_bugs],
+            "reaches": [{**plain(each), "archs": dict(each.archs)} for each in self.reaches],
+            "not_verified": [plain(each) for each in self.not_verified],
         }
-
-    def to_json(self) -> str:
-        """Return the diagnosis as JSON text, with a line break at its end."""
-        from json import dumps
-
-        return dumps(self.to_dict(), indent=1) + "\n"
-
-
-def _plain(value: object) -> Any:
-    if isinstance(value, Record):
-        return {name: _plain(getattr(value, name)) for name in type(value)._fields}
-    return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
 def _finding(item: Finding) -> dict[str, Any]:

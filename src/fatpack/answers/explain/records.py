@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from fatpack.record import Record
+from fatpack.result import Result, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any
 
 #: The version of the JSON document.
 SCHEMA = "fatpack.explain/1"
-
-
-def plain(value: object) -> Any:
-    """Return a record as plain data, with the records in it; fields that begin with an underscore are left out."""
-    if isinstance(value, Record):
-        pairs = zip(type(value)._fields, value._values(), strict=True)
-        return {name: plain(part) for name, part in pairs if not name.startswith("_")}
-    if isinstance(value, (tuple, list)):
-        return [plain(part) for part in value]
-    return value
 
 
 class Told(Record):
@@ -154,7 +144,7 @@ class Unread(Record):
     exit_code: int
 
 
-class Explained(Record):
+class Explained(Result):
     """What some devices get of some files; ``files`` counts those with device code, ``kernel`` is what was asked for.
 
     ``rules`` are all that the answers name. ``exit_code`` is 0 if everything runs on every device, 1 if something fails
@@ -171,6 +161,6 @@ class Explained(Record):
     unread: tuple[Unread, ...]
     exit_code: int
 
-    def to_dict(self) -> Mapping[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return it as plain data: the document of ``fatpack explain --json``."""
         return {"schema": SCHEMA, **plain(self)}

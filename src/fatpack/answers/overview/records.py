@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from fatpack.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from fatpack.result import Result
 
 
 class Bytes(Record):
@@ -140,7 +137,7 @@ class ImageLine(Record):
     findings: tuple[str, ...]
 
 
-class Overview(Record):
+class Overview(Result):
     """All of it. ``image_count`` and ``kernel_count`` are of everything, also of what is not listed.
 
     ``notes`` are sentences about what was left out, and ``exit_code`` what ``fatpack inspect`` exits with.
@@ -162,14 +159,3 @@ class Overview(Record):
     compares_code: bool
     notes: tuple[str, ...]
     exit_code: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the overview as plain data: names, texts, numbers, lists and None."""
-        data: dict[str, Any] = _plain(self)
-        return data
-
-
-def _plain(value: object) -> Any:
-    if isinstance(value, Record):
-        return {name: _plain(getattr(value, name)) for name in type(value)._fields}
-    return [_plain(item) for item in value] if isinstance(value, tuple) else value

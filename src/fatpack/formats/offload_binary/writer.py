@@ -153,7 +153,7 @@ def _compressed(
     from fatpack.codec.compress import compress
 
     header = layouts(stored.order if stored else "little").header[3]
-    fields = header.struct.unpack(bytes(pieces[0]))  # type: ignore[arg-type]  # the header is bytes
+    fields = header.struct.unpack(bytes(pieces[0]))
     if len(fields) != len(header.fields) or fields[3] != header.size:
         raise UsageError("a longer header cannot be compressed", hint="write it uncompressed")
     body = (part for piece in pieces[1:] for part in _parts(piece))

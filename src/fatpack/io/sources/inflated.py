@@ -108,7 +108,8 @@ class InflatedSource(Source):
         return data
 
     def _bytes(self) -> memoryview:
-        return self._take(self._inflate()) if self._data is None else self._data
+        data = self._data  # once: another thread may let it go meanwhile
+        return self._take(self._inflate()) if data is None else data
 
     @property
     def is_at_hand(self) -> bool:  # type: ignore[override]  # of all other sources it never changes
@@ -119,7 +120,7 @@ class InflatedSource(Source):
         """Let the inflated bytes go, and what was inflated from them."""
         self._data = None
         if self._window is not None:
-            self._window.forget()
+            self._window.rest()
         self.let_go()
 
     def read(self, offset: int, size: int) -> bytes:
@@ -127,6 +128,12 @@ class InflatedSource(Source):
         if self._is_windowed and self._data is None:
             return self._through().read(offset, size)
         return bytes(self._bytes()[offset : offset + size])
+
+    def buffer(self, offset: int, size: int) -> memoryview:
+        """Return a range of the inflated bytes themselves, or a copy where these are too many to be kept."""
+        if self._is_windowed and self._data is None:
+            return super().buffer(offset, size)
+        return self._bytes()[offset : offset + size].toreadonly()
 
     def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
         """Yield the range as one view of the inflated bytes, in pieces where these are too many."""

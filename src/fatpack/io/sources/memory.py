@@ -34,6 +34,10 @@ class BytesSource(Source):
         """Return a copy of ``size`` bytes at ``offset``."""
         return bytes(self._data[offset : offset + size])
 
+    def buffer(self, offset: int, size: int) -> memoryview:
+        """Return a range of the buffer itself, which cannot be written to."""
+        return self._data[offset : offset + size].toreadonly()
+
     def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
         """Yield the range as one view, without copying."""
         if size:

@@ -24,7 +24,7 @@ class StreamedSource(InflatedSource):
     """``size`` bytes that ``stream`` yields in pieces, each time it is called, read through a window of them.
 
     Whoever reads a part goes on where the last reader stopped (:class:`fatpack.io.sources.window.Window`), also to pass
-    everything on. Not to be read by two threads at once.
+    everything on. Threads that read at once wait for each other: they are better given a :meth:`separate` one each.
     """
 
     is_streamed = True

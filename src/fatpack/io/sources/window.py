@@ -7,6 +7,7 @@ time all is kept that is inflated from there on: in memory if it is little, else
 from __future__ import annotations
 
 import os
+from _thread import allocate_lock
 from bisect import bisect_right
 
 from fatpack.errors import BadValue, FormatError
@@ -40,7 +41,7 @@ class Window:
 
     Of what was read up to ``limits.INFLATED_KEPT`` bytes are kept, of what was passed on in pieces less. No order of
     reads inflates more than three times. A damaged stream raises its error wherever bytes behind the damage are read.
-    ``origin`` holds the compressed bytes. Not to be read by two threads at once.
+    ``origin`` holds the compressed bytes. Several threads may read: one after the other.
     """
 
     def __init__(self, size: int, stream: Callable[[], Iterator[Made]], name: str, origin: Source | None) -> None:
@@ -51,21 +52,31 @@ class Window:
         self._failure: FormatError | None = None
         self._sound = size
         self._returns = 0
+        self._lock = allocate_lock()
         self.forget()
 
     def __getstate__(self) -> dict[str, object]:
         """Return what starts the stream again; what is at hand of it stays behind."""
-        fleeting = ("_left", "_pieces", "_starts", "_end", "_spool")
+        fleeting = ("_left", "_pieces", "_starts", "_end", "_spool", "_lock")
         return {name: value for name, value in vars(self).items() if name not in fleeting}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         vars(self).update(state)
+        self._lock = allocate_lock()
         self.forget()
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is at hand."""
         return self._left is None
+
+    def rest(self) -> None:
+        """Let what is at hand go, unless another thread reads it now."""
+        if self._lock.acquire(False):
+            try:
+                self.forget()
+            finally:
+                self._lock.release()
 
     def forget(self) -> None:
         """Let what is at hand go."""
@@ -77,25 +88,26 @@ class Window:
 
     def read(self, offset: int, size: int) -> bytes:
         """Return a copy of ``size`` bytes at ``offset``."""
-        self._reach(offset, offset + size, limits.INFLATED_KEPT)
-        if self._spool is not None:
-            return os.pread(self._spool.fileno(), size, offset)
-        parts = list(self._parts(offset, size))
+        with self._lock:
+            self._reach(offset, offset + size, limits.INFLATED_KEPT)
+            if self._spool is not None:
+                return os.pread(self._spool.fileno(), size, offset)
+            parts = list(self._parts(offset, size))
         return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
 
     def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
         """Yield the range in the pieces in which it was inflated."""
         end = offset + size
         while offset < end:
-            self._reach(offset, offset + 1, min(limits.INFLATED_KEPT, _PASSED))
-            if self._spool is not None:
-                found = min(self._end, end, offset + limits.CHUNK) - offset
-                yield memoryview(os.pread(self._spool.fileno(), found, offset))
-                offset += found
-                continue
-            number = bisect_right(self._starts, offset) - 1
-            start = self._starts[number]
-            part = memoryview(self._pieces[number])[offset - start : end - start]
+            with self._lock:
+                self._reach(offset, offset + 1, min(limits.INFLATED_KEPT, _PASSED))
+                if self._spool is not None:
+                    found = min(self._end, end, offset + limits.CHUNK) - offset
+                    part = memoryview(os.pread(self._spool.fileno(), found, offset))
+                else:
+                    number = bisect_right(self._starts, offset) - 1
+                    start = self._starts[number]
+                    part = memoryview(self._pieces[number])[offset - start : end - start]
             yield part
             offset += len(part)
 

@@ -1,0 +1,104 @@
+"""Results of answers: frozen records that are plain data, JSON text, and a table in notebooks."""
+
+from __future__ import annotations
+
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+#: LIMIT: rows of a list that a table in a notebook shows, the lists in a row that it opens, and letters of a cell.
+_ROWS, _DEPTH, _LETTERS = 20, 2, 200
+
+
+class Result(Record):
+    """What an answer returns. ``to_dict`` is what the command prints with ``--json``."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain data: dictionaries, lists, texts, numbers, None."""
+        data: dict[str, Any] = plain(self)
+        return data
+
+    def to_json(self) -> str:
+        """Return the result as JSON text, with a line break at its end."""
+        from json import dumps
+
+        return dumps(self.to_dict(), indent=1) + "\n"
+
+    def _repr_html_(self) -> str:
+        """Return a table of the result, as notebooks show it: escaped, without scripts, long lists cut short."""
+        return html(f"fatpack.{type(self).__name__}", self.to_dict())
+
+
+def plain(value: object) -> Any:
+    """Return a record as a dictionary and tuples as lists, down to what JSON has.
+
+    Fields that begin with an underscore are left out.
+    """
+    if isinstance(value, Record):
+        return {name: plain(getattr(value, name)) for name in type(value)._fields if not name.startswith("_")}
+    if isinstance(value, (tuple, list)):
+        return [plain(item) for item in value]
+    return value
+
+
+def html(title: str, data: Mapping[str, Any]) -> str:
+    """Return plain data as one small table with a title: a row for each key, lists of rows as tables inside."""
+    return "".join(["<table><caption>", _escaped(title), "</caption>", *_rows(data, _DEPTH), "</table>"])
+
+
+def _rows(data: Mapping[str, Any], depth: int) -> Iterator[str]:
+    for name, value in data.items():
+        yield f'<tr><th style="text-align:left">{_escaped(name)}</th><td style="text-align:left">'
+        yield from _cell(value, depth)
+        yield "</td></tr>"
+
+
+def _cell(value: Any, depth: int) -> Iterator[str]:
+    if isinstance(value, dict):
+        if value and depth:
+            yield from ("<table>", *_rows(value, depth - 1), "</table>")
+        else:
+            yield f"{len(value)} more" if value else "-"
+    elif isinstance(value, (list, tuple)):
+        yield from _list(value, depth)
+    elif value is None or value == "":
+        yield "-"
+    else:
+        yield _escaped(f"{value:,}" if type(value) is int else str(value))
+
+
+def _list(items: Sequence[Any], depth: int) -> Iterator[str]:
+    """Yield a list: of records with the same keys as a table with a head, of anything else as words."""
+    if not items:
+        yield "-"
+        return
+    shown = items[:_ROWS]
+    if not all(isinstance(item, dict) for item in shown):
+        yield ", ".join(_escaped(str(item)) for item in shown)
+    elif not depth:
+        yield f"{len(items):,}"
+        return
+    else:
+        keys = list(dict.fromkeys(key for item in shown for key in item))
+        yield f"<table><tr>{''.join(f'<th>{_escaped(key)}</th>' for key in keys)}</tr>"
+        for item in shown:
+            yield "<tr>"
+            for key in keys:
+                yield "<td>"
+                yield from _cell(item.get(key), depth - 1)
+                yield "</td>"
+            yield "</tr>"
+        yield "</table>"
+    if len(items) > len(shown):
+        yield f" … {len(items) - len(shown):,} more"
+
+
+def _escaped(text: str) -> str:
+    """Return text from files as HTML shows it, letter by letter, and not more of it than fits."""
+    text = text if len(text) <= _LETTERS else f"{text[:_LETTERS]}…"
+    for letter, name in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&#x27;")):
+        text = text.replace(letter, name)
+    return "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in text)

@@ -1,0 +1,102 @@
+"""Results of answers: plain data, JSON text, and tables in notebooks that obey nothing in a file."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from tests.laws.rooms import FIXTURES
+
+import fatpack
+from fatpack.record import Record
+from fatpack.result import Result, html, plain
+
+
+class Inner(Record):
+    name: str
+    sizes: tuple[int, ...] = ()
+
+
+class Outer(Result):
+    path: str
+    rows: tuple[Inner, ...] = ()
+    missing: str | None = None
+
+
+class Tags(HTMLParser):
+    """Collects the tags of a text, and fails on what is not closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+        self._open: list[str] = []
+        self.words = ""
+        self.feed(text)
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, _attributes: Any) -> None:
+        self.seen.append(tag)
+        self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+def test_plain_data_and_json_say_the_same() -> None:
+    found = Outer("x.so", (Inner("a", (1, 2)), Inner("b")))
+    assert found.to_dict() == {
+        "path": "x.so",
+        "rows": [{"name": "a", "sizes": [1, 2]}, {"name": "b", "sizes": []}],
+        "missing": None,
+    }
+    assert json.loads(found.to_json()) == found.to_dict()
+    assert plain((Inner("c"), None, 3)) == [{"name": "c", "sizes": []}, None, 3]
+
+
+def test_names_from_files_are_letters_not_tags() -> None:
+    evil = "<script>alert(1)</script>\"'&\x1b[31m"
+    page = Outer(evil, (Inner(evil),))._repr_html_()
+    tags = Tags(page)
+    assert set(tags.seen) == {"table", "caption", "tr", "th", "td"}
+    assert "<script>" in tags.words
+    assert "\x1b" not in page
+    assert Tags(html(evil, {evil: {evil: [evil, {evil: evil}]}})).seen
+
+
+def test_long_lists_and_texts_are_cut_short() -> None:
+    many = Outer("x" * 1000, tuple(Inner(str(number)) for number in range(10_000)))
+    page = many._repr_html_()
+    assert len(page) < 4000
+    assert "9,980 more" in page
+    deep: dict[str, Any] = {}
+    for _ in range(100):
+        deep = {"inside": deep}
+    assert html("deep", deep).count("<table>") < 5
+
+
+@pytest.mark.parametrize("path", ["cuda_fatbin/v135_concat_tiny.fatbin", "fuzz/inspect/container-in-no-member.a"])
+def test_files_and_diagnoses_show_themselves_in_notebooks(path: str) -> None:
+    with fatpack.open(FIXTURES / path) as file:
+        shown = Tags(file._repr_html_())
+        assert all(image.target.arch in shown.words for image in file.images())
+        assert all(item.code in shown.words for item in file.findings)
+    found = fatpack.doctor(FIXTURES / path)
+    assert found.verdict in Tags(found._repr_html_()).words
+
+
+def test_all_answers_are_results() -> None:
+    """They are alike: frozen, plain data, JSON text, a table in notebooks."""
+    path = FIXTURES / "cuda_fatbin" / "v135_concat_tiny.fatbin"
+    answers = [fatpack.doctor(path), fatpack.diff(path, path), fatpack.explain(path, "sm_90")]
+    for answer in answers:
+        assert isinstance(answer, Result)
+        assert json.loads(answer.to_json()) == answer.to_dict()
+        assert Tags(answer._repr_html_()).seen
+        assert answer.to_dict()["schema"].startswith("fatpack.")
+        with pytest.raises(AttributeError):
+            answer.exit_code = 7
