@@ -10,6 +10,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from tests.builders import packages
 from tests.laws.rooms import FIXTURES
 from tests.reference import run, tool
 
@@ -234,3 +235,54 @@ def test_a_damaged_program_that_demangles_is_named(monkeypatch: pytest.MonkeyPat
     with pytest.raises(fatpack.Unsupported, match=r"fatpack\[demangle\]"):
         demangling.demangled(["_Z5scalePfi"])
     assert demangling.demangled(["plain"]) == {}
+
+
+def test_names_are_compared_where_nothing_else_is_known(tmp_path: Path) -> None:
+    old = FIXTURES / "kernels" / "add_one.llvm22.spv"
+    data = old.read_bytes()
+    (tmp_path / "other.spv").write_bytes(data.replace(b"add_one", b"add_two"))
+    (arch,) = fatpack.diff(old, tmp_path / "other.spv", kernels=True).libraries[0].archs
+    assert arch.kernels is not None
+    assert [item.kind for item in arch.kernels] == ["lost", "added"]
+    at = data.index(b"add_one") + 7 + 40
+    (tmp_path / "changed.spv").write_bytes(data[:-4] + bytes((data[-4] ^ 1,)) + data[-3:])
+    assert at < len(data)
+    (arch,) = fatpack.diff(old, tmp_path / "changed.spv", kernels=True).libraries[0].archs
+    assert (arch.changed, arch.kernels) == (1, ())
+
+
+def test_files_in_packages_and_urls_are_named_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wheel = tmp_path / "x-1.0-py3-none-any.whl"
+    wheel.write_bytes(packages.zipped({"x/a.cubin": CUBIN.read_bytes(), "x/b.cubin": OTHER.read_bytes()}))
+    assert main(["diff", f"{wheel}!x/a.cubin", str(CUBIN)]) == 0
+    assert main(["diff", f"{wheel}!x/b.cubin", CUBIN.as_uri()]) == 1
+    assert capsys.readouterr().out.splitlines()[1].startswith("lost: sm_90; added: sm_80")
+
+
+@pytest.mark.parametrize("percent", [0, 2, 30, 60, 95])
+def test_damage_ends_with_an_answer(tmp_path: Path, percent: int) -> None:
+    for name in ("offload_binary/llvm-22-four.bin", "cuda_fatbin/recorded/v130_none.fatbin", "elf/clang-22-hip.o"):
+        path = FIXTURES / name
+        cut = tmp_path / "cut"
+        cut.write_bytes(path.read_bytes()[: path.stat().st_size * percent // 100])
+        for found in (fatpack.diff(path, cut, kernels=True), fatpack.diff(cut, path)):
+            assert found.exit_code in (1, 3)
+
+
+def test_kernels_of_one_name_are_paired_as_stored(tmp_path: Path) -> None:
+    """The same template is compiled into several images of a library."""
+    for side, numbers in (("old", (7, 8, 9)), ("new", (7, 5, 6))):
+        images = []
+        for number in numbers:
+            path = built(tmp_path, f"{side}{number}.cubin", PTX.replace("], 7", f"], {number}"))
+            images.append(fatpack.ImageFile(path, arch="sm_75"))
+        (tmp_path / side).write_bytes(b"")
+        data = b""
+        for number, image in enumerate(images):
+            fatpack.pack([image], tmp_path / f"{side}{number}.fatbin", format="fatbin")
+            data += (tmp_path / f"{side}{number}.fatbin").read_bytes()
+        (tmp_path / side).write_bytes(data)
+    (arch,) = fatpack.diff(tmp_path / "old", tmp_path / "new", kernels=True).libraries[0].archs
+    assert (arch.old_images, arch.new_images, arch.changed, arch.lost) == (3, 3, 2, 0)
+    assert arch.kernels is not None
+    assert [(item.kind, item.name) for item in arch.kernels] == [("changed", "_Z5scalePfi")] * 2

@@ -164,15 +164,14 @@ def _arch(pair: _Pair, group: _Group, old: Contents, new: Contents, *, kernels: 
         before = len(left)
         left, right = _without_twins(left, right, _does)
         rebuilt = before - len(left)
-        if all(_is_told(item) for item in (*left, *right)):
+        if None not in left and None not in right:
             differing = _kernels(left, right)
-            data = (Counter(item.variables if item else None for item in side) for side in (left, right))
-            variables = next(data) != next(data)
-            if len(left) == len(right) and not differing and not variables:
+            data = [Counter(item.variables for item in side if item) for side in (left, right)]
+            variables = data[0] != data[1]
+            is_told = all(map(_is_told, (*left, *right)))
+            if is_told and len(left) == len(right) and not differing and not variables:
                 # Kernels went from one image to another, or only their order is new.
                 rebuilt, left, right = rebuilt + len(left), [], []
-        else:
-            differing = None
     elif kernels:
         differing = ()
     changed = min(len(left), len(right))
@@ -225,7 +224,7 @@ def _kernels(old: Sequence[Content | None], new: Sequence[Content | None]) -> tu
                 found.append(KernelDiff("added", other.name))
             elif other is None:
                 found.append(KernelDiff("lost", one.name))
-            else:
+            elif one.digest != other.digest or one.needs != other.needs:  # of some forms, only names are known
                 found.append(KernelDiff("changed", other.name, _needs(one, other)))
     return tuple(found)
 

@@ -61,7 +61,8 @@ class ArchDiff(Record):
     ``lost`` and ``added`` are images that the other side has no counterpart for, ``changed`` have other content,
     ``repacked`` the same content stored otherwise. With kernels compared, ``rebuilt`` have other bytes and the same
     kernels and variables, and ``variables`` says that shared variables are not all the same. ``kernels`` are those that
-    differ; None where they were not compared or cannot be.
+    differ; None where they were not compared, or an image cannot be read. Of SPIR-V and Tile IR, kernels are lost or
+    added, and what else changed is told of images alone.
     """
 
     arch: str

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import TypeVar
 
-    from fatpack.io.source import View
+    from fatpack.facts.gathering import Opener
+    from fatpack.io.source import Source, View
+    from fatpack.trees.entering import Entered
     from fatpack.trees.leaves import Leaf, Node
 
     T = TypeVar("T")
@@ -77,7 +79,10 @@ class Content(Record):
 
 
 class Side:
-    """What was named: a file, folder, wheel, any package, or a URL. It is opened anew for each reading."""
+    """What was named: a file, folder, wheel, any package, or a URL. It is opened anew for each reading.
+
+    ``opener`` opens addresses too, such as ``x.whl!lib/libx.so``, which otherwise are names of files.
+    """
 
     def __init__(
         self,
@@ -85,11 +90,14 @@ class Side:
         exclude: Sequence[str] = (),
         deep: bool = False,
         budget: Budget | None = None,
+        opener: Opener | None = None,
     ) -> None:
-        self.name = os.fspath(name)
+        # Without what is secret in a URL.
+        self.name = located(os.fspath(name))
         self._rules = Rules(tuple(exclude), deep)
         self._deep = deep
         self._budget = budget_now() if budget is None else budget
+        self._opener = opener
 
     def libraries(self) -> list[Library]:
         """Return the files with device code, and those that cannot be read. Raises what opening the name raises."""
@@ -131,9 +139,16 @@ class Side:
         if is_tree(self.name):
             yield from self._of(None, make, is_wanted, counts, unmatched, is_local=True)
             return
-        with open_source(located(self.name), budget=self._budget) as source:
-            is_local = source.view().source.fileno() is not None
-            yield from self._of(source.view(), make, is_wanted, counts, unmatched, is_local=is_local)
+        source, view = self._opened()
+        with source:
+            is_local = view.source.fileno() is not None
+            yield from self._of(view, make, is_wanted, counts, unmatched, is_local=is_local)
+
+    def _opened(self) -> tuple[Source | Entered, View]:
+        if self._opener is not None:
+            return self._opener(self.name)
+        source = open_source(self.name, budget=self._budget)
+        return source, source.view()
 
     def _of(
         self,

@@ -121,8 +121,9 @@ def _changed(diff: Diff) -> list[str]:
 
 
 def _places(diff: Diff, field: str) -> str:
+    """Return in which library something is, or in how many."""
     places = [library for library in diff.libraries if any(getattr(arch, field) for arch in library.archs)]
-    return counted(len(places), "library")
+    return _last(places[0].name) if len(places) == 1 else counted(len(places), "library")
 
 
 def _growth(diff: Diff) -> str:

@@ -7,7 +7,7 @@ import sys
 from fatpack.answers.diff.facts import DIFFERENCES, KINDS, SCHEMA
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import INPUT, Words
-from fatpack.cli.options import deep_option, exclude_option, limit_option, max_inflated_option
+from fatpack.cli.options import color_option, deep_option, exclude_option, limit_option, max_inflated_option
 from fatpack.errors import UsageError, counted
 from fatpack.outcomes import FINDINGS, FINE, worst
 from fatpack.report.text import write_lines
@@ -33,6 +33,7 @@ from fatpack.report.text import write_lines
     exclude_option,
     max_inflated_option,
     limit_option,
+    color_option,
     option("-v", "--verbose", count=True, help="Show libraries that are the same too, and all kernels."),
 )
 def command(
@@ -73,8 +74,9 @@ def command(
         raise UsageError("--demangle goes with --kernels", hint="fatpack diff OLD NEW --kernels --demangle")
     from fatpack.answers.diff.compare import compare
     from fatpack.answers.diff.reading import Side
+    from fatpack.cli.show import opened
 
-    found = compare(*(Side(name, exclude, deep) for name in releases), kernels=kernels)
+    found = compare(*(Side(name, exclude, deep, opener=opened) for name in releases), kernels=kernels)
     if demangle:
         from fatpack.answers.diff.names import with_demangled
 
@@ -87,9 +89,11 @@ def command(
         sys.stdout.writelines(json_pieces({**found.to_dict(), "exit_code": code}))
         sys.stdout.write("\n")
         return code
+    from fatpack.cli.terminal import style
     from fatpack.report.answers.diff import render
+    from fatpack.report.style import painted_lines
 
-    write_lines(render(found, verbose=verbose), sys.stdout)
+    write_lines(painted_lines(render(found, verbose=verbose), style()), sys.stdout)
     return code
 
 
