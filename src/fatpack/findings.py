@@ -3,8 +3,8 @@
 FP10xx scan and nesting, FP11xx images, FP12xx LLVM offload binary, FP13xx clang offload bundles, FP14xx CUDA fat
 binaries, FP15xx CIR containers, FP16xx kpack archives, FP17xx packages, FP18xx SYCLBIN, FP20xx ELF hosts, FP21xx
 archives, FP22xx COFF objects, FP23xx PE images, FP24xx bitcode, FP25xx Mach-O, FP26xx WebAssembly, FP30xx what programs
-register and launch, FP31xx code that they look for in kpack archives, FP32xx stages of a unit, FP36xx what `doctor`
-verifies. A code is never reused.
+register and launch, FP31xx code that they look for in kpack archives, FP32xx stages of a unit, FP33xx policies,
+FP36xx what `doctor` verifies. A code is never reused.
 """
 
 from __future__ import annotations
@@ -353,7 +353,20 @@ CODES: dict[str, tuple[str, str]] = {
     "FP3203": ("warning", "A later stage of a unit does not register kernels that an earlier one has or launches."),
     "FP3204": ("warning", "A later stage of a unit has no device code at all, and an earlier one has."),
     "FP3205": ("note", "Something of a unit's stages could not be compared; the message says what, and why."),
-    "FP3206": ("warning", "Files of one unit cannot be compared: one is of no stage, or all are of the same."),
+    "FP3206": (
+        "warning",
+        "Files cannot be compared as stages of a unit: one is of no stage, or all are of the same one.",
+    ),
+    "FP3301": ("error", "Something that a policy is about cannot be read, so that nobody knows whether it is kept."),
+    "FP3302": ("warning", "A policy requires device code, and none was found in what was named."),
+    "FP3303": ("warning", "Nothing in a unit of device code serves a device that a policy requires."),
+    "FP3304": ("warning", "No image is for the one architecture that a policy requires by its exact name."),
+    "FP3305": ("note", "A device is served by a rule that is believed, and neither documented nor observed."),
+    "FP3306": ("warning", "There is device code for an architecture that a policy forbids."),
+    "FP3307": ("warning", "A file or folder is larger than a policy allows."),
+    "FP3308": ("warning", "A file or folder grew by more than a policy allows."),
+    "FP3309": ("warning", "Kernels of a library lack an architecture that other kernels of it have."),
+    "FP3310": ("note", "What a program registers could not be followed to its end; verdicts are about the rest."),
     "FP3601": ("warning", "A container that is read and written again gets other bytes than it has."),
     "FP3602": ("warning", "Bytes of a file are described twice or not at all, so that its structure is in doubt."),
     "FP3603": ("error", "A file of a wheel is not the one that RECORD describes: its digest or its size is another."),

@@ -143,8 +143,11 @@ def test_archives_in_the_place_of_others(site: Site, run: Printed) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "0 files given, several of one unit were expected"),
-        (["site"], "1 file given"),
+        ([], "no file is given"),
+        (["site"], "nothing says what site is to be checked for"),
+        (["--stages", "site"], "1 file given, several of one unit were expected"),
+        (["--stages", "a", "b", "--require", "sm_80"], "--require is for policies"),
+        (["--kpack", "site", "--output", "sarif"], "--output is for policies"),
         (["a", "b", "--device", "gfx90a"], "go with --kpack"),
         (["--kpack"], "0 folders given"),
         (["--kpack", "site", "site"], "2 folders given"),
@@ -199,7 +202,16 @@ def test_a_damaged_file_of_a_unit_is_an_error_and_one_of_no_stage_a_finding(run:
     assert code == 1
     assert "x.txt: of no stage" in printed
     assert run(str(whole), str(tmp_path / "none.o"))[0] == 5
-    assert run(str(whole), str(tmp_path))[0] == 5
+    assert run("--stages", str(whole), str(tmp_path))[0] == 5
+
+
+def test_json_says_why_nothing_was_compared(run: Printed, tmp_path: Path) -> None:
+    for arguments in (["a.o", "b.o"], ["--stages", "a.o", "b.o"], ["--kpack", "nowhere"]):
+        code, printed = run(*arguments, "--json")
+        found = json.loads(printed)
+        jsonschema.validate(found, json.loads(text("check")))
+        assert (code, found["exit_code"], found["error"]["exit_code"]) == (5, 5, 5)
+        assert "No such file or directory" in found["error"]["message"]
 
 
 def test_what_is_wrong_with_a_registration_is_no_all_clear(run: Printed, tmp_path: Path) -> None:

@@ -81,7 +81,9 @@ def _run(arguments: list[str]) -> int:
 
 def _run_plain(arguments: list[str]) -> int | None:
     """Run a command, or print help; None where it takes click to say what the arguments are, or what is wrong."""
-    if "_FATPACK_COMPLETE" in os.environ or any(word.startswith("@") for word in arguments):
+    from fatpack.cli.grammar.response_files import has_response_files
+
+    if "_FATPACK_COMPLETE" in os.environ or has_response_files(arguments):
         return None
     from fatpack.cli import commands
 

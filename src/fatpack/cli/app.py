@@ -15,6 +15,7 @@ from fatpack.cli.commands import COMMANDS, command
 from fatpack.cli.commands.help import examples_of, overview
 from fatpack.cli.grammar.clicked import Clicked
 from fatpack.cli.grammar.help_page import HELP_SPELLINGS, WIDEST
+from fatpack.cli.grammar.response_files import has_response_files, is_response_file
 from fatpack.errors import UsageError
 from fatpack.outcomes import USAGE
 
@@ -82,13 +83,13 @@ def group() -> None:
 
 def expand(arguments: Sequence[str]) -> list[str]:
     """Return the arguments with ``@FILE`` replaced by the words in it; an unreadable file is an error."""
-    if not any(argument.startswith("@") for argument in arguments):
+    if not has_response_files(arguments):
         return list(arguments)
     import shlex
 
     expanded: list[str] = []
-    for argument in arguments:
-        if argument.startswith("@") and len(argument) > 1:
+    for at, argument in enumerate(arguments):
+        if is_response_file(arguments, at):
             with open(argument[1:], encoding="utf-8", errors="surrogateescape") as file:
                 text = file.read()
             try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from fatpack.answers.stages.compare import Lost, NotCompared, compare, some
-from fatpack.answers.stages.facts import CONTAINERS, IMAGES, MODULES, OBJECTS, PROGRAMS, Given, Stage, stages
+from fatpack.answers.stages.facts import CONTAINERS, IMAGES, MODULES, OBJECTS, ORDER, PROGRAMS, Given, Stage, stages
 from fatpack.answers.stages.reading import read
 from fatpack.errors import counted
 from fatpack.findings import finding
@@ -62,8 +62,10 @@ def checked(given: Sequence[Given]) -> Checked:
     findings = [item for each in given for item in each.findings]
     findings += [_no_stage(each) for each in others if not each.findings]
     if len(found) < 2 and not others:
-        text = "all files are of one stage: there is nothing to compare"
-        findings.append(finding("FP3206", _span(paths_of(found)), text, "name files of several stages of one unit"))
+        kind = found[0].kind if found else "nothing"
+        text = f"all files are {kind}: only files of different stages of one unit can be compared"
+        hint = f"name files of other stages too ({', '.join(ORDER)}), or hold each file against a policy"
+        findings.append(finding("FP3206", _span(paths_of(found)), text, hint))
     findings += [_finding(item) for item in lost]
     findings += [finding("FP3205", _span(each.stage.paths), f"{each.stage.kind}: {each.why}") for each in not_compared]
     return Checked(tuple(found), others, tuple(lost), tuple(not_compared), tuple(findings))
@@ -75,8 +77,8 @@ def paths_of(found: Sequence[Stage]) -> tuple[str, ...]:
 
 
 def _no_stage(each: Given) -> Finding:
-    text = "of no stage: neither CIR, device code, a container of it, nor an object or program"
-    return finding("FP3206", _span((each.path,)), text)
+    text = "of no stage of a unit: it is neither CIR, device code, a container of it, nor an object or program"
+    return finding("FP3206", _span((each.path,)), text, "leave it out, or name what the build made of it")
 
 
 def _span(paths: Sequence[str]) -> Span:

@@ -28,7 +28,7 @@ COMMANDS = {
     "link-inputs": "Collect the device images of a link line, grouped for the device link.",
     "explain": "Say what a device loads of files, by which rule, and what mends it where nothing fits.",
     "targets": "Explain a triple, architecture or device name, or list all names.",
-    "check": "Compare the stages of one unit, or programs with the kpack archives that are installed.",
+    "check": "Hold files against a policy; compare the stages of one unit, or programs with their kpack archives.",
     "doctor": "Verify everything that can be verified in files, and say what cannot.",
     "diff": "Tell what differs between two releases: libraries, architectures, kernels, bytes.",
     "report": "Write a page, a picture or a text on what is in files: bytes, coverage, duplicates.",
@@ -53,6 +53,7 @@ _FOLDERS = {
     **dict.fromkeys(("embed", "map", "remove", "replace", "slim"), "editing"),
     **dict.fromkeys(("diff", "doctor", "explain"), "answering"),
     **dict.fromkeys(("diff", "doctor", "report"), "answering"),
+    **dict.fromkeys(("check", "diff", "doctor"), "answering"),
 }
 
 

@@ -1,0 +1,366 @@
+"""The check: what was named, read once; each rule of the policy held against it."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+
+from fatpack.answers.policy import kernels, limits, uniform
+from fatpack.answers.policy.coverage import covers, has_later
+from fatpack.answers.policy.outcome import Checked, CheckedLibrary, CheckedPath, Hole, Violation
+from fatpack.answers.policy.units import libraries, loose_together, spelled
+from fatpack.errors import counted, in_both
+from fatpack.facts.gathering import gather
+from fatpack.facts.reading import RowOptions
+from fatpack.findings import CODES
+from fatpack.io.budget import budget_now
+from fatpack.outcomes import MALFORMED, UNSUPPORTED
+from fatpack.packages import ROOMS as PACKAGES
+from fatpack.record import Record
+from fatpack.trees.leaves import SEPARATOR, Counts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from fatpack.answers.policy.coverage import Coverage
+    from fatpack.answers.policy.kernels import Kernels
+    from fatpack.answers.policy.requirements import Requirement
+    from fatpack.answers.policy.units import Library, Unit
+    from fatpack.facts.columns import AnyRow
+    from fatpack.facts.gathering import OnFile, Opener
+    from fatpack.io.budget import Budget
+
+#: LIMIT: bytes of a library whose kernels are read to name those that lack an architecture; more only if that is asked.
+READ_FOR_NAMES = 256 << 20
+
+#: findings that mean that device code was not read, though a listing goes on
+_NOT_READ = ("FP1006",)
+
+_VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
+
+
+class Policy(Record):
+    """What is asked of files; ``per`` is what must serve a device: each ``unit``, or something in each ``library``.
+
+    ``max_growth`` is a text as ``5%`` or ``20MB``, against the file or folder ``against``. ``names_kernels`` reads the
+    kernels of large libraries too, to name those that lack something.
+    """
+
+    require: tuple[Requirement, ...] = ()
+    forbid: tuple[str, ...] = ()
+    max_size: int | None = None
+    max_growth: str = ""
+    against: str = ""
+    uniform: bool = False
+    registered: bool = False
+    per: str = "unit"
+    exclude: tuple[str, ...] = ()
+    deep: bool = False
+    names_kernels: bool = False
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rules in words."""
+        wanted = [f"{item.title}{'+ptx' if item.wants_ptx else ''}" for item in self.require]
+        found = [f"every {self.per} serves {', '.join(wanted)}"] if wanted else []
+        found += [f"nothing is for {', '.join(self.forbid)}"] if self.forbid else []
+        found += [f"at most {limits.words(self.max_size)}"] if self.max_size is not None else []
+        found += [f"grows by {self.max_growth} at most against {self.against}"] if self.max_growth else []
+        found += ["every kernel on every architecture of its library"] if self.uniform else []
+        found += ["what is launched is registered"] if self.registered else []
+        return tuple(found)
+
+
+def check(
+    paths: Sequence[str | os.PathLike[str]],
+    policy: Policy,
+    *,
+    on_file: OnFile | None = None,
+    budget: Budget | None = None,
+    opener: Opener | None = None,
+    config: str = "",
+) -> Checked:
+    """Return whether files, folders, packages and URLs keep to a policy. Raises UsageError for growth that is no size.
+
+    Fails closed: what cannot be read fails it, and so does what was named and has no device code, if any is required.
+    """
+    names = [os.fspath(path) for path in paths]
+    work = _Check(names, policy, budget_now() if budget is None else budget)
+    counts, unmatched = Counts(), list[str]()
+    options = RowOptions(deep=policy.deep, each_kernel=policy.uniform)
+    rows = gather(
+        names,
+        options,
+        exclude=policy.exclude,
+        unmatched=unmatched,
+        on_file=on_file,
+        counts=counts,
+        budget=budget,
+        opener=opener,
+    )
+    work.read(rows)
+    violations = [*work.unread(unmatched), *work.broken()]
+    return Checked(
+        work.sizes(),
+        policy.rules,
+        tuple(_library(item) for item in work.found if item.units),
+        tuple(violations),
+        sum(item.last.host not in PACKAGES for item in work.found),
+        counts.passed,
+        config,
+    )
+
+
+def _library(item: Library) -> CheckedLibrary:
+    archs = dict.fromkeys(arch for unit in item.units for arch in unit.archs)
+    return CheckedLibrary(item.last.path, item.last.file_size or 0, len(item.units), tuple(archs))
+
+
+def violation(
+    code: str, path: str, subject: str, message: str, hint: str = "", *, units: int = 0, holes: tuple[Hole, ...] = ()
+) -> Violation:
+    """Return a violation with the severity of its code."""
+    return Violation(code, CODES[code][0], path, subject, message, hint, units, holes)
+
+
+class _Check:
+    """One check: what was read, and each rule over it."""
+
+    def __init__(self, names: Sequence[str], policy: Policy, budget: Budget) -> None:
+        self._names, self._policy, self._budget = names, policy, budget
+        self.found: list[Library] = []
+        self._kernels: dict[str, Kernels] = {}
+
+    def read(self, rows: Iterable[AnyRow]) -> None:
+        """Take all rows, of files, images and kernels."""
+        self.found = loose_together(list(libraries(self._without_kernels(rows))))
+
+    def _without_kernels(self, rows: Iterable[AnyRow]) -> Iterator[AnyRow]:
+        """Yield the rows that are not of kernels, whose names are kept by their files."""
+        for row in rows:
+            if row.row == "kernel":
+                kernels.add(row, self._kernels.setdefault(row.path, {}))
+                continue
+            if row.row == "file" and self._policy.uniform:
+                self._kernels.setdefault(row.path, {})
+            yield row
+
+    def unread(self, unmatched: Sequence[str]) -> Iterator[Violation]:
+        """Yield what could not be read: it may hold anything."""
+        for name in unmatched:
+            yield violation("FP3301", name, name, f"no file matches {name}")
+        for item in self.found:
+            last = item.last
+            codes = dict.fromkeys(
+                (*last.findings, *(code for u in item.units for row in u.images for code in row.findings))
+            )
+            missed = [code for code in codes if code in _NOT_READ]
+            if last.error is not None:
+                yield violation("FP3301", last.path, last.path, last.error)
+            elif last.exit_code in (MALFORMED, UNSUPPORTED) or missed:
+                wrong = [code for code in codes if CODES[code][0] == "error" or code in _NOT_READ]
+                text = f"not all of it can be read: {', '.join(wrong) or 'it is damaged'}"
+                yield violation("FP3301", last.path, last.path, text, f"fatpack inspect {last.path} says more")
+
+    def broken(self) -> Iterator[Violation]:
+        """Yield what breaks the policy, rule by rule."""
+        yield from self._nothing()
+        for wanted in self._policy.require:
+            yield from self._required(wanted)
+        yield from self._forbidden()
+        yield from self._too_large()
+        yield from self._not_uniform() if self._policy.uniform else ()
+        if self._policy.registered:
+            from fatpack.answers.policy import registered
+
+            yield from registered.violations(self.found, self._budget)
+
+    def _nothing(self) -> Iterator[Violation]:
+        """Yield the names with no device code that a requirement could be held against."""
+        vendors = dict.fromkeys(item.device.vendor for item in self._policy.require)
+        wants_any = vendors or self._policy.uniform
+        for name in self._names if wants_any else ():
+            if not any(unit.vendor in vendors or not vendors for item in self._of(name) for unit in item.units):
+                whose = " or ".join(_VENDORS[vendor] for vendor in vendors)
+                text = f"no device code{f' for {whose} devices' if whose else ''} was found"
+                yield violation("FP3302", name, "device code", text, "name what has some, or ask for nothing of it")
+        for vendor in vendors:
+            has_any = any(unit.vendor == vendor for item in self.found for unit in item.units)
+            if not has_any and len(vendors) > 1:
+                yield violation("FP3302", "", "device code", f"no device code for {_VENDORS[vendor]} devices was found")
+
+    def _of(self, name: str) -> list[Library]:
+        """Return the files that a name stands for."""
+        if len(self._names) == 1:
+            return self.found
+        inside = (f"{name}{SEPARATOR}", f"{name.rstrip(os.sep)}{os.sep}")
+        own = [item for item in self.found if item.last.path == name or item.last.path.startswith(inside)]
+        return own or [item for item in self.found if fnmatch.fnmatchcase(item.last.path.partition(SEPARATOR)[0], name)]
+
+    def _required(self, wanted: Requirement) -> Iterator[Violation]:
+        """Yield the libraries in which a unit does not serve a device."""
+        exact = False
+        for item in self.found:
+            units = [unit for unit in item.units if unit.vendor == wanted.device.vendor]
+            exact = exact or any(wanted.exact in unit.archs for unit in units)
+            holes, doubts = self._holes(item, units, wanted)
+            if holes and (self._policy.per == "unit" or len(holes) == len(units)):
+                count = f" in {len(holes)} of {counted(len(units), 'unit')}" if len(units) > 1 else ""
+                text = f"lacks {wanted.title}{count}"
+                yield violation(
+                    "FP3303", item.last.path, wanted.title, text, _mend(wanted), units=len(units), holes=tuple(holes)
+                )
+            if doubts:
+                yield violation("FP3305", item.last.path, wanted.title, f"{wanted.title}: {doubts[0]}")
+            if wanted.wants_ptx and units:
+                yield from self._later(item, units, wanted)
+        if wanted.exact and not exact and any(u.vendor == "nvidia" for item in self.found for u in item.units):
+            text = f"nothing is for {wanted.exact} itself"
+            hint = f"build something for {wanted.exact}, or ask for sm_{_number(wanted)}"
+            yield violation("FP3304", "", wanted.exact, text, hint)
+
+    def _holes(self, item: Library, units: Sequence[Unit], wanted: Requirement) -> tuple[list[Hole], list[str]]:
+        """Return the units that do not serve a device, and in words what nobody knows for sure of the others."""
+        known: dict[object, Coverage] = {}
+        holes, doubts = [], []
+        for unit in units:
+            key = unit.offload, unit.is_kpack, tuple((row.form, row.arch, row.triple) for row in unit.images)
+            found = known.get(key)
+            if found is None:
+                known[key] = found = covers(unit, wanted)
+            if not found.serves:
+                hole = self._hole(item, unit, found.rule, found.reason)
+                holes += [hole] if hole is not None else []
+            elif not found.is_certain:
+                doubts.append(f"{found.reason} [{found.rule}], which nobody has documented")
+        return holes, doubts
+
+    def _later(self, item: Library, units: Sequence[Unit], wanted: Requirement) -> Iterator[Violation]:
+        known: dict[object, bool] = {}
+        without = []
+        for unit in units:
+            key = unit.offload, tuple((row.form, row.arch) for row in unit.images)
+            if key not in known:
+                known[key] = has_later(unit, wanted.device)
+            without += [] if known[key] else [unit]
+        reason = "no PTX that all later devices can compile"
+        holes = [hole for unit in without if (hole := self._hole(item, unit, "C7", reason)) is not None]
+        if holes and (self._policy.per == "unit" or len(holes) == len(units)):
+            count = f" in {len(holes)} of {counted(len(units), 'unit')}" if len(units) > 1 else ""
+            text = f"lacks PTX for devices later than {wanted.device.arch}{count}"
+            hint = f"build with -gencode arch=compute_{_number(wanted)},code=compute_{_number(wanted)}"
+            yield violation(
+                "FP3303", item.last.path, f"{wanted.device.arch}+ptx", text, hint, units=len(units), holes=tuple(holes)
+            )
+
+    def _hole(self, item: Library, unit: Unit, rule: str, reason: str) -> Hole | None:
+        """Return a unit as what does not serve; None for one that has no kernels, which nothing misses."""
+        found = self._kernels_of(unit, item)
+        if found is not None and kernels.has_none(unit, found):
+            return None
+        row = unit.first
+        names = None if found is None else kernels.of_unit(unit, found)
+        return Hole(unit.position, row.section or "", row.member or "", row.offset, unit.archs, rule, reason, names)
+
+    def _kernels_of(self, unit: Unit, item: Library) -> Kernels | None:
+        """Return the kernels of all files that a unit's images lie in; None where they are not read."""
+        found: Kernels = {}
+        for path in dict.fromkeys(row.path for row in unit.images):
+            if path not in self._kernels:
+                if not self._policy.names_kernels and (item.last.file_size or 0) > READ_FOR_NAMES:
+                    return None
+                self._kernels[path] = kernels.read(path, self._budget)
+            found |= self._kernels[path]
+        return found
+
+    def _forbidden(self) -> Iterator[Violation]:
+        for pattern in self._policy.forbid:
+            for item in self.found:
+                archs = [arch for unit in item.units for row in unit.images for arch in _matching(row, pattern)]
+                if archs:
+                    names = ", ".join(dict.fromkeys(archs))
+                    text = f"has {names}, which {pattern} forbids ({counted(len(archs), 'image')})"
+                    hint = in_both(f"slim --drop '{pattern}' takes it out", f"slim(drop={pattern!r})")
+                    yield violation("FP3306", item.last.path, pattern, text, hint)
+
+    def sizes(self) -> tuple[CheckedPath, ...]:
+        """Return what was named with its size, and with how much it grew if it is one."""
+        made = []
+        for name in self._names:
+            size = limits.total(name)
+            if size is None:
+                size = next((item.last.file_size for item in self.found if item.last.path == name), None)
+            made.append(CheckedPath(name, size))
+        return tuple(made)
+
+    def _too_large(self) -> Iterator[Violation]:
+        policy = self._policy
+        if policy.max_size is None and not policy.max_growth:
+            return
+        sizes = self.sizes()
+        for item in sizes:
+            if policy.max_size is not None and item.size is not None and item.size > policy.max_size:
+                more = item.size - policy.max_size
+                text = f"{limits.words(item.size)} are {limits.words(more)} more than {limits.words(policy.max_size)}"
+                yield violation(
+                    "FP3307", item.path, "size", text, in_both("inspect --by arch shows what takes them", "rows")
+                )
+            elif item.size is None and not any(each.last.error for each in self._of(item.path)):
+                yield violation("FP3301", item.path, "size", "its size is not known")
+        if policy.max_growth:
+            yield from self._grown(sizes)
+
+    def _grown(self, sizes: Sequence[CheckedPath]) -> Iterator[Violation]:
+        percent, most = limits.growth_of(self._policy.max_growth)
+        old, new = limits.total(self._policy.against), sum(item.size or 0 for item in sizes)
+        if old is None:
+            text = f"{self._policy.against} cannot be measured: there is no such file or folder"
+            yield violation("FP3301", self._policy.against, "growth", text)
+            return
+        allowed = most if most is not None else int(old * (percent or 0.0) / 100)
+        if new - old > allowed:
+            share = f", {100 * (new - old) / old:.1f} %" if old else ""
+            more = f"{limits.words(new - old)} more than {self._policy.against}{share}"
+            text = f"{limits.words(new)} are {more}; {self._policy.max_growth} is allowed"
+            yield violation("FP3308", sizes[0].path if len(sizes) == 1 else "", "growth", text)
+
+    def _not_uniform(self) -> Iterator[Violation]:
+        for item in self.found:
+            if not item.units:
+                continue
+            found: Kernels = {}
+            for path in dict.fromkeys(row.path for unit in item.units for row in unit.images):
+                found |= self._kernels[path]
+            for lack in uniform.lacking(item.units, found):
+                holes = tuple(
+                    Hole(
+                        unit.position,
+                        unit.first.section or "",
+                        unit.first.member or "",
+                        unit.first.offset,
+                        unit.archs,
+                        "",
+                        "others of the library have it",
+                        names,
+                    )
+                    for unit, names in lack.units
+                )
+                text = f"{counted(len(lack.names), 'kernel')} without {lack.title}, which others of it have"
+                yield violation("FP3309", item.last.path, lack.title, text, units=len(item.units), holes=holes)
+
+
+def _matching(row: AnyRow, pattern: str) -> list[str]:
+    names = (row.arch or "", spelled(row), row.processor or "")
+    return [spelled(row)] if any(name and fnmatch.fnmatchcase(name, pattern) for name in names) else []
+
+
+def _number(wanted: Requirement) -> str:
+    return wanted.device.arch.removeprefix("sm_")
+
+
+def _mend(wanted: Requirement) -> str:
+    arch = wanted.device.arch
+    if wanted.device.vendor == "nvidia":
+        return f"build with -gencode arch=compute_{_number(wanted)},code={arch}"
+    return f"build with --offload-arch={arch}" if wanted.device.vendor == "amd" else f"build for {arch}"

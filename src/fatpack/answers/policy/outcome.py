@@ -1,0 +1,134 @@
+"""What a check of a policy comes to: plain records that every output renders."""
+
+from __future__ import annotations
+
+from fatpack.outcomes import FINDINGS, FINE, MALFORMED
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+#: The schema of the record as JSON.
+SCHEMA = "fatpack.check/1"
+
+
+class Hole(Record):
+    """A unit of a library that does not meet a requirement.
+
+    ``position`` is where ``inspect`` lists the unit's container ("" for images in none), ``section`` and ``offset`` say
+    where it lies, ``has`` are the architectures in it. ``kernels`` are the names of its kernels, as stored, None where
+    they were not read. ``reason`` says in words why nothing in it serves, ``rule`` is the name of the rule.
+    """
+
+    position: str
+    section: str
+    member: str
+    offset: int | None
+    has: tuple[str, ...]
+    rule: str
+    reason: str
+    kernels: tuple[str, ...] | None = None
+
+
+class Violation(Record):
+    """One way in which one library, or all that was named, breaks the policy.
+
+    ``code`` is that of a finding (``docs/findings.md``), ``severity`` is ``warning`` for what breaks the policy,
+    ``error`` for what could not be read, ``note`` for what is only said. ``path`` is the library, "" where it is about
+    all of them; ``subject`` what is lacking or too much, such as ``sm_120``. ``units`` is how many units the library
+    has for the vendor, ``holes`` are those among them that are not served.
+    """
+
+    code: str
+    severity: str
+    path: str
+    subject: str
+    message: str
+    hint: str = ""
+    units: int = 0
+    holes: tuple[Hole, ...] = ()
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the check fails because of it."""
+        return self.severity != "note"
+
+
+class CheckedLibrary(Record):
+    """A file with device code: its path, its size in bytes, what it is for, and how many units it has.
+
+    A unit is what a runtime chooses one image from: a registered fat binary, a bundle, all images of an OpenMP or SYCL
+    program, images that lie loose in a folder. ``archs`` are spelled ``sm_90a``, and ``compute_90`` for PTX.
+    """
+
+    path: str
+    size: int
+    units: int
+    archs: tuple[str, ...]
+
+
+class CheckedPath(Record):
+    """What was named, and its size in bytes; None where that is not known."""
+
+    path: str
+    size: int | None
+
+
+class Checked(Record):
+    """The outcome of a policy check.
+
+    ``verdict`` is ``passed``, ``failed`` or ``unreadable``; ``exit_code`` is 0, 1 or 3. ``rules`` are the rules that
+    were checked, in words. ``files`` is how many files were looked into, ``passed_by`` how many were not, because their
+    names say that no device code is in them.
+    """
+
+    paths: tuple[CheckedPath, ...]
+    rules: tuple[str, ...]
+    libraries: tuple[CheckedLibrary, ...]
+    violations: tuple[Violation, ...]
+    files: int
+    passed_by: int = 0
+    config: str = ""
+
+    @property
+    def exit_code(self) -> int:
+        """0 if the policy holds, 1 if it is broken, 3 if something could not be read."""
+        severities = {item.severity for item in self.violations}
+        return MALFORMED if "error" in severities else FINDINGS if "warning" in severities else FINE
+
+    @property
+    def verdict(self) -> str:
+        """``passed``, ``failed`` or ``unreadable``."""
+        return {FINE: "passed", FINDINGS: "failed", MALFORMED: "unreadable"}[self.exit_code]
+
+    def __bool__(self) -> bool:
+        return self.exit_code == FINE
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the outcome as plain data, schema ``fatpack.check/1``."""
+        policy = {
+            "verdict": self.verdict,
+            "config": self.config or None,
+            "rules": list(self.rules),
+            "paths": [_plain(item) for item in self.paths],
+            "files": self.files,
+            "passed_by_name": self.passed_by,
+            "libraries": [_plain(item) for item in self.libraries],
+            "violations": [_plain(item) for item in self.violations],
+        }
+        return {"schema": SCHEMA, "policy": policy, "findings": [], "exit_code": self.exit_code}
+
+    def to_json(self) -> str:
+        """Return the outcome as JSON text, with a line break at its end."""
+        from json import dumps
+
+        return dumps(self.to_dict(), indent=1) + "\n"
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, Record):
+        return {name: _plain(getattr(value, name)) for name in type(value)._fields}
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value

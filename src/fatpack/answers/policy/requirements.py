@@ -1,0 +1,101 @@
+"""What ``--require`` asks for: devices, PTX for later ones, images for one architecture alone.
+
+::
+
+    sm_80  8.0  'RTX 4090'  gfx942  gfx90a:xnack-  pvc     a device that every unit must serve
+    sm_120+ptx  12.0+PTX                                   besides, PTX that devices of later generations can compile
+    sm_90a  sm_100f                                        besides, an image for exactly that, somewhere
+    @torch-2.9-cu128                                       all that a preset asks for
+
+They are set apart by commas or semicolons. The numbers alone (``7.5 8.0 9.0+PTX``), as PyTorch's
+``TORCH_CUDA_ARCH_LIST`` has them, may be set apart by blanks.
+"""
+
+from __future__ import annotations
+
+from fatpack.errors import UsageError
+from fatpack.record import Record
+from fatpack.target.devices import device
+from fatpack.target.nvidia import parse_nvidia
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from fatpack.target.devices import Device
+
+#: LIMIT: presets that name presets
+_DEEPEST = 8
+
+
+class Requirement(Record):
+    """A device that must be served; ``wants_ptx``: later ones too; ``exact``: an image for this architecture."""
+
+    device: Device
+    wants_ptx: bool = False
+    exact: str = ""
+
+    @property
+    def title(self) -> str:
+        """The device as messages call it."""
+        return self.device.words
+
+
+def requirements(texts: Iterable[str], presets: Mapping[str, Sequence[str]]) -> tuple[Requirement, ...]:
+    """Return what some texts ask for, each device once. Raises UsageError and TargetError."""
+    found: dict[str, Requirement] = {}
+    for item in _items(texts, presets, ()):
+        one = _requirement(item)
+        before = found.get(one.device.arch)
+        if before is not None:
+            exact = before.exact or one.exact
+            one = before.replace(wants_ptx=before.wants_ptx or one.wants_ptx, exact=exact)
+        found[one.device.arch] = one
+    return tuple(found.values())
+
+
+def _items(texts: Iterable[str], presets: Mapping[str, Sequence[str]], within: tuple[str, ...]) -> Iterator[str]:
+    for text in texts:
+        for part in split(text):
+            if not part.startswith("@"):
+                yield part
+                continue
+            name = part[1:]
+            if name in within or len(within) >= _DEEPEST:
+                raise UsageError(f"preset @{name} names itself", hint="let presets name only others")
+            if name not in presets:
+                from fatpack.target.vocabulary import nearest_names
+
+                near = nearest_names(name, presets)
+                hint = f"did you mean {' or '.join(f'@{each}' for each in near)}?" if near else ""
+                known = ", ".join(f"@{each}" for each in presets)
+                raise UsageError(f"no preset @{name}", hint=hint or f"presets are {known or 'none'}")
+            yield from _items(presets[name], presets, (*within, name))
+
+
+def split(text: str) -> list[str]:
+    """Return the items of a list. Raises UsageError for an empty one."""
+    parts = [part.strip() for part in text.replace(";", ",").split(",")]
+    if any(not part for part in parts):
+        raise UsageError(f"{text!r} has an empty item", hint="write sm_80,sm_90,sm_120+ptx")
+    found: list[str] = []
+    for part in parts:
+        words = part.split()
+        is_list = all(word[:1].isdigit() and "." in word for word in words)
+        found += words if is_list else [part]
+    return found
+
+
+def _requirement(text: str) -> Requirement:
+    bare, plus, rest = text.rpartition("+")
+    wants_ptx = bool(plus) and rest.lower() == "ptx"
+    name = bare.strip() if wants_ptx else text
+    if name[:1].isdigit() and name[-1:] in ("a", "f") and "." in name:  # 9.0a, as PyTorch writes it
+        name = f"sm_{name.replace('.', '', 1)}"
+    arch = parse_nvidia(name)
+    if arch is not None and arch.is_virtual and not wants_ptx:
+        raise UsageError(f"{name} is what PTX is made for, and no device", hint=f"write sm_{arch.number}+ptx")
+    found = device(name)
+    if wants_ptx and found.vendor != "nvidia":
+        raise UsageError(f"{text}: only NVIDIA devices compile PTX", hint=f"write {name}")
+    return Requirement(found, wants_ptx, arch.name if arch is not None and arch.suffix else "")

@@ -1,0 +1,108 @@
+"""Whether every kernel of a library is there for every architecture that the library is for.
+
+Architectures are taken for devices: a kernel for sm_80 alone serves sm_86 too, where a neighbour has code for both. A
+library that has PTX for later devices anywhere is to have it for every kernel.
+"""
+
+from __future__ import annotations
+
+from fatpack.answers.policy import kernels
+from fatpack.answers.policy.coverage import has_later, served
+from fatpack.answers.policy.units import candidate, spelled
+from fatpack.errors import TargetError
+from fatpack.record import Record
+from fatpack.target.devices import Device, device
+from fatpack.target.nvidia import parse_nvidia
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.answers.policy.kernels import Kernels
+    from fatpack.answers.policy.units import Unit
+    from fatpack.facts.columns import ImageRow
+
+
+class Lacking(Record):
+    """What kernels of a library lack: ``title`` is the architecture, ``units`` are those in which, with the names."""
+
+    title: str
+    units: tuple[tuple[Unit, tuple[str, ...]], ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The kernels, each once."""
+        return tuple(dict.fromkeys(name for _, names in self.units for name in names))
+
+
+def lacking(units: Sequence[Unit], found: Kernels) -> Iterator[Lacking]:
+    """Yield, for every architecture of a library, the kernels that nothing in their unit serves it with."""
+    for vendor in dict.fromkeys(unit.vendor for unit in units):
+        own = [(unit, _holders(unit, found)) for unit in units if unit.vendor == vendor]
+        for wanted in _devices(own):
+            missing = [(unit, tuple(_unserved(unit, holders, wanted))) for unit, holders in own]
+            if any(names for _, names in missing):
+                yield Lacking(wanted.arch, tuple(pair for pair in missing if pair[1]))
+        yield from _without_later(own)
+
+
+def _holders(unit: Unit, found: Kernels) -> dict[str, list[ImageRow]]:
+    """Return the images of a unit that have each kernel, in stored order."""
+    holders: dict[str, list[ImageRow]] = {}
+    for row in unit.images:
+        for name in found.get(kernels.key_of(row), {}):
+            holders.setdefault(name, []).append(row)
+    return holders
+
+
+def _devices(own: Sequence[tuple[Unit, dict[str, list[ImageRow]]]]) -> list[Device]:
+    """Return the devices that images with kernels were made for; PTX alone makes none."""
+    names = {
+        row.arch: None
+        for _, holders in own
+        for rows in holders.values()
+        for row in rows
+        if row.arch and row.form != "ptx"
+    }
+    found: dict[str, Device] = {}
+    for name in names:
+        try:
+            one = device(name)
+        except TargetError:  # a generic processor, SPIR-V: no device
+            continue
+        found[one.arch] = one
+    return list(found.values())
+
+
+def _unserved(unit: Unit, holders: dict[str, list[ImageRow]], wanted: Device) -> Iterator[str]:
+    answers: dict[tuple[str, ...], bool] = {}
+    for name, rows in holders.items():
+        archs = tuple(map(spelled, rows))
+        if archs not in answers:
+            images = [candidate(row) for row in rows]
+            answers[archs] = served(images, unit.offload, wanted, is_kpack=unit.is_kpack).serves
+        if not answers[archs]:
+            yield name
+
+
+def _without_later(own: Sequence[tuple[Unit, dict[str, list[ImageRow]]]]) -> Iterator[Lacking]:
+    """Yield the kernels without PTX for later devices, if others have it."""
+    texts = [
+        arch.number
+        for _, holders in own
+        for rows in holders.values()
+        for row in rows
+        if row.form == "ptx" and (arch := parse_nvidia(row.arch or "")) is not None and not arch.suffix
+    ]
+    if not texts:
+        return
+    highest = Device("nvidia", f"sm_{max(texts)}")
+    missing = []
+    for unit, holders in own:
+        names = tuple(
+            name for name, rows in holders.items() if not has_later(unit.replace(images=tuple(rows)), highest)
+        )
+        if names:
+            missing.append((unit, names))
+    if missing:
+        yield Lacking("PTX for later devices", tuple(missing))

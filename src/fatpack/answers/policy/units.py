@@ -1,0 +1,159 @@
+"""Rows to units: the images among which one runtime chooses, of one vendor and one programming model.
+
+==========================  ======================================================================================
+CUDA fat binary, bundle     each container: each source file that was compiled, or each device link, is chosen alone
+LLVM offload binaries, CIR  all that lie side by side in one section: the link sorts them
+SYCL                        all images of one file
+kpack, loose images         all that lie in one folder, or are members of one archive: a file often has one device
+==========================  ======================================================================================
+
+What an image of several containers holds is counted by those, not by the image. Code in ``__nv_relfatbin`` of a linked
+file was input of its device link, and no driver looks at it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fatpack.record import Record
+from fatpack.target.choice.answer import Candidate
+from fatpack.target.compatibility import HIP_SPIRV
+from fatpack.target.nvidia import parse_nvidia
+from fatpack.target.triple import is_amdgpu, is_nvptx
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from fatpack.facts.columns import AnyRow, ImageRow
+
+_SIDE_BY_SIDE = ("llvm-offload-binary", "cir-offload-container")
+
+#: sections of what a device link takes; PE images cut their names
+_LINKER_INPUT = ("__nv_relfatbin", "__nv_rel")
+
+#: forms that only linkers and compilers take
+_LINKED = ("ltoir", "tileir")
+
+
+class Unit(Record):
+    """The images that a runtime chooses from, in stored order."""
+
+    path: str
+    vendor: str
+    offload: str
+    images: tuple[ImageRow, ...]
+
+    @property
+    def first(self) -> ImageRow:
+        """The first image, which says where the unit lies."""
+        return self.images[0]
+
+    @property
+    def is_kpack(self) -> bool:
+        """Whether it is the code of a program in a kpack archive."""
+        return self.first.container_format == "rocm-kpack"
+
+    @property
+    def position(self) -> str:
+        """Where ``inspect`` lists its container."""
+        return (self.first.position or "").rpartition(".")[0]
+
+    @property
+    def archs(self) -> tuple[str, ...]:
+        """The architectures in it, each once."""
+        return tuple(dict.fromkeys(map(spelled, self.images)))
+
+
+class Library(Record):
+    """A file that was read: the row of the file, and its units."""
+
+    last: AnyRow
+    units: tuple[Unit, ...]
+
+
+def spelled(row: AnyRow) -> str:
+    """Return the architecture as people write it: ``sm_90a``, ``compute_80`` for PTX, else that of the triple."""
+    arch = row.arch or ""
+    if row.form == "ptx" and arch.startswith("sm_"):
+        return f"compute_{arch.removeprefix('sm_')}"
+    return arch or (row.triple or "").partition("-")[0] or row.form or "unknown"
+
+
+def candidate(row: ImageRow) -> Candidate:
+    """Return an image as the rules of runtimes take it: of other forms, the label says what they hold."""
+    form = row.form if row.form in ("ptx", *_LINKED) else "cubin" if vendor_of(row) == "nvidia" else row.form
+    return Candidate(form or "", row.arch or "", row.triple or "", compression=row.compression)
+
+
+def vendor_of(row: AnyRow) -> str:
+    """Return whose devices an image is for: nvidia, amd, intel (all that SYCL compiles for), "" for the host's."""
+    arch, triple = row.arch or "", row.triple or ""
+    if row.offload == "host" or row.form == "empty":
+        return ""
+    if is_nvptx(triple) or parse_nvidia(arch.partition(",")[0]) is not None:
+        return "nvidia"
+    if is_amdgpu(triple) or arch.startswith(("gfx", HIP_SPIRV)) or "amd-amdhsa" in triple:
+        return "amd"
+    return "intel" if triple.startswith("spir") or row.form == "spirv" or row.offload == "sycl" else ""
+
+
+def libraries(rows: Iterable[AnyRow]) -> Iterable[Library]:
+    """Yield every file with its units, in order; of files without device code there are none."""
+    waiting: list[ImageRow] = []
+    for row in rows:
+        if row.row != "file":
+            waiting.append(row)  # type: ignore[arg-type]  # rows of images were asked for
+            continue
+        yield Library(row, units(waiting))
+        waiting = []
+
+
+def units(rows: Sequence[ImageRow]) -> tuple[Unit, ...]:
+    """Return the units of the images of one file."""
+    found: dict[tuple[object, ...], list[ImageRow]] = {}
+    has_linked = any(row.section is not None and row.section not in _LINKER_INPUT for row in rows)
+    for row in rows:
+        vendor = vendor_of(row)
+        is_input = row.section in _LINKER_INPUT and has_linked
+        if vendor and not row.containers and not is_input:
+            found.setdefault((_place(row), row.offload, vendor), []).append(row)
+    return tuple(
+        Unit(images[0].path, str(key[-1]), images[0].offload or "", tuple(images)) for key, images in found.items()
+    )
+
+
+def _place(row: ImageRow) -> object:
+    around = (row.position or "").rpartition("/")[0]
+    if row.container is None:
+        return "loose"
+    if row.offload == "sycl":
+        return "sycl"
+    if row.container_format in _SIDE_BY_SIDE:
+        return around, row.member, row.section_index, row.section
+    return around, row.container
+
+
+def _is_loose(row: ImageRow) -> bool:
+    return row.member is None and (row.container is None or row.container_format == "rocm-kpack")
+
+
+def loose_together(found: Sequence[Library]) -> list[Library]:
+    """Return libraries in which the loose images of a folder are one unit: that of the first file."""
+    first: dict[tuple[str, str, str], tuple[int, int]] = {}
+    made: list[list[Unit]] = []
+    for library in found:
+        made.append([])
+        for unit in library.units:
+            if not _is_loose(unit.first):
+                made[-1].append(unit)
+                continue
+            key = os.path.dirname(unit.path), f"{unit.offload} {unit.is_kpack}", unit.vendor
+            if key not in first:
+                first[key] = len(made) - 1, len(made[-1])
+                made[-1].append(unit)
+            else:
+                at, number = first[key]
+                before = made[at][number]
+                made[at][number] = before.replace(images=(*before.images, *unit.images))
+    return [library.replace(units=tuple(units)) for library, units in zip(found, made, strict=True)]

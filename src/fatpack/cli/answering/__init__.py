@@ -1,0 +1,1 @@
+"""What the commands that answer questions share with none of the others."""

@@ -1,0 +1,79 @@
+"""A policy's outcome for GitHub Actions: workflow commands on stdout, and a table for the summary of the step.
+
+Format: docs.github.com, "Workflow commands for GitHub Actions" (``::error title=…::message``; ``%``, line breaks and,
+in properties, ``:`` and ``,`` are escaped), and the Markdown that is appended to the file of ``GITHUB_STEP_SUMMARY``.
+"""
+
+from __future__ import annotations
+
+from fatpack.printable import printable
+from fatpack.report.answers.policy.words import headline, kernel_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.answers.policy.outcome import Checked, Violation
+
+_LEVELS = {"error": "error", "warning": "error", "note": "notice"}
+
+#: LIMIT: annotations; GitHub shows ten of each level for a step, and fifty for a job
+_MOST = 50
+
+#: LIMIT: rows of the table; a summary of more than a mebibyte is refused
+_ROWS = 500
+
+
+def workflow_commands(checked: Checked) -> Iterator[str]:
+    """Yield the workflow commands, and behind them the first line of the text."""
+    for item in checked.violations[:_MOST]:
+        title = _property(f"fatpack {item.code}")
+        where = f"{item.path}: " if item.path else ""
+        hint = f"; {item.hint}" if item.hint else ""
+        yield f"::{_LEVELS[item.severity]} title={title}::{_data(f'{where}{item.message}{hint}')}"
+    if len(checked.violations) > _MOST:
+        yield f"::notice title=fatpack::{len(checked.violations) - _MOST} more are in the summary of the step"
+    yield headline(checked)
+
+
+def summary(checked: Checked) -> Iterator[str]:
+    """Yield the lines of the summary, in GitHub's Markdown."""
+    yield f"### fatpack check: {_cell(headline(checked))}"
+    yield ""
+    if checked.violations:
+        yield "| | file | what | units | kernels |"
+        yield "|---|---|---|---|---|"
+        yield from (_row(item) for item in checked.violations[:_ROWS])
+        if len(checked.violations) > _ROWS:
+            yield f"| | | {len(checked.violations) - _ROWS} more | | |"
+        yield ""
+    if checked.libraries:
+        yield "| library | bytes | units | architectures |"
+        yield "|---|---:|---:|---|"
+        for library in checked.libraries[:_ROWS]:
+            yield f"| {_cell(library.path)} | {library.size} | {library.units} | {_cell(', '.join(library.archs))} |"
+        yield ""
+
+
+def _row(item: Violation) -> str:
+    names = dict.fromkeys(name for hole in item.holes for name in hole.kernels or ())
+    units = f"{len(item.holes)} of {item.units}" if item.holes else ""
+    kernels = kernel_words(tuple(names)) if names else ""
+    cells = (item.code, item.path, item.message, units, kernels)
+    return f"| {' | '.join(map(_cell, cells))} |"
+
+
+def _cell(text: str) -> str:
+    """Return text as a cell of a table: nothing in it is markup."""
+    escaped = printable(text)
+    for char in "\\`*_[]<>|":
+        escaped = escaped.replace(char, f"\\{char}")
+    return escaped
+
+
+def _data(text: str) -> str:
+    return printable(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

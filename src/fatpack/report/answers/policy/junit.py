@@ -1,0 +1,64 @@
+"""A policy's outcome as JUnit XML, as CI systems read it: a test for each library, and for each path that was named.
+
+Structure: the schema of the Jenkins xUnit plug-in (``junit-10.xsd``): ``testsuites``, ``testsuite``, ``testcase`` with
+``failure`` for what breaks the policy and ``error`` for what could not be read.
+"""
+
+from __future__ import annotations
+
+from fatpack.printable import printable
+from fatpack.report.answers.policy.texts import violation_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.answers.policy.outcome import Checked, Violation
+
+_ELEMENTS = {"error": "error", "warning": "failure"}
+
+
+def junit(checked: Checked) -> Iterator[str]:
+    """Yield the lines of the document."""
+    by_path: dict[str, list[Violation]] = {
+        path: [] for path in (*(each.path for each in checked.paths), *(each.path for each in checked.libraries))
+    }
+    for item in checked.violations:
+        if item.is_broken:
+            by_path.setdefault(item.path or "all that was named", []).append(item)
+    failures = sum(
+        any(item.severity == "warning" for item in items) and not _has_error(items) for items in by_path.values()
+    )
+    errors = sum(map(_has_error, by_path.values()))
+    counts = f'tests="{len(by_path)}" failures="{failures}" errors="{errors}"'
+    yield '<?xml version="1.0" encoding="UTF-8"?>'
+    yield f'<testsuites name="fatpack check" {counts} time="0">'
+    yield f'  <testsuite name="fatpack check" {counts} skipped="0" time="0">'
+    for path, items in by_path.items():
+        opening = f'    <testcase classname="fatpack.check" name="{_text(path)}" time="0"'
+        if not items:
+            yield f"{opening}/>"
+            continue
+        yield f"{opening}>"
+        # One element for a test: the schema allows more, and most readers show the first.
+        worst = "error" if _has_error(items) else "warning"
+        of_kind = [item for item in items if item.severity == worst]
+        head = "; ".join(item.message for item in of_kind)
+        name = _ELEMENTS[worst]
+        yield f'      <{name} type="{of_kind[0].code}" message="{_text(head)}">'
+        for item in items:
+            yield from (_text(line) for line in violation_lines(item, verbose=1))
+        yield f"      </{name}>"
+        yield "    </testcase>"
+    yield "  </testsuite>"
+    yield "</testsuites>"
+
+
+def _has_error(items: list[Violation]) -> bool:
+    return any(item.severity == "error" for item in items)
+
+
+def _text(text: str) -> str:
+    """Return text for XML: no control characters, and none that XML means something by."""
+    escaped = printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+    return escaped.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,68 @@
+"""A policy's outcome as text: the first line says what matters, then a library in a line, and below it its units."""
+
+from __future__ import annotations
+
+from fatpack.errors import counted
+from fatpack.printable import printable
+from fatpack.report.answers.policy.words import headline, kernel_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.answers.policy.outcome import Checked, Hole, Violation
+
+#: units of a library that are shown without -v
+_SHOWN = 3
+
+
+def render(checked: Checked, *, verbose: int = 0) -> Iterator[str]:
+    """Yield the lines; ``verbose`` shows every unit and every kernel, and the libraries that keep to the policy."""
+    yield headline(checked)
+    for item in checked.violations:
+        yield from violation_lines(item, verbose=verbose)
+    if verbose:
+        broken = {item.path for item in checked.violations if item.is_broken}
+        for library in checked.libraries:
+            if library.path not in broken:
+                units = counted(library.units, "unit")
+                yield printable(f"  ok: {library.path}: {units} for {', '.join(library.archs)}")
+    if checked.violations and any(item.is_broken for item in checked.violations):
+        yield printable(f"  asked: {'; '.join(checked.rules) or 'that all can be read'}")
+        yield f"  {counted(checked.files, 'file')} looked into, {len(checked.libraries)} with device code"
+    if checked.config:
+        yield printable(f"  policy of {checked.config}")
+
+
+def violation_lines(item: Violation, *, verbose: int = 0) -> Iterator[str]:
+    """Yield the lines about one violation, the first of which is about all of it."""
+    place = f"{item.path}: " if item.path else ""
+    hint = f"; {item.hint}" if item.hint else ""
+    yield printable(f"  {item.severity} {item.code}: {place}{item.message}{hint}")
+    groups: dict[tuple[tuple[str, ...], str, tuple[str, ...] | None], list[Hole]] = {}
+    for hole in item.holes:
+        groups.setdefault((hole.has, hole.reason, hole.kernels if item.code == "FP3309" or verbose else ()), []).append(
+            hole
+        )
+    shown = list(groups.values()) if verbose else list(groups.values())[:_SHOWN]
+    for holes in shown:
+        yield printable(f"    {_units(holes, verbose)}")
+    hidden = sum(len(holes) for holes in list(groups.values())[len(shown) :])
+    if hidden:
+        yield f"    and {counted(hidden, 'unit')} more; -v shows them"
+
+
+def _units(holes: list[Hole], verbose: int) -> str:
+    first = holes[0]
+    place = f"container {first.position}" if first.position else first.member or "loose images"
+    if first.section:
+        place += f" ({first.section})"
+    if len(holes) > 1:
+        place = f"{len(holes)} units, first {place}"
+    rule = f" [{first.rule}]" if first.rule else ""
+    names: dict[str, None] | None = {}
+    for hole in holes:
+        names = None if names is None or hole.kernels is None else names | dict.fromkeys(hole.kernels)
+    kernels = kernel_words(None if names is None else tuple(names), verbose=verbose)
+    words = f"{place} has {', '.join(first.has)}; {first.reason}{rule}"
+    return f"{words}: {kernels}" if kernels else words

@@ -1,0 +1,83 @@
+"""The words that all outputs of a policy share: the first line, and one line for each violation."""
+
+from __future__ import annotations
+
+from fatpack.errors import counted
+from fatpack.printable import printable
+from fatpack.report.text import size_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.answers.policy.outcome import Checked, Violation
+
+#: subjects that the first line names
+_FIRST = 3
+
+#: kernels of a unit that are named without -v
+_NAMED = 3
+
+
+def headline(checked: Checked) -> str:
+    """Return what matters most, in one line: ``lacks sm_120: 3 of 12 libraries; 2 more``."""
+    groups: dict[str, list[Violation]] = {}
+    for item in checked.violations:
+        if item.is_broken:
+            groups.setdefault(_subject(item), []).append(item)
+    if not groups:
+        units = counted(sum(item.units for item in checked.libraries), "unit")
+        libraries = f"{counted(len(checked.libraries), 'library')}, {units}"
+        return printable(f"passed: {libraries}; {'; '.join(checked.rules)}")
+    total = len(checked.libraries)
+    words = [_grouped(subject, items, total) for subject, items in groups.items()]
+    shown = words if len(words) <= _FIRST + 1 else [*words[:_FIRST], f"{len(words) - _FIRST} more"]
+    return printable(f"{checked.verdict}: {'; '.join(shown)}")
+
+
+def _subject(item: Violation) -> str:
+    if item.code == "FP3303":
+        return f"lacks {'PTX later than ' if item.subject.endswith('+ptx') else ''}{item.subject.removesuffix('+ptx')}"
+    return {
+        "FP3301": "cannot be read",
+        "FP3302": "no device code",
+        "FP3304": f"nothing for {item.subject} itself",
+        "FP3306": f"forbidden {item.subject}",
+        "FP3307": "too large",
+        "FP3308": "grew too much",
+        "FP3309": f"kernels without {item.subject}",
+    }.get(item.code, item.subject if item.code.startswith("FP33") else "registration")
+
+
+def _grouped(subject: str, items: Sequence[Violation], total: int) -> str:
+    paths = {item.path for item in items}
+    if "" in paths or items[0].code in ("FP3302", "FP3307", "FP3308", "FP3301"):
+        return subject if paths == {""} else f"{subject}: {_names(paths)}"
+    return f"{subject}: {len(paths)} of {counted(total, 'library')}" if total > 1 else subject
+
+
+def _names(paths: set[str]) -> str:
+    found = sorted(path for path in paths if path)
+    return found[0] if len(found) == 1 else f"{found[0]} and {len(found) - 1} more"
+
+
+def kernel_words(names: tuple[str, ...] | None, *, verbose: int = 0) -> str:
+    """Return the kernels of a unit in words, few of them unless ``verbose``; "" where there are none."""
+    if names is None:
+        return "kernels not read: the library is large; --kernels reads them"
+    if not names:
+        return ""
+    shown = names if verbose else names[:_NAMED]
+    more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+    return f"{'kernel' if len(names) == 1 else 'kernels'} {', '.join(shown)}{more}"
+
+
+def message(item: Violation) -> str:
+    """Return the message of a violation with sizes for people."""
+    return printable(item.message)
+
+
+def size_line(checked: Checked) -> str:
+    """Return the sizes of what was named, for people."""
+    known = [item for item in checked.paths if item.size is not None]
+    return ", ".join(printable(f"{item.path} {size_words(item.size or 0)}") for item in known)

@@ -1,0 +1,199 @@
+"""A policy fails where a device would, and where nobody can know; each field case is rebuilt small."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from tests.builders import fatbin, linked_elf
+from tests.builders.packages import zipped
+from tests.builders.policy_files import container, cubin, library
+from tests.laws.rooms import FIXTURES
+
+from fatpack.answers.policy.check import Policy, check
+from fatpack.answers.policy.config import presets
+from fatpack.answers.policy.outcome import Checked
+from fatpack.answers.policy.requirements import requirements
+from fatpack.report.schemas import text
+
+SCHEMA = json.loads(text("check"))
+
+
+def checked(paths: object, require: str = "", **options: Any) -> Checked:
+    names = [paths] if isinstance(paths, (str, Path)) else list(paths)  # type: ignore[call-overload]
+    made = check(names, Policy(require=requirements([require] if require else [], presets(None)), **options))
+    jsonschema.validate(made.to_dict(), SCHEMA)
+    assert json.loads(made.to_json()) == made.to_dict()
+    return made
+
+
+def codes(made: Checked) -> list[tuple[str, str]]:
+    return [(item.code, item.subject) for item in made.violations]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+#: what a library holds → what is required → whether it passes: rules C2 to C7 of target/choice
+CASES = [
+    ("80", "sm_80", True),
+    ("80", "8.6", True),
+    ("80", "RTX 4090", True),
+    ("80", "sm_90", False),
+    ("86", "sm_80", False),
+    ("p80", "sm_120", True),
+    ("100a", "sm_100", True),
+    ("100a", "sm_103", False),  # vllm-project/vllm#56549: code for sm_100a alone fails on 10.3
+    ("100f", "sm_103", True),
+    ("100", "sm_103", True),
+    ("100a p90", "sm_103", True),
+    ("100a p90a", "sm_103", False),
+    ("80", "sm_87", False),
+    ("87", "sm_87", True),
+    ("90 p90", "sm_90+ptx", True),
+    ("90 p90", "sm_120+ptx", True),
+    ("90 120 p120", "sm_90+ptx", False),
+    ("90", "sm_90+ptx", False),
+    ("90 p90a", "sm_90+ptx", False),
+    ("90 100f p100f", "sm_100+ptx", False),
+    ("90a p80", "sm_90a", True),
+    ("90", "sm_90a", False),
+    ("75 80 86 90 100 120 p120", "7.5 8.0 8.6 9.0 10.0 12.0+PTX", True),
+    ("75 80 86 90 100", "7.5;8.0;8.6;9.0;10.0;12.0+PTX", False),
+]
+
+
+@pytest.mark.parametrize(("held", "required", "passes"), CASES, ids=[f"{a}: {b}" for a, b, _ in CASES])
+def test_requirements_follow_the_rules_of_the_driver(folder: Path, held: str, required: str, passes: bool) -> None:
+    Path("x.so").write_bytes(library(held))
+    made = checked("x.so", required)
+    assert bool(made) is passes
+    assert made.verdict == ("passed" if passes else "failed")
+
+
+def test_every_unit_must_serve_and_per_library_one(folder: Path) -> None:
+    Path("x.so").write_bytes(library("80 90", "90a", "80 90"))
+    made = checked("x.so", "sm_80")
+    (item,) = made.violations
+    assert (item.code, item.units, [hole.position for hole in item.holes]) == ("FP3303", 3, ["1"])
+    assert (item.holes[0].has, item.holes[0].kernels, item.holes[0].rule) == (("sm_90a",), ("k",), "C2")
+    assert "in 1 of 3 units" in item.message
+    assert checked("x.so", "sm_80", per="library")
+    assert not checked("x.so", "sm_75", per="library")
+
+
+def test_one_library_stands_not_in_for_another(folder: Path) -> None:
+    """pytorch/executorch#21567: each library is held against what the wheel claims, and a CPU wheel fails."""
+    both = {"e/libaoti_cuda_shims.so": library("80"), "e/libfull.so": library("80", "90 80")}
+    Path("e.whl").write_bytes(zipped(both))
+    made = checked("e.whl", "sm_80;sm_90")
+    assert [(item.path, item.subject, len(item.holes), item.units) for item in made.violations] == [
+        ("e.whl!e/libaoti_cuda_shims.so", "sm_90", 1, 1),
+        ("e.whl!e/libfull.so", "sm_90", 1, 2),
+    ]
+    Path("cpu.whl").write_bytes(zipped({"e/lib.so": library()}))
+    assert codes(checked("cpu.whl", "sm_80")) == [("FP3302", "device code")]
+    assert codes(checked(["e.whl", "cpu.whl"], "sm_80")) == [("FP3302", "device code")]
+
+
+def test_a_release_with_one_architecture_is_seen_without_a_gpu(folder: Path) -> None:
+    """leejet/stable-diffusion.cpp#1061: a release for Windows held sm_90 alone."""
+    Path("sd.zip").write_bytes(zipped({"bin/stable-diffusion.dll": library("90", "90")}))
+    made = checked("sd.zip", "sm_75,sm_86,sm_89,sm_90")
+    assert [item.subject for item in made.violations] == ["sm_75", "sm_86", "sm_89"]
+    assert [(item.path, item.archs) for item in made.libraries] == [("sd.zip!bin/stable-diffusion.dll", ("sm_90",))]
+
+
+def test_several_builds_in_one_wheel_are_told_apart(folder: Path) -> None:
+    """bitsandbytes-foundation/bitsandbytes#2046: a wheel has a library for each CUDA version, with other lists."""
+    libraries = {
+        "b/libb_cuda126.so": library("75 80 86 89 90 p90"),
+        "b/libb_cuda128.so": library("75 80 86 89 90 100 120 p120"),
+        "b/libb_cuda130.so": library("75 80 86 89 90 100 120 121 p121"),
+    }
+    Path("b.whl").write_bytes(zipped(libraries))
+    made = checked("b.whl", "sm_75,sm_90,sm_120+ptx,sm_121")
+    assert made  # PTX for 9.0 is compiled for 12.1
+    made = checked("b.whl", "sm_75", forbid=("compute_90",))
+    assert codes(made) == [("FP3306", "compute_90")]
+    libraries["b/libb_cuda126.so"] = library("75 80 86 89 90")
+    Path("b.whl").write_bytes(zipped(libraries))
+    made = checked("b.whl", "sm_75,sm_90,sm_120+ptx,sm_121")
+    assert {item.path for item in made.violations} == {"b.whl!b/libb_cuda126.so"}
+    assert [item.subject for item in made.violations] == ["sm_120", "sm_120+ptx", "sm_121"]
+
+
+def test_a_kernel_without_an_architecture_of_its_neighbours(folder: Path) -> None:
+    """sgl-project/sglang#38515, deepseek-ai/DeepEP#554: one kernel lacks what the others have."""
+    Path("x.so").write_bytes(library("90=a+b 100=a 100f=b", "90=c"))
+    made = checked("x.so", uniform=True)
+    (item,) = made.violations
+    assert (item.code, item.subject) == ("FP3309", "sm_100")
+    assert [(hole.position, hole.kernels) for hole in item.holes] == [("1", ("c",))]
+    Path("y.so").write_bytes(library("80=a 90=a+b p80=a+b"))
+    assert checked("y.so", uniform=True)
+    Path("z.so").write_bytes(library("80=a+b 90=a", "80=c 86=c"))
+    made = checked("z.so", uniform=True)
+    assert [(item.subject, sorted({n for h in item.holes for n in h.kernels or ()})) for item in made.violations] == [
+        ("sm_90", ["b", "c"])
+    ]
+
+
+def test_units_without_kernels_miss_nothing(folder: Path) -> None:
+    empty = fatbin.fatbin(fatbin.entry(cubin(80, ()), sm=80))
+    Path("x.so").write_bytes(linked_elf.build([container("80 90"), empty]).data)
+    assert checked("x.so", "sm_90")
+
+
+def test_loose_images_of_a_folder_are_one_unit(folder: Path) -> None:
+    Path("k").mkdir()
+    shutil.copy(FIXTURES / "cuda" / "cubin" / "k1.cuda13.0.sm_80.cubin", "k/a.cubin")
+    shutil.copy(FIXTURES / "cuda" / "cubin" / "k1.cuda13.0.sm_90.cubin", "k/b.cubin")
+    assert checked("k", "sm_80,sm_90")
+    assert checked(["k/a.cubin", "k/b.cubin"], "sm_90").exit_code == 1  # b has code of its own, but no unit
+    assert [item.subject for item in checked("k", "sm_75").violations] == ["sm_75"]
+
+
+def test_what_cannot_be_read_fails(folder: Path) -> None:
+    whole = library("80 90")
+    Path("x.so").write_bytes(whole)
+    Path("cut.so").write_bytes(whole[: len(whole) - 900])
+    for names in (["x.so", "cut.so"], ["x.so", "missing.so"], ["x.so", "none/*.so"], ["x.so", "*.dll"]):
+        made = checked(names, "sm_80")
+        assert (made.exit_code, made.verdict) == (3, "unreadable")
+        assert made.violations[0].code == "FP3301"
+
+
+def test_sizes_and_growth(folder: Path) -> None:
+    Path("old").mkdir()
+    Path("old/x.so").write_bytes(library("80"))
+    Path("new").mkdir()
+    Path("new/x.so").write_bytes(library("80", "80 90 100"))
+    Path("new/notes.md").write_bytes(bytes(500))
+    size = sum(path.stat().st_size for path in Path("new").iterdir())
+    assert checked("new", max_size=size).paths[0].size == size
+    assert codes(checked("new", max_size=size - 1)) == [("FP3307", "size")]
+    before = Path("old/x.so").stat().st_size
+    growth = size - before
+    assert checked("new", max_growth=str(growth), against="old")
+    assert codes(checked("new", max_growth=str(growth - 1), against="old")) == [("FP3308", "growth")]
+    assert codes(checked("new", max_growth=f"{100 * growth / before - 1:.1f}%", against="old")) == [
+        ("FP3308", "growth")
+    ]
+    assert checked("new", max_growth=f"{100 * growth / before + 1:.1f}%", against="old")
+    assert codes(checked("new", max_growth="5%", against="nowhere")) == [("FP3301", "growth")]
+
+
+def test_forbidden_architectures(folder: Path) -> None:
+    Path("x.so").write_bytes(library("52 80 p50"))
+    made = checked("x.so", forbid=("sm_5*",))
+    assert "sm_52, compute_50" in made.violations[0].message
+    assert checked("x.so", forbid=("sm_9*", "gfx*"))
+    assert codes(checked("x.so", forbid=("compute_*",))) == [("FP3306", "compute_*")]

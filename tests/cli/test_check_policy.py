@@ -1,0 +1,186 @@
+"""``fatpack check`` with a policy: forms of the command line, outputs and exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+from tests.builders.packages import zipped
+from tests.builders.policy_files import library
+from tests.cli.conftest import Ran
+
+from fatpack.findings import CODES
+from fatpack.report.schemas import text
+
+Fatpack = Callable[..., Ran]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A current directory with a wheel of three libraries, one without device code, and with sources."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    files = {"x/a.so": library("80 90 p90", "80 90=k|b,c p90"), "x/b.so": library("80"), "x/c.so": library()}
+    (tmp_path / "x.whl").write_bytes(zipped(files))
+    (tmp_path / "x.so").write_bytes(library("80 90 p90"))
+    return tmp_path
+
+
+def test_the_first_line_says_what_matters(place: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("check", "x.whl", "--require", "sm_80,sm_120+ptx")
+    assert ran.code == 1
+    first, *rest = ran.out.splitlines()
+    assert first == "failed: lacks sm_120: 1 of 2 libraries; lacks PTX later than sm_120: 1 of 2 libraries"
+    assert rest == [
+        "  warning FP3303: x.whl!x/b.so: lacks sm_120; build with -gencode arch=compute_120,code=sm_120",
+        "    container 0 (.nv_fatbin) has sm_80; no image fits compute capability 12.0 [C2]: kernel k",
+        "  warning FP3303: x.whl!x/b.so: lacks PTX for devices later than sm_120; build with -gencode "
+        "arch=compute_120,code=compute_120",
+        "    container 0 (.nv_fatbin) has sm_80; no PTX that all later devices can compile [C7]: kernel k",
+        "  asked: every unit serves sm_80, sm_120+ptx",
+        "  3 files looked into, 2 with device code",
+    ]
+    ran = fatpack("check", "x.whl", "x.so", "--require", "sm_80", "-v")
+    assert (ran.code, ran.out.splitlines()) == (
+        0,
+        [
+            "passed: 3 libraries, 4 units; every unit serves sm_80",
+            "  ok: x.whl!x/a.so: 2 units for sm_80, sm_90, compute_90",
+            "  ok: x.whl!x/b.so: 1 unit for sm_80",
+            "  ok: x.so: 1 unit for sm_80, sm_90, compute_90",
+        ],
+    )
+
+
+def test_forms_that_cannot_be_meant(place: Path, fatpack: Fatpack) -> None:
+    for arguments, words in (
+        (["x.so"], "nothing says what x.so is to be checked for; fatpack check x.so --require"),
+        (["x.so", "--output", "sarif"], "nothing says what x.so"),
+        (["--require", "sm_80"], "no file is given"),
+        (["x.so", "--require", "sm_80,,sm_90"], "empty item"),
+        (["x.so", "--require", "compute_90"], "write sm_90+ptx"),
+        (["x.so", "--require", "gfx942+ptx"], "only NVIDIA devices compile PTX"),
+        (["x.so", "--require", "RTX 9999"], "unknown"),
+        (["x.so", "--require", "@nobody"], "no preset @nobody"),
+        (["x.so", "--max-size", "5 apples"], "no size"),
+        (["x.so", "--max-growth", "5%"], "go together"),
+        (["x.so", "--against", "x.so"], "go together"),
+        (["x.so", "--forbid", "sm_5*,"], "a pattern is empty"),
+        (["x.so", "--require", "sm_80", "--config", "x.toml"], "is no TOML"),
+    ):
+        (place / "x.toml").write_text("= 3")
+        ran = fatpack("check", *arguments)
+        assert (ran.code, words in ran.err) == (2, True), (arguments, ran.err)
+
+
+def test_a_project_keeps_its_policy_in_its_file(place: Path, fatpack: Fatpack, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place / "pyproject.toml").write_text(
+        '[tool.fatpack.check]\nrequire = "@ours"\nmax-size = "1MB"\n'
+        '[tool.fatpack.check.presets]\nours = "sm_80, sm_90"\n'
+    )
+    (place / "below").mkdir()
+    monkeypatch.chdir(place / "below")
+    ran = fatpack("check", "../x.whl")
+    assert ran.code == 1
+    assert ran.out.startswith("failed: lacks sm_90: 1 of 2 libraries\n")
+    assert "  policy of ../pyproject.toml\n" in ran.out
+    assert fatpack("check", "../x.whl", "--require", "sm_80").code == 0
+    assert fatpack("check", "../x.whl", "--require", "@ours").code == 1
+    assert fatpack("check", "../x.whl", "--require=@ours", "--max-size", "1GB").code == 1
+    assert fatpack("check", "../x.whl", "--no-config").code == 2
+    assert "@ours" in fatpack("check", "--presets").out
+    (place / "own.toml").write_text('require = ["sm_80"]\nforbid = "sm_90"\n')
+    assert fatpack("check", "../x.whl", "--config", "../own.toml").code == 1
+    for wrong in ("per = 3", "requires = 1", "require = 3", "uniform = 'yes'", "presets = 1"):
+        (place / "own.toml").write_text(wrong)
+        assert fatpack("check", "../x.whl", "--config", "../own.toml").code == 2
+
+
+def outputs(fatpack: Fatpack, *arguments: str) -> dict[str, Ran]:
+    return {name: fatpack("check", *arguments, "--output", name) for name in ("json", "github", "junit", "sarif")}
+
+
+def test_every_output_renders_the_same(place: Path, fatpack: Fatpack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(place / "summary.md"))
+    for arguments, code in (
+        (["x.whl", "--require", "sm_80,sm_120+ptx"], 1),
+        (["x.whl", "missing.whl", "--require", "sm_90"], 3),
+        (["x.so", "--require", "sm_80"], 0),
+    ):
+        ran = outputs(fatpack, *arguments)
+        assert {one.code for one in ran.values()} == {code}
+        document = json.loads(ran["json"].out)
+        jsonschema.validate(document, json.loads(text("check")))
+        violations = document["policy"]["violations"]
+        _sarif_holds(json.loads(ran["sarif"].out), violations)
+        _junit_holds(ran["junit"].out, violations)
+        commands = [line for line in ran["github"].out.splitlines() if line.startswith("::")]
+        assert len(commands) == len(violations)
+        assert all(line.startswith("::error title=fatpack FP33") for line in commands)
+    summary = (place / "summary.md").read_text()
+    assert summary.count("### fatpack check: ") == 3
+    assert "| FP3303 | x.whl!x/b.so | lacks sm\\_120 | 1 of 1 | kernel k |" in summary
+    assert (
+        fatpack("check", "x.so", "--require", "sm_80", "--json").out
+        == fatpack("check", "x.so", "--require", "sm_80", "--output", "json").out
+    )
+
+
+def _sarif_holds(document: dict[str, Any], violations: list[dict[str, Any]]) -> None:
+    """The properties that SARIF 2.1.0 requires, and the references within it."""
+    assert (document["version"], document["$schema"].rpartition("/")[2]) == ("2.1.0", "sarif-schema-2.1.0.json")
+    (run,) = document["runs"]
+    driver = run["tool"]["driver"]
+    assert driver["name"] == "fatpack"
+    assert [rule["id"] for rule in driver["rules"]] == list(dict.fromkeys(item["code"] for item in violations))
+    assert all(rule["shortDescription"]["text"] == CODES[rule["id"]][1] for rule in driver["rules"])
+    assert [result["ruleId"] for result in run["results"]] == [item["code"] for item in violations]
+    for result in run["results"]:
+        assert driver["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
+        assert result["level"] in ("none", "note", "warning", "error")
+        assert result["message"]["text"]
+        for location in result.get("locations", ()):
+            physical = location["physicalLocation"]
+            assert " " not in physical["artifactLocation"]["uri"]
+            assert physical.get("region", {"byteOffset": 0})["byteOffset"] >= 0
+    (invocation,) = run["invocations"]
+    assert invocation["executionSuccessful"] is all(item["severity"] != "error" for item in violations)
+
+
+def _junit_holds(document: str, violations: list[dict[str, Any]]) -> None:
+    """The elements and attributes of the schema that Jenkins has, and counts that are right."""
+    suites = ElementTree.fromstring(document)
+    (suite,) = suites
+    assert (suites.tag, suite.tag) == ("testsuites", "testsuite")
+    cases = list(suite)
+    assert {case.tag for case in cases} == {"testcase"}
+    assert all({"name", "classname", "time"} <= case.attrib.keys() for case in cases)
+    failures = [one for case in cases for one in case if one.tag == "failure"]
+    errors = [one for case in cases for one in case if one.tag == "error"]
+    assert len(failures) + len(errors) == sum(map(len, cases))
+    for element in (suites, suite):
+        counts = {name: int(element.attrib[name]) for name in ("tests", "failures", "errors")}
+        assert counts == {"tests": len(cases), "failures": len(failures), "errors": len(errors)}
+    broken = {item["path"] for item in violations if item["severity"] != "note"}
+    assert {case.attrib["name"] for case in cases if len(case)} == {path or "all that was named" for path in broken}
+
+
+def test_names_from_files_are_no_commands(place: Path, fatpack: Fatpack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(place / "summary.md"))
+    name = 'a|b\n::error::c <d> & % \x1b[31m".so'
+    (place / "y.whl").write_bytes(zipped({name: library("80")}))
+    ran = outputs(fatpack, "y.whl", "--require", "sm_90")
+    lines = ran["github"].out.splitlines()
+    assert [line.startswith("::error title=fatpack FP3303::y.whl!a|b\\n::error::c") for line in lines] == [True, False]
+    assert "%25" in lines[0]
+    assert "\x1b" not in "".join(one.out for one in ran.values()) + (place / "summary.md").read_text()
+    assert "a\\|b" in (place / "summary.md").read_text()
+    cases = ElementTree.fromstring(ran["junit"].out).iter("testcase")
+    assert any("<d> & %" in case.attrib["name"] for case in cases)
+    uri = json.loads(ran["sarif"].out)["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]
+    assert "%3Cd%3E" in uri["uri"]
