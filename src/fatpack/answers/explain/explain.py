@@ -22,11 +22,12 @@ from fatpack.record import Record
 from fatpack.target.choice import rules as rule_table
 from fatpack.target.choice.asking import OUTCOMES, ask, needs
 from fatpack.target.libraries import naming_library
+from fatpack.target.target_id import signs
 from fatpack.target.vocabulary import vocabulary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from fatpack.facts.columns import ImageRow
     from fatpack.target.choice.asking import Choice
@@ -242,12 +243,31 @@ def _image(unit: Unit, number: int, choices: Sequence[Choice]) -> ImageAnswer:
 def _differing(answer: UnitAnswer, choices: Sequence[Choice]) -> UnitAnswer:
     """Return the answer for a device whose features decide, and are not all known."""
     states = tuple(StateAnswer(one.state, one.outcome, one.rule, one.reason) for one in choices)
-    runs = [one.state for one in states if one.outcome in ("runs", "compiles")]
-    if all(one.outcome in ("runs", "compiles") for one in states):
+    good = {one.state for one in states if one.outcome in ("runs", "compiles")}
+    if len(good) == len(states):
         return answer.replace(states=states)
-    others = [one.state for one in states if one.state not in runs]
-    reason = f"it runs on {', '.join(runs) or 'none'}, not on {', '.join(others)}"
-    return answer.replace(outcome="unknown", reason=reason, told=None, states=states, is_certain=False)
+    feature = _deciding(states, good)
+    if feature:
+        on = next(signs(state)[feature] for state in good)
+        off = "-" if on == "+" else "+"
+        reason = f"it runs with {feature}{on}, and not with {feature}{off}"
+    else:
+        others = [one.state for one in states if one.state not in good]
+        reason = f"it runs on {', '.join(sorted(good)) or 'none'}, and not on {', '.join(others)}"
+    advice = f"name the device with its features, as --device {states[-1].state}: what is left open counts both ways"
+    mends = (advice, *answer.mends)
+    return answer.replace(outcome="unknown", reason=reason, told=None, mends=mends, states=states, is_certain=False)
+
+
+def _deciding(states: Sequence[StateAnswer], good: Collection[str]) -> str:
+    """Return the feature whose setting alone decides, "" if there is none."""
+    for feature in signs(states[0].state):
+        settings: dict[str, set[bool]] = {signs(one.state)[feature]: set() for one in states}
+        for one in states:
+            settings[signs(one.state)[feature]].add(one.state in good)
+        if sorted(settings.values(), key=str) == [{False}, {True}]:
+            return feature
+    return ""
 
 
 def _without_kernel(answer: UnitAnswer, known: Sequence[bool | None]) -> UnitAnswer:

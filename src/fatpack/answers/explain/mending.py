@@ -49,6 +49,7 @@ def _nvidia(unit: Unit, choice: Choice, device: Device, settings: Settings) -> I
     if choice.rule == "C15":
         yield f"a driver of {driver_words((12, 4))}"
         yield "or the same images with LZ4: fatpack slim FILE -o OUT --recompress lz4"
+        return
     for image in unit.images:
         have = parse_nvidia(image.candidate.arch)
         members = FAMILIES.get(have.number, ()) if have is not None and have.suffix == "a" else ()
