@@ -160,7 +160,7 @@ def _library(library: LibraryDiff, diff: Diff, *, verbose: int) -> Iterator[str]
     if len(shown) > 1 or len(shown) < len(archs):
         images = sum(arch.old_images for arch in archs), sum(arch.new_images for arch in archs)
         rows.append(["all", _numbers(*images), "", *_size_cells(old, new)])
-    yield from columns(rows, indent="  ")
+    yield from columns(rows, right=(3, 4, 5, 6), indent="  ")
     for arch in shown:
         if arch.kernels or arch.variables:
             yield from _kernels(arch, verbose=verbose)
@@ -192,7 +192,7 @@ def _size_cells(old: Sizes, new: Sizes) -> list[str]:
         if not before and not now:  # compressed with others
             cells += ["", ""]
             continue
-        cells += [_sizes(before, now), _signed(now - before) if now != before and before and now else ""]
+        cells += [size_words(now), _signed(now - before) if now != before else ""]
     return cells
 
 
@@ -206,7 +206,7 @@ def _kernels(arch: ArchDiff, *, verbose: int) -> Iterator[str]:
     yield printable(f"  {_title(arch)}: {'; '.join(kinds)}")
     times = Counter((item.kind, _named(item, verbose=verbose), _needs_words(item)) for item in kernels)
     rows = [
-        [kind, printable(name), needs + (f" ({count} times)" if count > 1 else "")]
+        [kind, printable(name), " ".join(filter(None, (needs, f"({count} times)" if count > 1 else "")))]
         for (kind, name, needs), count in times.items()
     ]
     shown = rows if verbose else rows[:_KERNELS]
