@@ -21,7 +21,7 @@ from fatpack.errors import FatpackError, FormatError
 from fatpack.findings import finding
 from fatpack.io.budget import budget_now
 from fatpack.io.sources.opening import is_tree, located, open_source
-from fatpack.outcomes import FINE, INPUT_OUTPUT, MALFORMED, exit_code, message, worst
+from fatpack.outcomes import FINE, MALFORMED, message, worst
 from fatpack.record import Record
 from fatpack.scanner.visit import package_of
 from fatpack.trees.leaves import SEPARATOR, Counts, Leaf, Rules, batches_in, batches_of, parts_of
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 _NAMED = 5
 
 
-class Result(Record):
+class LeafResult(Record):
     """A leaf that was examined, or a package behind the files in it (``package``).
 
     ``content`` is what a file in a package has, ``record`` the bytes of a file that is RECORD of a wheel; ``error`` is
-    why a file could not be read, and ``exit_code`` goes with it.
+    why a file could not be read.
     """
 
     path: str
@@ -59,7 +59,6 @@ class Result(Record):
     content: Content | None = None
     record: bytes | None = None
     error: str | None = None
-    exit_code: int = FINE
 
 
 class _Making(Record):
@@ -67,15 +66,14 @@ class _Making(Record):
 
     deep: bool
 
-    def __call__(self, leaf: Leaf) -> Result:
+    def __call__(self, leaf: Leaf) -> LeafResult:
         notes = Notes()
         notes.extend(leaf.findings)
         if leaf.view is None:
             if leaf.error is None:
-                return Result(leaf.path, leaf.package, leaf.size, notes, package=leaf.package)
-            code = exit_code(leaf.error)
+                return LeafResult(leaf.path, leaf.package, leaf.size, notes, package=leaf.package)
             text = message(leaf.error)
-            return Result(leaf.path, leaf.package, leaf.size, notes, package=leaf.package, error=text, exit_code=code)
+            return LeafResult(leaf.path, leaf.package, leaf.size, notes, package=leaf.package, error=text)
         view, content, record = leaf.view, None, None
         is_member = SEPARATOR in leaf.path and hasattr(leaf.path, "names")
         try:
@@ -83,9 +81,9 @@ class _Making(Record):
                 content, record = _content(leaf, notes)
             found = examine(view, deep=self.deep, is_named=leaf.is_named)
         except (FatpackError, OSError) as error:
-            return Result(leaf.path, "", leaf.size, notes, error=message(error), exit_code=exit_code(error))
+            return LeafResult(leaf.path, "", leaf.size, notes, error=message(error))
         found.notes.join(notes)
-        return Result(leaf.path, found.host, found.size, found.notes, found.reach, content=content, record=record)
+        return LeafResult(leaf.path, found.host, found.size, found.notes, found.reach, content=content, record=record)
 
 
 def _content(leaf: Leaf, notes: Notes) -> tuple[Content | None, bytes | None]:
@@ -107,13 +105,14 @@ def diagnose(
     deep: bool = False,
     opener: Opener | None = None,
     unmatched: list[str] | None = None,
-    on_file: Callable[[str], None] | None = None,
+    on_file: Callable[[bool], None] | None = None,
     budget: Budget | None = None,
 ) -> Diagnosis:
     """Return how files, folders, patterns, packages and URLs are. Nothing is raised for a file.
 
     ``exclude`` are patterns of files to be left out, ``deep`` searches everything for containers, ``unmatched`` gets
-    the patterns in ``paths`` that no file has, and ``on_file`` each path that was read. ``opener`` opens addresses,
+    the patterns in ``paths`` that no file has, and ``on_file`` is told of each file
+    whether it has images. ``opener`` opens addresses,
     such as ``libx.a(m.o)``, which otherwise are names of files.
     """
     budget = budget_now() if budget is None else budget
@@ -124,7 +123,7 @@ def diagnose(
         for result in reading.results(path):
             summing.take(result)
             if on_file is not None:
-                on_file(result.path)
+                on_file(result.notes.counts.get("images", 0) > 0)
         if os.path.isdir(path):
             summing.look_for_archives(path)
     if unmatched is not None:
@@ -140,7 +139,7 @@ class _Reading:
         self._make = _Making(rules.deep)
         self.unmatched: list[str] = []
 
-    def results(self, path: str) -> Iterator[Result]:
+    def results(self, path: str) -> Iterator[LeafResult]:
         """Yield what was found in each file of a path."""
         if is_tree(path):
             batches = batches_of(path, None, self._rules, self._counts, self.unmatched, budget=self._budget)
@@ -149,13 +148,13 @@ class _Reading:
         try:
             source, view = self._opened(path)
         except (FatpackError, OSError) as error:
-            yield Result(path, "", None, Notes(), error=message(error), exit_code=exit_code(error))
+            yield LeafResult(path, "", None, Notes(), error=message(error))
             return
         with source:
             try:
                 is_package = bool(package_of(view))
             except (FatpackError, OSError) as error:
-                yield Result(path, "", None, Notes(), error=message(error), exit_code=exit_code(error))
+                yield LeafResult(path, "", None, Notes(), error=message(error))
                 return
             if is_package:
                 batches = batches_in(view, view.chain[0] if view.chain else path, self._rules, self._counts)
@@ -190,7 +189,7 @@ class _Summing:
         self._records: dict[str, bytes] = {}
         self._has_archives = False
 
-    def take(self, result: Result) -> None:
+    def take(self, result: LeafResult) -> None:
         """Take up what was found in a file."""
         notes = result.notes
         if result.content is not None:
@@ -206,7 +205,7 @@ class _Summing:
         state = "unread" if result.error is not None else notes.state
         if result.error is not None:
             self._files += not result.package
-            self._codes.add(MALFORMED if result.exit_code != INPUT_OUTPUT else INPUT_OUTPUT)
+            self._codes.add(MALFORMED)
         self._codes.add(EXIT_CODES[notes.state])
         if state != "healthy":
             self._patients.append(Patient(result.path, result.size, result.host, state, result.error))
@@ -222,7 +221,7 @@ class _Summing:
         notes.skipped, notes.archs, notes.facts, notes.sections = {}, {}, {}, set()
         self._notes.join(notes)
 
-    def _package(self, result: Result) -> None:
+    def _package(self, result: LeafResult) -> None:
         """Compare the files of a package with what it says of them."""
         start = f"{result.path}{SEPARATOR}"
         contents = {path[len(start) :]: self._contents.pop(path) for path in _below(self._contents, start)}

@@ -52,10 +52,15 @@ def command(
     if not files:
         raise UsageError("no file given", hint="fatpack doctor FILE...")
     from fatpack.answers.doctor.diagnosing import diagnose
+    from fatpack.cli.many.summary import FilesMeter
     from fatpack.cli.show import opened
 
     unmatched: list[str] = []
-    found = diagnose(files, exclude=exclude, deep=deep, opener=opened, unmatched=unmatched)
+    meter = FilesMeter()
+    try:
+        found = diagnose(files, exclude=exclude, deep=deep, opener=opened, unmatched=unmatched, on_file=meter)
+    finally:
+        meter.finish()
     if unmatched:
         raise UsageError(f"no file matches {unmatched[0]}")
     document = found.to_dict()
