@@ -26,6 +26,11 @@ FILES = {
     "kernels/libtwo.so": (HOSTS / "libtwo.so").read_bytes(),
     "kernels/librel.so": (HOSTS / "librel.so").read_bytes(),
 }
+BOTH = {
+    "both/__init__.py": b"",
+    "both/libcuda_kernels.so": (HOSTS / "libtwo.so").read_bytes(),
+    "both/hip_kernels.o": (FIXTURES / "elf" / "clang-22-hip.o").read_bytes(),
+}
 
 
 def run(command: str, capfd: pytest.CaptureFixture[str]) -> str:
@@ -50,13 +55,15 @@ def test_the_commands_print_what_the_page_shows(
     wheel.write_bytes(build.packed(build.files_of(FILES, info="kernels-1.0.dist-info", metadata=METADATA)))
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall("site-packages")
+    both = build.files_of(BOTH, info="both-1.0.dist-info", metadata=METADATA.replace(b"kernels", b"both"))
+    Path("both-1.0-py3-none-any.whl").write_bytes(build.packed(both))
     Path("kernels-1.0-h12_0.conda").write_bytes(conda.package(FILES, "kernels", "1.0", "h12_0"))
     shown = 0
     for block in re.findall(r"^```console\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL):
         for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
             assert run(command, capfd) == expected, command
             shown += 1
-    assert shown == 10
+    assert shown == 12
     assert sorted(path.name for path in Path("dist").iterdir()) == [
         "kernels-1.0+sm90-py3-none-any.whl",
         "kernels-1.0-sm90_h12_0.conda",

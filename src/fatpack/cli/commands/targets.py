@@ -34,8 +34,8 @@ def command(names: tuple[str, ...], *, runs_on: bool, as_json: bool, schema: boo
     """List the names of GPU targets, or explain each NAME.
 
     A NAME is an architecture (sm_90a, compute_80), an AMD processor, target ID or alias (gfx90a:xnack+,
-    gfx9-4-generic, tahiti), an Intel device or CPU (pvc, xe-bmg-g21, skylake-avx512), a compute capability (8.0)
-    or a triple (amdgcn-amd-amdhsa). Case matters.
+    gfx9-4-generic, tahiti), an Intel device or CPU (pvc, xe-bmg-g21, skylake-avx512), a compute capability (8.0),
+    a triple (amdgcn-amd-amdhsa), or a board as it is sold ('RTX 4090', MI300X). Case matters but in names of boards.
     """
     from fatpack.target import explain, listing
 

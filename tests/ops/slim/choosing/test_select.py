@@ -232,3 +232,12 @@ def test_a_pattern_that_means_nothing_does_not_let_all_go() -> None:
         "0.1",
         "0.2",
     ]
+
+
+def test_code_of_a_vendor_that_is_dropped_is_not_said_to_stay() -> None:
+    hip = view((FIXTURES / "elf" / "clang-22-hip.o").read_bytes(), "hip.o")
+    note = "code for AMD devices stays: none of them is named (1 container)"
+    assert plan(hip, for_("sm_90")).notes == (note,)
+    gone = plan(hip, for_("sm_90", drop=("gfx*",), allow_empty=True))
+    assert (gone.notes, len(gone.dropped)) == ((), 2)
+    assert plan(hip, for_("sm_90", drop=("gfx90a",))).notes == (note,)

@@ -44,7 +44,12 @@ if TYPE_CHECKING:
     ),
     option("--drop-ptx", is_flag=True, help="The same as --keep-ptx=none."),
     option("--allow-empty", is_flag=True, help="Let containers lose all device code, whose kernels fail then."),
-    option("--mode", type=Choice(("auto", "shrink", "zero")), default="auto", help="How linked files lose bytes."),
+    option(
+        "--mode",
+        type=Choice(("auto", "shrink", "zero")),
+        default="auto",
+        help="How linked files lose bytes: out of the file, as zeros, or the first where it can be.",
+    ),
     option("--drop-signature", is_flag=True, help="Take the signature out of a signed DLL or program for Windows."),
     option("--recompress", type=Choice(("zstd", "lz4", "zlib", "none")), help="Compress images anew by this method."),
     option("--level", type=Number(0, 22), metavar="N", help="With --recompress: the level."),
@@ -76,7 +81,7 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
     freed bytes go out of the file. --verify BEFORE AFTER proves that, of wheels and conda packages
     too, from the two files alone.
 
-    A container that would be left with nothing refuses the file, with the names of its kernels.
+    A file of which a container would be left with nothing is refused, and the kernels in it are named.
 
     The exit code is 0 if all is done, and 1 if a file was refused, if no file has anything for a device that --for
     names (the result is written), or if --verify finds a difference.

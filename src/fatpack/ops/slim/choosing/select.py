@@ -119,8 +119,10 @@ def _stay(
     needed: set[int] = set()
     also: set[int] = set()
     if wishes.devices and not devices and not named and not _serves_others(unit[0].found, wishes.devices):
-        notes.take(f"code for {_VENDORS[vendor]} devices stays: none of them is named", number)
-        return _without_dropped(unit, every, wishes, gone)
+        left = _without_dropped(unit, every, wishes, gone)
+        if left:
+            notes.take(f"code for {_VENDORS[vendor]} devices stays: none of them is named", number)
+        return left
     for device in devices:
         takes, may_take, doubt = _for_device(unit, device, all_minors=all_minors)
         needed |= {id(row.image) for row in takes}
