@@ -48,7 +48,7 @@ if TYPE_CHECKING:
         "--mode",
         type=Choice(("auto", "shrink", "zero")),
         default="auto",
-        help="How linked files lose bytes: out of the file, as zeros, or the first where it can be.",
+        help="Linked files lose the bytes (shrink), or get zeros there (zero); auto does the first where it can.",
     ),
     option("--drop-signature", is_flag=True, help="Take the signature out of a signed DLL or program for Windows."),
     option("--recompress", type=Choice(("zstd", "lz4", "zlib", "none")), help="Compress images anew by this method."),
