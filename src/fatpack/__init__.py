@@ -4,6 +4,7 @@ The public names, imported when first used::
 
     open, scan, pack, convert, extract                     what one does with files
     rows                                                   files as flat records
+    check, Checked                                         whether files keep to a policy
     diff                                                   what differs between two releases
     explain                                                what a device loads of files, and why
     files                                                  many files: folders, patterns, packages
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from fatpack.answers.diff.facts import Diff
     from fatpack.answers.doctor.facts import Diagnosis
     from fatpack.answers.explain.records import Explained
+    from fatpack.api.answering.checking import Checked, check
     from fatpack.api.answering.diff import diff
     from fatpack.api.answering.doctor import doctor
     from fatpack.api.answering.explain import explain
@@ -147,6 +149,7 @@ _HOMES = {
     "write_report": "api.answering.report",
     "wrap": "api.wrapping",
     "rows": "api.rows",
+    **dict.fromkeys(("Checked", "check"), "api.answering.checking"),
     "diff": "api.answering.diff",
     "Diff": "answers.diff.facts",
     "explain": "api.answering.explain",
@@ -163,6 +166,7 @@ __all__ = [
     "BadValue",
     "BundleOptions",
     "BundleType",
+    "Checked",
     "CirForm",
     "CirOptions",
     "CommandFailed",
@@ -211,6 +215,7 @@ __all__ = [
     "Truncated",
     "Unsupported",
     "UsageError",
+    "check",
     "convert",
     "diff",
     "doctor",

@@ -51,9 +51,7 @@ GROUPS = {
 #: commands whose modules lie in a folder of their own
 _FOLDERS = {
     **dict.fromkeys(("embed", "map", "remove", "replace", "slim"), "editing"),
-    **dict.fromkeys(("diff", "doctor", "explain"), "answering"),
-    **dict.fromkeys(("diff", "doctor", "report"), "answering"),
-    **dict.fromkeys(("check", "diff", "doctor"), "answering"),
+    **dict.fromkeys(("check", "diff", "doctor", "explain", "report"), "answering"),
 }
 
 

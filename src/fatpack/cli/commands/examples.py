@@ -35,6 +35,7 @@ EXAMPLES = {
         ("targets sm_80 --runs-on", "on which devices its code runs"),
     ],
     "check": [
+        ("check 'dist/*.whl' --require sm_80,sm_90,sm_120+ptx", "whether every library serves these devices"),
         ("check k.cir k.fatbin k.o", "whether a later stage of a build lost kernels or architectures"),
         ("check --kpack site-packages", "whether what is installed finds its device code"),
     ],
