@@ -59,6 +59,9 @@ def _nvidia(unit: Unit, choice: Choice, device: Device, settings: Settings) -> I
     line = vocabulary().nvidia.get(f"sm_{arch.number}")
     since = f" (CUDA {line.since} or newer)" if line and line.since else ""
     until = f"; CUDA {line.until} is the last that builds it" if line and line.until else ""
+    if unit.runtime != "cuda":
+        yield f"build it for the device: --offload-arch=sm_{arch.number}"
+        return
     build = f"-gencode arch=compute_{arch.number},code=sm_{arch.number}"
     clang = f"clang --offload-arch=sm_{arch.number}"
     yield f"build it for the device: nvcc {build}{since}, {clang}{until}"

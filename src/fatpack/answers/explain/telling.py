@@ -43,7 +43,7 @@ def _hip(choice: Choice, settings: Settings) -> Told:
 def _in_words(unit: Unit, choice: Choice) -> Told:
     if unit.runtime == "openmp" and choice.rule == "M6":
         mandatory = f"with OMP_TARGET_OFFLOAD=MANDATORY: {choice.text}"
-        return Told("nothing, and the region runs on the host", also=(mandatory,))
+        return Told("no error: the region runs on the host", also=(mandatory,))
     if choice.rule == "Y4":
         text = "No device image compatible with the current device was found for kernel …"
         return Told(text, also=("before intel/llvm#21749: No kernel named … was found",))

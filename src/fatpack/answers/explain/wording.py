@@ -36,7 +36,8 @@ def verdict(device: Device, units: Sequence[UnitAnswer], kernel: str, passed: Ma
         else:
             start = f"{count} is {words}" if count == 1 else f"{count} are {words}"
         parts.append(start.replace("1", f"the only {noun}", 1) if total == 1 else start)
-    worst = next((one for one in units if one.outcome in ("fails", "unknown")), None)
+    wrong = [one for one in units if one.outcome == ("fails" if fails else "unknown")]
+    worst = max(wrong, key=lambda one: one.count, default=None)
     why = "" if worst is None else f": {_why(worst)}"
     return f"{device.words}: {', '.join(parts)}{why}"
 
