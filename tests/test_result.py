@@ -89,7 +89,15 @@ def test_files_and_diagnoses_show_themselves_in_notebooks(path: str) -> None:
     assert found.verdict in Tags(found._repr_html_()).words
 
 
-def test_all_answers_are_results() -> None:
+def test_what_the_answers_return_is_a_result() -> None:
+    from fatpack.answers.overview.records import Overview
+    from fatpack.answers.policy.outcome import Checked
+
+    for kind in (Checked, fatpack.Diagnosis, fatpack.Diff, fatpack.Explained, Overview):
+        assert issubclass(kind, Result), f"{kind.__name__}: let it derive from fatpack.result.Result"
+
+
+def test_all_answers_are_alike() -> None:
     """They are alike: frozen, plain data, JSON text, a table in notebooks."""
     path = FIXTURES / "cuda_fatbin" / "v135_concat_tiny.fatbin"
     answers = [fatpack.doctor(path), fatpack.diff(path, path), fatpack.explain(path, "sm_90")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fatpack.outcomes import FINDINGS, FINE, MALFORMED
 from fatpack.record import Record
+from fatpack.result import Result, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class CheckedPath(Record):
     size: int | None
 
 
-class Checked(Record):
+class Checked(Result):
     """The outcome of a policy check.
 
     ``verdict`` is ``passed``, ``failed`` or ``unreadable``; ``exit_code`` is 0, 1 or 3. ``rules`` are the rules that
@@ -111,24 +112,10 @@ class Checked(Record):
             "verdict": self.verdict,
             "config": self.config or None,
             "rules": list(self.rules),
-            "paths": [_plain(item) for item in self.paths],
+            "paths": [plain(item) for item in self.paths],
             "files": self.files,
             "passed_by_name": self.passed_by,
-            "libraries": [_plain(item) for item in self.libraries],
-            "violations": [_plain(item) for item in self.violations],
+            "libraries": [plain(item) for item in self.libraries],
+            "violations": [plain(item) for item in self.violations],
         }
         return {"schema": SCHEMA, "policy": policy, "findings": [], "exit_code": self.exit_code}
-
-    def to_json(self) -> str:
-        """Return the outcome as JSON text, with a line break at its end."""
-        from json import dumps
-
-        return dumps(self.to_dict(), indent=1) + "\n"
-
-
-def _plain(value: object) -> Any:
-    if isinstance(value, Record):
-        return {name: _plain(getattr(value, name)) for name in type(value)._fields}
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return value
