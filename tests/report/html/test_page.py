@@ -91,7 +91,7 @@ def hostile_overview() -> Overview:
 
 def hostile_map() -> ByteMap:
     parts = [Region(n * 10, 10, text, text, text, "field", 1, text, text) for n, text in enumerate(HOSTILE)]
-    return ByteMap(HOSTILE[0], 10 * len(parts), "fields", tuple(parts), len(parts))
+    return ByteMap(HOSTILE[0], 10 * len(parts), "fields", tuple(parts), len(parts), tuple(parts))
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fatpack.report.pictures.regions import ByteMap, Region
 
 _COLUMNS, _MOST_ROWS = 128, 40
-_STEP, _EDGE = 8.0, 76.0
+_STEP, _EDGE, _TOP = 8.0, 84.0, 3.0
 
 
 def byte_grid(map: ByteMap) -> Markup | None:
@@ -24,20 +24,20 @@ def byte_grid(map: ByteMap) -> Markup | None:
     cell = -(-map.size // (_COLUMNS * _MOST_ROWS))
     if cell > 16:  # whole numbers that people can add
         cell = 1 << (cell - 1).bit_length()
-    base = map.regions[0].start if map.regions else 0
+    base = map.cells[0].start if map.cells else 0
     count = -(-map.size // cell)
     rows = -(-count // _COLUMNS)
     drawn: list[Markup] = []
-    for region, runs in _runs(map.regions, base, cell, count):
+    for region, runs in _runs(map.cells, base, cell, count):
         path = "".join(_path(first, last) for first, last in runs)
         class_ = f"b-image f-{known(region.family)}" if region.family else f"b-{region.kind}"
         drawn.append(element("g", element("title", _title(region)), element("path", d=path), class_=class_))
     every = max(1, rows // 10)
     for row in range(0, rows, every):
         at = base + row * _COLUMNS * cell
-        drawn.append(label(f"{at:#x}", _EDGE - 8, row * _STEP + _STEP / 2, "soft end"))
+        drawn.append(label(f"{at:#x}", _EDGE - 8, _TOP + row * _STEP + _STEP / 2, "soft end"))
     title = f"The bytes of a file: each cell is {size_words(cell)}"
-    return svg(_EDGE + _COLUMNS * _STEP, rows * _STEP, title, *drawn)
+    return svg(_EDGE + _COLUMNS * _STEP, rows * _STEP + 2 * _TOP, title, *drawn)
 
 
 def _title(region: Region) -> str:
@@ -77,6 +77,6 @@ def _path(first: int, end: int) -> str:
         row, column = divmod(first, _COLUMNS)
         last = min(end, (row + 1) * _COLUMNS)
         width = (last - first) * _STEP - 0.6
-        parts.append(f"M{_EDGE + column * _STEP:g} {row * _STEP:g}h{width:g}v{_STEP - 0.8:g}h{-width:g}z")
+        parts.append(f"M{_EDGE + column * _STEP:g} {_TOP + row * _STEP:g}h{width:g}v{_STEP - 0.8:g}h{-width:g}z")
         first = last
     return "".join(parts)

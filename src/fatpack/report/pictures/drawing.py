@@ -9,8 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-#: The mean width of a character of the labels, of 11 pixels, and of one that stands in bold.
-_WIDTH = 6.1
+#: The width of a character of the labels, of 11 pixels, in the widest of the fonts (DejaVu Sans).
+_WIDTH = 6.8
 
 
 def svg(width: float, height: float, title: str, *content: str) -> Markup:

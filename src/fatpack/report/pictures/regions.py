@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 #: LIMIT: regions of a level; beyond, the next coarser level is shown. A page is to stay readable.
 MOST_REGIONS = 1200
 
+#: LIMIT: the same for the cells of a picture, which has some 5,000 at most.
+_MOST_CELLS = 10_000
+
 #: LIMIT: labels that are read of a file; what is behind is one region.
 _MOST_LABELS = 2_000_000
 
@@ -44,13 +47,17 @@ class Region(Record):
 
 
 class ByteMap(Record):
-    """The regions of a file, which cover each byte once, and what they are: ``fields``, ``records``, …."""
+    """The regions of a file, which cover each byte once, and what they are: ``fields``, ``records``, ….
+
+    ``cells`` are regions too, more and smaller ones: of these, a picture shows those that have room.
+    """
 
     path: str
     size: int
     level: str
     regions: tuple[Region, ...]
     labels: int
+    cells: tuple[Region, ...]
 
 
 def byte_map(view: View, images: Mapping[int, tuple[str, str]]) -> ByteMap:
@@ -58,7 +65,7 @@ def byte_map(view: View, images: Mapping[int, tuple[str, str]]) -> ByteMap:
 
     Raises what reading the file raises.
     """
-    levels = [_Level(depth) for depth in range(len(_LEVELS))]
+    levels = [_Level(depth, most) for most in (MOST_REGIONS, _MOST_CELLS) for depth in range(len(_LEVELS))]
     count = 0
     for label in labels(view):
         count += 1
@@ -66,14 +73,23 @@ def byte_map(view: View, images: Mapping[int, tuple[str, str]]) -> ByteMap:
             break
         for level in levels:
             level.add(label, images)
-    chosen = next((level for level in levels if not level.is_full), levels[-1])
-    regions = [run.region() for run in chosen.runs]
+    rows, cells = (_finest(levels[at : at + len(_LEVELS)]) for at in (0, len(_LEVELS)))
+    path = view.chain[0] if view.chain else ""
+    return ByteMap(path, len(view), _LEVELS[rows.depth], _whole(rows, view), count, _whole(cells, view))
+
+
+def _finest(levels: list[_Level]) -> _Level:
+    return next((level for level in levels if not level.is_full), levels[-1])
+
+
+def _whole(level: _Level, view: View) -> tuple[Region, ...]:
+    """Return the regions of a level, and one for what it has no room for."""
+    regions = [run.region() for run in level.runs]
     reached = regions[-1].start + regions[-1].size if regions else view.start
     if reached < view.end:
         left = f"{view.end - reached:,} bytes"
         regions.append(Region(reached, view.end - reached, "more", left, "not listed one by one", "data", 0))
-    path = view.chain[0] if view.chain else ""
-    return ByteMap(path, len(view), _LEVELS[chosen.depth], tuple(regions), count)
+    return tuple(regions)
 
 
 def _key(name: str, kind: str, depth: int) -> str:
@@ -96,8 +112,8 @@ def _key(name: str, kind: str, depth: int) -> str:
 
 
 class _Level:
-    def __init__(self, depth: int) -> None:
-        self.depth = depth
+    def __init__(self, depth: int, most: int) -> None:
+        self.depth, self._most = depth, most
         self.runs: list[_Run] = []
         self.is_full = False
 
@@ -107,7 +123,7 @@ class _Level:
         key = _key(label.name, label.kind, self.depth)
         if self.runs and self.runs[-1].key == key and self.depth:
             self.runs[-1].add(label, images)
-        elif len(self.runs) >= MOST_REGIONS:
+        elif len(self.runs) >= self._most:
             self.is_full = True
         else:
             self.runs.append(_Run(key, label, images))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from fatpack.answers.overview.records import ArchBytes, Bytes, FileOverview, Overview, Part
 
-WIDTH, HEIGHT = 1120.0, 560.0
+WIDTH, HEIGHT = 1120.0, 480.0
 
 #: LIMIT: libraries that have a box of their own: more cannot be told apart.
 _MOST_LIBRARIES = 60

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fatpack.report.html.sections.parts import section
 from fatpack.report.markup import Markup, element, joined
 from fatpack.report.pictures.treemap import treemap
+from fatpack.report.pictures.words import many
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ def bytes_by_kernel(overview: Overview) -> Markup | None:
     drawn = {kind: picture for kind, picture in pictures.items() if picture is not None}
     if not drawn:
         return None
-    first = next(iter(drawn))
+    unknown = sum(1 for file in overview.files if file.bytes.stored is None)
+    first = "inflated" if unknown and "inflated" in drawn else next(iter(drawn))
     choices = []
     for kind in drawn:
         button = element("input", type="radio", name="by", id=f"by-{kind}", checked=kind == first, class_="by")
@@ -30,5 +32,10 @@ def bytes_by_kernel(overview: Overview) -> Markup | None:
         "Library, architecture, then kernels whose names begin alike: areas are bytes. A kernel's part of the stored "
         "bytes is estimated: images are compressed whole, and its part of the inflated image is taken for it."
     )
+    if unknown and "stored" in drawn:
+        lead += (
+            f" {many(unknown, 'library')} with containers that are compressed as a whole: it is not known which of "
+            "their stored bytes are whose, and they are in the picture of inflated bytes only."
+        )
     box = element("div", *choices, *boxes, class_="switch")
     return section("bytes", "Where the bytes are", lead, joined((box,)))

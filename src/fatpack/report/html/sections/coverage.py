@@ -6,7 +6,7 @@ from fatpack.report.html.sections.parts import chip, name, section
 from fatpack.report.markup import Markup, element, escaped, joined
 from fatpack.report.pictures.colours import known
 from fatpack.report.pictures.coverage import CELLS, row_name, rows_of
-from fatpack.report.pictures.words import many
+from fatpack.report.pictures.words import base, many
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,7 +89,8 @@ def _library(item: Coverage, names: _Names) -> Markup:
         rows.append(element("tr", element("td", words, colspan=2 + len(item.columns), class_="soft")))
     table = element("table", element("thead", element("tr", *heads)), element("tbody", *rows), class_="matrix")
     holes = f", {item.with_holes:,} with holes" if item.with_holes else ""
-    title = element("h3", name(item.path), element("span", f" {many(item.kernels, 'kernel')}{holes}", class_="soft"))
+    words = element("span", f" {many(item.kernels, 'kernel')}{holes}", class_="soft")
+    title = element("h3", element("bdi", base(item.path)), words, title=item.path if len(item.path) < 300 else None)
     return element("div", title, element("div", table, class_="scroll"), class_="library")
 
 

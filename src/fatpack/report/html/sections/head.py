@@ -61,7 +61,7 @@ def summary(overview: Overview) -> list[str]:
 def _figures(overview: Overview) -> list[Markup]:
     stored = overview.bytes.stored
     figures = [
-        (size_words(stored) if stored is not None else "–", "device code stored"),
+        (size_words(stored), "device code stored") if stored is not None else ("–", "stored: not known of all"),
         (size_words(overview.bytes.inflated), "inflated"),
         (f"{overview.image_count:,}", "images" if overview.image_count != 1 else "image"),
         (f"{len(overview.archs):,}", "architectures" if len(overview.archs) != 1 else "architecture"),
