@@ -29,7 +29,7 @@ def test_the_overview_has_every_command_in_its_group(fatpack: Fatpack) -> None:
     assert starts == sorted(starts)
     for (title, names), start, end in zip(GROUPS.items(), starts, [*starts[1:], len(lines)], strict=True):
         shown = [line.split()[0] for line in lines[start + 1 : end] if line[:3].strip()]
-        assert shown == [name for name in names if name in COMMANDS], title
+        assert shown == list(names), title
 
 
 @pytest.mark.parametrize("name", COMMANDS)

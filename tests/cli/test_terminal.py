@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -83,3 +84,25 @@ def test_json_has_no_colour() -> None:
     text = on_terminal("inspect", "--json", "--color=always", FAT)
     assert json.loads(text)["files"]
     assert "\x1b" not in text
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["inspect", "--by", "arch,file", FAT],
+        ["inspect", "--runtime", FAT],
+        ["diff", FAT, FAT.replace("hip.o", "hip-rdc-bundler.o")],
+        ["doctor", FAT],
+        ["explain", FAT, "--device", "gfx90a"],
+        ["link-inputs", FAT.replace("hip.o", "openmp-gfx90a.o")],
+        ["targets", "sm_90"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_colour_changes_no_word(arguments: list[str]) -> None:
+    name, *words = arguments
+    coloured = piped(name, "--color=always", *words)
+    plain = re.sub(r"\x1b\[\d*m", "", coloured)
+    # A table of plain text has cells of any width that push their own line; one with colour aligns all.
+    assert plain.split() == piped(name, "--color=never", *words).split()
+    assert plain.split()

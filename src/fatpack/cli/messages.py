@@ -99,6 +99,8 @@ class StatusLine:
     def show(self, text: str) -> None:
         """Show a state in the place of the one before it."""
         self._next, self._is_shown = time.monotonic() + self._PAUSE, True
+        for outer in StatusLine._watched:
+            outer._next = max(outer._next, self._next + self.PATIENCE * (outer is not self))
         sys.stderr.write(f"\r{_cut_to_terminal(text)}\x1b[K")
         sys.stderr.flush()
 

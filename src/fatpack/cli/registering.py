@@ -6,12 +6,12 @@ import sys
 
 from fatpack.cli.messages import say
 from fatpack.cli.show import opened
+from fatpack.cli.terminal import write_text
 from fatpack.errors import FatpackError
 from fatpack.io.sources.opening import is_tree
 from fatpack.outcomes import FINE, code_of, exit_code, worst
 from fatpack.report.registration.records import SCHEMA, failed, registration
 from fatpack.report.registration.texts import render
-from fatpack.report.text import write_lines
 from fatpack.scanner.visit import package_of
 
 TYPE_CHECKING = False
@@ -91,7 +91,7 @@ class _Shown:
         from fatpack.cli.many.summary import line, say_unused
 
         if not self._as_json:
-            write_lines([line(self._trees.summaries, deep=True, what="unit")], sys.stdout)
+            write_text([line(self._trees.summaries, deep=True, what="unit")])
         sys.stdout.flush()
         say_unused(self._exclude, self._trees.summaries)
 
@@ -104,4 +104,4 @@ def _write(record: Any) -> None:
         sys.stdout.flush()
         say(f"fatpack: error: {error}")
     else:
-        write_lines(render(record) if is_record else record.content, sys.stdout)
+        write_text(render(record) if is_record else record.content)

@@ -6,6 +6,7 @@ import gc
 import sys
 
 from fatpack.cli.terminal import style as terminal_style
+from fatpack.cli.terminal import write_text
 from fatpack.errors import FatpackError
 from fatpack.io.sources.opening import is_tree, located, open_source
 from fatpack.outcomes import FINDINGS, FINE, code_of, exit_code, worst
@@ -125,7 +126,7 @@ class _Shown:
         if self._trees is not None:
             from fatpack.cli.many.summary import line
 
-            write_lines([line(self._trees.summaries, deep=self._options.deep)], sys.stdout)
+            write_text([line(self._trees.summaries, deep=self._options.deep)])
 
     def say_unused(self) -> None:
         """Say which patterns left nothing out of trees."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import sys
 
-from fatpack.report.style import PLAIN, Style
+from fatpack.report.style import PLAIN, Style, painted_lines
+from fatpack.report.text import write_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import TracebackType
     from typing import TextIO
 
@@ -40,6 +42,14 @@ def style(stream: TextIO | None = None) -> Style:
     is_terminal = stream.isatty()
     is_coloured = _is_coloured(is_terminal)
     return Style(is_coloured, _columns(stream) if is_terminal else 0) if is_coloured or is_terminal else PLAIN
+
+
+def write_text(lines: Iterable[str], *, verbose: int = 0) -> None:
+    """Write lines for people to stdout as :func:`style` says; ``verbose`` ones stay whole, for names to be copied."""
+    look = style()
+    if verbose:
+        look = look.replace(width=0)
+    write_lines(painted_lines(lines, look), sys.stdout)
 
 
 def _is_coloured(is_terminal: bool) -> bool:

@@ -42,10 +42,7 @@ def command(names: tuple[str, ...]) -> int:
 
 def overview(path: str = "fatpack", width: int | None = None) -> str:
     """Return the help of the program: its commands in groups."""
-    lines = commands.COMMANDS
-    grouped = {
-        title: {name: lines[name] for name in names if name in lines} for title, names in commands.GROUPS.items()
-    }
+    grouped = {title: {name: commands.COMMANDS[name] for name in names} for title, names in commands.GROUPS.items()}
     return help_page.overview(path, commands.DESCRIPTION, grouped, width or help_page.width())
 
 

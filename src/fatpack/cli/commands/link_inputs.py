@@ -9,6 +9,7 @@ from fatpack.cli.grammar.kinds import DIRECTORY, FILE, TARGET, Choice
 from fatpack.cli.messages import Meter, say, warn
 from fatpack.cli.options import (
     allow_any_output,
+    color_option,
     force_option,
     limit_option,
     max_inflated_option,
@@ -16,11 +17,11 @@ from fatpack.cli.options import (
     quiet_option,
 )
 from fatpack.cli.reporting import report
+from fatpack.cli.terminal import write_text
 from fatpack.errors import UsageError, counted
 from fatpack.outcomes import FINDINGS, FINE, code_of, worst
 from fatpack.printable import printable
 from fatpack.report.link_inputs.records import SCHEMA
-from fatpack.report.text import write_lines
 from fatpack.target.link_groups import VERSIONS
 
 TYPE_CHECKING = False
@@ -66,6 +67,7 @@ _ADVICE = "; --whole-archive in front of an archive links all of its images"
     max_inflated_option,
     max_output_option,
     limit_option,
+    color_option,
     force_option,
     quiet_option,
     option("-v", "--verbose", count=True, help="Show the files of each group, and inputs that are not linked."),
@@ -128,7 +130,7 @@ def command(
             sys.stdout.writelines(json_pieces({**document, "exit_code": code}))
             sys.stdout.write("\n")
         elif not quiet:
-            write_lines(render(document, verbose=verbose), sys.stdout)
+            write_text(render(document, verbose=verbose), verbose=verbose)
     return code
 
 

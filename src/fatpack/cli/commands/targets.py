@@ -6,6 +6,8 @@ import sys
 
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import TARGET
+from fatpack.cli.options import color_option
+from fatpack.cli.terminal import write_text
 from fatpack.errors import UsageError
 from fatpack.report.text import write_lines
 
@@ -29,6 +31,7 @@ _VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
     option("--runs-on", is_flag=True, help="Show for each NAME where images made for it run."),
     option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
     option("--schema", is_flag=True, help="Print the JSON schema of this output and exit."),
+    color_option,
 )
 def command(names: tuple[str, ...], *, runs_on: bool, as_json: bool, schema: bool) -> None:
     """List the names of GPU targets, or explain each NAME.
@@ -60,7 +63,7 @@ def command(names: tuple[str, ...], *, runs_on: bool, as_json: bool, schema: boo
 def _print(blocks: Iterable[Iterable[str]]) -> None:
     """Print blocks of lines, with a blank line between them."""
     for number, lines in enumerate(blocks):
-        write_lines(lines if number == 0 else ("", *lines), sys.stdout)
+        write_text(lines if number == 0 else ("", *lines))
 
 
 def _all_names() -> list[Explanation]:

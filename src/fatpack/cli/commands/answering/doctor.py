@@ -6,11 +6,11 @@ import sys
 
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import INPUT
-from fatpack.cli.options import deep_option, exclude_option, limit_option, max_inflated_option
+from fatpack.cli.options import color_option, deep_option, exclude_option, limit_option, max_inflated_option
+from fatpack.cli.terminal import write_text
 from fatpack.errors import UsageError
 from fatpack.outcomes import FINE
 from fatpack.report.answers.doctor import SCHEMA, render
-from fatpack.report.text import write_lines
 
 
 @takes(
@@ -20,6 +20,7 @@ from fatpack.report.text import write_lines
     max_inflated_option,
     deep_option,
     limit_option,
+    color_option,
     exclude_option,
     option("-v", "--verbose", count=True, help="Show all findings, and what was not met at all."),
 )
@@ -70,5 +71,5 @@ def command(
         sys.stdout.writelines(json_pieces(document))
         sys.stdout.write("\n")
     else:
-        write_lines(render(document, verbose=verbose), sys.stdout)
+        write_text(render(document, verbose=verbose), verbose=verbose)
     return found.exit_code

@@ -7,10 +7,10 @@ import sys
 from fatpack.answers.explain.records import SCHEMA
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import INPUT
-from fatpack.cli.options import deep_option, exclude_option, limit_option, max_inflated_option
+from fatpack.cli.options import color_option, deep_option, exclude_option, limit_option, max_inflated_option
+from fatpack.cli.terminal import write_text
 from fatpack.errors import UsageError
 from fatpack.outcomes import FINDINGS, FINE, worst
-from fatpack.report.text import write_lines
 
 
 @takes(
@@ -39,6 +39,7 @@ from fatpack.report.text import write_lines
     exclude_option,
     max_inflated_option,
     limit_option,
+    color_option,
     option("-v", "--verbose", count=True, help="Show all that runs, every place, and the rules with their sources."),
 )
 def command(
@@ -97,7 +98,7 @@ def command(
     else:
         from fatpack.report.answers.explain import render
 
-        write_lines(render(explained, verbose=verbose), sys.stdout)
+        write_text(render(explained, verbose=verbose), verbose=verbose)
     if unmatched:
         from fatpack.cli.messages import say
 
