@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from fatpack.cli.many.registering import Registering
+    from fatpack.cli.many.showing import Trees
     from fatpack.io.source import View
 
 
@@ -47,7 +47,7 @@ class _Shown:
 
     def __init__(self, *, as_json: bool, exclude: tuple[str, ...]) -> None:
         self._as_json, self._exclude = as_json, exclude
-        self._trees: Registering | None = None
+        self._trees: Trees | None = None
         self.code = FINE
 
     def records(self, path: str) -> Iterator[Any]:
@@ -72,10 +72,10 @@ class _Shown:
         yield record
 
     def _of_tree(self, path: str, view: View | None = None) -> Iterator[Any]:
-        from fatpack.cli.many.registering import Registering
+        from fatpack.cli.many.registering import registering
 
         if self._trees is None:
-            self._trees = Registering(self._exclude, as_json=self._as_json)
+            self._trees = registering(self._exclude, as_json=self._as_json)
         for item in self._trees.shown(path, view):
             yield item.content if self._as_json else item
         self.code = worst((self.code, self._trees.code))

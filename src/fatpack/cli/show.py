@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
-    from fatpack.cli.many.inspecting import Shown, Trees
+    from fatpack.cli.many.showing import Shown, Trees
     from fatpack.io.source import Source, View
     from fatpack.report.style import Style
     from fatpack.trees.entering import Entered
@@ -108,11 +108,15 @@ class _Shown:
         yield record
 
     def _of_tree(self, path: str, view: View | None = None) -> Iterator[Any]:
-        from fatpack.cli.many.inspecting import Showing, Trees
+        from fatpack.cli.many.inspecting import Showing
+        from fatpack.cli.many.showing import Trees
+        from fatpack.trees.leaves import Rules
 
         if self._trees is None:
             keep = self._keep if self._form == "lines" else None
-            self._trees = Trees(Showing(self._options, self._form, self._verbose, keep), self._exclude)
+            self._trees = Trees(
+                Showing(self._options, self._form, self._verbose, keep), Rules(self._exclude, self._options.deep)
+            )
         for item in self._trees.shown(path, view):
             yield item if self._form == "lines" else item.content
         self.code = worst((self.code, self._trees.code))

@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fatpack.cli.many.inspecting import Trees
+    from fatpack.cli.many.showing import Trees
     from fatpack.io.source import View
 
 
@@ -80,10 +80,14 @@ class _Sums:
         self.sums.add(record)
 
     def _add_tree(self, path: str, view: View | None = None) -> None:
-        from fatpack.cli.many.inspecting import Showing, Trees
+        from fatpack.cli.many.inspecting import Showing
+        from fatpack.cli.many.showing import Trees
+        from fatpack.trees.leaves import Rules
 
         if self._trees is None:
-            self._trees = Trees(Showing(self._options, "sums", by=tuple(self._by)), self._exclude)
+            self._trees = Trees(
+                Showing(self._options, "sums", by=tuple(self._by)), Rules(self._exclude, self._options.deep)
+            )
         for item in self._trees.shown(path, view):
             if item.error:
                 _say_error(item.error)

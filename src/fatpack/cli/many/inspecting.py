@@ -8,41 +8,24 @@ from __future__ import annotations
 
 import gc
 
-from fatpack.cli.many.summary import FilesMeter, Summary, say_unmatched
+from fatpack.cli.many.showing import Shown
 from fatpack.errors import FatpackError
-from fatpack.outcomes import FINDINGS, FINE, code_of, exit_code, worst
+from fatpack.outcomes import code_of, exit_code
 from fatpack.record import Record
 from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
 from fatpack.report.inspect_text import render
 from fatpack.report.inspection import failure, inspection, listing
 from fatpack.report.json_text import Written, json_text
 from fatpack.report.places import Places
-from fatpack.trees.leaves import Rules, batches_of, kind_of
-from fatpack.trees.sharing import made_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from typing import Any
 
     from fatpack.io.source import View
     from fatpack.report.inspection import InspectOptions
     from fatpack.trees.leaves import Leaf
-
-
-class Shown(Record):
-    """What is shown of a leaf, and what it adds to the summary.
-
-    ``content`` are lines, JSON or a record, None where the leaf is only counted; ``error`` says why there is none to be
-    read. ``images`` is None without device code.
-    """
-
-    content: Any = None
-    code: int = FINE
-    error: str = ""
-    images: int | None = None
-    size: int = 0
-    is_file: bool = True
 
 
 class Showing(Record):
@@ -147,37 +130,3 @@ def _package(leaf: Leaf) -> dict[str, Any]:
         "findings": [finding_record(item) for item in found.kept],
         **({"unlisted_findings": unlisted} if unlisted else {}),
     }
-
-
-class Trees:
-    """The folders, patterns and packages that one command was given, and what was met in them."""
-
-    def __init__(self, showing: Showing, exclude: tuple[str, ...]) -> None:
-        self._showing = showing
-        self._rules = Rules(exclude, showing.options.deep)
-        self.summaries: list[Summary] = []
-        self.code = FINE
-
-    def shown(self, path: str, view: View | None = None) -> Iterator[Shown]:
-        """Yield what is shown of the leaves of a name: of an open package, or without a view, of a folder or pattern.
-
-        Those that are only counted are not among them.
-        """
-        summary = Summary(path, kind_of(path, view))
-        self.summaries.append(summary)
-        rules, counts, meter = self._rules, summary.counts, FilesMeter()
-        batches = batches_of(path, view, rules, counts, summary.unmatched)
-        is_local = view is None or view.source.fileno() is not None
-        try:
-            for item in made_of(batches, self._showing, rules, counts, is_local=is_local):
-                meter(item.images is not None)
-                if item.is_file:
-                    summary.add(item.images, item.size, is_read=not item.error)
-                self.code = worst((self.code, item.code))
-                if item.content is not None or item.error:
-                    meter.finish()
-                    yield item
-        finally:
-            meter.finish()
-        if say_unmatched(summary):
-            self.code = worst((self.code, FINDINGS))

@@ -1,0 +1,66 @@
+"""What is shown of the leaves of folders, patterns and packages, one after the other, and what was met in them."""
+
+from __future__ import annotations
+
+from fatpack.cli.many.summary import FilesMeter, Summary, say_unmatched
+from fatpack.outcomes import FINDINGS, FINE, worst
+from fatpack.record import Record
+from fatpack.trees.leaves import batches_of, kind_of
+from fatpack.trees.sharing import made_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from fatpack.io.source import View
+    from fatpack.trees.leaves import Leaf, Rules
+
+
+class Shown(Record):
+    """What is shown of a leaf, and what it adds to the summary.
+
+    ``content`` are lines, JSON or a record, None where the leaf is only counted; ``error`` says why there is none to be
+    read. ``images`` is None without what is looked for: device code, or what registers it.
+    """
+
+    content: Any = None
+    code: int = FINE
+    error: str = ""
+    images: int | None = None
+    size: int = 0
+    is_file: bool = True
+
+
+class Trees:
+    """The folders, patterns and packages that one command was given, and what was met in them."""
+
+    def __init__(self, showing: Callable[[Leaf], Shown], rules: Rules) -> None:
+        self._showing = showing
+        self._rules = rules
+        self.summaries: list[Summary] = []
+        self.code = FINE
+
+    def shown(self, path: str, view: View | None = None) -> Iterator[Shown]:
+        """Yield what is shown of the leaves of a name: of an open package, or without a view, of a folder or pattern.
+
+        Those that are only counted are not among them.
+        """
+        summary = Summary(path, kind_of(path, view))
+        self.summaries.append(summary)
+        rules, counts, meter = self._rules, summary.counts, FilesMeter()
+        batches = batches_of(path, view, rules, counts, summary.unmatched)
+        is_local = view is None or view.source.fileno() is not None
+        try:
+            for item in made_of(batches, self._showing, rules, counts, is_local=is_local):
+                meter(item.images is not None)
+                if item.is_file:
+                    summary.add(item.images, item.size, is_read=not item.error)
+                self.code = worst((self.code, item.code))
+                if item.content is not None or item.error:
+                    meter.finish()
+                    yield item
+        finally:
+            meter.finish()
+        if say_unmatched(summary):
+            self.code = worst((self.code, FINDINGS))
