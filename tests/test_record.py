@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from fatpack.record import Record
+from fatpack.record import LateRecord, Record, is_late
 
 
 class Point(Record):
@@ -56,3 +56,37 @@ def test_equality_is_by_type_and_value() -> None:
 
 def test_records_are_copied_and_pickled() -> None:
     assert copy.deepcopy(Named(1)) == pickle.loads(pickle.dumps(Named(1))) == Named(1)
+
+
+class Late(LateRecord):
+    """One field at once, two when they are asked for."""
+
+    first: int
+    second: int
+    third: int
+
+
+def late(made: list[int]) -> Late:
+    def rest(number: int) -> dict[str, int]:
+        made.append(number)
+        return {"first": 1, "second": number, "third": number + 1}
+
+    record = object.__new__(Late)
+    Late._setters[0](record, 1)
+    LateRecord._late.__set__(record, (rest, 7))  # type: ignore[union-attr]
+    return record
+
+
+def test_a_copy_of_a_late_record_makes_what_is_left_when_it_is_asked_for() -> None:
+    made: list[int] = []
+    copy = late(made).replace(first=2)
+    assert is_late(copy) and not made
+    assert (copy.first, copy.second, copy.third) == (2, 7, 8) and made == [7]
+    assert not is_late(copy)
+
+
+def test_a_late_field_that_is_replaced_stays_replaced() -> None:
+    copy = late([]).replace(third=0)
+    assert (copy.first, copy.second, copy.third) == (1, 7, 0)
+    with pytest.raises(TypeError, match="has no field 'fourth'"):
+        late([]).replace(fourth=0)

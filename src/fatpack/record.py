@@ -44,6 +44,7 @@ class RecordType(type):
 
     _fields: tuple[str, ...]
     _setters: tuple[Callable[[object, object], None], ...]
+    _getters: tuple[Callable[[object], object], ...]
     _defaults: dict[str, Any]
 
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> RecordType:
@@ -58,6 +59,7 @@ class RecordType(type):
         cls._defaults = {**inherited._defaults, **own_defaults} if inherited else own_defaults
         # The slots' own setters: half the time of object.__setattr__, and inspect makes 15 records per image.
         cls._setters = tuple(getattr(cls, field).__set__ for field in cls._fields)
+        cls._getters = tuple(getattr(cls, field).__get__ for field in cls._fields)
         return cls
 
 
@@ -134,11 +136,31 @@ class LateRecord(Record):
             late = self._late if name in cls._fields else None
             if late is not None:
                 made = late[0](*late[1:])
-                for put, field in zip(cls._setters, cls._fields, strict=True):
+                for get, put, field in zip(cls._getters, cls._setters, cls._fields, strict=True):
                     if field in made:
-                        put(self, made[field])
+                        try:
+                            get(self)  # a copy may have been given another value
+                        except AttributeError:
+                            put(self, made[field])
                 _put_late(self, None)
             return object.__getattribute__(self, name)
+
+        def replace(self, **changes):
+            """Return a copy with other values; what was not made yet is made for it when it is asked for."""
+            cls, late, known = type(self), self._late, {}
+            for get, field in zip(cls._getters, cls._fields, strict=True) if late is not None else ():
+                try:
+                    known[field] = get(self)
+                except AttributeError:  # it is one of those
+                    continue
+            if late is None or not known.keys() >= changes.keys():
+                return super().replace(**changes)
+            made = cls.__new__(cls)
+            for put, field in zip(cls._setters, cls._fields, strict=True):
+                if field in known:
+                    put(made, changes.get(field, known[field]))
+            _put_late(made, late)
+            return made
 
 
 _put_late = LateRecord._late.__set__  # type: ignore[union-attr]  # the slot, not its value

@@ -31,7 +31,9 @@ def write_all(containers: Sequence[Container]) -> list[list[Piece]]:
 
 def _task(container: Container) -> Callable[[], list[Piece]]:
     def run() -> list[Piece]:
-        is_as_read = getattr(container.record, "images", None) == container.images
+        # Comparing images makes all of them, so containers with fewer than were read are not compared.
+        read = getattr(container.record, "images", ())
+        is_as_read = len(read) == len(container.images) and read == container.images
         own = container if is_as_read else container.replace(images=separated(container.images))
         return list(formats.room(container.format).write(own))
 

@@ -6,7 +6,7 @@ the bytes of that entry, also into another fat binary: compressed, obfuscated or
 
 from __future__ import annotations
 
-from fatpack.record import Record
+from fatpack.record import LateRecord, Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Entry(Record):
 _put_head, _put_stored, _put_area, _put_packed, _put_data, _put_group, _put_number = Entry._setters
 
 
-class Fatbin(Record):
+class Fatbin(LateRecord):
     """A fat binary as stored, with the ``images`` and ``attrs`` that were read.
 
     ``parts`` are its entries in stored order; a group comes before its members.
@@ -111,3 +111,27 @@ class Fatbin(Record):
     images: tuple[Image, ...]
     attrs: Mapping[str, str]
     parts: tuple[Entry | Group, ...]
+
+    def __init__(
+        self,
+        stored: View,
+        images: tuple[Image, ...],
+        attrs: Mapping[str, str],
+        parts: tuple[Entry | Group, ...] | None = None,
+    ) -> None:
+        """Take the fields; without ``parts`` they are the records of the images, made when they are asked for."""
+        for put, value in zip(Fatbin._setters, (stored, images, attrs), strict=False):
+            put(self, value)
+        if parts is None:
+            _put_late(self, (_records, images))
+        else:
+            _put_parts(self, parts)
+            _put_late(self, None)
+
+
+_put_parts = Fatbin._setters[3]
+_put_late = LateRecord._late.__set__  # type: ignore[union-attr]  # the slot, not its value
+
+
+def _records(images: tuple[Image, ...]) -> Mapping[str, object]:
+    return {"parts": tuple(image.record for image in images if isinstance(image.record, Entry))}

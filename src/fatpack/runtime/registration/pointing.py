@@ -109,27 +109,32 @@ def others(view: View, host: str, low: int, high: int) -> list[int] | None:
         return None
 
 
-def strangers(
-    view: View, host: str, low: int, high: int, words: Collection[int], starts: Collection[int]
-) -> set[int] | None:
-    """Return the addresses from ``low`` to below ``high`` to which a program's data or a visible symbol leads.
+class Strangers(Record):
+    """Where a program's data and its visible symbols lead beside the pointers that are known.
 
-    ``words`` are the addresses of pointers that are known, and not asked for. Where relocations do not state what leads
-    where, any word may be a pointer, a number or text: then only those count that hold one of ``starts``, at which
-    containers, and images in them, begin. None if not all could be searched.
+    ``words`` are the addresses that words of data hold: pointers if that ``is_exact``, else any may be a number or
+    text. ``symbols`` are the addresses of symbols that other files see.
     """
-    reader = program(view, host)
-    search = reader.into(low, high - 1)
+
+    words: frozenset[int]
+    symbols: frozenset[int]
+    is_exact: bool
+
+
+def strangers(view: View, host: str, low: int, high: int, known: Collection[int]) -> Strangers | None:
+    """Return what leads to addresses from ``low`` to below ``high``, None if not all could be searched.
+
+    ``known`` are the addresses of pointers that are not asked for.
+    """
+    search = program(view, host).into(low, high - 1)
     if search.unsearched:
         return None
     try:
         visible = symbols(view, host, low, high, only_visible=True)
     except FormatError:
         return None
-    found = {value for word, value in search.values.items() if word not in words}
-    if not search.is_exact:
-        found.intersection_update(starts)
-    return found | set(visible)
+    words = frozenset(value for word, value in search.values.items() if word not in known)
+    return Strangers(words, frozenset(visible), search.is_exact)
 
 
 def symbols(view: View, host: str, low: int, high: int, *, only_visible: bool = False) -> list[int]:

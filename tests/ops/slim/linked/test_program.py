@@ -22,6 +22,7 @@ from fatpack.ops.slim.choosing.refusal import Refused
 from fatpack.ops.slim.choosing.rows import spelled
 from fatpack.ops.slim.plan import Plan, plan
 from fatpack.ops.slim.wishes import Wishes
+from fatpack.runtime.registration import pointing
 from fatpack.scanner import Found, scan
 from fatpack.target.machine import devices
 
@@ -162,7 +163,8 @@ def test_a_word_that_leads_astray_is_not_proved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, behind: int, options: tuple[str, ...], what: str
 ) -> None:
     data = led_into(tmp_path, behind, *options)
-    monkeypatch.setattr("fatpack.runtime.registration.pointing.strangers", lambda *_: set())
+    nothing = pointing.Strangers(frozenset(), frozenset(), is_exact=True)
+    monkeypatch.setattr("fatpack.runtime.registration.pointing.strangers", lambda *_: nothing)
     verdict = proof.verify(view(data), view(joined(plan(view(data), for_("sm_90")).pieces)))
     assert [item.what for item in verdict.differences] == [what]
 

@@ -174,5 +174,4 @@ def _parts(view: View, at: int, head: bytes, known: View | int) -> Mapping[str, 
 
 
 def _record(view: View, at: int, size: int, images: tuple[Image, ...]) -> Mapping[str, object]:
-    entries = tuple(image.record for image in images if isinstance(image.record, Entry))
-    return {"record": Fatbin(view.slice(at, size), images, {}, entries)}
+    return {"record": Fatbin(view.slice(at, size), images, {})}

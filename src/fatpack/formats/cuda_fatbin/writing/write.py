@@ -36,7 +36,9 @@ def write(container: Container, options: FatbinOptions | None = None) -> Iterato
     Unsupported for another version.
     """
     record = container.record if isinstance(container.record, Fatbin) else None
-    if record and options is None and container.images == record.images and dict(container.attrs) == dict(record.attrs):
+    # Comparing images makes what was not made of them yet, so their number comes first.
+    is_as_read = record is not None and options is None and len(container.images) == len(record.images)
+    if record and is_as_read and container.images == record.images and dict(container.attrs) == dict(record.attrs):
         yield record.stored
         return
     if container.version != VERSION:

@@ -172,14 +172,14 @@ def _candidate(image: FoundImage) -> Candidate:
 
 def _for_device(unit: Sequence[Row], device: Device, *, all_minors: bool) -> tuple[list[Row], list[Row], str]:
     """Return the images that a device takes, those that it may take, and what is not known about it."""
-    alike: dict[object, list[Row]] = {}
+    alike: dict[object, tuple[Candidate, list[Row]]] = {}
     for row in unit:
         candidate = _candidate(row.image)
         key: object = (candidate.form == "ptx", candidate.triple, candidate.arch)
-        alike.setdefault(id(row) if row.found.format in _BY_POSITION else key, []).append(row)
-    groups = list(alike.values())
+        alike.setdefault(id(row) if row.found.format in _BY_POSITION else key, (candidate, []))[1].append(row)
+    groups = [rows for _, rows in alike.values()]
     found = serving.served(
-        [_candidate(group[0].image) for group in groups],
+        tuple(candidate for candidate, _ in alike.values()),
         unit[0].image.target.offload,
         device,
         is_kpack=unit[0].found.format == "rocm-kpack",

@@ -14,6 +14,8 @@ SYCL     images for the device, and SPIR-V if there are none
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from fatpack.record import Record
 from fatpack.target.choice import asking, cuda, hip, kpack, openmp, sycl
 from fatpack.target.choice.answer import Candidate
@@ -45,8 +47,10 @@ def vendor_of(target: Target) -> str:
     return asking.vendor_of(target.triple, target.arch)
 
 
+# The fat binaries of a library are made for the same architectures, thousand times over.
+@lru_cache(1024)
 def served(
-    images: Sequence[Candidate], offload: str, device: Device, *, is_kpack: bool = False, all_minors: bool = False
+    images: tuple[Candidate, ...], offload: str, device: Device, *, is_kpack: bool = False, all_minors: bool = False
 ) -> Served:
     """Return what a device gets of images of one vendor and one programming model.
 

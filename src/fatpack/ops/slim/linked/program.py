@@ -200,12 +200,15 @@ def _fixed(file: Linked, site: Site, address: int, inside: Sequence[Found]) -> t
     high = address + len(site.data)
     known = {item.target for item in file.pointings.items}
     words = {item.word for item in file.pointings.items}
-    shift = address - site.data.start
-    begins = {image.span.start + shift for found in inside for image in _in_place(found)}
-    strangers = pointing.strangers(file.view, file.host, address, high, words, begins | set(starts.values()))
-    if strangers is None:
+    led = pointing.strangers(file.view, file.host, address, high, words)
+    if led is None:
         return frozenset(starts), frozenset(starts)
-    reached = sorted(strangers | known - set(starts.values()))
+    strangers = led.words
+    if not led.is_exact:  # what is no address of a container, or of an image in one, is taken for a number
+        shift = address - site.data.start
+        begins = {image.span.start + shift for found in inside for image in _in_place(found)}
+        strangers &= begins | set(starts.values())
+    reached = sorted(strangers | led.symbols | known - set(starts.values()))
     fixed = {one for one, start in starts.items() if _is_any_within(reached, start, ends[one])}
     whole = {one for one, start in starts.items() if _is_any_within(reached, start + 1, ends[one])}
     # What a device link left that had nothing to link is in no record; anything else may be loaded by the code itself.
