@@ -24,10 +24,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from fatpack.proof.ledger import Ledger, Range
+    from fatpack.proof.both import Both
+    from fatpack.proof.ledger import Range
     from fatpack.proof.memory import Memory
-    from fatpack.proof.records import Resolve
-    from fatpack.proof.stale import Leading
 
 #: LIMIT: images that records describe. The library with most that is known to us has 5204.
 _MOST = 1 << 16
@@ -45,21 +44,14 @@ class Erased(Record):
     dropped: tuple[ImageFact, ...] = ()
 
 
-def compare_described(
-    before: Memory,
-    after: Memory,
-    named: Sequence[Range],
-    tables: Sequence[Range],
-    resolve: Resolve,
-    leading: Leading,
-    ledger: Ledger,
-) -> Erased:
+def compare_described(both: Both, named: Sequence[Range], tables: Sequence[Range]) -> Erased:
     """Compare the images that records describe in the ranges ``named``. ``tables`` lead there for tools alone."""
+    before, after, ledger = both.before, both.after, both.ledger
     ranges: list[Range] = []
     kept, dropped = [], []
     for low, high in named:
-        into = _into(before, low, high, resolve, leading)
-        found = _records(before, into, resolve, leading)
+        into = _into(both, low, high)
+        found = _records(both, into)
         words = {place + step for place in found for step in (0, before.word)}
         images = sorted({(into[place], into[place + before.word]) for place in found})
         others = _others(before, into, words, {start for start, _ in images}, merged(tables))
@@ -92,9 +84,10 @@ def _others(
     return sorted(found & set(starts) if memory.is_fixed else found)
 
 
-def _into(memory: Memory, low: int, high: int, resolve: Resolve, leading: Leading) -> dict[int, int]:
+def _into(both: Both, low: int, high: int) -> dict[int, int]:
     """Return the words that lead between two addresses, both included, and where."""
-    found = dict(leading(memory, low, high + 1))
+    memory = both.before
+    found = dict(both.leading(memory, low, high + 1))
     if memory.is_fixed:
         loaded = [(each.start, each.filled) for each in memory.stretches]
         found |= dict(words_between(memory, loaded, low + memory.base, high + 1 + memory.base))
@@ -103,19 +96,19 @@ def _into(memory: Memory, low: int, high: int, resolve: Resolve, leading: Leadin
             f"more than {4 * _MOST} words lead to device images", expected=f"at most {4 * _MOST}",
             chain=memory.view.chain,
         )  # fmt: skip
-    known = {place: pointer.value for place, pointer in resolve(memory, found.keys()).items()}
+    known = {place: pointer.value for place, pointer in both.resolve(memory, found.keys()).items()}
     return {place: value for place, value in known.items() if value is not None and low <= value <= high}
 
 
-def _records(memory: Memory, into: Mapping[int, int], resolve: Resolve, leading: Leading) -> list[int]:
+def _records(both: Both, into: Mapping[int, int]) -> list[int]:
     """Return the addresses of the pointers to the begin of each image that a record describes."""
-    word = memory.word
+    memory, word = both.before, both.before.word
     begins = [place for place in into if place + word in into and into[place] < into[place + word]]
     found = {place for place in begins if _is_sycl(memory, place)}
     left = {place for place in begins if place not in found}
     if left:
-        heads = _into(memory, min(left), max(left), resolve, leading)
-        found |= set(_openmp(memory, left, heads, resolve))
+        heads = _into(both, min(left), max(left))
+        found |= set(_openmp(both, left, heads))
     return sorted(found)
 
 
@@ -127,9 +120,9 @@ def _is_sycl(memory: Memory, place: int) -> bool:
     return False
 
 
-def _openmp(memory: Memory, begins: Collection[int], heads: Mapping[int, int], resolve: Resolve) -> Iterator[int]:
+def _openmp(both: Both, begins: Collection[int], heads: Mapping[int, int]) -> Iterator[int]:
     """Yield those of some places at which records of a descriptor begin; ``heads`` are words that may lead to them."""
-    word = memory.word
+    memory, word = both.before, both.before.word
     for place, first in heads.items():
         head = memory.read(place - word, word) or b"\xff" * word
         count = int.from_bytes(head[:4], memory.order)
@@ -140,6 +133,6 @@ def _openmp(memory: Memory, begins: Collection[int], heads: Mapping[int, int], r
             continue
         wanted = [at + step * word for at, step in ((place, 1), (place, 2))]
         wanted += [row + step * word for row in rows for step in (2, 3)]
-        values = [pointer.value for pointer in map(resolve(memory, set(wanted)).__getitem__, wanted)]
+        values = [pointer.value for pointer in map(both.resolve(memory, set(wanted)).__getitem__, wanted)]
         if values == values[:2] * (count + 1):
             yield from rows

@@ -15,12 +15,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from fatpack.proof.both import Both
     from fatpack.proof.containers.facts import Container
     from fatpack.proof.described import Erased
     from fatpack.proof.ledger import Ledger, Range
     from fatpack.proof.memory import Memory
-    from fatpack.proof.records import Pointer, Resolve
-    from fatpack.proof.stale import Leading, Pair
+    from fatpack.proof.records import Pointer
+    from fatpack.proof.stale import Pair
     from fatpack.proof.verdict import ImageFact
 
 #: LIMIT: containers of a program that no record leads to. Device links leave a few, static libraries none.
@@ -95,21 +96,13 @@ class _Reader:
         return found
 
 
-def compare_device_code(
-    before: Memory,
-    after: Memory,
-    named: Sequence[Range],
-    moved: Sequence[Range],
-    resolve: Resolve,
-    leading: Leading,
-    ledger: Ledger,
-) -> DeviceCode:
+def compare_device_code(both: Both, named: Sequence[Range], moved: Sequence[Range]) -> DeviceCode:
     """Compare the device code of two files.
 
     ``named`` are the ranges of the first file's sections of device code, ``moved`` what else may lie in them in the
-    second; ``resolve`` and ``leading`` read the pointers of this kind of program. Raises LimitExceeded for what
-    inflates to more than may be.
+    second. Raises LimitExceeded for what inflates to more than may be.
     """
+    before, after, resolve, leading, ledger = both.before, both.after, both.resolve, both.leading, both.ledger
     ours = find_records(before, named, resolve)
     old = _Reader(before, named)
     led = _followed(old, ours)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fatpack.proof.both import Both
 from fatpack.proof.described import Erased, compare_described
 from fatpack.proof.device import compare_device_code
 from fatpack.proof.elf.headers import compare_headers
@@ -62,11 +63,10 @@ def compare(before: View, after: View, ledger: Ledger) -> tuple[DeviceCode, tupl
     def lead(memory: Memory, low: int, high: int) -> Iterator[tuple[int, int]]:
         return leading(files[id(memory)], low, high)
 
-    device = compare_device_code(old.memory, new.memory, named, moved, resolve, lead, ledger)
+    both = Both(old.memory, new.memory, resolve, lead, ledger)
+    device = compare_device_code(both, named, moved)
     images, tables = merged(_ranges(old, _IMAGES)), merged(_ranges(old, (_FOR_TOOLS,)))
-    device = device.with_described(
-        compare_described(old.memory, new.memory, images, tables, resolve, lead, ledger) if images else Erased()
-    )
+    device = device.with_described(compare_described(both, images, tables) if images else Erased())
     but = merged([*device.ranges, *device.erased, *headers.own, *headers.left])
     compare_memory(old.memory, new.memory, but, merged([*device.words, *headers.words]), ledger)
     _compare_left(old, new, headers.left, headers.own, ledger)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from array import array
 
+from fatpack.record import Record
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.proof.elf.reading import ElfFile
@@ -36,44 +38,47 @@ def table_size(elf: ElfFile, tag: str, address: int) -> int | None:
         size = 2 if tag == "DT_VERSYM" else 24 if memory.word == 8 else 16
         return None if count is None else count * size
     if tag in _VERSIONS:
-        return _versions_size(memory, address, elf.tag(f"{tag}NUM") or 0, *_VERSIONS[tag])
+        return _versions_size(memory, address, elf.tag(f"{tag}NUM") or 0, _VERSIONS[tag])
     return None
 
 
-#: tag → bytes of an entry, where it has the number of what belongs to it and the distances to that and to the next
-#: entry; bytes of what belongs to it, and where it has the distance to the next of these
-_VERSIONS = {"DT_VERNEED": (16, 2, 8, 12, 16, 12), "DT_VERDEF": (20, 6, 12, 16, 8, 4)}
+class _Lists(Record):
+    """How the two levels of lists of versions are laid out: bytes of an entry, and where it has some numbers.
+
+    These are how many entries of the second level belong to it, and the distances to the first of them and to the next
+    entry. ``own_size`` is the size of those, ``own_next_at`` where they have the distance to the next.
+    """
+
+    size: int
+    count_at: int
+    first_at: int
+    next_at: int
+    own_size: int
+    own_next_at: int
+
+
+_VERSIONS = {"DT_VERNEED": _Lists(16, 2, 8, 12, 16, 12), "DT_VERDEF": _Lists(20, 6, 12, 16, 8, 4)}
 
 #: LIMIT: versions of a file that are counted. glibc defines fifty.
 _MOST_VERSIONS = 1 << 16
 
 
-def _versions_size(
-    memory: Memory,
-    address: int,
-    count: int,
-    size: int,
-    number_at: int,
-    first_at: int,
-    next_at: int,
-    own: int,
-    own_next: int,
-) -> int | None:
+def _versions_size(memory: Memory, address: int, count: int, lists: _Lists) -> int | None:
     end, at, left = 0, 0, _MOST_VERSIONS
     for _ in range(min(count, _MOST_VERSIONS)):
-        entry = memory.read(address + at, size)
+        entry = memory.read(address + at, lists.size)
         if entry is None:
             return None
-        end = max(end, at + size)
-        inner = at + int.from_bytes(entry[first_at : first_at + 4], memory.order)
-        for _ in range(int.from_bytes(entry[number_at : number_at + 2], memory.order)):
-            each = memory.read(address + inner, own)
+        end = max(end, at + lists.size)
+        inner = at + int.from_bytes(entry[lists.first_at : lists.first_at + 4], memory.order)
+        for _ in range(int.from_bytes(entry[lists.count_at : lists.count_at + 2], memory.order)):
+            each = memory.read(address + inner, lists.own_size)
             left -= 1
             if each is None or left < 0:
                 return None
-            end = max(end, inner + own)
-            inner += int.from_bytes(each[own_next : own_next + 4], memory.order)
-        at += int.from_bytes(entry[next_at : next_at + 4], memory.order)
+            end = max(end, inner + lists.own_size)
+            inner += int.from_bytes(each[lists.own_next_at : lists.own_next_at + 4], memory.order)
+        at += int.from_bytes(entry[lists.next_at : lists.next_at + 4], memory.order)
     return end
 
 

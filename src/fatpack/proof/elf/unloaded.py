@@ -19,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from fatpack.io.source import View
     from fatpack.proof.device import DeviceCode
     from fatpack.proof.elf.reading import ElfFile, Section
     from fatpack.proof.ledger import Ledger
@@ -50,26 +51,32 @@ def compare_unloaded(
     pairs = list(zip(before.sections, after.sections, strict=True))
     shifts = {0} | {old.offset - new.offset for old, new in pairs if old.size and old.type not in _NO_BITS}
     for old, new in pairs:
-        _compare_header(after, old, new, device, moved, shifts, ledger)
+        if not _is_placed(after, old, new, shifts):
+            place = _header_at(after, new)
+            ledger.differ(f"offset of section {new.name}", offset=place, expected=old.offset, found=new.offset)
+        _compare_header(after, (old, new), device, moved, ledger)
         if old.flags & _ALLOCATED or old.type in _NO_BITS or new.type in _NO_BITS:
             continue
         if old.size == new.size and _is_stored(before, old) and _is_stored(after, new):
-            _compare_content(before, after, old, new, device.moves, moved, ledger)
+            ours, theirs = before.view.slice(old.offset, old.size), after.view.slice(new.offset, new.size)
+            if old.type == _SYMBOLS:
+                _compare_symbols(ours, theirs, _Follow(before, device.moves, moved), ledger)
+            else:
+                compare_views(f"section {new.name}", ours, theirs, ledger)
         else:
             ledger.differ("section", offset=new.offset, expected="in the file, as it was", found=new.name)
-    ours = [(start, end) for start, end, _ in _parts(before, before)]
-    compare_rest(before.view, after.view, ours, _parts(after, before), ledger)
+    known = [(start, end) for start, end, _ in _parts(before, before)]
+    compare_rest(before.view, after.view, known, _parts(after, before), ledger)
+
+
+def _header_at(elf: ElfFile, section: Section) -> int:
+    return int(elf.header["e_shoff"]) + section.number * elf.section_size
 
 
 def _compare_header(
-    after: ElfFile,
-    old: Section,
-    new: Section,
-    device: DeviceCode,
-    moved: Sequence[Moved],
-    shifts: Collection[int],
-    ledger: Ledger,
+    after: ElfFile, pair: tuple[Section, Section], device: DeviceCode, moved: Sequence[Moved], ledger: Ledger
 ) -> None:
+    old, new = pair
     expected = old.replace(offset=new.offset)
     if old.flags & _ALLOCATED:
         gone = next((each for each in moved if each.old <= old.address < each.old + max(each.size, 1)), None)
@@ -78,10 +85,7 @@ def _compare_header(
             expected = expected.replace(address=old.address - gone.old + gone.new)
         elif where is not None and old.address + old.size <= where[1] and new.size < old.size:
             expected = expected.replace(size=_size(after, old, new, device, moved))
-    place = after.header["e_shoff"] + new.number * after.section_size
-    if not _is_placed(after, old, new, shifts):
-        ledger.differ(f"offset of section {new.name}", offset=place, expected=old.offset, found=new.offset)
-    ledger.same("section header", expected, new, offset=place)
+    ledger.same("section header", expected, new, offset=_header_at(after, new))
 
 
 def _is_placed(after: ElfFile, old: Section, new: Section, shifts: Collection[int]) -> bool:
@@ -111,26 +115,11 @@ def _size(after: ElfFile, old: Section, new: Section, device: DeviceCode, moved:
     return new.size if start + new.size in ends else old.size
 
 
-def _compare_content(
-    before: ElfFile,
-    after: ElfFile,
-    old: Section,
-    new: Section,
-    moves: Mapping[int, tuple[int, int, int]],
-    moved: Sequence[Moved],
-    ledger: Ledger,
-) -> None:
-    ours, theirs = before.view.slice(old.offset, old.size), after.view.slice(new.offset, new.size)
-    if old.type != _SYMBOLS:
-        compare_views(f"section {new.name}", ours, theirs, ledger)
-        return
-    wide = before.memory.word == 8
-    sign = "<" if before.memory.order == "little" else ">"
-    record = struct.Struct(sign + ("IBBHQQ" if wide else "IIIBBH"))
+def _compare_symbols(ours: View, theirs: View, follow: _Follow, ledger: Ledger) -> None:
+    record = follow.record
     step = WINDOW // record.size * record.size
-    follow = _Follow(before, wide, moves, moved)
-    for at in range(0, old.size, step):
-        size = min(step, old.size - at)
+    for at in range(0, len(ours), step):
+        size = min(step, len(ours) - at)
         first, second = ours.read(at, size), theirs.read(at, size)
         if first == second and not follow.concerns(first):
             continue
@@ -148,9 +137,10 @@ def _compare_content(
 class _Follow:
     """Where symbols of the table for linkers and debuggers must be, and where they may be."""
 
-    def __init__(
-        self, elf: ElfFile, wide: bool, moves: Mapping[int, tuple[int, int, int]], moved: Sequence[Moved]
-    ) -> None:
+    def __init__(self, elf: ElfFile, moves: Mapping[int, tuple[int, int, int]], moved: Sequence[Moved]) -> None:
+        wide = elf.memory.word == 8
+        sign = "<" if elf.memory.order == "little" else ">"
+        self.record = struct.Struct(sign + ("IBBHQQ" if wide else "IIIBBH"))
         self._memory, self._sections, self._wide, self._moves = elf.memory, elf.sections, wide, moves
         self._starts = sorted(moves)
         self._places = sorted((each.old, each.old + each.size, each.new) for each in moved)
@@ -176,7 +166,7 @@ class _Follow:
         start = self._starts[number] if number >= 0 else 0
         inside = was[self._value] - start
         if number >= 0 and inside < self._moves[start][0] and self._stands_there(was):
-            return self._is_on(was, now, inside, *self._moves[start])
+            return self._is_on(was, now, inside, self._moves[start])
         return was == now or (
             now[self._size] == was[self._size]
             and any(
@@ -193,9 +183,8 @@ class _Follow:
         section = self._sections[number]
         return section.address <= symbol[self._value] < section.address + section.size
 
-    def _is_on(
-        self, was: tuple[int, ...], now: tuple[int, ...], inside: int, size: int, new: int, new_size: int
-    ) -> bool:
+    def _is_on(self, was: tuple[int, ...], now: tuple[int, ...], inside: int, move: tuple[int, int, int]) -> bool:
+        size, new, new_size = move
         if was == now and was[self._value] == new + inside:
             return True
         value = new + min(inside, new_size)

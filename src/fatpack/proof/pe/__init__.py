@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fatpack.proof.both import Both
 from fatpack.proof.described import Erased, compare_described
 from fatpack.proof.device import compare_device_code
 from fatpack.proof.ledger import Ledger, compare_memory, compare_views, merged
@@ -52,11 +53,10 @@ def compare(before: View, after: View, ledger: Ledger) -> tuple[DeviceCode, tupl
     old, new = read_pe(before), read_pe(after)
     leading = Leading(old)
     named = merged(_ranges(old, _SECTIONS))
-    device = compare_device_code(old.memory, new.memory, named, [], _pointers, leading, ledger)
+    both = Both(old.memory, new.memory, _pointers, leading, ledger)
+    device = compare_device_code(both, named, [])
     images, tables = merged(_ranges(old, _IMAGES)), merged(_ranges(old, _FOR_TOOLS))
-    device = device.with_described(
-        compare_described(old.memory, new.memory, images, tables, _pointers, leading, ledger) if images else Erased()
-    )
+    device = device.with_described(compare_described(both, images, tables) if images else Erased())
     words = compare_headers(old, new, device.ranges, ledger)
     compare_memory(
         old.memory, new.memory, merged([*device.ranges, *device.erased]), merged([*device.words, *words]), ledger

@@ -136,7 +136,7 @@ class ElfProgram:
         if self._elf.header.type != _DYN or not self._has_relocations():
             found = words_between(data, self.word, self.order, low, high)
         elif self._has_pointers_in_place():
-            found = words_at(self._in_place(), self._ranges(), self.view, self.word, self.order, low, high)
+            found = words_at(self, self._in_place(), low, high)
         left = most_taken()
         for section in self._relocation_sections(None):
             if section.type != constants.RELA:

@@ -81,7 +81,7 @@ class PeProgram:
         """
         start, size = self._relocations
         if size:
-            return words_at(self._relocated(start, size), self._loaded, self.view, self.word, self.order, low, high)
+            return words_at(self, self._relocated(start, size), low, high)
         data = (
             (address, self.view.slice(position, size))
             for address, size, position, _ in self._data

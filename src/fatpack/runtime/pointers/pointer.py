@@ -122,16 +122,17 @@ def words_between(ranges: Iterable[tuple[int, View]], word: int, order: Order, l
     return Search(values)
 
 
-def words_at(places: Iterable[int], loaded: Loaded, view: View, word: int, order: Order, low: int, high: int) -> Search:
+def words_at(program: Program, places: Iterable[int], low: int, high: int) -> Search:
     """Return address and value of those words at some addresses of a program that lie between two values.
 
     Both are included. ``places`` are those that relocations name.
     """
+    view, word, order = program.view, program.word, program.order
     most, values = most_taken(), dict[int, int]()
     block, start, end, shift = b"", 0, 0, 0
     for place in places:
         if not start <= place <= end - word:
-            found = loaded.at(place)
+            found = program.at(place)
             if found.kind != INSIDE or found.room < word:
                 continue
             start, shift = place, found.position
