@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.builders.sycl import packed, spirv
 from tests.laws.rooms import FIXTURES, joined
 from tests.reference import llvm_tool, run, tool
 
@@ -180,3 +181,69 @@ def test_what_is_neither_an_image_nor_zeros_is_not_proved(pair: tuple[bytes, byt
     data, after = pair
     name, made = list(lies(data, after).items())[lie]
     assert made != after and not proof.verify(view(data), view(made)).is_proved, name
+
+
+#: what clang-offload-wrapper of DPC++ leaves: images in sections by target, a table for tools, and records
+DPCPP = """
+        .section "__CLANG_OFFLOAD_BUNDLE__sycl-spir64","a"
+        .balign 16
+one:    .incbin "one"
+one_end:
+        .balign 16
+large:  .incbin "large"
+large_end:
+        .section "__CLANG_OFFLOAD_BUNDLE__sycl-spir64_gen","a"
+        .balign 16
+two:    .incbin "two"
+two_end:
+        .section .tgtimg,"aw"
+        .balign 16
+        .quad one, one_end - one, two, two_end - two, large, 36000
+        .data
+        .balign 8
+        .irp name, one, two, large
+        .short 2
+        .byte 4, 2
+        .long 0
+        .quad target, 0, 0, 0, 0, \\name, \\name\\()_end, 0, 0, 0, 0
+        .endr
+target: .asciz "spir64"
+        .section .note.GNU-stack, "", @progbits
+"""
+
+
+@pytest.mark.parametrize("options", [["-shared"], ["-no-pie", "-nostartfiles", "-e", "0"]], ids=["library", "program"])
+def test_images_of_dpcpp_go_but_for_compressed_ones(options: list[str], tmp_path: Path) -> None:
+    stored = {"one": spirv(20, 1), "two": spirv(900, 2), "large": packed(spirv(9000, 3))}
+    for name, data in stored.items():
+        (tmp_path / name).write_bytes(data)
+    source, path = tmp_path / "images.s", tmp_path / "libimages.so"
+    source.write_text(DPCPP)
+    run("gcc", *options, f"-Wa,-I{tmp_path}", source, "-o", path)
+    data = path.read_bytes()
+    made = plan(view(data), Wishes(drop=("spir64*",), allow_empty=True))
+    after = joined(made.pieces)
+    check_of(made)(view(data), view(after))
+    verdict = proof.verify(view(data), view(after))
+    assert verdict.is_proved, verdict.differences
+    assert len(verdict.dropped) == len(made.dropped) == 2 and any("1 image of OpenMP or SYCL" in n for n in made.notes)
+    assert [image in after for image in stored.values()] == [False, False, True]
+
+
+@pytest.mark.slow
+def test_what_clang_made(tmp_path: Path) -> None:
+    source, stub, path = tmp_path / "main.c", tmp_path / "libomptarget.so", tmp_path / "program"
+    source.write_text(
+        "#pragma omp declare target\nint table[4] = {1, 2, 3, 4};\nint of(int x) { return table[x & 3]; }\n"
+        "#pragma omp end declare target\nint main(void) { return of(3) != 4; }\n"
+    )
+    run("gcc", "-shared", "-fPIC", "-DIMAGE_SIZE=0", "-DNO_ENTRIES", "-Dmain=unused", RUNTIME, "-o", stub)
+    run("gcc", "-shared", "-fPIC", "-xc", "/dev/null", "-o", tmp_path / "libomp.so")
+    run("clang", "-fopenmp", "--offload-arch=gfx90a,gfx1100", "-nogpulib", source, f"-L{tmp_path}",
+        f"-Wl,-rpath,{tmp_path}", "-o", path)  # fmt: skip
+    data = path.read_bytes()
+    made, after = slimmed(data)
+    with fatpack.open(path) as file:
+        gone = next(image.data.tobytes() for image in file.images() if image.target.arch == "gfx1100")
+    before, now = printed(path, data), printed(path, after)
+    assert len(made.dropped) == 1 and now == before.replace(gone.hex(), "00" * len(gone)) != before
