@@ -145,8 +145,12 @@ def _linked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan:
     )
     refuse(selection, wishes, view)
     notes = list(selection.notes)
-    if fixed:
-        notes.append(f"{counted(len(fixed), 'container')} among the program's own data: not slimmed")
+    measured = sum(map(erasing.is_described, fixed))
+    if measured:
+        words = "no record says where images of OpenMP or SYCL begin and end"
+        notes.append(f"{counted(measured, 'container')} not slimmed: {words}")
+    if len(fixed) > measured:
+        notes.append(f"{counted(len(fixed) - measured, 'container')} among the program's own data: not slimmed")
     left = set(map(id, file.left))
     staying = {id(row.image) for row in selection.dropped if id(row.found) in left and id(row.image) not in erasable}
     if staying:

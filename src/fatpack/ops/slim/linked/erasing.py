@@ -45,7 +45,7 @@ class Erasable(Record):
     end: int
 
 
-def _is_described(item: Found) -> bool:
+def is_described(item: Found) -> bool:
     """Return whether a container may be one of whose images records tell: offload binaries, and SYCL's raw images."""
     return item.format == _OFFLOAD or (item.format == _BUNDLE and item.container.attrs.get("flavour") == "linked")
 
@@ -60,7 +60,7 @@ def present(items: Sequence[Found | Finding]) -> list[Found | Finding]:
     """Return what a scan found in a linked file, without the images in whose place zeros are."""
     found: list[Found | Finding] = []
     for item in items:
-        if isinstance(item, Found) and _is_described(item) and any(map(is_erased, item.images)):
+        if isinstance(item, Found) and is_described(item) and any(map(is_erased, item.images)):
             found.append(item.replace(images=tuple(image for image in item.images if not is_erased(image))))
         else:
             found.append(item)
@@ -74,7 +74,7 @@ def erasable(view: View, host: str, left: Sequence[Found]) -> dict[int, Erasable
     """
     by_section: dict[int, list[Found]] = {}
     for item in left:
-        if _is_described(item) and item.index is not None and item.view.source is view.source:
+        if is_described(item) and item.index is not None and item.view.source is view.source:
             by_section.setdefault(item.index, []).append(item)
     whole = {number: (start, end) for start, end, _, number in hosts.sections(host, view)} if by_section else {}
     found: dict[int, Erasable] = {}
