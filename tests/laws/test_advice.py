@@ -32,8 +32,8 @@ _TYPED = {
 #: How selectors and options describe themselves: as one would type them.
 _DESCRIBE = {"ops/choose/select.py"}
 
-#: Options of other tools, in the advice to call these.
-_OTHERS = re.compile(r"(nvidia-smi|llvm-\w+|nvcc) --.*")
+#: Options of other tools in the advice to call these, and whole commands, which mean the same to everybody.
+_OTHERS = re.compile(r"((nvidia-smi|llvm-\w+|nvcc) --|fatpack [a-z]+ ).*")
 
 
 def own_options() -> set[str]:

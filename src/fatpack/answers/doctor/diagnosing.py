@@ -281,10 +281,10 @@ class _Summing:
         for what, why, number in (
             (
                 "files passed over",
-                "their names say that no device code is in them; --deep looks into them",
+                "their names say that no device code is in them; a deep search looks into them",
                 counts.passed,
             ),
-            ("files and folders", "excluded by --exclude", counts.excluded),
+            ("files and folders", "left out by name, as was asked", counts.excluded),
             ("links", "links in folders are not followed", counts.links),
             ("pipes, sockets and devices", "they are not read", counts.special),
         ):

@@ -109,7 +109,7 @@ class _Examination:
         notes.count("registrations", notes.wrong.get("registrations", 0))
         if members or notes.counts.get("images"):
             for row in found.not_searched:
-                text = "no container is looked for there without --deep"
+                text = "only a deep search looks for containers there"
                 notes.skip("bytes of sections and members without device code", text, row.size)
         elif notes.state == "healthy":
             notes.skip("files without device code", "there is nothing to verify in them but their structure")

@@ -254,7 +254,7 @@ def _differing(answer: UnitAnswer, choices: Sequence[Choice]) -> UnitAnswer:
     else:
         others = [one.state for one in states if one.state not in good]
         reason = f"it runs on {', '.join(sorted(good)) or 'none'}, and not on {', '.join(others)}"
-    advice = f"name the device with its features, as --device {states[-1].state}: what is left open counts both ways"
+    advice = f"name the device with its features, as {states[-1].state}: what is left open counts both ways"
     mends = (advice, *answer.mends)
     return answer.replace(outcome="unknown", reason=reason, told=None, mends=mends, states=states, is_certain=False)
 

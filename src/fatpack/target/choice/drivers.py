@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from importlib import import_module
 
-from fatpack.errors import UsageError
+from fatpack.errors import UsageError, in_both
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -73,7 +73,7 @@ def cuda_of(text: str) -> tuple[int, int]:
     known = ", ".join(str(row.branch) for row in branches()[-6:])
     raise UsageError(
         f"driver {text[:40]!r} is of no branch that is known ({known} are the last)",
-        hint="nvidia-smi prints the CUDA version of a driver: name that, --cuda 12.2 (cuda='12.2')",
+        hint="nvidia-smi prints the CUDA version of a driver: name that, " + in_both("--cuda 12.2", "cuda='12.2'"),
     )
 
 
