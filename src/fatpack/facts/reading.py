@@ -197,8 +197,9 @@ class _Reader:
 
     def _inflated(self, found: FoundImage, neighbours: Sequence[Image]) -> FoundImage:
         """Return an image that was only listed inflated and recognised, as far as that is wanted and can be done."""
-        is_listed = found.recognised is NOT_INFLATED and found.size > 0 and not found.data.source.is_refused
-        if not is_listed or not self._options.reads_images or not self._has_room(found):
+        if not self._options.reads_images or found.recognised is not NOT_INFLATED or not found.size:
+            return found  # asked first: the data of an image that is only listed is not even made
+        if found.data.source.is_refused or not self._has_room(found):
             return found
         try:
             return inflated(found, neighbours)

@@ -14,10 +14,12 @@ from tests.builders.packages import zipped
 from tests.builders.policy_files import container, cubin, library
 from tests.laws.rooms import FIXTURES
 
+from fatpack.answers.policy import kernels
 from fatpack.answers.policy.check import Policy, check
 from fatpack.answers.policy.config import presets
 from fatpack.answers.policy.outcome import Checked
 from fatpack.answers.policy.requirements import requirements
+from fatpack.io.budget import Budget
 from fatpack.report.schemas import text
 
 SCHEMA = json.loads(text("check"))
@@ -150,6 +152,25 @@ def test_units_without_kernels_miss_nothing(folder: Path) -> None:
     empty = fatbin.fatbin(fatbin.entry(cubin(80, ()), sm=80))
     Path("x.so").write_bytes(linked_elf.build([container("80 90"), empty]).data)
     assert checked("x.so", "sm_90")
+    assert checked("x.so", "sm_90", per="library")
+    assert codes(checked("x.so", "sm_75", per="library")) == [("FP3303", "sm_75")]
+
+
+def test_a_library_in_which_something_serves_is_not_read_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("x.so").write_bytes(library("80 90", "90a p80"))
+    named: list[str] = []
+    read = kernels.read
+
+    def noted(path: str, budget: Budget) -> kernels.Kernels:
+        named.append(path)
+        return read(path, budget)
+
+    monkeypatch.setattr(kernels, "read", noted)
+    assert checked("x.so", "sm_90", per="library")
+    assert checked("x.so", "sm_80+ptx", per="library")
+    assert named == []
+    assert not checked("x.so", "sm_75", per="library")
+    assert named == ["x.so"]
 
 
 def test_loose_images_of_a_folder_are_one_unit(folder: Path) -> None:

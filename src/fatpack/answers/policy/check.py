@@ -205,7 +205,7 @@ class _Check:
             units = [unit for unit in item.units if unit.vendor == wanted.device.vendor]
             exact = exact or any(wanted.exact in unit.archs for unit in units)
             holes, doubts = self._holes(item, units, wanted)
-            if holes and (self._policy.per == "unit" or len(holes) == len(units)):
+            if holes:
                 count = f" in {len(holes)} of {counted(len(units), 'unit')}" if len(units) > 1 else ""
                 text = f"lacks {wanted.title}{count}"
                 yield violation(
@@ -221,20 +221,27 @@ class _Check:
             yield violation("FP3304", "", wanted.exact, text, hint)
 
     def _holes(self, item: Library, units: Sequence[Unit], wanted: Requirement) -> tuple[list[Hole], list[str]]:
-        """Return the units that do not serve a device, and in words what nobody knows for sure of the others."""
+        """Return the units that break a requirement, and in words what nobody knows for sure of those that serve."""
         known: dict[object, Coverage] = {}
-        holes, doubts = [], []
+        lacking: list[tuple[Unit, Coverage]] = []
+        doubts = []
         for unit in units:
             key = unit.offload, unit.is_kpack, tuple((row.form, row.arch, row.triple) for row in unit.images)
             found = known.get(key)
             if found is None:
                 known[key] = found = covers(unit, wanted)
             if not found.serves:
-                hole = self._hole(item, unit, found.rule, found.reason)
-                holes += [hole] if hole is not None else []
+                lacking.append((unit, found))
             elif not found.is_certain:
                 doubts.append(f"{found.reason} [{found.rule}], which nobody has documented")
-        return holes, doubts
+        if not self._is_broken(lacking, units):
+            return [], doubts
+        holes = [self._hole(item, unit, found.rule, found.reason) for unit, found in lacking]
+        return [hole for hole in holes if hole is not None], doubts
+
+    def _is_broken(self, lacking: Sequence[object], units: Sequence[Unit]) -> bool:
+        """Return whether units that lack something can break the policy: it takes kernels, whose reading is dear."""
+        return bool(lacking) and (self._policy.per == "unit" or len(lacking) == len(units))
 
     def _later(self, item: Library, units: Sequence[Unit], wanted: Requirement) -> Iterator[Violation]:
         known: dict[object, bool] = {}
@@ -244,9 +251,11 @@ class _Check:
             if key not in known:
                 known[key] = has_later(unit, wanted.device)
             without += [] if known[key] else [unit]
+        if not self._is_broken(without, units):
+            return
         reason = "no PTX that all later devices can compile"
         holes = [hole for unit in without if (hole := self._hole(item, unit, "C7", reason)) is not None]
-        if holes and (self._policy.per == "unit" or len(holes) == len(units)):
+        if holes:
             count = f" in {len(holes)} of {counted(len(units), 'unit')}" if len(units) > 1 else ""
             text = f"lacks PTX for devices later than {wanted.device.arch}{count}"
             hint = f"build with -gencode arch=compute_{_number(wanted)},code=compute_{_number(wanted)}"
