@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.laws.rooms import FIXTURES
 
+from fatpack.answers.explain.explain import Question, explain
 from fatpack.answers.overview import collecting
 from fatpack.answers.overview.bytes import order
 from fatpack.answers.overview.collecting import overview_of
@@ -16,6 +17,9 @@ from fatpack.answers.overview.records import Overview
 from fatpack.facts.columns import ImageRow, KernelRow
 from fatpack.facts.gathering import gather
 from fatpack.facts.reading import RowOptions
+from fatpack.report.html.sections.head import summary
+from fatpack.target.choice.settings import Settings
+from fatpack.target.devices import device
 
 READ = RowOptions(digests=True, kernels=True, each_kernel=True)
 
@@ -94,6 +98,30 @@ def test_coverage_knows_which_images_run_where() -> None:
         ("text",): ("none", "none", "ptx", "own", "ptx"),  # PTX runs on later devices only
     }
     assert overview.coverage[0].with_holes == 4
+
+
+def test_relocatable_code_covers_nothing_before_a_device_link_as_explain_says() -> None:
+    waiting = {"section": "__nv_relfatbin", "container": 0}
+    rows = [
+        *image("sm_90", {"both": 1, "waits": 1}, position="0.0", **waiting),
+        *image("sm_80", {"text": 1}, form="ptx", position="0.1", **waiting),
+        *image("sm_90", {"both": 1}, section=".nv_fatbin", container=1, position="1.0"),
+        end(),
+    ]
+    overview = overview_of(rows)
+    assert cells(overview) == {
+        ("both",): ("blank", "own"),
+        ("waits",): ("blank", "link"),
+        ("text",): ("link", "link"),
+    }
+    assert (overview.coverage[0].with_holes, overview.coverage[0].relocatable) == (0, 2)
+    said = "".join(summary(overview))
+    assert said.startswith("2 of 3 kernels are relocatable") and "Every kernel" not in said
+    question = Question((device("H100"),), Settings())
+    (answer,) = explain(
+        [row for row in rows[:4] if isinstance(row, ImageRow)] + [rows[-1]], ["lib.so"], question
+    ).devices  # type: ignore[list-item]
+    assert (answer.runs, answer.unknown) == (0, 1), "what explain says of the relocatable images alone"
 
 
 def test_coverage_takes_amd_processors_as_the_rules_do() -> None:

@@ -28,8 +28,8 @@ _BY_POSITION = ("cuda-fatbin",)
 #: forms of files that are images themselves which a runtime loads
 _LOADED = ("cubin", "ptx", "code-object", "spirv")
 
-#: the section in which objects keep code for the device link, whose result is what counts
-_FOR_LINKS = "__nv_relfatbin"
+#: the section in which objects keep code for the device link, whose result is what counts; PE images cut its name
+_FOR_LINKS = ("__nv_relfatbin", "__nv_rel")
 
 
 class UnitImage(Record):
@@ -125,14 +125,25 @@ def _unit(rows: Sequence[ImageRow]) -> Unit:
         ),
         first.container_format,
         vendor,
-        _runtime(first, vendor),
+        runtime_of(first, vendor),
         tuple(_images(rows, vendor)),
         first.container_version if is_bundle and first.container_version else None,
-        first.section == _FOR_LINKS,
+        waits(first),
     )
 
 
-def _runtime(row: ImageRow, vendor: str) -> str:
+def waits(row: ImageRow) -> bool:
+    """Return whether an image lies where objects keep code for the device link, whose result is what counts (C14)."""
+    return row.section in _FOR_LINKS
+
+
+def candidate_of(row: ImageRow, arch: str, vendor: str) -> Candidate:
+    """Return an image as the rules take it; ``arch`` is one of those that it is stored for."""
+    return Candidate(_form(row, vendor), arch, row.triple or "", _version(row.ptx_version), row.compression)
+
+
+def runtime_of(row: ImageRow, vendor: str) -> str:
+    """Return which runtime chooses among the images of a container: cuda, hip, openmp, sycl or kpack."""
     if row.container_format == "rocm-kpack":
         return "kpack"
     if row.offload in ("openmp", "sycl"):
@@ -144,8 +155,7 @@ def _images(rows: Sequence[ImageRow], vendor: str) -> Iterator[UnitImage]:
     alike: dict[object, list[tuple[ImageRow, Candidate]]] = {}
     for number, row in enumerate(rows):
         for arch in (row.arch or "").split(","):
-            version = _version(row.ptx_version)
-            candidate = Candidate(_form(row, vendor), arch, row.triple or "", version, row.compression)
+            candidate = candidate_of(row, arch, vendor)
             key: object = (candidate.form, candidate.triple, arch)
             by_position = row.container_format in _BY_POSITION
             alike.setdefault((number, arch) if by_position else key, []).append((row, candidate))

@@ -1,12 +1,20 @@
-"""Which kernels of a library are there for which of its architectures, and where devices get nothing."""
+"""Which kernels of a library are there for which of its architectures, and where devices get nothing.
+
+The rules of the runtimes decide (:mod:`fatpack.target.choice`), of each image alone. What is relocatable, and what only
+linkers take, counts through the device link: no device gets it as it is (C11, C12, C14).
+"""
 
 from __future__ import annotations
 
+from fatpack.answers.explain.units import candidate_of, runtime_of, waits
 from fatpack.answers.overview.bytes import order
 from fatpack.answers.overview.names import family, label
 from fatpack.answers.overview.records import Coverage, Pattern
-from fatpack.model import Target
-from fatpack.target.compatibility import serves
+from fatpack.record import Record
+from fatpack.target.choice.asking import Images, ask, vendor_of
+from fatpack.target.choice.cuda import LINKED
+from fatpack.target.choice.settings import Settings
+from fatpack.target.devices import Device
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,24 +29,47 @@ _MOST_COLUMNS = 64
 #: LIMIT: patterns of one library that are listed.
 _MOST_PATTERNS = 120
 
-#: Forms whose kernels a device gets as they are, or compiled when they are loaded.
-_COMPILED_LATER = ("ptx", "spirv", "tileir")
+#: Forms that no device is of: compiled when they are loaded, or linked.
+_NO_CODE = ("ptx", "spirv", *LINKED)
 
 
 class _Column:
+    """Images of one architecture and form; those that wait for a link are a column of their own, of the same label."""
+
     def __init__(self, row: ImageRow) -> None:
         self.label = label(row.arch, row.form, row.triple, row.offload)
         self.family = family(row.arch, row.form, row.triple, row.offload)
-        self.form = row.form or ""
-        self.target = Target(row.triple or "", row.arch or "")
-        self.is_text = self.form in _COMPILED_LATER
+        self.is_text = row.form in _NO_CODE
+        self.is_linked = is_linked(row)
+        self.vendor = vendor_of(row.triple or "", row.arch or "")
+        self.arch = (row.arch or "").partition(",")[0]
+        self.images = Images(
+            (candidate_of(row, self.arch, self.vendor),),
+            runtime_of(row, self.vendor),
+            is_kpack=row.container_format == "rocm-kpack",
+        )
+
+    def outcome(self, device: Device) -> str:
+        """Return what becomes of the images on a device: own words of the rules, the worst of all its states."""
+        if device.vendor != self.vendor or (self.vendor == "nvidia" and device.nvidia is None):
+            return "fails"
+        choices = ask(self.images, device, Settings())
+        if any(choice.image is None or not choice.judgements[0].fits for choice in choices):
+            return "fails"
+        return max((choice.outcome for choice in choices), key=("runs", "unknown", "compiles", "fails").index)
+
+
+def is_linked(row: ImageRow) -> bool:
+    """Return whether an image counts only through a device link: relocatable code, and code for linkers."""
+    relocatable = (row.stored_kind or "").startswith("relocatable")
+    return waits(row) or row.form in LINKED or (relocatable and row.form != "cubin")
 
 
 class FileCoverage:
     """The kernels of one file, by name: kernels of one name in several containers are one."""
 
     def __init__(self) -> None:
-        self._columns: dict[str, int] = {}
+        self._columns: dict[tuple[str, bool], int] = {}
         self._kinds: list[_Column] = []
         self._kernels: dict[str, int] = {}
         self._characters = 0
@@ -47,7 +78,7 @@ class FileCoverage:
 
     def image(self, row: ImageRow) -> None:
         """Take the image whose kernels come next."""
-        name = label(row.arch, row.form, row.triple, row.offload)
+        name = label(row.arch, row.form, row.triple, row.offload), is_linked(row)
         number = self._columns.get(name)
         if number is None:
             number = len(self._columns)
@@ -77,47 +108,59 @@ class FileCoverage:
         seen = 0
         for bits in self._kernels.values():
             seen |= bits
-        used = [(bit, kind) for bit, kind in enumerate(self._kinds) if seen >> bit & 1]
-        used.sort(key=lambda item: order(item[1].label))
+        used = list({kind.label: kind for bit, kind in enumerate(self._kinds) if seen >> bit & 1}.values())
+        used.sort(key=lambda kind: order(kind.label))
         by_bits: dict[int, list[str]] = {}
         for name, bits in self._kernels.items():
             by_bits.setdefault(bits, []).append(name)
-        rules = [self._rule(kind) for _, kind in used]
+        rules = [self._rule(kind) for kind in used]
         patterns = []
         for bits, names in by_bits.items():
-            cells = tuple(_cell(bits, bit, rule) for (bit, _), rule in zip(used, rules, strict=True))
+            cells = tuple(_cell(bits, rule) for rule in rules)
             patterns.append(Pattern(cells, len(names), tuple(sorted(names))))
         patterns.sort(key=lambda item: (-item.count, item.cells))
         listed = patterns[:_MOST_PATTERNS]
         return Coverage(
             path,
-            tuple(kind.label for _, kind in used),
-            tuple(kind.family for _, kind in used),
+            tuple(kind.label for kind in used),
+            tuple(kind.family for kind in used),
             tuple(listed),
             len(self._kernels),
             sum(item.count for item in patterns[_MOST_PATTERNS:]),
         )
 
-    def _rule(self, wanted: _Column) -> tuple[int, int, bool]:
-        """Return the columns whose images serve a column's devices as they are, those that are compiled, and whether
-        the column is of text itself, which no device is of."""
-        ready = text = 0
+    def _rule(self, wanted: _Column) -> _Rule:
+        """Return which columns serve the devices of one, and how."""
+        own = ready = text = link = 0
+        device = Device(wanted.vendor, wanted.arch)
         for bit, kind in enumerate(self._kinds):
-            form = kind.form if kind.form in ("cubin", "ptx") or not kind.is_text else "ptx"
-            if kind is not wanted and serves(kind.target, wanted.target, nvidia_rules=True, form=form).answer:
-                if kind.is_text:
-                    text |= 1 << bit
-                else:
-                    ready |= 1 << bit
-        return ready, text, wanted.is_text
+            is_own = kind.label == wanted.label
+            outcome = "fails" if is_own or wanted.is_text else kind.outcome(device)
+            if kind.is_linked and (is_own or outcome != "fails"):
+                link |= 1 << bit
+            elif is_own:
+                own |= 1 << bit
+            elif outcome == "compiles" or (outcome == "unknown" and kind.is_text):
+                text |= 1 << bit
+            elif outcome != "fails":
+                ready |= 1 << bit
+        return _Rule(own, ready, text, link, wanted.is_text)
 
 
-def _cell(bits: int, bit: int, rule: tuple[int, int, bool]) -> str:
-    ready, text, is_text = rule
-    if bits >> bit & 1:
-        return "own"
-    if is_text:
-        return "blank"
-    if bits & ready:
-        return "served"
-    return "ptx" if bits & text else "none"
+class _Rule(Record):
+    """The columns whose images are for a column's devices, serve them as they are, are compiled there, or wait for a
+    link; and whether the column is of text, which no device is of.
+    """
+
+    own: int
+    ready: int
+    text: int
+    link: int
+    is_text: bool
+
+
+def _cell(bits: int, rule: _Rule) -> str:
+    for word, columns in (("own", rule.own), ("served", rule.ready), ("ptx", rule.text), ("link", rule.link)):
+        if bits & columns:
+            return word
+    return "blank" if rule.is_text else "none"

@@ -61,7 +61,8 @@ class Pattern(Record):
     """Kernels of a library that are there for the same architectures.
 
     ``cells`` say for each column ``own``, ``served`` (an image for another architecture runs there), ``ptx`` (text is
-    compiled when it is loaded), ``none``, or ``blank``: the column is of text itself, and no device lacks it.
+    compiled when it is loaded), ``link`` (relocatable: it counts only through the device link), ``none``, or ``blank``:
+    the column is of text itself, and no device lacks it.
     """
 
     cells: tuple[str, ...]
@@ -72,6 +73,11 @@ class Pattern(Record):
     def holes(self) -> int:
         """The columns for which these kernels have nothing."""
         return self.cells.count("none")
+
+    @property
+    def links(self) -> int:
+        """The columns for which these kernels are relocatable, and nothing else."""
+        return self.cells.count("link")
 
 
 class Coverage(Record):
@@ -88,6 +94,11 @@ class Coverage(Record):
     def with_holes(self) -> int:
         """The kernels that lack at least one architecture."""
         return sum(pattern.count for pattern in self.patterns if pattern.holes)
+
+    @property
+    def relocatable(self) -> int:
+        """The kernels of which a device gets nothing for an architecture unless a device link makes it."""
+        return sum(pattern.count for pattern in self.patterns if pattern.links)
 
 
 class Duplicate(Record):

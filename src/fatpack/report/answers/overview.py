@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _MOST_ROWS = 24
 
 #: What cells of the coverage are, as characters.
-_CELLS = {"own": "●", "served": "○", "ptx": "◌", "none": "✗", "blank": ""}
+_CELLS = {"own": "●", "served": "○", "ptx": "◌", "link": "↻", "none": "✗", "blank": ""}
 
 #: Characters that mean something in Markdown as GitHub reads it, also mentions and links; a backslash takes it away.
 _SPECIAL = frozenset("\\`*_[]|~#$@:!")
@@ -119,19 +119,25 @@ def _lines(overview: Overview, paths: Sequence[str]) -> Iterator[str]:
 
 
 def _holes(overview: Overview) -> Iterator[str]:
-    lacking = [item for item in overview.coverage if item.with_holes]
+    lacking = [item for item in overview.coverage if item.with_holes or item.relocatable]
     if not lacking:
         if overview.coverage:
             yield "Every kernel runs on every architecture that its library is for."
             yield ""
         return
-    yield "#### Kernels with holes"
+    links = sum(item.relocatable for item in lacking)
+    if links:
+        yield f"{many(links, 'kernel')} for the device link alone: relocatable code is not what a device gets."
+        yield ""
+    yield "#### Kernels with holes" if any(item.with_holes for item in lacking) else "#### Coverage"
     yield ""
-    for item in sorted(lacking, key=lambda item: -item.with_holes)[:4]:
-        yield f"{escaped(base(item.path))}: {item.with_holes:,} of {many(item.kernels, 'kernel')}"
+    for item in sorted(lacking, key=lambda item: (-item.with_holes, -item.relocatable))[:4]:
+        lacks = f"{item.with_holes:,} of " if item.with_holes else ""
+        yield f"{escaped(base(item.path))}: {lacks}{many(item.kernels, 'kernel')}"
         yield ""
         yield from _table(",".join(("kernels", *map(_column, item.columns))), _patterns(item))
-    words = {"own": "an image for it", "served": "another image runs there", "ptx": "compiled there", "none": "nothing"}
+    words = {"own": "an image for it", "served": "another image runs there", "ptx": "compiled there"}
+    words |= {"link": "relocatable", "none": "nothing"}
     yield ", ".join(f"{_CELLS[cell]} {text}" for cell, text in words.items())
     yield ""
 
@@ -141,7 +147,7 @@ def _column(label: str) -> str:
 
 
 def _patterns(item: Coverage) -> list[list[str]]:
-    rows = sorted(item.patterns, key=lambda row: (not row.holes, row.count))
+    rows = sorted(item.patterns, key=lambda row: (not row.holes, not row.links, row.count))
     return [
         [
             escaped(stem(row.names[0])) if row.count == 1 else many(row.count, "kernel"),

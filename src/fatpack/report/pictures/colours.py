@@ -70,6 +70,7 @@ PICTURE_STYLE = (
     ".pic .part{fill:var(--c);stroke:var(--paper);stroke-width:.6}.pic .rest{fill-opacity:.55}"
     ".pic .own{fill:var(--c)}.pic .served{fill:var(--c);fill-opacity:.3}"
     ".pic .ptx{fill:none;stroke:var(--c);stroke-width:1.5;stroke-dasharray:3 2}"
+    ".pic .link{fill:none;stroke:var(--soft);stroke-width:1.5;stroke-dasharray:1 2}"
     ".pic .none{fill:none;stroke:var(--hole);stroke-width:1.5}.pic .blank{fill:var(--gap)}"
     ".pic .b-image{fill:var(--c)}.pic .b-field{fill:var(--field)}.pic .b-data{fill:var(--field);fill-opacity:.55}"
     ".pic .b-padding,.pic .b-unknown{fill:var(--gap)}"

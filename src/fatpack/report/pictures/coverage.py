@@ -17,6 +17,7 @@ CELLS = {
     "own": "an image for it",
     "served": "an image for another architecture runs there",
     "ptx": "PTX or SPIR-V is compiled there",
+    "link": "relocatable: counts only through the device link",
     "none": "nothing runs there",
 }
 
@@ -28,9 +29,9 @@ _NAME, _STEP, _CELL, _LINE = 380.0, 58.0, 13.0, 19.0
 
 def coverage(overview: Overview) -> Markup | None:
     """Return the picture of the libraries with most holes, and of their most frequent rows; None without kernels."""
-    libraries = sorted(overview.coverage, key=lambda item: (-item.with_holes, -item.kernels, item.path))[
-        :_MOST_LIBRARIES
-    ]
+    libraries = sorted(
+        overview.coverage, key=lambda item: (-item.with_holes, -item.relocatable, -item.kernels, item.path)
+    )[:_MOST_LIBRARIES]
     if not libraries:
         return None
     width = _NAME + _STEP * max(len(item.columns) for item in libraries) + 10

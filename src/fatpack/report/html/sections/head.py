@@ -52,8 +52,15 @@ def summary(overview: Overview) -> list[str]:
         said.append("No device code was found.")
     elif holes:
         kernels = many(overview.kernel_names, "kernel")
-        said.append(f"{holes:,} of {kernels} lack an architecture that others of their library have.")
-    elif overview.kernel_names:
+        said.append(f"{holes:,} of {kernels} lack an architecture that others of their library have. ")
+    links = sum(item.relocatable for item in overview.coverage)
+    if links:
+        of = many(overview.kernel_names, "kernel")
+        said.append(
+            f"{links:,} of {of} are relocatable for an architecture: "
+            "no device gets them as they are, they count only through the device link [C14]."
+        )
+    if overview.kernel_names and not holes and not links:
         said.append("Every kernel runs on every architecture that its library is for.")
     return said
 
