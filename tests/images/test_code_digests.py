@@ -12,6 +12,7 @@ from fatpack import images
 from fatpack.errors import FormatError
 from fatpack.images.code import digest, with_calls, with_needs, without_unit
 from fatpack.images.kernel import Kernel
+from fatpack.images.nvidia import ptx_digest
 from fatpack.io.sources.memory import BytesSource
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -268,3 +269,31 @@ def test_needs_count() -> None:
     made = {with_needs(b"code", Kernel("k", registers=count)) for count in (None, 1, 2)}
     assert len(made) == 3
     assert with_needs(b"code", Kernel("k", size=1)) == with_needs(b"code", Kernel("other", size=2))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b".version 8.0\n" + b".global " * 40_000 + b"{ 1 }\n",
+        b".version 8.0\n" + b".func (" * 40_000 + b"{ ret; }\n",
+        b".version 8.0\n.entry k() {\n" + b"call " + b" " * 300_000 + b"; }\n",
+        b".version 8.0\n.entry k() {\n" + b"call (" * 40_000 + b"; }\n",
+        b".version 8.0\n.entry k() {\n// _GLOBAL__N_\nmov " + b"1" * 200_000 + b"_GLOBAL__N_; }\n",
+        b".version 8.0\n.entry k() {\nmov " + b"_GLOBAL__N__01234567_4_k" * 10_000 + b"; }\n",
+    ],
+    ids=["variables", "functions", "blanks", "calls", "digits", "units"],
+)
+def test_hostile_texts_are_read_in_one_pass(text: bytes) -> None:
+    """A second for 300 kB would be a thousand times what a pass takes: the alarm ends what is not linear."""
+    import signal
+
+    def late(*_: object) -> None:
+        raise AssertionError("the text is not read in one pass")
+
+    before = signal.signal(signal.SIGPROF, late)
+    signal.setitimer(signal.ITIMER_PROF, 3)
+    try:
+        ptx_digest.codes(BytesSource(text, "x.ptx").view())
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 #: what nvcc makes of a unit: _GLOBAL__N__b37fe2fa_4_k_cu_2f1254c8, a process behind it before CUDA 11.5; in mangled
 #: names its length is in front
-_NVCC_UNIT = re.compile(r"\d*(_GLOBAL__N_|_INTERNAL)_[0-9a-f]{8}_(\d+_\w+?)_[0-9a-f]{8}(?:_\d+)?(?=_|\d|[A-Z]|\b)")
+_NVCC_UNIT = re.compile(
+    r"(?<!\d)\d*(_GLOBAL__N_|_INTERNAL)_[0-9a-f]{8}_(\d{1,9}_\w{1,512}?)_[0-9a-f]{8}(?:_\d{1,9})?(?=_|\d|[A-Z]|\b)"
+)
 
 #: what clang puts behind the name of a kernel or variable that other units do not see
 _CLANG_UNIT = re.compile(r"(\.|__)(static|intern|anon)(\.|__)[0-9a-f]{16,}$")

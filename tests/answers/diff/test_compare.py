@@ -286,3 +286,16 @@ def test_kernels_of_one_name_are_paired_as_stored(tmp_path: Path) -> None:
     assert (arch.old_images, arch.new_images, arch.changed, arch.lost) == (3, 3, 2, 0)
     assert arch.kernels is not None
     assert [(item.kind, item.name) for item in arch.kernels] == [("changed", "_Z5scalePfi")] * 2
+
+
+def test_members_without_a_container_are_told_apart(tmp_path: Path) -> None:
+    """They have no position; each has its place in the archive."""
+    first, other = built(tmp_path, "a.cubin"), built(tmp_path, "b.cubin", PTX.replace("_Z5scalePfi", "twice"))
+    changed = built(tmp_path / "new", "a.cubin", PTX.replace("], 7", "], 8"))
+    old, new = tmp_path / "old.a", tmp_path / "new.a"
+    run("llvm-ar", "rcsD", old, first, other)
+    run("llvm-ar", "rcsD", new, changed, other)
+    assert fatpack.diff(old, new).kinds == ("changed",)
+    found = fatpack.diff(old, new, kernels=True)
+    (arch,) = found.libraries[0].archs
+    assert [item.name for item in arch.kernels or ()] == ["_Z5scalePfi"]

@@ -20,18 +20,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
     from typing import Literal, TypeVar
 
-    from fatpack.answers.diff.reading import Content, ImageFacts, KernelFacts, Library, Side
+    from fatpack.answers.diff.reading import Content, ImageFacts, KernelFacts, Library, Place, Side
 
     T = TypeVar("T")
 
-    Place = tuple[str, str, str]
-    Contents = Mapping[tuple[str, str], Content]
+    # arch, form, offload
+    Use = tuple[str, str, str]
+    Contents = Mapping[tuple[str, Place], Content]
 
 
 class _Group(Record):
     """The images of a library for one place (arch, form, offload): all, and those without a twin on the other side."""
 
-    place: Place
+    place: Use
     old: tuple[ImageFacts, ...]
     new: tuple[ImageFacts, ...]
     old_left: tuple[ImageFacts, ...]
@@ -89,21 +90,21 @@ def _groups(old: Library | None, new: Library | None) -> tuple[_Group, ...]:
     )
 
 
-def _group(place: Place, old: Sequence[ImageFacts], new: Sequence[ImageFacts], *, is_same: bool) -> _Group:
+def _group(place: Use, old: Sequence[ImageFacts], new: Sequence[ImageFacts], *, is_same: bool) -> _Group:
     if is_same:
         return _Group(place, tuple(old), tuple(new), (), ())
     old_left, new_left = _without_twins(old, new, lambda image: image.digest)
     return _Group(place, tuple(old), tuple(new), tuple(old_left), tuple(new_left))
 
 
-def _by_place(library: Library | None) -> dict[Place, list[ImageFacts]]:
-    found: dict[Place, list[ImageFacts]] = {}
+def _by_place(library: Library | None) -> dict[Use, list[ImageFacts]]:
+    found: dict[Use, list[ImageFacts]] = {}
     for image in library.images if library else ():
         found.setdefault((image.arch, image.form, image.offload), []).append(image)
     return found
 
 
-def _natural(place: Place) -> tuple[object, ...]:
+def _natural(place: Use) -> tuple[object, ...]:
     """Return what sorts sm_90 before sm_100."""
     import re
 
@@ -194,7 +195,7 @@ def _arch(pair: _Pair, group: _Group, old: Contents, new: Contents, *, kernels: 
 
 
 def _contents(library: Library | None, images: Sequence[ImageFacts], contents: Contents) -> list[Content | None]:
-    return [contents.get((library.path, image.position)) if library else None for image in images]
+    return [contents.get((library.path, image.place)) if library else None for image in images]
 
 
 def _sizes(images: Iterable[ImageFacts]) -> Sizes:

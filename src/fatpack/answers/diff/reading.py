@@ -36,11 +36,18 @@ if TYPE_CHECKING:
     #: field → value of a kernel, in the order of :data:`NEEDS`
     Needs = tuple[int | None, ...]
 
+    #: position, member of an archive, offset in the file or -1
+    Place = tuple[str, str, int]
+
 
 class ImageFacts(Record):
-    """One image: where it is, what it is for, and the digest of its stored bytes (None inside something compressed)."""
+    """One image: where it is, what it is for, and the digest of its stored bytes (None inside something compressed).
+
+    Images in no container have no position: of those ``place`` tells one member of an archive from another.
+    """
 
     position: str
+    place: Place
     arch: str
     form: str
     offload: str
@@ -104,8 +111,8 @@ class Side:
         found = self._made(_Listing(RowOptions(deep=self._deep)), lambda _: True)
         return [item for item in found if item is not None]
 
-    def contents(self, wanted: Mapping[str, frozenset[str]], *, kernels: bool) -> dict[tuple[str, str], Content]:
-        """Return what is in images, by path and position; those that cannot be read have no content."""
+    def contents(self, wanted: Mapping[str, frozenset[str]], *, kernels: bool) -> dict[tuple[str, Place], Content]:
+        """Return what is in images, by path and place; those that cannot be read have no content."""
         if not wanted:
             return {}
         folders = tuple(path + "!" for path in wanted)
@@ -114,7 +121,7 @@ class Side:
             return path in wanted or any(name.startswith(path + "!") for name in folders)
 
         making = _Reading(dict(wanted), RowOptions(digests=True, each_kernel=kernels, deep=self._deep))
-        found: dict[tuple[str, str], Content] = {}
+        found: dict[tuple[str, Place], Content] = {}
         for item in self._made(making, is_wanted):
             found |= item
         return found
@@ -204,7 +211,12 @@ def _facts(row: ImageRow, view: View | None) -> ImageFacts:
         digest = _digest(view.slice(row.offset, row.stored_size))
     arch = row.arch or row.triple or ""
     stored = row.stored_size or 0
-    return ImageFacts(row.position or "", arch, row.form or "", row.offload or "", stored, row.size or 0, digest)
+    form, offload = row.form or "", row.offload or ""
+    return ImageFacts(row.position or "", _place(row), arch, form, offload, stored, row.size or 0, digest)
+
+
+def _place(row: ImageRow) -> Place:
+    return row.position or "", row.member or "", -1 if row.offset is None else row.offset
 
 
 def _digest(view: View) -> bytes:
@@ -217,18 +229,19 @@ def _digest(view: View) -> bytes:
 
 
 class _Reading(Record):
-    """What reads some images of a leaf: their contents by path and position."""
+    """What reads some images of a leaf: their contents by path and place."""
 
     wanted: dict[str, frozenset[str]]
     options: RowOptions
 
-    def __call__(self, leaf: Leaf) -> dict[tuple[str, str], Content]:
-        found: dict[tuple[str, str], Content] = {}
+    def __call__(self, leaf: Leaf) -> dict[tuple[str, Place], Content]:
+        found: dict[tuple[str, Place], Content] = {}
         if leaf.view is None or leaf.path not in self.wanted:
             return found
         options = self.options.replace(positions=self.wanted[leaf.path], thorough=leaf.is_named)
         kernels: list[KernelFacts] = []
-        key, image = ("", ""), None
+        key: tuple[str, Place] = ("", ("", "", -1))
+        image: Content | None = None
         # Libraries have the same kernels for many architectures: names and needs are held once.
         known: dict[object, object] = {}
         for row in rows_of_leaf(leaf, options):
@@ -239,7 +252,7 @@ class _Reading(Record):
                 found[key] = image.replace(kernels=tuple(kernels))
                 kernels, image = [], None
             if row.row == "image" and not row.containers and row.sha256 is not None:
-                key, image = (leaf.path, row.position or ""), Content(row.sha256, row.data_sha256, ())
+                key, image = (leaf.path, _place(row)), Content(row.sha256, row.data_sha256, ())
         return found
 
 

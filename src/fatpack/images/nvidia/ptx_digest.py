@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
 
 #: what a function begins with: its name is behind parameters that it returns
-_FUNCTION = re.compile(rb"\.entry\s+([\w$%]+)|\.func\b\s*(?:\([^)]*\)\s*)?([\w$%]+)", re.ASCII)
+_FUNCTION = re.compile(rb"\.entry\s+([\w$%]+)|\.func\b\s*(?:\([^()]*\)\s*)?([\w$%]+)", re.ASCII)
 
-#: a variable of the module, and what stands for its name while its value is read
-_VARIABLE = re.compile(rb"\.(?:global|const)\b[^=]*=\s*\{")
+#: what a variable of the module begins with, and what stands for its name while its value is read
+_VARIABLE = re.compile(rb"\.(?:global|const)\b")
 _VALUE = "="
 
 _BRACES, _ENDS = re.compile(rb"[{}]"), re.compile(rb"[{};]")
@@ -33,7 +33,8 @@ _LINES = re.compile(rb"(?m)^[ \t]*\.(?:loc|file)\b[^\n]*")
 _MARKS = re.compile(rb"\$L__(?:tmp|func_begin|func_end|info_string)\d+:?")
 _NUMBERED = re.compile(rb"(\$L__BB|\bL?BB|\b__local_depot)\d+")
 
-_CALL = re.compile(rb"\bcall(?:\.uni)?\s*(?:\([^)]*\)\s*,)?\s*([A-Za-z_$%][\w$]*)", re.ASCII)
+#: in text with single blanks
+_CALL = re.compile(rb"\bcall(?:\.uni)? ?(?:\([^()]*\) ?, ?)?([A-Za-z_$%][\w$]*)", re.ASCII)
 
 
 def codes(view: View) -> tuple[dict[str, bytes], bytes]:
@@ -101,8 +102,9 @@ class _Functions:
         header = b"".join(self._kept)
         found = _FUNCTION.search(header)
         self._forget()
-        if found is None and _VARIABLE.search(header):
-            self._kept.append(header)
+        variable = None if found else _variable(header)
+        if variable:
+            self._kept.append(variable)
             self._name = _VALUE
         if found is not None:
             self._name = (found[1] or found[2]).decode("ascii")
@@ -112,13 +114,12 @@ class _Functions:
 
     def _end(self) -> None:
         if self._name == _VALUE:
-            text = b"".join(self._kept)
-            self.variables.append(b" ".join(text[_start(text) :].split()))
+            self.variables.append(b" ".join(b"".join(self._kept).split()))
         elif self._name and self._name not in self.own:
             body = _MARKS.sub(b"", _LINES.sub(b"", b"".join(self._kept)))
             words = b" ".join(_NUMBERED.sub(rb"\1", body).split())
             self.own[self._name] = digest((without_unit(words.decode("ascii", "replace")).encode(),))
-            self.calls[self._name] = [name.decode("ascii") for name in dict.fromkeys(_CALL.findall(body))]
+            self.calls[self._name] = [name.decode("ascii") for name in dict.fromkeys(_CALL.findall(words))]
         self._forget()
 
     def _forget(self) -> None:
@@ -126,7 +127,8 @@ class _Functions:
         self._size, self._name = 0, ""
 
 
-def _start(text: bytes) -> int:
-    """Return where the statement of a variable begins: directives without an end may stand before it."""
-    found = _VARIABLE.search(text)
-    return found.start() if found else 0
+def _variable(header: bytes) -> bytes:
+    """Return the statement of a variable up to its value; "" if none begins here. Other directives may stand before."""
+    statement, sign, rest = header.rpartition(b"=")
+    found = _VARIABLE.search(statement, statement.rfind(b"=") + 1)
+    return header[found.start() :] if found and sign and not rest[:-1].strip() else b""
