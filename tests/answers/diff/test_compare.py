@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shutil
@@ -299,3 +300,23 @@ def test_members_without_a_container_are_told_apart(tmp_path: Path) -> None:
     found = fatpack.diff(old, new, kernels=True)
     (arch,) = found.libraries[0].archs
     assert [item.name for item in arch.kernels or ()] == ["_Z5scalePfi"]
+
+
+@pytest.mark.parametrize("new", [["ba"], ["a", "b"]], ids=["order", "containers"])
+def test_images_that_a_device_gets_otherwise_are_moved(
+    new: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of equals a driver takes the first, and it chooses from one container at a time."""
+    cubins = {"a": built(tmp_path, "a.cubin"), "b": built(tmp_path, "b.cubin", PTX.replace("scale", "twice"))}
+
+    def fatbin(words: str) -> bytes:
+        output = io.BytesIO()
+        fatpack.pack([fatpack.ImageFile(cubins[word], arch="sm_75") for word in words], output, format="fatbin")
+        return output.getvalue()
+
+    (tmp_path / "old.bin").write_bytes(fatbin("ab"))
+    (tmp_path / "new.bin").write_bytes(b"".join(map(fatbin, new)))
+    assert fatpack.diff(tmp_path / "old.bin", tmp_path / "old.bin").kinds == ()
+    assert "moved" in fatpack.diff(tmp_path / "old.bin", tmp_path / "new.bin").kinds
+    assert main(["diff", str(tmp_path / "old.bin"), str(tmp_path / "new.bin")]) == 1
+    assert "moved: the same images in other containers, or in another order, in" in capsys.readouterr().out

@@ -72,6 +72,7 @@ def compare(old: Side, new: Side, *, kernels: bool = False) -> Diff:
             packed_old.get(pair.old.path) if pair.old else None,
             packed_new.get(pair.new.path) if pair.new else None,
             tuple(_arch(pair, group, contents_old, contents_new, kernels=kernels) for group in pair.groups),
+            _moved(pair),
         )
         for pair in pairs
     )
@@ -102,6 +103,22 @@ def _by_place(library: Library | None) -> dict[Use, list[ImageFacts]]:
     for image in library.images if library else ():
         found.setdefault((image.arch, image.form, image.offload), []).append(image)
     return found
+
+
+def _moved(pair: _Pair) -> bool:
+    """Return whether the same images are in other containers, or in another order in one."""
+    if pair.old is None or pair.new is None or any(group.old_left or group.new_left for group in pair.groups):
+        return False
+    return _containers(pair.old) != _containers(pair.new)
+
+
+def _containers(library: Library) -> Counter[tuple[Hashable, ...]]:
+    """Return the images of each container in their order, as often as there is such a container."""
+    found: dict[str, list[Hashable]] = {}
+    for image in library.images:
+        if image.position and image.digest is not None:
+            found.setdefault(image.position.rpartition(".")[0], []).append((image.arch, image.form, image.digest))
+    return Counter(map(tuple, found.values()))
 
 
 def _natural(place: Use) -> tuple[object, ...]:

@@ -9,14 +9,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Literal
 
-    Kind = Literal["lost", "added", "changed", "repacked", "rebuilt", "grown"]
+    Kind = Literal["lost", "added", "changed", "moved", "repacked", "rebuilt", "grown"]
 
 #: The version of :meth:`Diff.to_dict`.
 SCHEMA = "fatpack.diff/1"
 
 #: What may be told apart, and what counts as a difference when nobody says what does.
-KINDS = ("lost", "added", "changed", "repacked", "rebuilt", "grown")
-DIFFERENCES = ("lost", "added", "changed")
+KINDS = ("lost", "added", "changed", "moved", "repacked", "rebuilt", "grown")
+DIFFERENCES = ("lost", "added", "changed", "moved")
 
 #: Fields of kernels that are compared, and told as (field, old, new).
 NEEDS = (
@@ -91,6 +91,8 @@ class LibraryDiff(Record):
 
     ``name`` is its path below what was named, in NEW where both have it. File sizes are bytes; ``old_packed`` and
     ``new_packed`` are what it takes in a zip archive (a wheel), None elsewhere. ``archs`` are in the order of names.
+    ``moved`` says that the same images are in other containers, or in another order in one: a runtime chooses from one
+    container, the first of equals, so that a device may get something else.
     """
 
     kind: Literal["lost", "added", "both"]
@@ -102,11 +104,12 @@ class LibraryDiff(Record):
     old_packed: int | None = None
     new_packed: int | None = None
     archs: tuple[ArchDiff, ...] = ()
+    moved: bool = False
 
     @property
     def is_same(self) -> bool:
         """Whether its device code is the same on both sides, in every byte that is stored."""
-        return self.kind == "both" and all(arch.is_same for arch in self.archs)
+        return self.kind == "both" and not self.moved and all(arch.is_same for arch in self.archs)
 
 
 class Unread(Record):
@@ -131,7 +134,9 @@ class Diff(Result):
     def kinds(self) -> tuple[str, ...]:
         """The kinds of differences that there are, of :data:`KINDS`; ``grown`` means more bytes of files."""
         archs = [arch for library in self.libraries for arch in library.archs]
-        found = {kind for kind in KINDS[:-1] for arch in archs if getattr(arch, kind)}
+        found = {kind for kind in KINDS[:-1] for arch in archs if getattr(arch, kind, False)}
+        if any(library.moved for library in self.libraries):
+            found.add("moved")
         for arch in archs:
             found.update(kernel.kind for kernel in arch.kernels or ())
         found.update(library.kind for library in self.libraries if library.kind != "both")
@@ -158,7 +163,7 @@ class Diff(Result):
 
     @property
     def differs(self) -> bool:
-        """Whether device code was lost, added or changed."""
+        """Whether device code was lost, added, changed or moved."""
         return not set(DIFFERENCES).isdisjoint(self.kinds)
 
     @property

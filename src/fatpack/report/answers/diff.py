@@ -113,6 +113,10 @@ def _changed(diff: Diff) -> list[str]:
         words.append(f"changed: {counted(kernels, 'kernel')} in {_places(diff, 'kernels')}")
     if others:
         words.append(f"changed: {counted(others, 'image')} in {_places(diff, 'changed')}")
+    moved = [library for library in diff.libraries if library.moved]
+    if moved:
+        places = _last(moved[0].name) if len(moved) == 1 else counted(len(moved), "library")
+        words.append(f"moved: the same images in other containers, or in another order, in {places}")
     for kind, text in (("rebuilt", "built anew, doing the same"), ("repacked", "packed anew, with the same contents")):
         count = sum(getattr(arch, kind) for arch in archs)
         if count:

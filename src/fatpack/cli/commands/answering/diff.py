@@ -56,9 +56,11 @@ def command(
 
     Images with the same stored bytes are the same, and no more is read of them. Those that inflate to the same bytes
     are repacked. With --kernels, those that have the same kernels and variables are rebuilt, whatever lines, times and
-    paths were compiled in; otherwise every other byte is a change.
+    paths were compiled in; otherwise every other byte is a change. The same images in other containers, or in another
+    order, are moved: a device may get another one of them.
 
-    The exit code is 0 if no device code was lost, added or changed, 1 if some was, and 3 if something cannot be read.
+    The exit code is 0 if no device code was lost, added, changed or moved, 1 if some was, and 3 if something cannot be
+    read.
     """
     if schema:
         from fatpack.report.schemas import text
