@@ -29,7 +29,8 @@ def test_values_defaults_and_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "kwargs"), [((), {}), ((1, 2, 3), {}), ((1,), {"z": 1}), ((1,), {"x": 1}), ((), {"y": 1})]
+    ("args", "kwargs"),
+    [((), {}), ((1, 2, 3), {}), ((1,), {"z": 1}), ((1,), {"x": 1}), ((), {"y": 1}), ((), {"x": 1, "z": 1})],
 )
 def test_wrong_calls_are_type_errors(args: tuple[int, ...], kwargs: dict[str, int]) -> None:
     with pytest.raises(TypeError):

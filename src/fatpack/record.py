@@ -43,6 +43,7 @@ class RecordType(type):
     """Turns the annotations of a class body into slots, and their values into defaults."""
 
     _fields: tuple[str, ...]
+    _names: frozenset[str]
     _setters: tuple[Callable[[object, object], None], ...]
     _getters: tuple[Callable[[object], object], ...]
     _defaults: dict[str, Any]
@@ -56,6 +57,7 @@ class RecordType(type):
         cls = super().__new__(mcls, name, bases, namespace)
         inherited = next((base for base in bases if isinstance(base, RecordType)), None)
         cls._fields = (*inherited._fields, *own) if inherited else own
+        cls._names = frozenset(cls._fields)
         cls._defaults = {**inherited._defaults, **own_defaults} if inherited else own_defaults
         # The slots' own setters: half the time of object.__setattr__, and inspect makes 15 records per image.
         cls._setters = tuple(getattr(cls, field).__set__ for field in cls._fields)
@@ -69,6 +71,12 @@ class Record(metaclass=RecordType):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         cls = type(self)
         given, setters = len(args), cls._setters
+        if not given:  # rows have forty fields, and thousands of rows are made by name
+            values = {**cls._defaults, **kwargs}
+            if len(values) == len(setters) and values.keys() == cls._names:
+                for put, field in zip(setters, cls._fields):  # noqa: B905  (as many by their making)
+                    put(self, values[field])
+                return
         if given > len(setters):
             raise TypeError(f"{cls.__name__} takes {len(setters)} values, got {given}")
         for put, value in zip(setters, args):  # noqa: B905  (fewer values than fields is the usual case)
