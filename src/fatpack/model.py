@@ -141,11 +141,13 @@ def late_image(
     compression: str | None,
     function: Callable[..., Mapping[str, object]],
     *values: object,
+    span: Span | None = None,
 ) -> Image:
     """Return an image of which a function returns ``data``, ``span``, ``attrs`` and ``record``, by these names.
 
     It is called with the values when one of them is first asked for. A library has thousands of images, and whoever
-    lists them needs no more than their targets and sizes. An image that is not compressed has its ``data`` at once.
+    lists them needs no more than their targets, sizes and places. An image that is not compressed has its ``data`` at
+    once, and a compressed one the ``span`` of its stored bytes if whoever makes it knows it.
     """
     image = _new(Image)
     _put_target(image, target)
@@ -156,7 +158,9 @@ def late_image(
     _put_late(image, (function, *values))
     if data is not None:
         _put_data(image, data)
-        _put_span(image, data.span())
+    known = span if span is not None or data is None else data.span()
+    if known is not None:
+        _put_span(image, known)
     return image
 
 

@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 from tests.builders import elf
+from tests.builders.policy_files import library
 from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack.facts.columns import MEANING, TABLES, ImageRow, KernelRow
 from fatpack.facts.reading import RowOptions, rows_of
+from fatpack.formats.cuda_fatbin.reading import regular
 from fatpack.io.sources.opening import open_source
 from fatpack.outcomes import code_of
 from fatpack.report.inspection import InspectOptions, inspection
@@ -28,6 +30,23 @@ FOUR = FIXTURES / "offload_binary" / "llvm-22-four.bin"
 
 #: columns that have the name and the value that they have in the record of `inspect`
 SAME = ("offload", "triple", "arch", "form", "stored_form", "stored_size", "size", "compression")
+
+#: columns of what containers state, however much is read
+STATED = (
+    "section",
+    "member",
+    "chain",
+    "offset",
+    "triple",
+    "arch",
+    "stored_form",
+    "stored_size",
+    "size",
+    "compression",
+    "stored_kind",
+    "ptx_version",
+    "binary",
+)
 
 
 def _images(record: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
@@ -44,7 +63,13 @@ def test_rows_say_what_inspect_says(path: Path) -> None:
         record = inspection(source.view(), InspectOptions(kernels=True))
         rows = list(rows_of(source.view(), RowOptions(kernels=True, digests=True)))
         kernel_rows = list(rows_of(source.view(), RowOptions(of="kernels")))
+        listed = list(rows_of(source.view(), RowOptions()))
     *images, last = rows
+    by_position = {row.position: row for row in images if row.container is not None}
+    for row in listed:
+        if row.position in by_position:
+            read = by_position[row.position]
+            assert [getattr(row, name) for name in STATED] == [getattr(read, name) for name in STATED]
     assert {row.row for row in images} <= {"image"}
     assert (last.row, last.path, last.file_size, last.count) == ("file", str(path), record["size"], len(images))
     assert last.host == record["host"]
@@ -66,6 +91,7 @@ def test_rows_say_what_inspect_says(path: Path) -> None:
         )
         assert image["offset"] in (None, row.offset)
         assert row.containers == len(image["containers"])
+        assert row.stored_kind == image["attrs"].get("kind")
         assert row.kernel_count in (None, len(image["kernels"]))
         most = [fact["registers"] for fact in image.get("kernel_facts", ()) if fact["registers"]]
         assert row.registers_max == max(most, default=None)
@@ -102,6 +128,26 @@ def test_a_listing_reads_no_image(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(fatpack.rows(path)) == rows
     with pytest.raises(AssertionError):
         list(fatpack.rows(path, kernels=True))
+
+
+def test_a_listing_makes_no_records_of_cubins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A library has thousands of entries, and what is made of their headers on demand takes as long as listing them."""
+    asked = []
+    made = regular._parts
+
+    def noted(*values: Any) -> Any:
+        asked.append(values)
+        return made(*values)
+
+    monkeypatch.setattr(regular, "_parts", noted)
+    cubins = tmp_path / "cubins.so"
+    cubins.write_bytes(library("80 90", "90a 100f"))
+    assert [row.offset for row in fatpack.rows(cubins) if row.row == "image" and row.offset]
+    assert asked == []
+    stored = FIXTURES / "cuda_fatbin" / "recorded" / "v130_default.fatbin"
+    forms = [row.form for row in fatpack.rows(stored) if row.row == "image"]
+    assert "cubin" in forms
+    assert len(asked) == forms.count("ptx")
 
 
 def test_a_file_that_cannot_be_opened_is_a_row_with_its_error(tmp_path: Path) -> None:

@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 
     #: kernels of an image, and the digests of their code by their names
     _Kernels: TypeAlias = tuple[tuple[Kernel, ...], dict[str, str]]
+    #: columns that take reading an image, and its kernels
+    _Content: TypeAlias = tuple[dict[str, Any], _Kernels]
+
+#: what is known of an image that is not read
+NOTHING: _Content = {}, ((), {})
 
 
 class RowOptions(Record):
@@ -66,7 +71,12 @@ class RowOptions(Record):
     @property
     def reads_images(self) -> bool:
         """Whether images are read, not only what their containers state of them."""
-        return self.inflate or self.digests or self.reads_kernels
+        return self.inflate or self.reads_content
+
+    @property
+    def reads_content(self) -> bool:
+        """Whether the bytes of images that were recognised are read."""
+        return self.digests or self.reads_kernels
 
 
 def rows_of(view: View, options: RowOptions) -> Iterator[AnyRow]:
@@ -113,7 +123,7 @@ class _Reader:
         self._exit_code = 0
         #: how many more bytes of images are read: entries may share their bytes, and small streams be of large content
         self._room = view.source.budget.inflatable
-        self._read_of: dict[tuple[Source, int, int], tuple[dict[str, Any], _Kernels]] = {}
+        self._read_of: dict[tuple[Source, int, int], _Content] = {}
 
     def rows(self) -> Iterator[AnyRow]:
         """Yield all rows; the last is that of the file."""
@@ -230,12 +240,13 @@ class _Reader:
             "size": image.size,
             "compression": image.compression,
             "containers": sum(not isinstance(item, Finding) for item in inside),
-            "stored_kind": image.attrs.get("kind"),
-            "ptx_version": _ptx_version(image),
-            "binary": image.attrs.get("binary"),
+            **_stated(image, place["container_format"]),
         }
         findings = [item for item in inside if isinstance(item, Finding)]
-        yield from self._rows(facts, image.target, found.form, found.recognised, image.data, findings, image.record)
+        read = NOTHING
+        if found.recognised is not NOT_INFLATED and self._options.reads_content:
+            read = self._read(image.data, found.recognised.form, image.record, findings)
+        yield from self._rows(facts, image.target, found.form, read, findings)
 
     def _alone(self) -> Iterator[AnyRow]:
         """Yield the row of a file that is a device image itself."""
@@ -269,22 +280,15 @@ class _Reader:
             "containers": 0,
         }
         target = Target(recognised.triple, recognised.arch)
-        yield from self._rows(facts, target, recognised.form, recognised, view, [*findings], None)
+        found = [*findings]
+        read = self._read(view, recognised.form, None, found) if self._options.reads_content else NOTHING
+        yield from self._rows(facts, target, recognised.form, read, found)
 
     def _rows(
-        self,
-        facts: dict[str, Any],
-        target: Target,
-        form: str,
-        recognised: Recognised,
-        view: View,
-        findings: list[Finding],
-        record: object,
+        self, facts: dict[str, Any], target: Target, form: str, read: _Content, findings: list[Finding]
     ) -> Iterator[AnyRow]:
         """Yield the row of an image, or the rows of its kernels, or both."""
-        read, (kernels, codes) = self._read(
-            view, recognised.form, record, findings, is_known=recognised is not NOT_INFLATED
-        )
+        content, (kernels, codes) = read
         common: dict[str, Any] = {
             "offload": target.offload,
             "triple": target.triple,
@@ -298,7 +302,7 @@ class _Reader:
             self._exit_code = worst((self._exit_code, code_of([(item.severity, item.code)])))
         if self._kind is not KernelRow:
             self._count += 1
-            yield self._kind(row=self._word, **self._file, **facts, **common, **read)
+            yield self._kind(row=self._word, **self._file, **facts, **common, **content)
             if not self._options.each_kernel:
                 return
         elif not kernels:
@@ -310,14 +314,10 @@ class _Reader:
             own = {**_facts(kernel), "code_sha256": codes.get(kernel.name)}
             yield KernelRow(row=word, **self._file, **here, **common, kernel_index=index, **own)
 
-    def _read(
-        self, view: View, form: str, record: object, findings: list[Finding], *, is_known: bool
-    ) -> tuple[dict[str, Any], _Kernels]:
+    def _read(self, view: View, form: str, record: object, findings: list[Finding]) -> _Content:
         """Return the columns that take reading an image, and its kernels with digests; shared bytes are read once."""
         options = self._options
         wants_kernels = options.reads_kernels
-        if not is_known or not (wants_kernels or options.digests):
-            return {}, ((), {})
         place = (view.source, view.start, view.end)
         if place in self._read_of:
             return self._read_of[place]
@@ -378,6 +378,24 @@ def _has(kernels: Iterable[Kernel], form: str, pattern: str) -> bool | None:
     if not kernels and form not in images.WITH_KERNELS:
         return None
     return any(search(pattern, kernel.name) for kernel in kernels)
+
+
+#: Forms of entries in CUDA fat binaries whose headers say no more about them that is a column.
+_PLAIN = ("cubin", "ltoir", "tileir")
+
+
+def _stated(image: Image, container_format: str) -> dict[str, Any]:
+    """Return the columns of what the container says of an image beyond its target and sizes.
+
+    Of most images of a library it says nothing: then what is made when it is asked for is not asked for.
+    """
+    if container_format == "cuda-fatbin" and image.form in _PLAIN:
+        return {}
+    return {
+        "stored_kind": image.attrs.get("kind"),
+        "ptx_version": _ptx_version(image),
+        "binary": image.attrs.get("binary"),
+    }
 
 
 def _ptx_version(image: Image) -> str | None:

@@ -120,7 +120,11 @@ def _read_entry(view: View, at: int, end: int, block: bytes, behind: int) -> tup
             if kind in TEXTS and ends_in_nul(view, image_at + compressed_size - 1, method):
                 size -= 1
             made_for = target(sm, flags)
-            image = late_image(made_for, form, None, size, compressed_size, method, _parts, view, at, head, size)
+            start_at = view.start + image_at
+            stored = Span(start_at, start_at + compressed_size, view.chain)
+            image = late_image(
+                made_for, form, None, size, compressed_size, method, _parts, view, at, head, size, span=stored
+            )
     elif not (compressed_size or inflated_size):
         start_at = view.start + image_at
         data = without_padding(View(view.source, start_at, start_at + padded_size, view.chain), kind)
