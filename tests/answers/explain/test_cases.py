@@ -79,8 +79,10 @@ def only(kind: str, images: str, device: str) -> tuple[DeviceAnswer, UnitAnswer]
 
 def test_what_mends_is_said() -> None:
     _, unit = only("cuda", "100a", "sm_103")
-    assert "sm_100f" in unit.mends[0]
-    assert "-gencode arch=compute_103,code=sm_103" in unit.mends[1]
+    assert unit.mends[0] == "a build of this library that has sm_103 or PTX up to compute_103"
+    assert "sm_100f" in unit.mends[1]
+    assert "nvcc -gencode arch=compute_103,code=sm_103" in unit.mends[2]
+    assert unit.mends[3] == "or: clang --offload-arch=sm_103"
     _, unit = only("cuda", "p80@8.8", "RTX 3090; driver 535")
     assert unit.mends[0] == "a driver of CUDA 12.9 or newer (driver 575), for PTX 8.8"
     _, unit = only("cuda", "90 zstd", "sm_90; driver 535")
@@ -106,8 +108,51 @@ def test_an_override_is_named_only_with_its_danger() -> None:
 def test_the_driver_that_is_needed_is_said_where_none_was_named() -> None:
     answer, _ = only("cuda", "p80@8.7", "RTX 4090")
     assert answer.notes == ("what runs needs a driver of CUDA 12.8 or newer (driver 570): none was named",)
-    answer, _ = only("cuda", "120", "RTX 5090; driver 535")
-    assert "sm_120 is named since CUDA 12.8" in answer.notes[0]
+
+
+def test_a_driver_that_is_older_than_the_device_is_not_said_to_run_anything() -> None:
+    for images in ("120", "90 p90"):
+        answer, unit = only("cuda", images, "RTX 5090; driver 535")
+        assert (unit.outcome, unit.rule) == ("unknown", "C18")
+        assert unit.reason == "the driver is of CUDA 12.2, and CUDA first knows sm_120 in 12.8"
+        assert unit.mends == ("a driver of CUDA 12.8 or newer (driver 570), for sm_120",)
+        assert not answer.is_served
+    assert only("cuda", "120", "RTX 5090; driver 570")[1].outcome == "runs"
+
+
+def test_the_driver_to_install_is_the_one_for_everything_in_the_way() -> None:
+    _, unit = only("cuda", "p80@9.0 zstd", "RTX 4090; driver 535")
+    assert unit.rule == "C15"
+    assert unit.mends[0] == "a driver of CUDA 13.0 or newer (driver 580), for PTX 9.0"
+    assert not any("lz4" in text for text in unit.mends)
+    _, unit = only("cuda", "p80@8.0 zstd", "RTX 4090; driver 535")
+    assert [text.partition(":")[0] for text in unit.mends] == [
+        "a driver of CUDA 12.4 or newer (driver 550), for zstd",
+        "or the same images with LZ4",
+    ]
+
+
+def test_what_is_not_compared_is_said() -> None:
+    answer, _ = only("cuda", "90", "H100; driver 550")
+    assert answer.notes == ("only images were compared, not the CUDA runtime library that the program brings",)
+    answer, _ = only("hip", "gfx1031", "gfx1031; driver 550")
+    assert answer.notes == ("--driver (from Python: driver=) is NVIDIA's: not used for gfx1031",)
+
+
+def test_a_version_is_a_text_or_a_number() -> None:
+    data = offered.cuda("90 zstd")
+    expected = fatpack.explain(data, "sm_90", driver="535").to_dict()
+    for known in ({"driver": 535}, {"driver": "r535"}, {"driver": 535.104}, {"cuda": 12.2}):
+        assert fatpack.explain(data, "sm_90", **known).to_dict() == expected  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="driver is a version, as a text or a number, and not list"):
+        fatpack.explain(data, "sm_90", driver=[535])  # type: ignore[arg-type]
+
+
+def test_a_file_that_is_not_there_is_named_once(tmp_path: Path) -> None:
+    explained = fatpack.explain(tmp_path / "nope.so", "sm_87")
+    assert explained.devices[0].verdict == "sm_87: nothing was read"
+    (unread,) = explained.unread
+    assert str(tmp_path) not in unread.problem
 
 
 def test_settings_that_differ_are_told_apart() -> None:

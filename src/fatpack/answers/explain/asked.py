@@ -18,19 +18,20 @@ if TYPE_CHECKING:
 def question(
     devices: Iterable[str],
     *,
-    driver: str | None = None,
-    cuda: str | None = None,
-    rocm: str | None = None,
+    driver: str | float | None = None,
+    cuda: str | float | None = None,
+    rocm: str | float | None = None,
     variables: Iterable[str] = (),
     kernel: str = "",
 ) -> Question:
     """Return the question; ``driver`` is a driver's number, ``cuda`` its CUDA version, and both is one too many."""
+    driver, cuda, rocm = _text("driver", driver), _text("cuda", cuda), _text("rocm", rocm)
     if driver and cuda:
         raise UsageError(
             f"{in_both('--driver', 'driver=')} and {in_both('--cuda', 'cuda=')} both say which driver it is",
             hint="give one of them",
         )
-    found = cuda_of(driver) if driver else version(cuda) if cuda else None
+    found = cuda_of(driver.removeprefix("r").removeprefix("R")) if driver else version(cuda) if cuda else None
     settings = Settings(found, version(rocm, "version of ROCm") if rocm else None)
     try:
         re.compile(kernel)
@@ -39,3 +40,12 @@ def question(
     named = devices_of(devices)
     words = f"CUDA {found[0]}.{found[1]}" if found else ""
     return Question(named, with_variables(settings, variables), kernel, words, rocm or "")
+
+
+def _text(name: str, value: object) -> str | None:
+    """Return a version as text: 12.2 and 535 are numbers in Python. Raises TypeError for what is no version."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return str(value)
+    raise TypeError(f"{name} is a version, as a text or a number, and not {type(value).__name__}")

@@ -16,14 +16,13 @@ from fatpack.answers.explain.records import (
 from fatpack.answers.explain.telling import missing, told
 from fatpack.answers.explain.units import Unit, units_of
 from fatpack.answers.explain.wording import verdict
-from fatpack.errors import counted
+from fatpack.errors import counted, in_both
 from fatpack.outcomes import FINDINGS, FINE, worst
 from fatpack.record import Record
 from fatpack.target.choice import rules as rule_table
 from fatpack.target.choice.asking import OUTCOMES, ask, needs
 from fatpack.target.libraries import naming_library
 from fatpack.target.target_id import signs
-from fatpack.target.vocabulary import vocabulary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,20 +54,23 @@ def explain(rows: Iterable[ImageRow], paths: Sequence[str], question: Question) 
     """
     asking = [_Asking(device, question) for device in question.devices]
     unread: list[Unread] = []
-    files = 0
+    files = read = 0
     held: list[Unit] = []
     for item in units_of(rows):
         if isinstance(item, Unit):
             held.append(item)
             continue
         files += bool(item.count)
+        read += item.error is None
         if item.error or (item.exit_code or 0) > FINDINGS:
-            problem = item.error or f"parts of it could not be read ({', '.join(item.findings)})"
+            problem = (item.error or "").removeprefix(
+                f"{item.path}: "
+            ) or f"parts of it could not be read ({', '.join(item.findings)})"
             unread.append(Unread(item.path, problem, item.exit_code or FINDINGS))
         _ask_all(asking, held)
         held = []
     _ask_all(asking, held)
-    answers = tuple(one.answer() for one in asking)
+    answers = tuple(one.answer(is_read=bool(read)) for one in asking)
     code = FINE if all(one.is_served for one in answers) else FINDINGS
     names = dict.fromkeys(name for one in asking for name in one.names)
     table = [row for row in rule_table.rules() if row.name in names]
@@ -165,8 +167,8 @@ class _Asking:
             self.names[name] = None
         return answer
 
-    def answer(self) -> DeviceAnswer:
-        """Return what the device gets of all that was asked about, what fails first."""
+    def answer(self, *, is_read: bool) -> DeviceAnswer:
+        """Return what the device gets of all that was asked about, what fails first; ``is_read``: a file was read."""
         units = [answer.replace(places=tuple(places)) for answer, places in self._answers.values()]
         units.sort(key=lambda one: OUTCOMES.index(one.outcome))
         counts = {name: sum(one.count for one in units if one.outcome == name) for name in OUTCOMES}
@@ -175,7 +177,9 @@ class _Asking:
             device.arch,
             device.words,
             device.vendor,
-            verdict(device, units, question.kernel, self._passed),
+            verdict(device, units, question.kernel, self._passed)
+            if is_read or units
+            else f"{device.words}: nothing was read",
             counts["runs"] + counts["compiles"],
             counts["compiles"],
             counts["fails"],
@@ -190,10 +194,10 @@ class _Asking:
         if device.vendor == "nvidia":
             if settings.driver is None and self._needs != (0, 0):
                 notes.append(f"what runs needs a driver of {driver_words(self._needs)}: none was named")
-            line = vocabulary().nvidia.get(device.arch)
-            since = tuple(map(int, line.since.split("."))) if line and line.since else ()
-            if settings.driver is not None and since and settings.driver < since and line:
-                notes.append(f"{device.arch} is named since CUDA {line.since}: an older driver may not know the device")
+            if settings.driver is not None and self._answers:
+                notes.append("only images were compared, not the CUDA runtime library that the program brings")
+        elif settings.driver is not None:
+            notes.append(f"{in_both('--driver', 'driver=')} is NVIDIA's: not used for {device.arch}")
         if self._passed.get("relocatable"):
             count = counted(self._passed["relocatable"], "container")
             notes.append(f"{count} of relocatable code: what the device link made of it is what counts [C14]")

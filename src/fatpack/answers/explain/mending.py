@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fatpack.target.choice.asking import first_cuda, needs
+from fatpack.target.choice.cuda import ZSTD_SINCE
 from fatpack.target.choice.drivers import first_with
 from fatpack.target.compatibility import HIP_SPIRV, hip_names
 from fatpack.target.nvidia import FAMILIES, cuda_of_ptx, parse_nvidia
@@ -36,20 +38,19 @@ def mends(unit: Unit, choice: Choice, device: Device, settings: Settings) -> tup
 def _nvidia(unit: Unit, choice: Choice, device: Device, settings: Settings) -> Iterator[str]:
     arch = device.nvidia
     assert arch is not None
-    code = choice.error[1] if choice.error else None
-    taken = [unit.images[number] for number in choice.may]
     if choice.rule == "C13":
         name = "CUDA_FORCE_PTX_JIT" if settings.forces_ptx and not settings.disables_ptx else "CUDA_DISABLE_PTX_JIT"
         yield f"unset {name}"
-    for image in taken:
-        version = image.candidate.ptx_version
-        needed = cuda_of_ptx(version) if version else None
-        if code == 222 and needed:
-            yield f"a driver of {driver_words(needed)}, for PTX {image.ptx_version}"
-    if choice.rule == "C15":
-        yield f"a driver of {driver_words((12, 4))}"
+    needed, why = _driver(unit, choice, device)
+    if settings.driver is not None and settings.driver < needed:
+        yield f"a driver of {driver_words(needed)}, for {why}"
+        if choice.rule == "C18":
+            return
+    if choice.rule == "C15" and _without_zstd(unit, choice, device) <= (settings.driver or (0, 0)):
         yield "or the same images with LZ4: fatpack slim FILE -o OUT --recompress lz4"
         return
+    if unit.runtime == "cuda" and choice.rule not in ("C8", "C13", "C15"):
+        yield f"a build of this library that has sm_{arch.number} or PTX up to compute_{arch.number}"
     for image in unit.images:
         have = parse_nvidia(image.candidate.arch)
         members = FAMILIES.get(have.number, ()) if have is not None and have.suffix == "a" else ()
@@ -62,9 +63,26 @@ def _nvidia(unit: Unit, choice: Choice, device: Device, settings: Settings) -> I
     if unit.runtime != "cuda":
         yield f"build it for the device: --offload-arch=sm_{arch.number}"
         return
-    build = f"-gencode arch=compute_{arch.number},code=sm_{arch.number}"
-    clang = f"clang --offload-arch=sm_{arch.number}"
-    yield f"build it for the device: nvcc {build}{since}, {clang}{until}"
+    yield f"build it for the device: nvcc -gencode arch=compute_{arch.number},code=sm_{arch.number}{since}{until}"
+    yield f"or: clang --offload-arch=sm_{arch.number}"
+
+
+def _driver(unit: Unit, choice: Choice, device: Device) -> tuple[tuple[int, int], str]:
+    """Return the CUDA version of the driver that everything in the way asks for, and what it is that asks for it."""
+    found = [(first_cuda(device) or (0, 0), device.arch)]
+    for image in (unit.images[number] for number in choice.may):
+        version = image.candidate.ptx_version if image.form == "ptx" else None
+        if version and cuda_of_ptx(version):
+            found.append((cuda_of_ptx(version) or (0, 0), f"PTX {image.ptx_version}"))
+        if image.candidate.compression == "zstd":
+            found.append((ZSTD_SINCE, "zstd"))
+    return max(found, key=lambda one: one[0])
+
+
+def _without_zstd(unit: Unit, choice: Choice, device: Device) -> tuple[int, int]:
+    """Return the CUDA version of the driver that would be needed if nothing were compressed with zstd."""
+    bare = [image.candidate.replace(compression=None) for image in (unit.images[number] for number in choice.may)]
+    return max([first_cuda(device) or (0, 0), *filter(None, map(needs, bare))])
 
 
 def driver_words(cuda: tuple[int, int]) -> str:

@@ -23,9 +23,9 @@ def explain(
     data: Input,
     device: str | Sequence[str],
     *,
-    driver: str | None = None,
-    cuda: str | None = None,
-    rocm: str | None = None,
+    driver: str | float | None = None,
+    cuda: str | float | None = None,
+    rocm: str | float | None = None,
     env: Mapping[str, str] | None = None,
     kernel: str = "",
     deep: bool = False,
@@ -34,7 +34,7 @@ def explain(
     """Return what devices load of a path, bytes or a binary file, and why: the answer of ``fatpack explain``.
 
     ``device`` is an architecture or what a device is sold as (``sm_87``, ``"RTX 4090"``, ``gfx1031``, ``pvc``,
-    ``this-machine``), or several. ``driver`` is NVIDIA's (``"535"``) or ``cuda`` the CUDA version that it has,
+    ``this-machine``), or several. ``driver`` is NVIDIA's (``"535"`` or 535) or ``cuda`` the CUDA version that it has,
     ``rocm`` that of ROCm, ``env`` what variables the program will find. ``kernel`` is a regular expression: only
     containers with a kernel of such a name count. ``deep`` and ``max_inflated`` are as for :func:`fatpack.open`.
 

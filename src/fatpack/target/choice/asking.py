@@ -107,7 +107,23 @@ def _nvidia(images: Images, device: Device, settings: Settings) -> Choice:
         judgements = tuple(openmp.judge(image, device.arch) for image in candidates)
         answer = openmp.choose(candidates, device.arch)
         return _of_answer(answer, judgements, _cuda_error(answer.error))
-    return _cuda(images, device, arch, settings)
+    choice = _cuda(images, device, arch, settings)
+    first = first_cuda(device)
+    if settings.driver is None or first is None or settings.driver >= first or choice.outcome == "fails":
+        return choice
+    reason = f"the driver is of CUDA {_dotted(settings.driver)}, and CUDA first knows {device.arch} in {_dotted(first)}"
+    return choice.replace(outcome="unknown", rule="C18", reason=reason, is_certain=False, error=None)
+
+
+def first_cuda(device: Device) -> tuple[int, int] | None:
+    """Return the first CUDA version that names an NVIDIA device's architecture; None for others, and if unknown."""
+    line = vocabulary().nvidia.get(device.arch) if device.vendor == "nvidia" else None
+    major, _, minor = (line.since if line else "").partition(".")
+    return (int(major), int(minor or 0)) if major else None
+
+
+def _dotted(version: tuple[int, int]) -> str:
+    return f"{version[0]}.{version[1]}"
 
 
 def _cuda(images: Images, device: Device, arch: NvidiaArch, settings: Settings) -> Choice:
