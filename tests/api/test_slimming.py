@@ -68,5 +68,8 @@ def test_a_wheel_goes_into_a_folder_under_another_name(tmp_path: Path) -> None:
     assert (again.mode, Path(again.path).read_bytes()) == ("", Path(done.path).read_bytes())
     with pytest.raises(fatpack.UsageError, match="build_tag='1sm90'"):
         fatpack.slim(wheel, tmp_path / "other", devices="sm_90")
+    with pytest.raises(fatpack.UsageError, match="output is the folder that gets one"):
+        fatpack.slim(wheel, tmp_path / "x.whl", devices="sm_90", build_tag="1")
+    assert not (tmp_path / "x.whl").exists()
     with pytest.raises(fatpack.UsageError, match="path of a folder"):
         fatpack.slim(wheel, io.BytesIO(), devices="sm_90", build_tag="1")

@@ -187,6 +187,20 @@ def test_a_device_that_nothing_is_for_is_named_and_counts(fatbin: Path, capsys: 
     assert found == [("sm_75", [str(fatbin)]), ("gfx942", [])]
 
 
+def test_a_device_that_nothing_is_known_to_be_for_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = tmp_path / "a.fatbin", tmp_path / "b.fatbin"
+    path.write_bytes(of_words("75 80 86"))
+    assert main(["slim", str(path), "--for", "sm_87", "-o", str(out)]) == 1
+    assert archs(out) == ["cubin sm_80", "cubin sm_86"]
+    said = capsys.readouterr().out
+    assert "drivers of CUDA 12 refuse cubins for sm_80, sm_86 on Tegra, and what newer ones do is not known" in said
+    assert f"sm_87 is not served, and was not before: nothing in {path} is for it" in said
+    done = library.slim(path, tmp_path / "c.fatbin", devices="sm_87")
+    assert (done.unserved, done.exit_code) == (("sm_87",), 1)
+    assert done.to_dict()["kept"] == {"sm_80": 1, "sm_86": 1}
+    assert library.slim(path, tmp_path / "d.fatbin", devices="sm_86").exit_code == 0
+
+
 def test_a_refusal_names_the_device_once_and_is_short(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.fatbin"
     path.write_bytes(of_words("86") * 7)

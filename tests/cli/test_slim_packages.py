@@ -213,6 +213,22 @@ def test_a_library_is_proved_as_well(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "images kept" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("is_package", [True, False])
+def test_files_that_are_swapped_are_said_to_be(
+    linked: Path, tmp_path: Path, *, is_package: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, more = (linked, ["--build-tag", "1"]) if is_package else (HOSTS / "libtwo.so", [])
+    assert main(["slim", str(before), "--for", "sm_90", "-d", str(tmp_path / "new"), "-q", *more]) == 0
+    [after] = (tmp_path / "new").iterdir()
+    assert main(["slim", "--verify", str(before), str(after)]) == 0
+    capsys.readouterr()
+    assert main(["slim", "--verify", str(after), str(before)]) == 1
+    printed = capsys.readouterr()
+    assert printed.out.startswith("AFTER is larger than BEFORE")
+    assert "are the two files the wrong way round?" in printed.out
+    assert printed.err == ""
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -14,9 +14,10 @@ from fatpack.io.sink import write_file
 from fatpack.ops.choose.address import Address, find
 from fatpack.ops.slim.facts import Described, described
 from fatpack.ops.slim.naming import Naming, takes_name
-from fatpack.ops.slim.outcome import by_architecture
+from fatpack.ops.slim.outcome import Outcome, by_architecture, code_of, unmet
 from fatpack.ops.slim.packages import is_package, slim_package
-from fatpack.record import Record
+from fatpack.outcomes import FINE
+from fatpack.result import Result
 
 __all__ = ["Slimmed", "slim"]
 
@@ -31,13 +32,15 @@ if TYPE_CHECKING:
     from fatpack.ops.slim.wishes import Wishes
 
 
-class Slimmed(Record):
+class Slimmed(Result):
     """What became of a file: its sizes in bytes, and the images for each architecture that stayed and went.
 
     Architectures are named as patterns name them: ``sm_90a``, ``compute_80`` for PTX. ``mode`` is "" for a file that
     stays as it is, ``edit`` for objects, archives and containers, ``shrink`` or ``zero`` for linked files. ``notes``
     say what was not slimmed and why. Of a package the numbers are those of all files in it, ``before`` and ``after``
-    are its own sizes, ``mode`` is ``edit`` if it changed, and ``path`` is where it was written.
+    are its own sizes, ``mode`` is ``edit`` if it changed, and ``path`` is where it was written. ``unserved`` are
+    the devices that were asked for and that nothing is known to be for. ``exit_code`` is what ``fatpack slim`` exits
+    with: 0 if all that was asked for is done.
     """
 
     before: int
@@ -47,6 +50,8 @@ class Slimmed(Record):
     dropped: Mapping[str, int]
     notes: tuple[str, ...] = ()
     path: str = ""
+    unserved: tuple[str, ...] = ()
+    exit_code: int = FINE
 
 
 def slim(
@@ -116,12 +121,24 @@ def slim(
         warn_of(made.damaged)
         after = write_edited(source.view(), made.pieces, output, force=force, check=check_of(made))
         kept, dropped = by_architecture(made.kept), by_architecture(made.dropped)
-        return Slimmed(len(source.view()), after, made.mode, kept, dropped, made.notes)
+        outcome = Outcome(source.name, len(source.view()), after, "", made)
+        devices, code = _unserved([outcome], wishes), code_of([outcome], wishes.devices)
+        return Slimmed(outcome.before, after, made.mode, kept, dropped, made.notes, "", devices, code)
+
+
+def _unserved(outcomes: Sequence[Outcome], wishes: Wishes) -> tuple[str, ...]:
+    return tuple(one.device.words for one in unmet(outcomes, wishes.devices))
 
 
 def _package(source: Source, output: Output, wishes: Wishes, naming: Naming, *, force: bool) -> Slimmed:
     if not isinstance(output, (str, os.PathLike)):
         raise UsageError("a slimmed package has a name of its own", hint="give the path of a folder as output")
+    if takes_name(os.fspath(output)) and not os.path.isdir(output):
+        folder = os.path.dirname(output) or os.curdir
+        raise UsageError(
+            f"{os.fspath(output)} is the name of a package, and output is the folder that gets one",
+            hint=f"give {folder}: the slimmed package gets a name of its own there",
+        )
     view = source.view()
     with ExitStack() as stack:
         made = slim_package(view, source.name, lambda part: described(part, wishes), naming, stack)
@@ -133,14 +150,20 @@ def _package(source: Source, output: Output, wishes: Wishes, naming: Naming, *, 
     kept: Counter[str] = Counter()
     dropped: Counter[str] = Counter()
     notes = [] if made is None else list(made.notes)
+    outcomes = []
     for library in () if made is None else made.libraries:
         if isinstance(library.slimmed, Described):
             kept.update(by_architecture(library.slimmed.plan.kept))
             dropped.update(by_architecture(library.slimmed.plan.dropped))
+        plan = library.slimmed.plan if isinstance(library.slimmed, Described) else None
+        outcomes.append(Outcome(library.name, library.before, library.after, "", plan, library.error))
         if library.error is not None:
             notes.append(f"{library.name} is not slimmed: {getattr(library.error, 'problem', library.error)}")
     is_changed = made is not None and made.is_changed
-    return Slimmed(len(view), size, "edit" if is_changed else "", dict(kept), dict(dropped), tuple(notes), path)
+    outcomes = [item for item in outcomes if item.error is not None or item.has_device_code]
+    facts = dict(kept), dict(dropped), tuple(notes), path
+    unserved, code = _unserved(outcomes, wishes), code_of(outcomes, wishes.devices)
+    return Slimmed(len(view), size, "edit" if is_changed else "", *facts, unserved, code)
 
 
 def _texts(argument: str, value: str | Sequence[str]) -> tuple[str, ...]:

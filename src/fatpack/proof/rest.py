@@ -55,7 +55,9 @@ def _compare_gap(before: View, after: View, gap: Range, old: Range, ledger: Ledg
     common = min(size, max(0, old[1] - old[0]))
     for at in range(0, size, WINDOW):
         theirs = after.read(gap[0] + at, min(WINDOW, size - at))
-        ours = before.read(old[0] + at, max(0, min(len(theirs), common - at))).ljust(len(theirs), b"\0")
+        # A gap of the new file may go on where the old one has ended: nothing is read from behind its end.
+        known = max(0, min(len(theirs), common - at))
+        ours = (before.read(old[0] + at, known) if known else b"").ljust(len(theirs), b"\0")
         if ours == theirs or (old[1] - old[0] != size and not any(theirs)):
             continue
         first = first_difference(ours, theirs)

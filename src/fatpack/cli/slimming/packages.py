@@ -57,7 +57,7 @@ def _slim_package(request: Request, view: View, path: str, stack: ExitStack) -> 
         say(f"would write {target}: {size_words(len(view))} → {size_words(size)}", quiet=request.quiet)
     if request.sbom is not None and not request.dry_run:
         _write_sbom(request.sbom, made, request)
-    return [item for item in outcomes if item.error is not None or _has_device_code(item)]
+    return [item for item in outcomes if item.error is not None or item.has_device_code]
 
 
 def proving(request: Request, before: View, output: str, *, is_only: bool = False) -> Proving | None:
@@ -121,10 +121,6 @@ def _outcome(path: str, library: Library) -> Outcome:
     return Outcome(f"{path}!{library.name}", library.before, library.after, "", plan, library.error, sizes)
 
 
-def _has_device_code(item: Outcome) -> bool:
-    return item.plan is not None and bool(item.plan.kept or item.plan.dropped or item.plan.damaged or item.plan.unseen)
-
-
 def slim_folder(request: Request, path: str) -> list[Outcome]:
     """Slim the libraries of a folder: in a copy of everything, or each in its place; return what became of them."""
     from fatpack.ops.slim.folders import Folder
@@ -142,7 +138,7 @@ def slim_folder(request: Request, path: str) -> list[Outcome]:
     for library in work.slim(lambda part: described(part, request.wishes), notes):
         count += 1
         item = _outcome(path, library).replace(path=os.path.join(path, library.name))
-        if item.error is None and not _has_device_code(item):
+        if item.error is None and not item.has_device_code:
             continue
         if library.is_changed and not request.dry_run:
             output = os.path.join(path if request.directory is None else request.directory, library.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from fatpack.ops.slim.choosing.rows import is_host, spelled
+from fatpack.outcomes import FINDINGS, FINE, MALFORMED, exit_code, worst
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -35,6 +36,12 @@ class Outcome(Record):
     deflated: tuple[int, int] | None = None
     is_told: bool = False
 
+    @property
+    def has_device_code(self) -> bool:
+        """Whether the file has device code, or something that was not read."""
+        plan = self.plan
+        return plan is not None and bool(plan.kept or plan.dropped or plan.damaged or plan.unseen)
+
 
 class Unmet(Record):
     """A device that was asked for and that nothing in a run is for: it was not served before, either.
@@ -61,6 +68,15 @@ def unmet(outcomes: Sequence[Outcome], devices: Sequence[Device]) -> tuple[Unmet
         if all(device in plan.unserved for _, plan in about):
             found.append(Unmet(device, tuple(path for path, _ in about)))
     return tuple(found)
+
+
+def code_of(outcomes: Sequence[Outcome], devices: Sequence[Device]) -> int:
+    """Return the exit code of a run: 0 if all that was asked for is done."""
+    damaged = any(item.plan is not None and item.plan.damaged for item in outcomes)
+    codes = [FINE, *(exit_code(item.error) for item in outcomes if item.error), *([MALFORMED] if damaged else [])]
+    if unmet(outcomes, devices) or any(item.plan is not None and item.plan.undone for item in outcomes):
+        codes.append(FINDINGS)
+    return worst(codes)
 
 
 def by_architecture(rows: Iterable[Row]) -> dict[str, int]:

@@ -11,6 +11,7 @@ from fatpack.ops.choose.select import Selector
 from fatpack.ops.choose.select import select as selected
 from fatpack.ops.edit.meant import choose, everything, look, written
 from fatpack.ops.slim.choosing.refusal import refuse
+from fatpack.ops.slim.choosing.rows import is_host, matches
 from fatpack.ops.slim.choosing.select import select
 from fatpack.ops.slim.linked import erasing, program
 from fatpack.ops.slim.recompression import recompressed, reshaping, unsuited
@@ -45,6 +46,7 @@ class Plan(Record):
     that a linked one lacks: offset and size. ``notes`` say what was not slimmed and why, and what to know about the
     rest; ``unseen`` are findings about what was not read, ``damaged`` the damage of what stays as it is. ``vendors``
     are those for whose devices the file has code, ``unserved`` the devices of these that nothing in it is for.
+    ``undone`` is how many images stay that ``drop`` names: their container, or a record of them, cannot be changed.
     """
 
     pieces: tuple[Piece, ...]
@@ -57,6 +59,7 @@ class Plan(Record):
     damaged: tuple[Finding, ...] = ()
     vendors: frozenset[str] = frozenset()
     unserved: tuple[Device, ...] = ()
+    undone: int = 0
 
     @property
     def size(self) -> int:
@@ -77,6 +80,9 @@ def plan(view: View, wishes: Wishes) -> Plan:
     """
     library = naming_library(view.chain[-1] if view.chain else "")
     slimmed = _linked(view, wishes, library) if is_linked(view) else _unlinked(view, wishes, library)
+    if wishes.drop:
+        undone = sum(not is_host(row.image) and matches(row.image, wishes.drop) for row in slimmed.kept)
+        slimmed = slimmed.replace(undone=undone)
     if library is not None and wishes.devices and slimmed.kept:
         note = f"{library.library} chooses by name ({library.reason}): all that fits a device stays"
         return slimmed.replace(notes=(*slimmed.notes, note))

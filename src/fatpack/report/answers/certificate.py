@@ -96,6 +96,7 @@ def render(verdict: Verdict) -> Iterator[str]:
     if verdict.is_proved:
         yield f"{after} is {before} with less device code, and nothing else"
     else:
+        yield from wrong_way_round(verdict.before, verdict.after)
         kinds = list(dict.fromkeys(item.what for item in verdict.differences))
         if len(kinds) >= _ANOTHER:
             more = f" and {len(kinds) - _NAMED} other things" if len(kinds) > _NAMED else ""
@@ -114,6 +115,15 @@ def render(verdict: Verdict) -> Iterator[str]:
     )
     kept, dropped = _totals(verdict.kept), _totals(verdict.dropped)
     yield from columns([["images kept", *kept], ["images dropped", *dropped]])
+
+
+def wrong_way_round(before: FileFact, after: FileFact) -> Iterator[str]:
+    """Yield a question where a file that is not proved is larger: most likely the files were swapped."""
+    if after.size > before.size:
+        yield (
+            f"AFTER is larger than BEFORE ({size_words(after.size)}, {size_words(before.size)}): "
+            "are the two files the wrong way round?"
+        )
 
 
 def _totals(images: Sequence[ImageFact]) -> list[str]:

@@ -51,6 +51,7 @@ def render(verdict: PackageVerdict) -> Iterator[str]:
     if verdict.is_proved:
         yield f"{after} is {before} with less device code, and nothing else"
     else:
+        yield from certificate.wrong_way_round(verdict.before, verdict.after)
         yield f"{after} is not {before} with less device code:"
         for item in verdict.differences[:_SHOWN]:
             facts = [f"expected {item.expected}"] if item.expected else []

@@ -10,7 +10,7 @@ from fatpack.cli.grammar.kinds import DIRECTORY, FILE, INPUT, TARGET, Choice, Nu
 from fatpack.cli.messages import say, warn
 from fatpack.cli.options import force_option, limit_option, max_inflated_option, max_output_option, quiet_option
 from fatpack.cli.reporting import report
-from fatpack.outcomes import FINDINGS, FINE, MALFORMED, exit_code, worst
+from fatpack.outcomes import FINE
 from fatpack.report.answers.slimming import SCHEMA, record, render, unserved_lines
 from fatpack.report.text import write_lines
 
@@ -83,8 +83,8 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
 
     A file of which a container would be left with nothing is refused, and the kernels in it are named.
 
-    The exit code is 0 if all is done, and 1 if a file was refused, if no file has anything for a device that --for
-    names (the result is written), or if --verify finds a difference.
+    The exit code is 0 if all is done. It is 1 if a file was refused, if no file has anything for a device that
+    --for names or something stays that --drop names (the result is written), or if --verify finds a difference.
     """
     if schema:
         from fatpack.report.schemas import text
@@ -101,7 +101,7 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
     from fatpack.cli.slimming.files import slim_all
     from fatpack.cli.slimming.request import Request, wishes_of
     from fatpack.ops.slim.naming import Naming
-    from fatpack.ops.slim.outcome import unmet
+    from fatpack.ops.slim.outcome import code_of, unmet
 
     to = Destination(options["output"], options["in_place"], options["break_links"], options["force"])
     request = Request(
@@ -123,10 +123,8 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
         if item.plan is not None:
             report(item.path, item.plan.damaged)
             warn(item.plan.unseen, quiet=request.quiet)
-    damaged = any(item.plan is not None and item.plan.damaged for item in outcomes)
     unserved = unmet(outcomes, request.wishes.devices)
-    codes = (*(exit_code(item.error) for item in outcomes if item.error), *([MALFORMED] if damaged else []))
-    code = worst((FINE, *codes, *([FINDINGS] if unserved else [])))
+    code = code_of(outcomes, request.wishes.devices)
     if request.as_json:
         from fatpack.report.json_text import json_pieces
 

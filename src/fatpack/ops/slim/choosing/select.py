@@ -76,20 +76,14 @@ def select(
     emptied, lost = tuple(losses.emptied(rows, stays, served)), tuple(losses.lost(served, stays))
     useless = tuple(losses.useless(rows, stays, served, wishes))
     vendors = frozenset(serving.vendor_of(row.image.target) for row in rows if not is_host(row.image))
-    unserved = tuple(_nowhere(rows, served, vendors, wishes))
+    unserved = tuple(_nowhere(rows, vendors, wishes))
     return Selection(kept, dropped, emptied, lost, useless, notes.lines(), vendors, unserved)
 
 
-def _nowhere(
-    rows: Sequence[Row],
-    served: Sequence[Taken],
-    vendors: Collection[str],
-    wishes: Wishes,
-) -> Iterator[Device]:
-    """Yield the devices that nothing in a file is for, although it has code for devices of their vendors."""
-    met = {one.device for one in served if one.rows}
+def _nowhere(rows: Sequence[Row], vendors: Collection[str], wishes: Wishes) -> Iterator[Device]:
+    """Yield the devices that nothing in a file is known to be for, although it has code for those of their vendors."""
     for device in wishes.devices:
-        if device.vendor in vendors and device.words not in met:
+        if device.vendor in vendors:
             # What is not chosen from may serve it all the same: code for linkers, and containers that are not slimmed.
             of_vendor = [row for row in rows if serving.vendor_of(row.image.target) == device.vendor]
             if not any(_has_any(unit, device) for unit in units(of_vendor)):
@@ -97,9 +91,9 @@ def _nowhere(
 
 
 def _has_any(unit: Sequence[Row], device: Device) -> bool:
-    """Return whether a device takes, or may take, something of a unit, linked first or not."""
-    takes, may_take, _ = _for_device(unit, device, all_minors=False)
-    return bool(takes or may_take or _for_linkers(unit, [device]))
+    """Return whether a device takes something of a unit, linked first or not. What it may take does not count."""
+    takes, _, _ = _for_device(unit, device, all_minors=False)
+    return bool(takes or _for_linkers(unit, [device]))
 
 
 def _stay(

@@ -69,7 +69,7 @@ def _cuda(images: Sequence[Candidate], device: NvidiaArch, *, all_minors: bool) 
     if all_minors:
         numbers = [frozenset(number for number, _, _ in fits) for fits in (cubins, texts)]
         return Served(numbers[0] or numbers[1], frozenset((*numbers[1], *doubtful)))
-    doubt = "whether such cubins run there is not known" if doubtful else ""
+    doubt = _doubt([images[number] for number in doubtful], device)
     if cubins:
         exact = [fit for fit in cubins if fit[1].number == device.number]
         own = [fit for fit in exact if fit[1].suffix == "a"] or [fit for fit in exact if not fit[1].suffix]
@@ -90,6 +90,16 @@ def _cuda(images: Sequence[Candidate], device: NvidiaArch, *, all_minors: bool) 
         family = [number for number, arch, _ in texts if arch.suffix == "f"]
         return Served(frozenset([own[0][0]]), frozenset((*family, *doubtful)), doubt)
     return Served(frozenset(), frozenset(doubtful), doubt)
+
+
+def _doubt(images: Sequence[Candidate], device: NvidiaArch) -> str:
+    """Return what is not known of some images, in the words of ``explain``."""
+    names = ", ".join(dict.fromkeys(image.arch for image in images))
+    if not names:
+        return ""
+    if all(cuda.judge(image, device).rule == "C3" for image in images):
+        return f"drivers of CUDA 12 refuse cubins for {names} on Tegra, and what newer ones do is not known"
+    return f"whether code for {names} runs there is not known"
 
 
 def _fitting(
