@@ -184,6 +184,21 @@ def test_headers_links_and_names_of_archives_are_compared(suffix: str) -> None:
         assert [item.what for item in verdict.differences] == ["name of an archive"] * 2
 
 
+def test_a_name_that_is_there_twice_is_a_difference() -> None:
+    """The first of two is unpacked over by the second; a proof that compared the second alone would pass."""
+    for name in ("info/paths.json", "info/index.json", "site-packages/a.py"):
+        data = bz2.compress(build.tarred(info() | FILES, LINKS))
+        into = io.BytesIO(bz2.decompress(data))
+        with tarfile.open(fileobj=into, mode="a") as archive:
+            stored = (info() | FILES)[name]
+            member = tarfile.TarInfo(name)
+            member.size = len(stored)
+            archive.addfile(member, io.BytesIO(stored))
+        odd = bz2.compress(into.getvalue())
+        assert [item.what for item in proof_of(data, data).differences] == []
+        assert f"{name}: entries" in [item.what for item in proof_of(odd, odd).differences]
+
+
 def test_what_is_damaged_or_another_form_is_refused(suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     data = package(suffix, info() | FILES)
     other = package(".conda" if suffix == ".tar.bz2" else ".tar.bz2", info() | FILES)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from tests.laws.rooms import FIXTURES
 from fatpack.cli import main
 from fatpack.errors import BadValue, LimitExceeded
 from fatpack.ops.slim.wheels import headers
+from fatpack.proof import packages
 from fatpack.proof.ledger import Ledger
 from fatpack.proof.packages import describing, wheels
 from fatpack.proof.packages.verdict import PackageVerdict
@@ -172,6 +175,76 @@ def test_any_other_change_is_found(tmp_path: Path, change: object, what: str) ->
     verdict = proof_of(before, build.packed(files))
     assert not verdict.is_proved
     assert any(what in difference.what for difference in verdict.differences), verdict.differences
+
+
+def behind(data: bytes) -> bytes:
+    return data + bytes(32)
+
+
+def before_it(data: bytes) -> bytes:
+    return build.packed({"evil.py": b"1"}) + data
+
+
+def commented(data: bytes) -> bytes:
+    return data[:-2] + b"\4\0evil"
+
+
+def with_directory(data: bytes, *, local: bool, extra: bytes = b"", comment: bytes = b"") -> bytes:
+    """Return an archive whose first file has more in its local header, or else in the directory."""
+    count, size, start = struct.unpack_from("<H2I", data, len(data) - 12)
+    files, entries, end = data[:start], bytearray(data[start : start + size]), bytearray(data[start + size :])
+    name = struct.unpack_from("<H", entries, 28)[0]
+    grown = 0
+    if local:
+        grown = len(extra)
+        files = files[:28] + struct.pack("<H", grown) + files[30 : 30 + name] + extra + files[30 + name :]
+        at = 0
+        for number in range(count):
+            sizes = struct.unpack_from("<3H", entries, at + 28)
+            if number:
+                struct.pack_into("<I", entries, at + 42, struct.unpack_from("<I", entries, at + 42)[0] + grown)
+            at += 46 + sum(sizes)
+    else:
+        struct.pack_into("<2H", entries, 30, len(extra), len(comment))
+        entries[46 + name : 46 + name] = extra + comment
+    struct.pack_into("<2I", end, 12, len(entries), start + grown)
+    return files + bytes(entries) + bytes(end)
+
+
+EXTRA = b"\x99\x99\4\0evil"
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (behind, "bytes behind the archive"),
+        (before_it, "bytes before the archive"),
+        (commented, "comment of the archive"),
+        (lambda data: with_directory(data, local=True, extra=EXTRA), "__init__.py: local header"),
+        (lambda data: with_directory(data, local=False, extra=EXTRA), "__init__.py: entry of the directory"),
+        (lambda data: with_directory(data, local=False, comment=b"evil"), "__init__.py: comment"),
+        (lambda data: data[:10] + b"\1\1" + data[12:], "__init__.py: local header"),
+    ],
+)
+def test_every_byte_beside_the_files_is_compared(change: Callable[[bytes], bytes], what: str) -> None:
+    data = build.wheel(FILES)
+    assert proof_of(data, data).is_proved
+    verdict = proof_of(data, change(data))
+    assert not verdict.is_proved
+    assert any(what in difference.what for difference in verdict.differences), verdict.differences
+
+
+def test_a_name_that_is_there_twice_is_a_difference() -> None:
+    data = build.wheel(FILES)
+    name = b"demo/__init__.py"
+    assert proof_of(data, data).is_proved
+    odd = build.wheel({**FILES, "demo/__abcd__.py": b"2\n"}).replace(b"demo/__abcd__.py", name)
+    assert any("entries" in item.what for item in proof_of(odd, odd).differences)
+
+
+def test_a_wheel_with_names_as_condas_is_proved_as_a_wheel() -> None:
+    data = build.wheel({**FILES, "pkg-data/__init__.py": b"", "pkg-data.tar.zst": b"no archive"})
+    assert packages.verify(view_of(data, "before"), view_of(data, "after")).kind == "wheel"
 
 
 @pytest.mark.parametrize("wheel", [build.WHEEL, b"Wheel-Version: 1.0\r\nTag: py3-none-any", b"Build: 0\n", b""])

@@ -21,8 +21,8 @@ from fatpack.errors import BadValue, LimitExceeded
 from fatpack.io import limits
 from fatpack.io.sources.opening import open_source
 from fatpack.io.sources.seekable import ViewFile
-from fatpack.proof.ledger import Ledger
-from fatpack.proof.packages import metadata, tars
+from fatpack.proof.ledger import Ledger, compare_views
+from fatpack.proof.packages import frames, metadata, tars
 from fatpack.proof.packages.verdict import PackageVerdict, compare_libraries, fact
 from fatpack.proof.packages.wheels import copy
 
@@ -106,11 +106,12 @@ def _compare_zips(work: _Work, before: View, after: View) -> None:
                     with open_source(first, name=was.filename) as one, open_source(second, name=now.filename) as other:
                         one.budget, other.budget = before.source.budget, after.source.budget
                         if not kinds[0]:
-                            work.ledger.same(f"{now.filename}: content", one.view().tobytes(), other.view().tobytes())
+                            compare_views(f"{now.filename}: content", one.view(), other.view(), work.ledger)
                             continue
                         for names, info in zip(work.stems, (was, now), strict=True):
                             names.append(info.filename.removeprefix(kinds[0]).removesuffix(_ENDING))
                         work.compare(one.view(), other.view())
+            frames.compare(old, new, before, after, work.ledger)
     except (zipfile.BadZipFile, RuntimeError, zlib.error, EOFError, struct.error) as error:  # zipfile's, all of them
         raise BadValue(str(error), format="conda", field="archive", chain=after.chain) from error
 
@@ -131,6 +132,7 @@ class _Work:
         self.texts: dict[str, tuple[bytes, bytes]] = {}
         self.contents: dict[str, tuple[Content, Content]] = {}
         self.stems: tuple[list[str], list[str]] = ([], [])
+        self._seen: set[str] = set()
         self.same_count = 0
         self.libraries: list[LibraryFact] = []
         self.described: list[str] = []
@@ -147,6 +149,10 @@ class _Work:
                 return
             for field in tars.SAME:
                 self.ledger.same(f"{now.info.name}: {field}", getattr(was.info, field), getattr(now.info, field))
+            if now.info.name in self._seen:
+                self.ledger.differ(f"{now.info.name}: entries", expected="one", found="several")
+                continue
+            self._seen.add(now.info.name)
             if was.content is not None and now.content is not None:
                 self._content(now.info.name, was.content, now.content)
 

@@ -18,7 +18,7 @@ from fatpack.io import limits
 from fatpack.io.sources.opening import open_source
 from fatpack.io.sources.seekable import ViewFile
 from fatpack.proof.ledger import Ledger
-from fatpack.proof.packages import describing
+from fatpack.proof.packages import describing, frames
 from fatpack.proof.packages.verdict import PackageVerdict, compare_libraries, fact
 
 TYPE_CHECKING = False
@@ -37,6 +37,7 @@ COMPARED = (
     "every changed library, as its own proof says",
     "METADATA but for its version, WHEEL but for its build tag",
     "every line of RECORD against the file that it names, by digest and size, and the files that it lists",
+    "what is before, between and behind the files: headers with their extra fields, the directory, comments",
 )
 NOT_COMPARED = (
     "how files are compressed",
@@ -55,6 +56,8 @@ def verify(before: View, after: View) -> PackageVerdict:
         with zipfile.ZipFile(ViewFile(before)) as old, zipfile.ZipFile(ViewFile(after)) as new:
             work = _Work(old, new, before, after, ledger)
             work.compare()
+            if len(old.infolist()) == len(new.infolist()):
+                frames.compare(old, new, before, after, ledger)
     except (zipfile.BadZipFile, RuntimeError, zlib.error, EOFError, struct.error) as error:  # zipfile's, all of them
         raise BadValue(str(error), format="wheel", field="archive", chain=after.chain) from error
     return PackageVerdict(
@@ -73,12 +76,19 @@ def verify(before: View, after: View) -> PackageVerdict:
 
 
 def has_inner_archives(view: View) -> bool:
-    """Return whether a zip archive has conda's archives in it, and is no wheel. Raises BadValue for a damaged one."""
+    """Return whether a zip archive is a ``.conda``, and no wheel. Raises BadValue for a damaged one.
+
+    A ``.conda`` has metadata.json and two archives beside it, and nothing that only wheels have: conda/ceps, CEP 35.
+    """
     try:
         with zipfile.ZipFile(ViewFile(view)) as archive:
-            return any(name.startswith("pkg-") for name in archive.namelist())
+            names = archive.namelist()
     except (zipfile.BadZipFile, RuntimeError, zlib.error, EOFError, struct.error) as error:  # zipfile's, all of them
         raise BadValue(str(error), format="zip", field="archive", chain=view.chain) from error
+    if any(".dist-info/" in name for name in names):
+        return False
+    top = [name for name in names if "/" not in name and name.endswith(".tar.zst")]
+    return "metadata.json" in names and all(any(name.startswith(kind) for name in top) for kind in ("pkg-", "info-"))
 
 
 class _Work:
@@ -103,7 +113,10 @@ class _Work:
                 name = (was or now).filename
                 self._ledger.differ("number of files", expected=name if was else "none", found=name if now else "none")
                 return
+            if was.filename in self._names:
+                self._ledger.differ(f"{now.filename}: entries", expected="one", found="several")
             self._names[was.filename] = now.filename
+            self._ledger.same(f"{now.filename}: name as it is stored", *_hidden(was, now))
             if self._ledger.same("name of a file", self._renamed(was.filename), now.filename):
                 for field in _SAME:
                     self._ledger.same(f"{now.filename}: {field}", getattr(was, field), getattr(now, field))
@@ -187,6 +200,12 @@ class _Work:
 
 
 _HASHES = ("sha256", "sha384", "sha512")
+
+
+def _hidden(was: zipfile.ZipInfo, now: zipfile.ZipInfo) -> tuple[str, str]:
+    """Return what both names have behind a NUL, where ``zipfile`` ends them."""
+    old, new = (info.orig_filename.partition("\0")[1:] for info in (was, now))
+    return "".join(old), "".join(new)
 
 
 def _stem(archive: zipfile.ZipFile, view: View) -> str:
