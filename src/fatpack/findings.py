@@ -381,6 +381,10 @@ CODES: dict[str, tuple[str, str]] = {
         "Device code takes so much of what relocations of 32 bits reach that linking may soon fail with `relocation "
         "truncated to fit`.",
     ),
+    "FP3607": (
+        "warning",
+        "The name of a file says that it is a package, or that device code is in it, and its bytes are no such thing.",
+    ),
 }
 
 

@@ -60,7 +60,7 @@ def test_a_damaged_file_among_healthy_ones(run: Ran) -> None:
 
 def test_a_file_that_cannot_be_read(run: Ran) -> None:
     code, lines = run("missing.so")
-    assert code == 3
+    assert code == 5
     assert lines[0].startswith("unread: 1 file, 0 images")
     assert any("No such file" in line for line in lines)
 
@@ -128,3 +128,73 @@ def test_a_pattern_that_nothing_matches_is_a_mistake(run: Ran) -> None:
         fatpack.doctor(FIXTURES, exclude="*.so")
     with pytest.raises(TypeError):
         fatpack.doctor(b"bytes")  # type: ignore[arg-type]
+
+
+INFO = "demo-1.5.dist-info"
+
+
+def odd(*names: str) -> list[str]:
+    return [item.code for item in fatpack.doctor(*names).findings if item.severity == "warning"]
+
+
+def test_a_wheel_that_is_none_or_has_more_than_a_wheel_is_not_healthy(run: Ran) -> None:
+    whole, name = wheels.wheel({"demo/a.py": b"1\n"}), "demo-1.5-py3-none-any.whl"
+    Path(name).write_bytes(whole)
+    assert odd(name) == []
+    for data, code in ((whole + whole, "FP1706"), (b"junk" + whole, "FP3607"), (b"", "FP3607"), (b"text", "FP3607")):
+        Path(name).write_bytes(data)
+        assert odd(name) == [code]
+        assert run(name)[0] == 1
+
+
+def test_a_wheel_with_no_record_or_several_is_not_compared_and_that_is_said(
+    run: Ran, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, stored = "demo-1.5-py3-none-any.whl", wheels.files_of({"demo/a.py": b"1\n"})
+    for change, why in (
+        (lambda: {key: data for key, data in stored.items() if not key.endswith("RECORD")}, "the wheel has no RECORD"),
+        (lambda: {**stored, "other-2.dist-info/RECORD": b""}, "2 RECORD files"),
+    ):
+        Path(name).write_bytes(wheels.packed(change()))
+        found = fatpack.doctor(name)
+        assert [item.code for item in found.findings] == ["FP3604"]
+        assert why in {item.why for item in found.not_verified}
+    Path(name).write_bytes(wheels.packed(stored))
+    monkeypatch.setattr("fatpack.answers.doctor.wheels.MOST", 10)
+    assert odd(name) == ["FP3604"]
+
+
+def test_the_record_of_a_package_inside_a_wheel_is_a_file_as_others(run: Ran) -> None:
+    Path("demo-1.5-py3-none-any.whl").write_bytes(
+        wheels.wheel({"demo/_vendor/x-1.dist-info/RECORD": b"x.py,,\n", "demo/a.py": b"1\n"})
+    )
+    found = fatpack.doctor("demo-1.5-py3-none-any.whl")
+    assert found
+    assert {row.what: row.checked for row in found.verified}["records"] == 4
+
+
+@pytest.mark.parametrize("name", ["x.fatbin", "x.cubin", "x.hipfb", "x.kpack", "x.hsaco", "x.syclbin", "x.tar.gz"])
+def test_a_file_that_is_not_what_its_name_says_is_suspect(run: Ran, name: str) -> None:
+    for data in (b"", bytes(5000)):
+        Path(name).write_bytes(data)
+        assert odd(name) == ["FP3607"]
+    Path("folder").mkdir()
+    Path("folder", name).write_bytes(bytes(50))
+    assert odd("folder") == ["FP3607"]
+
+
+def test_an_empty_folder_has_nothing_to_verify(run: Ran) -> None:
+    Path("empty").mkdir()
+    code, lines = run("empty")
+    assert (code, lines[0]) == (1, "nothing to verify: no file was read")
+    document = json.loads("\n".join(run("--json", "empty")[1]))
+    jsonschema.validate(document, json.loads(text("doctor")))
+    assert document["verdict"] == "empty"
+
+
+def test_what_a_limit_ended_is_not_damaged(run: Ran) -> None:
+    Path("x.whl").write_bytes(wheels.wheel({"demo/a.py": bytes(1 << 20)}))
+    found = fatpack.doctor("x.whl", max_inflated=1000)
+    assert "FP1005" in {item.code for item in found.findings}
+    assert (found.verdict, found.exit_code) == ("unread", 3)
+    assert any("limit" in item.why for item in found.not_verified)

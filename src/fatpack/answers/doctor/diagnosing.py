@@ -7,7 +7,6 @@ import os
 from fatpack.answers.doctor import known, wheels
 from fatpack.answers.doctor.examining import examine
 from fatpack.answers.doctor.facts import (
-    EXIT_CODES,
     VERIFIED,
     Diagnosis,
     KnownBug,
@@ -18,13 +17,13 @@ from fatpack.answers.doctor.facts import (
     Verified,
 )
 from fatpack.errors import FatpackError, FormatError
-from fatpack.findings import finding
+from fatpack.findings import finding, unread
 from fatpack.io.budget import budget_now
 from fatpack.io.sources.opening import is_tree, located, open_source
-from fatpack.outcomes import FINE, MALFORMED, message, worst
+from fatpack.outcomes import FINDINGS, FINE, exit_code, message, worst
 from fatpack.record import Record
 from fatpack.scanner.visit import package_of
-from fatpack.trees.leaves import SEPARATOR, Counts, Leaf, Rules, batches_in, batches_of, parts_of
+from fatpack.trees.leaves import SEPARATOR, Counts, Leaf, LeafPath, Rules, batches_in, batches_of, parts_of
 from fatpack.trees.sharing import made_of
 
 TYPE_CHECKING = False
@@ -47,7 +46,7 @@ class LeafResult(Record):
     """A leaf that was examined, or a package behind the files in it (``package``).
 
     ``content`` is what a file in a package has, ``record`` the bytes of a file that is RECORD of a wheel; ``error`` is
-    why a file could not be read.
+    why a file could not be read, ``exit_code`` what that exits with.
     """
 
     path: str
@@ -59,6 +58,7 @@ class LeafResult(Record):
     content: Content | None = None
     record: bytes | None = None
     error: str | None = None
+    exit_code: int = FINE
 
 
 class _Making(Record):
@@ -72,8 +72,7 @@ class _Making(Record):
         if leaf.view is None:
             if leaf.error is None:
                 return LeafResult(leaf.path, leaf.package, leaf.size, notes, package=leaf.package)
-            text = message(leaf.error)
-            return LeafResult(leaf.path, leaf.package, leaf.size, notes, package=leaf.package, error=text)
+            return _unread(leaf.path, leaf.error, notes, leaf.package, leaf.size)
         view, content, record = leaf.view, None, None
         is_member = SEPARATOR in leaf.path and hasattr(leaf.path, "names")
         try:
@@ -81,9 +80,15 @@ class _Making(Record):
                 content, record = _content(leaf, notes)
             found = examine(view, deep=self.deep, is_named=leaf.is_named)
         except (FatpackError, OSError) as error:
-            return LeafResult(leaf.path, "", leaf.size, notes, error=message(error))
+            return _unread(leaf.path, error, notes, size=leaf.size)
         found.notes.join(notes)
         return LeafResult(leaf.path, found.host, found.size, found.notes, found.reach, content=content, record=record)
+
+
+def _unread(
+    path: str, error: FatpackError | OSError, notes: Notes, package: str = "", size: int | None = None
+) -> LeafResult:
+    return LeafResult(path, package, size, notes, package=package, error=message(error), exit_code=exit_code(error))
 
 
 def _content(leaf: Leaf, notes: Notes) -> tuple[Content | None, bytes | None]:
@@ -93,9 +98,15 @@ def _content(leaf: Leaf, notes: Notes) -> tuple[Content | None, bytes | None]:
     try:
         content = wheels.content_of(source)
     except FormatError as error:
-        notes.add(finding("FP1710", leaf.view.span(), error.describe(), error.hint))
+        notes.add(finding(unread("FP1710", error), leaf.view.span(), error.describe(), error.hint))
         return None, None
-    return content, wheels.text_of(source) if leaf.path.endswith(wheels.RECORD) else None
+    return content, wheels.text_of(source) if wheels.is_record(_names(leaf.path)[1]) else None
+
+
+def _names(path: str) -> tuple[str, str]:
+    """Return the path of the package that a file is in, and its stored name there."""
+    name = path.names[-1] if isinstance(path, LeafPath) else path.rpartition(SEPARATOR)[2]
+    return path[: -len(name) - 1], name
 
 
 def diagnose(
@@ -118,7 +129,7 @@ def diagnose(
     budget = budget_now() if budget is None else budget
     counts, given = Counts(), [os.fspath(path) for path in paths]
     reading = _Reading(Rules(tuple(exclude), deep), counts, opener, budget)
-    summing = _Summing()
+    summing = _Summing(budget)
     for path in given:
         for result in reading.results(path):
             summing.take(result)
@@ -148,13 +159,13 @@ class _Reading:
         try:
             source, view = self._opened(path)
         except (FatpackError, OSError) as error:
-            yield LeafResult(path, "", None, Notes(), error=message(error))
+            yield _unread(path, error, Notes())
             return
         with source:
             try:
                 is_package = bool(package_of(view))
             except (FatpackError, OSError) as error:
-                yield LeafResult(path, "", None, Notes(), error=message(error))
+                yield _unread(path, error, Notes())
                 return
             if is_package:
                 batches = batches_in(view, view.chain[0] if view.chain else path, self._rules, self._counts)
@@ -175,7 +186,8 @@ class _Reading:
 class _Summing:
     """A diagnosis in the making: one file after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
         self._notes = Notes()
         self._files = 0
         self._codes = {FINE}
@@ -185,17 +197,20 @@ class _Summing:
         self._skipped: dict[tuple[str, str], tuple[int, str, int]] = {}
         #: known bug → evidence, paths
         self._bugs: dict[str, tuple[dict[str, None], list[str], int]] = {}
-        self._contents: dict[str, wheels.Content] = {}
-        self._records: dict[str, bytes] = {}
+        #: package → its files, and how many RECORDs it has, with the first of them
+        self._contents: dict[str, dict[str, wheels.Content]] = {}
+        self._records: dict[str, tuple[int, bytes | None]] = {}
         self._has_archives = False
 
     def take(self, result: LeafResult) -> None:
         """Take up what was found in a file."""
         notes = result.notes
         if result.content is not None:
-            self._contents[result.path] = result.content
-        if result.record is not None:
-            self._records[result.path] = result.record
+            package, name = _names(result.path)
+            self._contents.setdefault(package, {})[name] = result.content
+            if wheels.is_record(name):
+                count, first = self._records.get(package, (0, result.record))
+                self._records[package] = count + 1, first
         if result.package:
             self._package(result)
         elif result.error is None:
@@ -205,8 +220,10 @@ class _Summing:
         state = "unread" if result.error is not None else notes.state
         if result.error is not None:
             self._files += not result.package
-            self._codes.add(MALFORMED)
-        self._codes.add(EXIT_CODES[notes.state])
+            self._codes.add(result.exit_code)
+        if "limit" in notes.severities:
+            notes.skip("files or parts of them", "a limit ended the reading, as the findings say")
+        self._codes.add(notes.exit_code)
         if state != "healthy":
             self._patients.append(Patient(result.path, result.size, result.host, state, result.error))
         for (what, why), count in notes.skipped.items():
@@ -223,19 +240,18 @@ class _Summing:
 
     def _package(self, result: LeafResult) -> None:
         """Compare the files of a package with what it says of them."""
-        start = f"{result.path}{SEPARATOR}"
-        contents = {path[len(start) :]: self._contents.pop(path) for path in _below(self._contents, start)}
-        records = {path[len(start) :]: self._records.pop(path) for path in _below(self._records, start)}
+        contents = self._contents.pop(result.path, {})
+        count, record = self._records.pop(result.path, (0, None))
         if result.package != "zip":
             if contents:
                 text = f"what {result.package} packages say of their files is not compared: digests, sizes"
                 result.notes.skip("files of packages", text, len(contents))
             return
-        own = {name: record for name, record in records.items() if SEPARATOR not in name}
-        inside = {name: content for name, content in contents.items() if SEPARATOR not in name}
-        record = next(iter(own.values())) if len(own) == 1 else None
+        record = record if count == 1 else None
+        if record is None and (count or result.path.lower().endswith(".whl")):
+            wheels.check_records(result.path, result.size or 0, count, result.notes)
         try:
-            wheels.check(result.path, result.size or 0, inside, record, result.notes)
+            wheels.check(result.path, result.size or 0, contents, record, result.notes, self._budget)
         except (FatpackError, OSError) as error:
             result.notes.skip("files of wheels", message(error))
 
@@ -256,7 +272,7 @@ class _Summing:
         )
         notes.extend(item for item in checked.findings if item.code.startswith("FP31") and item.code != "FP3110")
         if notes.state != "healthy":
-            self._codes.add(EXIT_CODES[notes.state])
+            self._codes.add(notes.exit_code)
             self._patients.append(Patient(folder, None, "folder", notes.state))
         self._note_bugs(notes, folder)
         self._notes.join(notes)
@@ -291,6 +307,8 @@ class _Summing:
             if number:
                 self._skipped[what, why] = number, "", 0
         notes = self._notes
+        if not self._files and not any(notes.counts.values()):
+            self._codes.add(FINDINGS)
         return Diagnosis(
             files=self._files,
             images=notes.counts.get("images", 0),
@@ -324,7 +342,3 @@ class _Summing:
                     tuple(paths),
                     count,
                 )
-
-
-def _below(paths: dict[str, object] | dict[str, bytes] | dict[str, wheels.Content], start: str) -> list[str]:
-    return [path for path in paths if path.startswith(start)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack import formats, images
-from fatpack.answers.doctor import known, reach, rewriting
+from fatpack.answers.doctor import known, naming, reach, rewriting
 from fatpack.answers.doctor.facts import Notes
 from fatpack.errors import FormatError, Unsupported
 from fatpack.facts.launches import launches, problems
@@ -65,6 +65,9 @@ def examine(view: View, *, deep: bool = False, is_named: bool = True) -> Examine
         examination = _Examination(view, deep)  # something is wrong: it is searched as if it was named itself
         examination.run(is_quick=False)
     host, notes = examination.host, examination.notes
+    odd = naming.problem(view, view.source.name, has_device_code=bool({"containers", "images"} & set(notes.counts)))
+    if odd is not None and notes.state == "healthy":
+        notes.add(odd)
     extent = reach.extent(view, host, {index for _, index in notes.sections if index >= 0})
     if extent is not None:
         notes.extend(reach.problems(extent, view, notes.archs))

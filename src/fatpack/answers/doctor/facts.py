@@ -5,7 +5,7 @@ from __future__ import annotations
 from fatpack.findings import Tally
 from fatpack.io import limits
 from fatpack.io.source import is_in_file
-from fatpack.outcomes import FINDINGS, FINE, MALFORMED
+from fatpack.outcomes import FINDINGS, FINE, code_of, worst
 from fatpack.record import Record
 from fatpack.result import Result, plain
 
@@ -55,6 +55,10 @@ _WRONG = {
     "FP3603": "records",
     "FP3604": "records",
 }
+
+
+#: codes of what is not read because of a limit, or by this version; the bytes may be right
+_LIMITS = ("FP1004", "FP1005", "FP1008")
 
 
 class Verified(Record):
@@ -143,9 +147,13 @@ class Diagnosis(Result):
 
     @property
     def verdict(self) -> str:
-        """``healthy``, ``suspect`` (warnings alone), ``damaged``, or ``unread`` where some file could not be read."""
+        """``healthy``, ``suspect`` (warnings alone), ``damaged``, ``unread`` where some file could not be read, or
+        ``empty`` where there was nothing to verify.
+        """
         if self.exit_code == FINE:
             return "healthy"
+        if not self.files and not self.patients and not self.findings:
+            return "empty"
         states = {each.state for each in self.patients}
         return "damaged" if "damaged" in states else "suspect" if self.exit_code == FINDINGS else "unread"
 
@@ -199,6 +207,7 @@ class Notes:
         self.wrong: dict[str, int] = {}
         self.findings: dict[Finding, None] = {}
         self.severities: set[str] = set()
+        self.exit_code = FINE
         self.skipped: dict[tuple[str, str], int] = {}
         self.facts: dict[str, int] = {}
         self.archs: dict[str, int] = {}
@@ -222,7 +231,8 @@ class Notes:
         """Keep a finding, or count it; one that was noted is not noted again."""
         if item in self.findings:
             return
-        self.severities.add("limit" if item.code == "FP1008" else item.severity)
+        self.severities.add("limit" if item.code in _LIMITS else item.severity)
+        self.exit_code = worst((self.exit_code, code_of([(item.severity, item.code)])))
         if item.severity != "note":
             row = next((_WRONG[start] for start in (item.code, item.code[:4]) if start in _WRONG), "")
             self.wrong[row] = self.wrong.get(row, 0) + item.count
@@ -264,7 +274,3 @@ class Notes:
 def _add(counts: dict[Any, int], more: Mapping[Any, int]) -> None:
     for name, number in more.items():
         counts[name] = counts.get(name, 0) + number
-
-
-#: state of a file → the exit code for it
-EXIT_CODES = {"healthy": FINE, "suspect": FINDINGS, "damaged": MALFORMED, "unread": MALFORMED}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from fatpack.errors import FatpackError, counted
-from fatpack.findings import finding
+from fatpack.findings import finding, unread
 from fatpack.io import limits
 from fatpack.io.source import Span
 from fatpack.io.sources.opening import open_source
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from fatpack.answers.doctor.facts import Notes
+    from fatpack.io.budget import Budget
     from fatpack.io.source import Source
 
 RECORD = ".dist-info/RECORD"
@@ -57,11 +58,13 @@ def digest(source: Source, name: str) -> bytes:
     return found.digest()
 
 
-def check(path: str, size: int, contents: Mapping[str, Content], record: bytes | None, notes: Notes) -> None:
+def check(
+    path: str, size: int, contents: Mapping[str, Content], record: bytes | None, notes: Notes, budget: Budget
+) -> None:
     """Note what is wrong with the files of a zip archive.
 
     ``contents`` are those that were read already, ``record`` is RECORD if it is a wheel. The others are read here, if
-    the archive is a file of its own.
+    the archive is a file of its own; what they inflate to is drawn from the budget.
     """
     notes.count("checksums", len(contents))
     rows = {} if record is None else _rows(path, size, record, notes)
@@ -69,7 +72,7 @@ def check(path: str, size: int, contents: Mapping[str, Content], record: bytes |
     algorithms = {name: stated.partition("=")[0] for name, (stated, _) in rows.items()}
     others = {name for name, algorithm in algorithms.items() if algorithm not in ("", "sha256")}
     if os.path.isfile(path):
-        for name, item in _read(path, set(known) - others, algorithms):
+        for name, item in _read(path, set(known) - others, algorithms, budget):
             known[name] = item
             if isinstance(item, Finding):
                 notes.add(item)
@@ -82,11 +85,13 @@ def check(path: str, size: int, contents: Mapping[str, Content], record: bytes |
         _compare(path, size, rows, known, notes, is_whole=os.path.isfile(path))
 
 
-def _read(path: str, known: set[str], algorithms: Mapping[str, str]) -> Iterator[tuple[str, Content | Finding]]:
+def _read(
+    path: str, known: set[str], algorithms: Mapping[str, str], budget: Budget
+) -> Iterator[tuple[str, Content | Finding]]:
     """Yield the content of all files in an archive that are not known yet, or why one cannot be read."""
     from fatpack.packages import room
 
-    with open_source(path) as archive:
+    with open_source(path, budget=budget) as archive:
         for member in room("zip").members(archive.view()):
             if isinstance(member, Finding) or member.name in known:
                 continue
@@ -99,7 +104,7 @@ def _read(path: str, known: set[str], algorithms: Mapping[str, str]) -> Iterator
                     yield member.name, Content(found, source.size)
             except FatpackError as error:
                 span = Span(0, 0, (path, member.name))
-                yield member.name, finding("FP1710", span, f"{member.name}: {error.problem}", error.hint)
+                yield member.name, finding(unread("FP1710", error), span, f"{member.name}: {error.problem}", error.hint)
 
 
 def _rows(path: str, size: int, record: bytes, notes: Notes) -> dict[str, tuple[str, str]]:
@@ -150,6 +155,18 @@ def _compare(
     for name in known:
         if name not in rows and not name.endswith(_WITHOUT):
             notes.add(_wrong("FP3604", path, size, f"{name} is in the wheel, and RECORD does not list it"))
+
+
+def is_record(name: str) -> bool:
+    """Return whether a file of this name in a wheel is its RECORD; those of packages in it lie deeper."""
+    return name.endswith(RECORD) and name.count("/") == 1
+
+
+def check_records(path: str, size: int, count: int, notes: Notes) -> None:
+    """Note that a wheel has no RECORD that its files can be compared with, though it has ``count`` of them."""
+    why = {0: "the wheel has no RECORD", 1: f"RECORD is over {MOST >> 20} MiB"}.get(count, f"{count} RECORD files")
+    notes.add(_wrong("FP3604", path, size, f"{why}: no file of it is compared with one"))
+    notes.skip("files of wheels", why)
 
 
 def _wrong(code: str, path: str, size: int, text: str) -> Finding:

@@ -148,6 +148,9 @@ def _before(view: View, directory: Directory) -> Iterator[Finding]:
     if head == magics.ELF or head[:2] == magics.DOS:
         text = f"{size} bytes of a program are before the archive: device code in the program itself is not listed"
         yield finding("FP1706", view.span(0, size), text, f"cut it off, and give the program: head -c {size}")
+    elif head in (magics.ZIP, magics.ZIP_END):
+        text = f"{size} bytes are before the archive, which begin as another one: no file in those is listed"
+        yield finding("FP1706", view.span(0, size), text, "cut the archives apart, and give each of them")
 
 
 def _link(view: View, entry: Entry, names: Names) -> Iterator[Finding]:

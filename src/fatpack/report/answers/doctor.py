@@ -39,6 +39,8 @@ def _verdict(document: Mapping[str, Any]) -> str:
     read = f"{_many(document['images'], 'image')}, {size_words(document['inflated'])} inflated and parsed"
     if document["verdict"] == "healthy":
         return f"healthy: {_many(files, 'file')}, {read}"
+    if document["verdict"] == "empty":
+        return "nothing to verify: no file was read"
     if files == 1 and len(states) == 1:
         return f"{document['verdict']}: 1 file, {read}"
     parts = [

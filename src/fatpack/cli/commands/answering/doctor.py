@@ -42,8 +42,8 @@ def command(
     kpack archives. Known bugs of compilers and tools are named, with the threads about them.
 
     The first line is the verdict. Behind it stands what was verified, then findings, then what could not be verified,
-    with the reason. The exit code is 0 if nothing is wrong, 1 if there are warnings, 3 if something is damaged or
-    cannot be read.
+    with the reason. The exit code is 0 if nothing is wrong, 1 if there are warnings or nothing to verify, 3 if
+    something is damaged or a limit was reached, 4 if this version cannot read it, 5 if a file is missing.
     """
     if schema:
         from fatpack.report.schemas import text
