@@ -248,7 +248,7 @@ class _Summing:
                 result.notes.skip("files of packages", text, len(contents))
             return
         record = record if count == 1 else None
-        if record is None and (count or result.path.lower().endswith(".whl")):
+        if record is None and (count or (result.path.lower().endswith(".whl") and not result.error)):
             wheels.check_records(result.path, result.size or 0, count, result.notes)
         try:
             wheels.check(result.path, result.size or 0, contents, record, result.notes, self._budget)

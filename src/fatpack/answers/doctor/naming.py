@@ -26,7 +26,7 @@ def problem(view: View, path: str, *, has_device_code: bool) -> Finding | None:
     name = path.lower()
     if name.endswith(_PACKAGES):
         if name.endswith(_ARCHIVES) and _ends_as_zip(view):
-            text = "bytes are before the archive: other readers open it all the same; nothing of it is read here"
+            text = "something is before the archive: other readers open it all the same; no file in it is read here"
             return finding("FP3607", view.span(), text, "get it again, or cut them off")
         text = f"its name says that it is a package, and its {counted(len(view), 'byte')} are none"
     elif name.endswith(_DEVICE) and not has_device_code:
