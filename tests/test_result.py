@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,7 +63,7 @@ def test_names_from_files_are_letters_not_tags() -> None:
     evil = "<script>alert(1)</script>\"'&\x1b[31m"
     page = Outer(evil, (Inner(evil),))._repr_html_()
     tags = Tags(page)
-    assert set(tags.seen) == {"table", "caption", "tr", "th", "td"}
+    assert set(tags.seen) == {"table", "caption", "tr", "th", "td", "details", "summary"}
     assert "<script>" in tags.words
     assert "\x1b" not in page
     assert Tags(html(evil, {evil: {evil: [evil, {evil: evil}]}})).seen
@@ -89,11 +90,56 @@ def test_files_and_diagnoses_show_themselves_in_notebooks(path: str) -> None:
     assert found.verdict in Tags(found._repr_html_()).words
 
 
-def test_what_the_answers_return_is_a_result() -> None:
-    from fatpack.answers.overview.records import Overview
-    from fatpack.answers.policy.outcome import Checked
+def answers_of(path: Path, folder: Path) -> list[Result]:
+    """Return one of each answer about a path."""
+    return [
+        fatpack.check(path, require="sm_90"),
+        fatpack.doctor(path),
+        fatpack.explain(path, "sm_90"),
+        fatpack.diff(path, path),
+        fatpack.write_report(path, folder / f"{path.name}.html"),
+    ]
 
-    for kind in (Checked, fatpack.Diagnosis, fatpack.Diff, fatpack.Explained, Overview):
+
+@pytest.mark.parametrize("name", ["cuda_fatbin/v135_concat_tiny.fatbin", "there/is/no.such"])
+def test_every_answer_has_a_verdict_and_is_true_if_its_exit_code_is_0(tmp_path: Path, name: str) -> None:
+    path = FIXTURES / name
+    for answer in answers_of(path, tmp_path):
+        document = answer.to_dict()
+        assert bool(answer) is (answer.exit_code == 0) is (document["exit_code"] == 0)
+        assert path.exists() or answer.exit_code > 1, "nothing is raised for a file that is not there"
+        assert document["schema"].startswith("fatpack.")
+        first = str(answer).splitlines()[0]
+        assert first.startswith(f"{answer.verdict}: ")
+        assert repr(answer) == f"<fatpack.{type(answer).__name__} {first}>" or len(first) > 200
+        page = answer._repr_html_()
+        assert page.startswith(f"<table><caption>{answer.verdict}: ") and page.endswith("</details>")
+
+
+def test_an_answer_that_fails_says_why_in_few_words() -> None:
+    path = FIXTURES / "cuda_fatbin" / "v135_concat_tiny.fatbin"
+    checked = fatpack.check(path, require=["sm_50", "gfx942"], names_kernels=True)
+    assert not checked
+    assert len(repr(checked)) < 300 and "sm_50" not in repr(checked)
+    assert "sm_50" in str(checked)
+    assert not fatpack.explain(path, "sm_50")
+
+
+def test_answers_take_a_path_or_several(tmp_path: Path) -> None:
+    path = str(FIXTURES / "cuda_fatbin" / "v135_concat_tiny.fatbin")
+    for given in (path, Path(path), [path], (path, Path(path))):
+        answers = [fatpack.check(given, require="sm_90"), fatpack.explain(given, "sm_90"), fatpack.doctor(given)]
+        answers.append(fatpack.write_report(given, tmp_path / "r.html", force=True))
+        assert all(answer.exit_code < 2 for answer in answers)
+    for call in (fatpack.doctor, lambda given: fatpack.check(given, require="sm_90")):
+        with pytest.raises(fatpack.UsageError, match="no path given"):
+            call([])
+        with pytest.raises(TypeError, match="is a path, or several in a list"):
+            call([3])
+
+
+def test_what_the_answers_return_is_a_result() -> None:
+    for kind in (fatpack.Checked, fatpack.Diagnosis, fatpack.Diff, fatpack.Explained, fatpack.Overview):
         assert issubclass(kind, Result), f"{kind.__name__}: let it derive from fatpack.result.Result"
 
 

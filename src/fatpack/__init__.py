@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from fatpack.answers.diff.facts import Diff
     from fatpack.answers.doctor.facts import Diagnosis
     from fatpack.answers.explain.records import Explained
+    from fatpack.answers.overview.records import Overview
     from fatpack.api.answering.checking import Checked, check
     from fatpack.api.answering.diff import diff
     from fatpack.api.answering.doctor import doctor
@@ -152,6 +153,7 @@ _HOMES = {
     **dict.fromkeys(("Checked", "check"), "api.answering.checking"),
     "diff": "api.answering.diff",
     "Diff": "answers.diff.facts",
+    "Overview": "answers.overview.records",
     "explain": "api.answering.explain",
     "Explained": "answers.explain.records",
     **dict.fromkeys(("Slimmed", "slim"), "api.slimming"),
@@ -201,6 +203,7 @@ __all__ = [
     "Offload",
     "OffloadBinaryOptions",
     "Options",
+    "Overview",
     "Producer",
     "Recompression",
     "Runtime",

@@ -1,7 +1,8 @@
-"""Results of answers: frozen records that are plain data, JSON text, and a table in notebooks."""
+"""Results of answers: frozen records with a verdict, that are plain data, JSON text, and a table in notebooks."""
 
 from __future__ import annotations
 
+from fatpack.printable import printable
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -12,9 +13,40 @@ if TYPE_CHECKING:
 #: LIMIT: rows of a list that a table in a notebook shows, the lists in a row that it opens, and letters of a cell.
 _ROWS, _DEPTH, _LETTERS = 20, 2, 200
 
+#: lines about what is wrong that the text of a result has
+SHOWN = 5
+
 
 class Result(Record):
-    """What an answer returns. ``to_dict`` is what the command prints with ``--json``."""
+    """What an answer returns: ``verdict`` in a word, ``exit_code`` as the command has it, true if that is 0.
+
+    ``to_dict`` is what the command prints with ``--json``; its ``schema`` and ``exit_code`` are always there. ``str``
+    has the lines that matter, ``repr`` the first of them.
+    """
+
+    @property
+    def exit_code(self) -> int:
+        """What the command exits with."""
+        return 0
+
+    @property
+    def verdict(self) -> str:
+        """The outcome in a word."""
+        return "failed" if self.exit_code else "fine"
+
+    def __bool__(self) -> bool:
+        return self.exit_code == 0
+
+    def lines(self) -> Sequence[str]:
+        """Return what matters, the first line first, as the result says it in Python."""
+        return (self.verdict,)
+
+    def __str__(self) -> str:
+        return "\n".join(printable(line) for line in self.lines())
+
+    def __repr__(self) -> str:
+        first = printable(self.lines()[0])
+        return f"<fatpack.{type(self).__name__} {first if len(first) <= _LETTERS else f'{first[:_LETTERS]}…'}>"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain data: dictionaries, lists, texts, numbers, None."""
@@ -28,8 +60,17 @@ class Result(Record):
         return dumps(self.to_dict(), indent=1) + "\n"
 
     def _repr_html_(self) -> str:
-        """Return a table of the result, as notebooks show it: escaped, without scripts, long lists cut short."""
-        return html(f"fatpack.{type(self).__name__}", self.to_dict())
+        """Return the verdict and one small table, as notebooks show it; all the rest is folded.
+
+        Everything is escaped, without scripts, and long lists are cut short.
+        """
+        data = self.to_dict()
+        title, *lines = self.lines()
+        small = {str(number + 1): line for number, line in enumerate(lines[:_ROWS])}
+        if not small:
+            small = {name: value for name, value in data.items() if not isinstance(value, (dict, list))}
+        rest = html(f"fatpack.{type(self).__name__}", data)
+        return f"{html(title, small)}<details><summary>all of it</summary>{rest}</details>"
 
 
 def plain(value: object) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from fatpack.errors import UsageError
@@ -51,6 +52,17 @@ def check(argument: str, value: object, kind: type[Given], wanted: str) -> Given
     if not isinstance(value, kind):
         raise TypeError(f"{argument} is {wanted}, not {type(value).__name__}")
     return value
+
+
+def paths_of(argument: str, given: object) -> list[str]:
+    """Return one path, or several in a sequence, as texts. Raises TypeError for anything else, UsageError for none."""
+    paths = [given] if isinstance(given, (str, os.PathLike)) else given
+    if isinstance(paths, (bytes, bytearray, memoryview)) or not hasattr(paths, "__iter__"):
+        raise TypeError(f"{argument} is a path, or several in a list, not {type(given).__name__}")
+    found = [os.fspath(check(argument, path, (str, os.PathLike), "a path, or several in a list")) for path in paths]  # type: ignore[arg-type]
+    if not found:
+        raise UsageError(f"{argument}: no path given", hint="name files, folders or packages")
+    return found
 
 
 def budget_of(max_inflated: int | None = None, max_output: int | None = None, *, force: bool = False) -> Budget:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from fatpack.errors import counted
 from fatpack.record import Record
-from fatpack.result import Result, plain
+from fatpack.result import SHOWN, Result, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any, Literal
 
     Kind = Literal["lost", "added", "changed", "moved", "repacked", "rebuilt", "grown"]
@@ -173,6 +175,22 @@ class Diff(Result):
 
         return worst((FINDINGS if self.differs else FINE, *(item.exit_code for item in self.unread)))
 
+    @property
+    def verdict(self) -> str:
+        """``same``, ``differs``, or ``unreadable`` where some file could not be read."""
+        return "unreadable" if self.unread else "differs" if self.differs else "same"
+
+    def lines(self) -> Sequence[str]:
+        """Return the verdict with the kinds of differences, then the libraries that differ, the first few."""
+        differing = [item for item in self.libraries if not item.is_same]
+        kinds = ", ".join(self.kinds) or "no difference"
+        first = f"{self.verdict}: {kinds}; {len(differing)} of {counted(len(self.libraries), 'library')}"
+        named = [f"{'differs' if item.kind == 'both' else item.kind}: {item.name}" for item in differing[:SHOWN]]
+        if len(differing) > SHOWN:
+            named.append(f"{len(differing) - SHOWN} more in libraries")
+        return (first, *named, *(f"not read: {item.path}: {item.problem}" for item in self.unread[:SHOWN]))
+
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain data, with the schema's version: what ``fatpack diff --json`` prints."""
-        return {"schema": SCHEMA, **plain(self), "kinds": list(self.kinds), "differs": self.differs}
+        document = {"schema": SCHEMA, **plain(self), "kinds": list(self.kinds), "differs": self.differs}
+        return {**document, "exit_code": self.exit_code}

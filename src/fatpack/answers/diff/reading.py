@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from fatpack.answers.diff.facts import NEEDS
-from fatpack.errors import FatpackError
+from fatpack.errors import FatpackError, UsageError
 from fatpack.facts.columns import ImageRow, KernelRow
 from fatpack.facts.packages import rows_of_leaf
 from fatpack.facts.reading import RowOptions
@@ -98,6 +98,8 @@ class Side:
         deep: bool = False,
         budget: Budget | None = None,
         opener: Opener | None = None,
+        *,
+        raises: bool = True,
     ) -> None:
         # Without what is secret in a URL.
         self.name = located(os.fspath(name))
@@ -105,11 +107,25 @@ class Side:
         self._deep = deep
         self._budget = budget_now() if budget is None else budget
         self._opener = opener
+        self._raises = raises
 
     def libraries(self) -> list[Library]:
-        """Return the files with device code, and those that cannot be read. Raises what opening the name raises."""
-        found = self._made(_Listing(RowOptions(deep=self._deep)), lambda _: True)
-        return [item for item in found if item is not None]
+        """Return the files with device code, and those that cannot be read.
+
+        Raises what opening the name raises; without ``raises`` the name is a file that cannot be read.
+        """
+        found: list[Library] = []
+        try:
+            for item in self._made(_Listing(RowOptions(deep=self._deep)), lambda _: True):
+                if item is not None:
+                    found.append(item)  # what was listed before an error stays
+        except UsageError:
+            raise
+        except (FatpackError, OSError) as error:
+            if self._raises:
+                raise
+            found.append(Library(self.name, (self.name,), 0, problem=message(error), exit_code=exit_code(error)))
+        return found
 
     def contents(self, wanted: Mapping[str, frozenset[str]], *, kernels: bool) -> dict[tuple[str, Place], Content]:
         """Return what is in images, by path and place; those that cannot be read have no content."""
@@ -170,6 +186,8 @@ class Side:
         batches = batches_of(self.name, view, self._rules, counts, unmatched, budget=self._budget)
         chosen = (_chosen(batch, is_wanted) for batch in batches)
         yield from made_of(chosen, make, self._rules, counts, is_local=is_local, budget=self._budget)
+        if unmatched and not self._raises:
+            raise UsageError(f"no file matches {self.name}")
         if unmatched:
             raise FileNotFoundError(2, "no file matches", self.name)
 

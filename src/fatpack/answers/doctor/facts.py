@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from fatpack.errors import counted
 from fatpack.findings import Tally
 from fatpack.io import limits
 from fatpack.io.source import is_in_file
 from fatpack.outcomes import FINDINGS, FINE, code_of, worst
 from fatpack.record import Record
-from fatpack.result import Result, plain
+from fatpack.result import SHOWN, Result, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from fatpack.model import Finding
@@ -157,8 +158,13 @@ class Diagnosis(Result):
         states = {each.state for each in self.patients}
         return "damaged" if "damaged" in states else "suspect" if self.exit_code == FINDINGS else "unread"
 
-    def __bool__(self) -> bool:
-        return self.exit_code == FINE
+    def lines(self) -> Sequence[str]:
+        """Return the verdict with counts, then what is wrong with files, the first few."""
+        counts = f"{counted(self.files, 'file')}, {counted(self.images, 'image')}"
+        found = [f"{item.severity} {item.code}: {item.message}" for item in self.findings if item.severity != "note"]
+        wrong = [*(each.error for each in self.patients if each.error is not None), *found]
+        more = [f"{len(wrong) - SHOWN} more in patients and findings"] if len(wrong) > SHOWN else []
+        return (f"{self.verdict}: {counts}", *wrong[:SHOWN], *more)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the diagnosis as plain data, schema ``fatpack.doctor/1``."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from fatpack.outcomes import FINDINGS, FINE
 from fatpack.record import Record
-from fatpack.result import Result, plain
+from fatpack.result import SHOWN, Result, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 #: The version of the JSON document.
@@ -160,6 +162,22 @@ class Explained(Result):
     rules: tuple[RuleAnswer, ...]
     unread: tuple[Unread, ...]
     exit_code: int
+
+    @property
+    def verdict(self) -> str:
+        """``runs``, ``fails`` or ``unknown`` (nothing fails, and not all is known to run), or ``unreadable``."""
+        if self.exit_code > FINDINGS:
+            return "unreadable"
+        if self.exit_code == FINE:
+            return "runs"
+        is_open = any(one.unknown and not one.fails for one in self.devices)
+        return "unknown" if is_open and not any(one.fails for one in self.devices) else "fails"
+
+    def lines(self) -> Sequence[str]:
+        """Return the verdict of each device, and what could not be read."""
+        unread = [f"not read: {item.path}: {item.problem}" for item in self.unread[:SHOWN]]
+        first, *others = [one.verdict for one in self.devices] or [self.verdict]
+        return (f"{self.verdict}: {first}", *others, *unread)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data: the document of ``fatpack explain --json``."""

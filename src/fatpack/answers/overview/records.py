@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from fatpack.errors import counted
+from fatpack.outcomes import FINDINGS, FINE
 from fatpack.record import Record
-from fatpack.result import Result
+from fatpack.result import SHOWN, Result, plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+#: The version of the record as plain data.
+SCHEMA = "fatpack.report/1"
 
 
 class Bytes(Record):
@@ -170,3 +180,24 @@ class Overview(Result):
     compares_code: bool
     notes: tuple[str, ...]
     exit_code: int
+
+    @property
+    def verdict(self) -> str:
+        """``fine``, ``findings``, or ``damaged`` where something could not be read."""
+        return {FINE: "fine", FINDINGS: "findings"}.get(self.exit_code, "damaged")
+
+    def lines(self) -> Sequence[str]:
+        """Return the verdict with counts, then what could not be read, and findings, the first few."""
+        words = (
+            counted(self.files_read, "file"),
+            counted(self.image_count, "image"),
+            counted(len(self.archs), "architecture"),
+            counted(self.kernel_names, "kernel"),
+        )
+        wrong = [file.error for file in self.files if file.error is not None]
+        wrong += [f"{item.severity} {item.code}: {item.meaning} ({item.count:,})" for item in self.findings]
+        return (f"{self.verdict}: {', '.join(words)}", *wrong[:SHOWN])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data, with the schema's version."""
+        return {"schema": SCHEMA, **plain(self)}

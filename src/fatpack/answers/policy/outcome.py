@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from fatpack.errors import counted
 from fatpack.outcomes import FINDINGS, FINE, MALFORMED
 from fatpack.record import Record
-from fatpack.result import Result, plain
+from fatpack.result import SHOWN, Result, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 #: The schema of the record as JSON.
@@ -103,8 +105,18 @@ class Checked(Result):
         """``passed``, ``failed`` or ``unreadable``."""
         return {FINE: "passed", FINDINGS: "failed", MALFORMED: "unreadable"}[self.exit_code]
 
-    def __bool__(self) -> bool:
-        return self.exit_code == FINE
+    def lines(self) -> Sequence[str]:
+        """Return the verdict with counts, then the violations, the first few."""
+        broken = [item for item in self.violations if item.is_broken]
+        if not broken:
+            units = counted(sum(item.units for item in self.libraries), "unit")
+            rules = "; ".join(self.rules)
+            return (f"{self.verdict}: {counted(len(self.libraries), 'library')}, {units}; {rules}",)
+        said = [f"{f'{item.path}: ' if item.path else ''}{item.message} [{item.code}]" for item in broken[:SHOWN]]
+        if len(broken) > SHOWN:
+            said.append(f"{len(broken) - SHOWN} more in violations")
+        first = f"{self.verdict}: {counted(len(broken), 'violation')} of {counted(len(self.rules), 'rule')}"
+        return (first, *said)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the outcome as plain data, schema ``fatpack.check/1``."""

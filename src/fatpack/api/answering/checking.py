@@ -9,7 +9,7 @@ from fatpack.answers.policy import config as configs
 from fatpack.answers.policy import limits
 from fatpack.answers.policy.outcome import Checked
 from fatpack.answers.policy.requirements import requirements
-from fatpack.api.arguments import budget_of
+from fatpack.api.arguments import budget_of, paths_of
 from fatpack.api.arguments import check as checked_argument
 from fatpack.errors import UsageError
 
@@ -48,7 +48,7 @@ def check(
     Nothing is raised for a file: what cannot be read is a violation, and ``exit_code`` is 3. Raises UsageError for a
     policy that asks for nothing, or cannot be meant, and TargetError for a device that nobody knows.
     """
-    names = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    names = paths_of("paths", paths)
     file = configs.named(os.fspath(config)) if config is not None else None
     own = file.values if file is not None else {}
     size = max_size if max_size is not None else own.get("max-size")

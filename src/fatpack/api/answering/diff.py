@@ -32,11 +32,14 @@ def diff(
     without a change is no difference. ``demangle`` gives kernels the names that people write (``fatpack[demangle]``, or
     a program for it on PATH). ``exclude``, ``deep`` and ``max_inflated`` are those of :func:`fatpack.files`.
 
-    The result has ``differs``, ``kinds``, ``libraries`` and ``to_dict()``; files that could not be read are ``unread``.
-    Raises OSError and FatpackError for what cannot be opened, Unsupported where nothing demangles.
+    The result has ``differs``, ``kinds``, ``libraries`` and ``to_dict()``; it is true if nothing differs. Nothing is
+    raised for a file: what could not be read, or is not there, is in ``unread``. Raises UsageError for a pattern that
+    no file has, and Unsupported where nothing demangles.
     """
     budget = budget_of(max_inflated)
-    found = compare(Side(old, exclude, deep, budget), Side(new, exclude, deep, budget), kernels=kernels)
+    found = compare(
+        Side(old, exclude, deep, budget, raises=False), Side(new, exclude, deep, budget, raises=False), kernels=kernels
+    )
     if demangle:
         from fatpack.answers.diff.names import with_demangled
 

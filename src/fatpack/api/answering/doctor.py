@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fatpack.api.arguments import budget_of, check
+from fatpack.api.arguments import budget_of, check, paths_of
 from fatpack.errors import UsageError
 
 TYPE_CHECKING = False
@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 
 
 def doctor(
-    *paths: str | os.PathLike[str],
+    *paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     exclude: Iterable[str] = (),
     deep: bool = False,
     max_inflated: int | None = None,
 ) -> Diagnosis:
     """Return how files, folders, patterns, packages and URLs are: what was verified, what is wrong, what is not known.
+
+    They are named one by one, or several in a list.
 
     Every container is parsed and written again, every image inflated and read with its kernels, and what has a hash is
     compared with it; ``docs/how-to/verify-a-file.md`` says what that means. Nothing is raised for a file: what is wrong
@@ -35,12 +37,11 @@ def doctor(
     if isinstance(exclude, str):
         raise TypeError("exclude are several patterns in a list, not str")
     patterns = tuple(check("a pattern in exclude", item, str, "a text") for item in exclude)
-    for path in paths:
-        check("a path", path, (str, os.PathLike), "a path")  # type: ignore[arg-type]
     if not paths:
         raise UsageError("no path given", hint="fatpack.doctor(path)")
+    names = [name for given in paths for name in paths_of("a path", given)]
     unmatched: list[str] = []
-    found = diagnose(paths, exclude=patterns, deep=deep, unmatched=unmatched, budget=budget_of(max_inflated))
+    found = diagnose(names, exclude=patterns, deep=deep, unmatched=unmatched, budget=budget_of(max_inflated))
     if unmatched:
         raise UsageError(f"no file matches {unmatched[0]}")
     return found

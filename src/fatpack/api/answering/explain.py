@@ -6,6 +6,7 @@ import os
 
 from fatpack.answers.explain.asked import question
 from fatpack.answers.explain.explain import explain as _explain
+from fatpack.api.arguments import paths_of
 from fatpack.api.rows import rows_with
 from fatpack.facts.reading import RowOptions
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def explain(
-    data: Input,
+    data: Input | Sequence[str | os.PathLike[str]],
     device: str | Sequence[str],
     *,
     driver: str | float | None = None,
@@ -31,7 +32,7 @@ def explain(
     deep: bool = False,
     max_inflated: int | None = None,
 ) -> Explained:
-    """Return what devices load of a path, bytes or a binary file, and why: the answer of ``fatpack explain``.
+    """Return what devices load of a path or several, bytes or a binary file, and why: what ``fatpack explain`` says.
 
     ``device`` is an architecture or what a device is sold as (``sm_87``, ``"RTX 4090"``, ``gfx1031``, ``pvc``,
     ``this-machine``), or several. ``driver`` is NVIDIA's (``"535"`` or 535) or ``cuda`` the CUDA version that it has,
@@ -45,6 +46,13 @@ def explain(
     names = [device] if isinstance(device, str) else list(device)
     variables = [f"{name}={value}" for name, value in (env or {}).items()]
     asked = question(names, driver=driver, cuda=cuda, rocm=rocm, variables=variables, kernel=kernel)
-    path = os.fspath(data) if isinstance(data, (str, os.PathLike)) else str(getattr(data, "name", "")) or "bytes"
-    rows = rows_with(data, RowOptions(deep=deep, kernel=kernel), max_inflated)
-    return _explain(rows, [path], asked)  # type: ignore[arg-type]  # rows of images were asked for
+    options = RowOptions(deep=deep, kernel=kernel)
+    if isinstance(data, (list, tuple)):
+        paths = paths_of("data", data)
+        given: list[Input] = [*paths]
+    else:
+        named = isinstance(data, (str, os.PathLike))
+        paths = [os.fspath(data) if named else str(getattr(data, "name", "")) or "bytes"]  # type: ignore[arg-type]
+        given = [data]  # type: ignore[list-item]
+    rows = (row for one in given for row in rows_with(one, options, max_inflated))
+    return _explain(rows, paths, asked)  # type: ignore[arg-type]  # rows of images were asked for

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fatpack.api.arguments import budget_of, check
+from fatpack.api.arguments import budget_of, check, paths_of
 from fatpack.api.output import write_pieces_to
 from fatpack.errors import FatpackError, UsageError
 from fatpack.facts.gathering import gather
@@ -31,7 +31,7 @@ KINDS = ("html", "markdown", "treemap", "coverage", "bytes")
 
 
 def write_report(
-    paths: Sequence[str | os.PathLike[str]],
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     output: Output,
     *,
     kind: str = "html",
@@ -52,18 +52,15 @@ def write_report(
     and read, one after the other. Raises UsageError for arguments, and where there is nothing to draw, ``OSError`` for
     the output.
     """
-    if isinstance(paths, (str, bytes)) or not hasattr(paths, "__len__"):
-        raise TypeError("paths are several texts or paths in a list")
+    given = paths_of("paths", paths)
     if check("kind", kind, str, "a text") not in KINDS:
         raise UsageError(f"there is no report of kind {kind!r}", hint=f"kinds are {', '.join(KINDS)}")
-    if not paths:
-        raise UsageError("no file given", hint="name files, folders or packages")
     if isinstance(output, (str, os.PathLike)):
-        _refuse(os.fspath(output), paths, force=force)
+        _refuse(os.fspath(output), given, force=force)
     from fatpack.answers.overview.collecting import overview_of
 
     budget = budget_of(max_inflated)
-    names = [located(os.fspath(path)) for path in paths]
+    names = [located(path) for path in given]
     options = RowOptions(digests=True, kernels=True, each_kernel=True, deep=deep)
     missing: list[str] = [] if unmatched is None else unmatched
     rows = gather(names, options, exclude=exclude, unmatched=missing, on_file=on_file, budget=budget, opener=_opened)
