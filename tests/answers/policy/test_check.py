@@ -19,7 +19,7 @@ from fatpack.answers.policy.check import Policy, check
 from fatpack.answers.policy.config import presets
 from fatpack.answers.policy.outcome import Checked
 from fatpack.answers.policy.requirements import requirements
-from fatpack.io.budget import Budget
+from fatpack.io.budget import Budget, budget_now
 from fatpack.report.schemas import text
 
 SCHEMA = json.loads(text("check"))
@@ -171,6 +171,28 @@ def test_a_library_in_which_something_serves_is_not_read_again(folder: Path, mon
     assert named == []
     assert not checked("x.so", "sm_75", per="library")
     assert named == ["x.so"]
+
+
+#: flags of an entry that is compressed with Zstandard
+ZSTD = 0x8011
+
+
+def test_what_cannot_be_inflated_is_not_code_without_kernels(folder: Path) -> None:
+    """What serves no device is left aside where it has no kernels, which silence about them does not show."""
+    garbage = fatbin.entry(b"no stream at all", sm=80, flags=ZSTD, inflated=4000)
+    Path("x.so").write_bytes(linked_elf.build([container("80 90"), fatbin.fatbin(garbage)]).data)
+    for options in ({}, {"uniform": True}):
+        made = checked("x.so", "sm_90", **options)
+        assert (made.exit_code, made.verdict) == (3, "unreadable")
+        assert {code for code, _ in codes(made)} >= {"FP3301", "FP3303"}
+        (lacking,) = [item for item in made.violations if item.code == "FP3303"]
+        assert [hole.position for hole in lacking.holes] == ["1"]
+
+
+def test_a_file_that_is_gone_when_its_kernels_are_read_fails(folder: Path) -> None:
+    found = kernels.read("gone.so", budget_now())
+    assert not found.names
+    assert "gone.so" in found.problem
 
 
 def test_loose_images_of_a_folder_are_one_unit(folder: Path) -> None:

@@ -7,6 +7,7 @@ import os
 
 from fatpack.answers.policy import kernels, limits, uniform
 from fatpack.answers.policy.coverage import covers, has_later
+from fatpack.answers.policy.kernels import Kernels
 from fatpack.answers.policy.outcome import Checked, CheckedLibrary, CheckedPath, Hole, Violation
 from fatpack.answers.policy.units import libraries, loose_together, spelled
 from fatpack.errors import counted, in_both
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from fatpack.answers.policy.coverage import Coverage
-    from fatpack.answers.policy.kernels import Kernels
     from fatpack.answers.policy.requirements import Requirement
     from fatpack.answers.policy.units import Library, Unit
     from fatpack.facts.columns import AnyRow
@@ -131,6 +131,7 @@ class _Check:
         self._names, self._policy, self._budget = names, policy, budget
         self.found: list[Library] = []
         self._kernels: dict[str, Kernels] = {}
+        self._told: set[str] = set()
 
     def read(self, rows: Iterable[AnyRow]) -> None:
         """Take all rows, of files, images and kernels."""
@@ -139,12 +140,10 @@ class _Check:
     def _without_kernels(self, rows: Iterable[AnyRow]) -> Iterator[AnyRow]:
         """Yield the rows that are not of kernels, whose names are kept by their files."""
         for row in rows:
-            if row.row == "kernel":
-                kernels.add(row, self._kernels.setdefault(row.path, {}))
-                continue
-            if row.row == "file" and self._policy.uniform:
-                self._kernels.setdefault(row.path, {})
-            yield row
+            if self._policy.uniform:
+                self._kernels.setdefault(row.path, Kernels()).add(row)
+            if row.row != "kernel":
+                yield row
 
     def unread(self, unmatched: Sequence[str]) -> Iterator[Violation]:
         """Yield what could not be read: it may hold anything."""
@@ -157,8 +156,10 @@ class _Check:
             )
             missed = [code for code in codes if code in _NOT_READ]
             if last.error is not None:
+                self._told.add(last.path)
                 yield violation("FP3301", last.path, last.path, last.error)
             elif last.exit_code in (MALFORMED, UNSUPPORTED) or missed:
+                self._told.add(last.path)
                 wrong = [code for code in codes if CODES[code][0] == "error" or code in _NOT_READ]
                 text = f"not all of it can be read: {', '.join(wrong) or 'it is damaged'}"
                 yield violation("FP3301", last.path, last.path, text, f"fatpack inspect {last.path} says more")
@@ -175,6 +176,13 @@ class _Check:
             from fatpack.answers.policy import registered
 
             yield from registered.violations(self.found, self._budget)
+        yield from self._unread_kernels()
+
+    def _unread_kernels(self) -> Iterator[Violation]:
+        """Yield the files of which kernels were asked for and could not be read."""
+        for path, found in self._kernels.items():
+            if found.problem and path not in self._told:
+                yield violation("FP3301", path, "kernels", found.problem, f"fatpack inspect {path} says more")
 
     def _nothing(self) -> Iterator[Violation]:
         """Yield the names with no device code that a requirement could be held against."""
@@ -274,13 +282,13 @@ class _Check:
 
     def _kernels_of(self, unit: Unit, item: Library) -> Kernels | None:
         """Return the kernels of all files that a unit's images lie in; None where they are not read."""
-        found: Kernels = {}
+        found = Kernels()
         for path in dict.fromkeys(row.path for row in unit.images):
             if path not in self._kernels:
                 if not self._policy.names_kernels and (item.last.file_size or 0) > READ_FOR_NAMES:
                     return None
                 self._kernels[path] = kernels.read(path, self._budget)
-            found |= self._kernels[path]
+            found.merge(self._kernels[path])
         return found
 
     def _forbidden(self) -> Iterator[Violation]:
@@ -338,9 +346,9 @@ class _Check:
         for item in self.found:
             if not item.units:
                 continue
-            found: Kernels = {}
+            found = Kernels()
             for path in dict.fromkeys(row.path for unit in item.units for row in unit.images):
-                found |= self._kernels[path]
+                found.merge(self._kernels[path])
             for lack in uniform.lacking(item.units, found):
                 holes = tuple(
                     Hole(

@@ -50,7 +50,7 @@ def _holders(unit: Unit, found: Kernels) -> dict[str, list[ImageRow]]:
     """Return the images of a unit that have each kernel, in stored order."""
     holders: dict[str, list[ImageRow]] = {}
     for row in unit.images:
-        for name in found.get(kernels.key_of(row), {}):
+        for name in found.names.get(kernels.key_of(row), {}):
             holders.setdefault(name, []).append(row)
     return holders
 
