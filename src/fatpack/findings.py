@@ -361,7 +361,7 @@ CODES: dict[str, tuple[str, str]] = {
     "FP3302": ("warning", "A policy requires device code, and none was found in what was named."),
     "FP3303": ("warning", "Nothing in a unit of device code serves a device that a policy requires."),
     "FP3304": ("warning", "No image is for the one architecture that a policy requires by its exact name."),
-    "FP3305": ("note", "A device is served by a rule that is believed, and neither documented nor observed."),
+    "FP3305": ("warning", "Whether a unit of device code serves a device that a policy requires is not known."),
     "FP3306": ("warning", "There is device code for an architecture that a policy forbids."),
     "FP3307": ("warning", "A file or folder is larger than a policy allows."),
     "FP3308": ("warning", "A file or folder grew by more than a policy allows."),

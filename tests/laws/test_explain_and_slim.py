@@ -13,7 +13,7 @@ from tests.builders import offered
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.answers.explain.units import Unit, units_of
+from fatpack.facts.units import Unit, units_of
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.ops.slim.choosing.select import select

@@ -333,7 +333,7 @@ class _Reader:
             if wants_kernels:
                 kernels, contradictions = _kernels(view, form, record)
                 findings += (finding("FP1106", view.span(), text) for text in contradictions)
-                columns["kernel_count"] = len(kernels)
+                columns["kernel_count"] = len(kernels) if kernels or form != UNKNOWN.form else None
                 if options.kernel:
                     columns["has_kernel"] = _has(kernels, form, options.kernel)
                 columns["registers_max"] = max((item.registers for item in kernels if item.registers), default=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from pathlib import Path
@@ -9,11 +10,13 @@ from typing import Any
 
 import jsonschema
 import pytest
-from tests.builders import fatbin, linked_elf
+from tests.builders import fatbin, linked_elf, offered
 from tests.builders.packages import zipped
 from tests.builders.policy_files import container, cubin, library
 from tests.laws.rooms import FIXTURES
 
+import fatpack
+from fatpack import ImageFile
 from fatpack.answers.policy import kernels
 from fatpack.answers.policy.check import Policy, check
 from fatpack.answers.policy.config import presets
@@ -193,6 +196,51 @@ def test_a_file_that_is_gone_when_its_kernels_are_read_fails(folder: Path) -> No
     found = kernels.read("gone.so", budget_now())
     assert not found.names
     assert "gone.so" in found.problem
+
+
+def test_relocatable_code_is_no_code_that_a_driver_takes(folder: Path) -> None:
+    """Rules C11 and C14: of relocatable PTX a driver says that there is no kernel image; a device link comes first."""
+    text = b".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n\0"
+    relocatable = fatbin.fatbin(fatbin.entry(text, fatbin.RELOCATABLE_PTX, sm=80, options=b""))
+    Path("x.so").write_bytes(linked_elf.build([relocatable]).data)
+    assert codes(checked("x.so", "sm_90")) == [("FP3303", "sm_90")]
+    assert codes(checked("x.so", "sm_80+ptx")) == [("FP3303", "sm_80"), ("FP3303", "sm_80+ptx")]
+
+
+def test_programs_of_kpack_archives_are_units_of_their_own(folder: Path) -> None:
+    def archive(program: str, arch: str) -> bytes:
+        made = io.BytesIO()
+        attrs = {"binary": program}
+        image = ImageFile(b"code" * 20, triple="amdgcn-amd-amdhsa", arch=arch, offload="hip", attrs=attrs)
+        fatpack.pack([image], made, format="kpack")
+        return made.getvalue()
+
+    Path("k").mkdir()
+    Path("k/a_gfx942.kpack").write_bytes(archive("lib/liba.so#0", "gfx942"))
+    Path("k/a_gfx1100.kpack").write_bytes(archive("lib/liba.so#0", "gfx1100"))
+    assert checked("k", "gfx942,gfx1100")
+    Path("k/b_gfx942.kpack").write_bytes(archive("lib/libb.so#0", "gfx942"))
+    assert checked("k", "gfx942")
+    made = checked("k", "gfx942,gfx1100")  # that bytes are no code object that can be read says nothing of kernels
+    assert [item.subject for item in made.violations] == ["gfx1100", "kernels"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "required", "expected"),
+    [
+        ("sycl", "spir64_x86_64", "pvc", "FP3303"),
+        ("sycl", "spir64_gen:pvc", "pvc", None),
+        ("sycl", "nvptx64:sm_80", "sm_90", "FP3305"),
+        ("hip", "gfx1100 ccob1", "gfx1100", "FP3303"),
+        ("hip", "gfx1100 ccob2", "gfx1100", None),
+    ],
+)
+def test_each_runtime_answers_for_its_own(
+    folder: Path, kind: str, words: str, required: str, expected: str | None
+) -> None:
+    Path("x").write_bytes(getattr(offered, kind)(words))
+    found = [code for code, _ in codes(checked("x", required)) if code != "FP3301"]
+    assert found == ([expected] if expected else [])
 
 
 def test_loose_images_of_a_folder_are_one_unit(folder: Path) -> None:

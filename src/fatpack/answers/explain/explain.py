@@ -7,16 +7,15 @@ from fatpack.answers.explain.records import (
     DeviceAnswer,
     Explained,
     ImageAnswer,
-    Place,
     RuleAnswer,
     StateAnswer,
     UnitAnswer,
     Unread,
 )
 from fatpack.answers.explain.telling import missing, told
-from fatpack.answers.explain.units import Unit, units_of
 from fatpack.answers.explain.wording import verdict
 from fatpack.errors import counted, in_both
+from fatpack.facts.units import Place, Unit, units_of
 from fatpack.outcomes import FINDINGS, FINE, worst
 from fatpack.record import Record
 from fatpack.target.choice import rules as rule_table

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.answers.explain.units import Unit
+    from fatpack.facts.units import Unit
     from fatpack.target.choice.asking import Choice
     from fatpack.target.choice.settings import Settings
     from fatpack.target.devices import Device

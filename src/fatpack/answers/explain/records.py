@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fatpack.facts.units import Place
 from fatpack.outcomes import FINDINGS, FINE
 from fatpack.record import Record
 from fatpack.result import SHOWN, Result, plain
@@ -58,22 +59,6 @@ class StateAnswer(Record):
     outcome: str
     rule: str
     reason: str
-
-
-class Place(Record):
-    """Where a unit is: the file, the names in it that lead there, and its container as ``inspect`` counts them.
-
-    ``container`` is None for an image in no container, ``offset`` is that of its first image, None inside of what is
-    compressed. ``binary`` is the program that an archive of kpack holds it for.
-    """
-
-    path: str
-    chain: tuple[str, ...] = ()
-    container: int | None = None
-    offset: int | None = None
-    section: str | None = None
-    member: str | None = None
-    binary: str | None = None
 
 
 class UnitAnswer(Record):

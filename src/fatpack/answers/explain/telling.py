@@ -7,7 +7,7 @@ from fatpack.target.choice.rules import failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.answers.explain.units import Unit
+    from fatpack.facts.units import Unit
     from fatpack.target.choice.asking import Choice
     from fatpack.target.choice.settings import Settings
 

@@ -6,10 +6,10 @@ linkers take, counts through the device link: no device gets it as it is (C11, C
 
 from __future__ import annotations
 
-from fatpack.answers.explain.units import candidate_of, runtime_of, waits
 from fatpack.answers.overview.bytes import order
 from fatpack.answers.overview.names import family, label
 from fatpack.answers.overview.records import Coverage, Pattern
+from fatpack.facts.units import candidate_of, runtime_of, waits
 from fatpack.record import Record
 from fatpack.target.choice.asking import Images, ask, vendor_of
 from fatpack.target.choice.cuda import LINKED

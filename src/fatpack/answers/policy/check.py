@@ -9,7 +9,7 @@ from fatpack.answers.policy import kernels, limits, uniform
 from fatpack.answers.policy.coverage import covers, has_later
 from fatpack.answers.policy.kernels import Kernels
 from fatpack.answers.policy.outcome import Checked, CheckedLibrary, CheckedPath, Hole, Violation
-from fatpack.answers.policy.units import libraries, loose_together, spelled
+from fatpack.answers.policy.units import choosing, libraries, loose_together, spelled
 from fatpack.errors import counted, in_both
 from fatpack.facts.gathering import gather
 from fatpack.facts.reading import RowOptions
@@ -212,15 +212,15 @@ class _Check:
         for item in self.found:
             units = [unit for unit in item.units if unit.vendor == wanted.device.vendor]
             exact = exact or any(wanted.exact in unit.archs for unit in units)
-            holes, doubts = self._holes(item, units, wanted)
+            holes, is_known = self._holes(item, units, wanted)
             if holes:
                 count = f" in {len(holes)} of {counted(len(units), 'unit')}" if len(units) > 1 else ""
-                text = f"lacks {wanted.title}{count}"
+                code, text = "FP3303", f"lacks {wanted.title}{count}"
+                if not is_known:
+                    code, text = "FP3305", f"whether {wanted.title} is served is not known{count}"
                 yield violation(
-                    "FP3303", item.last.path, wanted.title, text, _mend(wanted), units=len(units), holes=tuple(holes)
+                    code, item.last.path, wanted.title, text, _mend(wanted), units=len(units), holes=tuple(holes)
                 )
-            if doubts:
-                yield violation("FP3305", item.last.path, wanted.title, f"{wanted.title}: {doubts[0]}")
             if wanted.wants_ptx and units:
                 yield from self._later(item, units, wanted)
         if wanted.exact and not exact and any(u.vendor == "nvidia" for item in self.found for u in item.units):
@@ -228,24 +228,22 @@ class _Check:
             hint = f"build something for {wanted.exact}, or ask for sm_{_number(wanted)}"
             yield violation("FP3304", "", wanted.exact, text, hint)
 
-    def _holes(self, item: Library, units: Sequence[Unit], wanted: Requirement) -> tuple[list[Hole], list[str]]:
-        """Return the units that break a requirement, and in words what nobody knows for sure of those that serve."""
+    def _holes(self, item: Library, units: Sequence[Unit], wanted: Requirement) -> tuple[list[Hole], bool]:
+        """Return the units that break a requirement, and whether one of them does so for sure."""
         known: dict[object, Coverage] = {}
         lacking: list[tuple[Unit, Coverage]] = []
-        doubts = []
         for unit in units:
-            key = unit.offload, unit.is_kpack, tuple((row.form, row.arch, row.triple) for row in unit.images)
+            key = unit.offload, choosing(unit.images)
             found = known.get(key)
             if found is None:
                 known[key] = found = covers(unit, wanted)
             if not found.serves:
                 lacking.append((unit, found))
-            elif not found.is_certain:
-                doubts.append(f"{found.reason} [{found.rule}], which nobody has documented")
         if not self._is_broken(lacking, units):
-            return [], doubts
+            return [], True
         holes = [self._hole(item, unit, found.rule, found.reason) for unit, found in lacking]
-        return [hole for hole in holes if hole is not None], doubts
+        is_known = any(found.is_certain for _, found in lacking)
+        return [hole for hole in holes if hole is not None], is_known
 
     def _is_broken(self, lacking: Sequence[object], units: Sequence[Unit]) -> bool:
         """Return whether units that lack something can break the policy: it takes kernels, whose reading is dear."""
@@ -255,7 +253,7 @@ class _Check:
         known: dict[object, bool] = {}
         without = []
         for unit in units:
-            key = unit.offload, tuple((row.form, row.arch) for row in unit.images)
+            key = unit.offload, choosing(unit.images)
             if key not in known:
                 known[key] = has_later(unit, wanted.device)
             without += [] if known[key] else [unit]

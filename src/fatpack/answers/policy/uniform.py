@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fatpack.answers.policy import kernels
 from fatpack.answers.policy.coverage import has_later, served
-from fatpack.answers.policy.units import candidate, spelled
+from fatpack.answers.policy.units import choosing
 from fatpack.errors import TargetError
 from fatpack.record import Record
 from fatpack.target.devices import Device, device
@@ -75,13 +75,12 @@ def _devices(own: Sequence[tuple[Unit, dict[str, list[ImageRow]]]]) -> list[Devi
 
 
 def _unserved(unit: Unit, holders: dict[str, list[ImageRow]], wanted: Device) -> Iterator[str]:
-    answers: dict[tuple[str, ...], bool] = {}
+    answers: dict[object, bool] = {}
     for name, rows in holders.items():
-        archs = tuple(map(spelled, rows))
-        if archs not in answers:
-            images = [candidate(row) for row in rows]
-            answers[archs] = served(images, unit.offload, wanted, is_kpack=unit.is_kpack).serves
-        if not answers[archs]:
+        key = choosing(rows)
+        if key not in answers:
+            answers[key] = served(unit.replace(images=tuple(rows)).offered, wanted).serves
+        if not answers[key]:
             yield name
 
 

@@ -4,7 +4,8 @@
 CUDA fat binary, bundle     each container: each source file that was compiled, or each device link, is chosen alone
 LLVM offload binaries, CIR  all that lie side by side in one section: the link sorts them
 SYCL                        all images of one file
-kpack, loose images         all that lie in one folder, or are members of one archive: a file often has one device
+kpack                       all that the archives of a folder hold for one program: an archive often has one device
+loose images                all that lie in one folder, or are members of one archive
 ==========================  ======================================================================================
 
 What an image of several containers holds is counted by those, not by the image. Code in ``__nv_relfatbin`` of a linked
@@ -15,11 +16,9 @@ from __future__ import annotations
 
 import os
 
+from fatpack.facts import units as seen
 from fatpack.record import Record
-from fatpack.target.choice.answer import Candidate
-from fatpack.target.compatibility import HIP_SPIRV
-from fatpack.target.nvidia import parse_nvidia
-from fatpack.target.triple import is_amdgpu, is_nvptx
+from fatpack.target.choice import asking
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,9 +30,6 @@ _SIDE_BY_SIDE = ("llvm-offload-binary", "cir-offload-container")
 
 #: sections of what a device link takes; PE images cut their names
 _LINKER_INPUT = ("__nv_relfatbin", "__nv_rel")
-
-#: forms that only linkers and compilers take
-_LINKED = ("ltoir", "tileir")
 
 
 class Unit(Record):
@@ -50,9 +46,14 @@ class Unit(Record):
         return self.images[0]
 
     @property
-    def is_kpack(self) -> bool:
-        """Whether it is the code of a program in a kpack archive."""
-        return self.first.container_format == "rocm-kpack"
+    def program(self) -> str | None:
+        """The program whose code it is in a kpack archive, None for all else."""
+        return self.first.binary if self.first.container_format == "rocm-kpack" else None
+
+    @property
+    def offered(self) -> seen.Unit:
+        """The unit as runtimes see it."""
+        return seen.unit_of(self.images)
 
     @property
     def position(self) -> str:
@@ -80,22 +81,33 @@ def spelled(row: AnyRow) -> str:
     return arch or (row.triple or "").partition("-")[0] or row.form or "unknown"
 
 
-def candidate(row: ImageRow) -> Candidate:
-    """Return an image as the rules of runtimes take it: of other forms, the label says what they hold."""
-    form = row.form if row.form in ("ptx", *_LINKED) else "cubin" if vendor_of(row) == "nvidia" else row.form
-    return Candidate(form or "", row.arch or "", row.triple or "", compression=row.compression)
+def choosing(rows: Iterable[ImageRow]) -> tuple[object, ...]:
+    """Return what runtimes look at in the images of a unit: units of which it is the same are served alike."""
+    return tuple(
+        (
+            row.form,
+            row.stored_form,
+            row.stored_kind,
+            row.arch,
+            row.triple,
+            row.ptx_version,
+            row.compression,
+            row.container_format,
+            row.container_version,
+            row.section,
+        )
+        for row in rows
+    )
 
 
 def vendor_of(row: AnyRow) -> str:
     """Return whose devices an image is for: nvidia, amd, intel (all that SYCL compiles for), "" for the host's."""
-    arch, triple = row.arch or "", row.triple or ""
     if row.offload == "host" or row.form == "empty":
         return ""
-    if is_nvptx(triple) or parse_nvidia(arch.partition(",")[0]) is not None:
-        return "nvidia"
-    if is_amdgpu(triple) or arch.startswith(("gfx", HIP_SPIRV)) or "amd-amdhsa" in triple:
-        return "amd"
-    return "intel" if triple.startswith("spir") or row.form == "spirv" or row.offload == "sycl" else ""
+    triple = row.triple or ""
+    vendor = asking.vendor_of(triple, row.arch or "")
+    is_sycl = triple.startswith("spir") or row.form == "spirv" or row.offload == "sycl"
+    return vendor if vendor != "intel" or is_sycl else ""
 
 
 def libraries(rows: Iterable[AnyRow]) -> Iterable[Library]:
@@ -127,6 +139,8 @@ def _place(row: ImageRow) -> object:
     around = (row.position or "").rpartition("/")[0]
     if row.container is None:
         return "loose"
+    if row.container_format == "rocm-kpack":
+        return row.binary
     if row.offload == "sycl":
         return "sycl"
     if row.container_format in _SIDE_BY_SIDE:
@@ -140,7 +154,7 @@ def _is_loose(row: ImageRow) -> bool:
 
 def loose_together(found: Sequence[Library]) -> list[Library]:
     """Return libraries in which the loose images of a folder are one unit: that of the first file."""
-    first: dict[tuple[str, str, str], tuple[int, int]] = {}
+    first: dict[object, tuple[int, int]] = {}
     made: list[list[Unit]] = []
     for library in found:
         made.append([])
@@ -148,7 +162,7 @@ def loose_together(found: Sequence[Library]) -> list[Library]:
             if not _is_loose(unit.first):
                 made[-1].append(unit)
                 continue
-            key = os.path.dirname(unit.path), f"{unit.offload} {unit.is_kpack}", unit.vendor
+            key = os.path.dirname(unit.path), unit.offload, unit.first.container_format, unit.program, unit.vendor
             if key not in first:
                 first[key] = len(made) - 1, len(made[-1])
                 made[-1].append(unit)

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
         DeviceAnswer,
         Explained,
         ImageAnswer,
-        Place,
         RuleAnswer,
         Told,
         UnitAnswer,
     )
+    from fatpack.facts.units import Place
 
 #: places of units that a group names, without and with ``-v``
 _PLACES, _MORE_PLACES = 3, 50

@@ -1,4 +1,4 @@
-"""Rows of images → units: the images among which a runtime chooses, as it sees them.
+"""Rows of images → units: the images among which a runtime chooses, as it sees them. All answers ask these.
 
 A container is a unit. Offload binaries and SYCLBIN files that lie side by side in a section are one, since a linker or
 runtime takes them together, and so is what kpack archives hold for one program, in whatever archive. Images of one
@@ -7,7 +7,6 @@ container that are for different programming models or vendors are chosen from a
 
 from __future__ import annotations
 
-from fatpack.answers.explain.records import Place
 from fatpack.record import Record
 from fatpack.target.choice.answer import Candidate
 from fatpack.target.choice.asking import Images, vendor_of
@@ -30,6 +29,22 @@ _LOADED = ("cubin", "ptx", "code-object", "spirv")
 
 #: the section in which objects keep code for the device link, whose result is what counts; PE images cut its name
 _FOR_LINKS = ("__nv_relfatbin", "__nv_rel")
+
+
+class Place(Record):
+    """Where a unit is: the file, the names in it that lead there, and its container as ``inspect`` counts them.
+
+    ``container`` is None for an image in no container, ``offset`` is that of its first image, None inside of what is
+    compressed. ``binary`` is the program that an archive of kpack holds it for.
+    """
+
+    path: str
+    chain: tuple[str, ...] = ()
+    container: int | None = None
+    offset: int | None = None
+    section: str | None = None
+    member: str | None = None
+    binary: str | None = None
 
 
 class UnitImage(Record):
@@ -106,10 +121,11 @@ def _key(row: ImageRow) -> tuple[object, ...]:
 
 def _made(groups: dict[object, list[ImageRow]]) -> Iterator[Unit]:
     for rows in groups.values():
-        yield _unit(rows)
+        yield unit_of(rows)
 
 
-def _unit(rows: Sequence[ImageRow]) -> Unit:
+def unit_of(rows: Sequence[ImageRow]) -> Unit:
+    """Return the unit of images that are chosen from together: of one vendor and programming model, at least one."""
     first = rows[0]
     vendor = vendor_of(first.triple or "", first.arch or "")
     is_bundle = first.container_format == "clang-offload-bundle"
