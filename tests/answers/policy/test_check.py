@@ -198,6 +198,17 @@ def test_a_file_that_is_gone_when_its_kernels_are_read_fails(folder: Path) -> No
     assert "gone.so" in found.problem
 
 
+def test_what_cannot_be_compared_does_not_pass(folder: Path) -> None:
+    image = ImageFile(b"BC\xc0\xde" + bytes(60), triple="amdgcn-amd-amdhsa", arch="gfx90a", offload="hip")
+    made = io.BytesIO()
+    fatpack.pack([image], made)
+    Path("x.bin").write_bytes(made.getvalue())
+    assert ("FP3301", "kernels") in codes(checked("x.bin", uniform=True))
+    Path("x.fatbin").write_bytes(container("80"))
+    assert codes(checked("x.fatbin", registered=True)) == [("FP3301", "registration")]
+    assert checked("x.fatbin", uniform=True)
+
+
 def test_relocatable_code_is_no_code_that_a_driver_takes(folder: Path) -> None:
     """Rules C11 and C14: of relocatable PTX a driver says that there is no kernel image; a device link comes first."""
     text = b".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n\0"

@@ -347,6 +347,11 @@ class _Check:
             found = Kernels()
             for path in dict.fromkeys(row.path for unit in item.units for row in unit.images):
                 found.merge(self._kernels[path])
+            missed = uniform.uncompared(item.units, found)
+            if missed:
+                forms = ", ".join(dict.fromkeys(row.form or "unknown" for unit in missed for row in unit.images))
+                text = f"{counted(len(missed), 'unit')} cannot be compared: {forms} shows no kernels"
+                yield violation("FP3301", item.last.path, "kernels", text)
             for lack in uniform.lacking(item.units, found):
                 holes = tuple(
                     Hole(

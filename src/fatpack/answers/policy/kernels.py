@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fatpack.trees.entering import Entered
 
 #: Forms whose readers name every kernel
-_NAMING = ("cubin", "ptx", "code-object")
+NAMING = ("cubin", "ptx", "code-object")
 
 #: file, position and member of an image
 _Key: TypeAlias = "tuple[str, str | None, str | None]"
@@ -105,5 +105,5 @@ def has_none(unit: Unit, kernels: Kernels) -> bool:
     """Return whether a unit has no kernels for sure: every image of it was read, and would show them."""
     keys = [key_of(row) for row in unit.images]
     are_read = all(key in kernels.names and key not in kernels.unread for key in keys)
-    are_shown = all(row.form in _NAMING and not row.findings for row in unit.images)
+    are_shown = all(row.form in NAMING and not row.findings for row in unit.images)
     return are_read and are_shown and not any(kernels.names[key] for key in keys)

@@ -24,12 +24,23 @@ _HOSTS = ("elf", "pe", "coff", "archive", "macho", "bitcode")
 
 
 def violations(found: Iterable[Library], budget: Budget) -> Iterator[Violation]:
-    """Yield what is wrong with the registration of files that have device code, or were seen to launch some."""
+    """Yield what is wrong with the registration of files that have device code, or were seen to launch some.
+
+    Device code that programs load by themselves is registered by none; if there is nothing else, nothing was checked.
+    """
+    loose: list[str] = []
+    is_checked = False
     for item in found:
         last = item.last
         is_told = any(code.startswith(_VERDICTS) for code in last.findings)
         if last.host in _HOSTS and last.error is None and (item.units or is_told):
+            is_checked = True
             yield from _of(last.path, budget)
+        elif item.units:
+            loose.append(last.path)
+    for path in () if is_checked else loose:
+        text = "nothing in it registers its device code: it is no program, library or object"
+        yield Violation("FP3301", "error", path, "registration", text, "name the program that registers it")
 
 
 def _of(path: str, budget: Budget) -> Iterator[Violation]:

@@ -46,6 +46,15 @@ def lacking(units: Sequence[Unit], found: Kernels) -> Iterator[Lacking]:
         yield from _without_later(own)
 
 
+def uncompared(units: Sequence[Unit], found: Kernels) -> list[Unit]:
+    """Return the units of which nothing was compared: no image of them shows kernels, as bitcode and LTO-IR."""
+    return [
+        unit
+        for unit in units
+        if not kernels.of_unit(unit, found) and not any(row.form in kernels.NAMING for row in unit.images)
+    ]
+
+
 def _holders(unit: Unit, found: Kernels) -> dict[str, list[ImageRow]]:
     """Return the images of a unit that have each kernel, in stored order."""
     holders: dict[str, list[ImageRow]] = {}
