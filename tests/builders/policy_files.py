@@ -29,7 +29,7 @@ def container(words: str, kernels: Sequence[str] = ("k",)) -> bytes:
         if name.startswith("p"):
             body = "".join(f".visible .entry {each}() {{ ret; }}\n" for each in names)
             text = f".version 8.0\n.target sm_{number}\n.address_size 64\n{body}\0".encode()
-            entries.append(fatbin.entry(text, fatbin.PTX, sm=int(digits), flags=flags, options=b""))
+            entries.append(fatbin.entry(text, fatbin.PTX, sm=int(digits), flags=flags, options=b"", code=(0, 8)))
         else:
             entries.append(fatbin.entry(cubin(int(digits), names), sm=int(digits), flags=flags))
     return fatbin.fatbin(*entries)

@@ -54,6 +54,7 @@ class Policy(Record):
     against: str = ""
     uniform: bool = False
     registered: bool = False
+    metadata: bool = False
     per: str = "unit"
     exclude: tuple[str, ...] = ()
     deep: bool = False
@@ -69,6 +70,7 @@ class Policy(Record):
         found += [f"grows by {self.max_growth} at most against {self.against}"] if self.max_growth else []
         found += ["every kernel on every architecture of its library"] if self.uniform else []
         found += ["what is launched is registered"] if self.registered else []
+        found += ["what packages declare is in them"] if self.metadata else []
         return tuple(found)
 
 
@@ -172,6 +174,10 @@ class _Check:
         yield from self._forbidden()
         yield from self._too_large()
         yield from self._not_uniform() if self._policy.uniform else ()
+        if self._policy.metadata:
+            from fatpack.answers.policy.metadata import compare
+
+            yield from compare.violations(self.found, self._names, self._budget)
         if self._policy.registered:
             from fatpack.answers.policy import registered
 

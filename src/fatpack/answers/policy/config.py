@@ -38,10 +38,11 @@ KEYS = {
     "per": str,
     "uniform": bool,
     "registered": bool,
+    "metadata": bool,
 }
 
 #: settings of which one makes a policy
-RULES = ("require", "forbid", "max-size", "max-growth", "against", "uniform", "registered")
+RULES = ("require", "forbid", "max-size", "max-growth", "against", "uniform", "registered", "metadata")
 
 _WANTED = {list: "a text or a list of texts", str: "a text", bool: "true or false"}
 

@@ -31,6 +31,7 @@ def check(
     against: str | os.PathLike[str] = "",
     uniform: bool = False,
     registered: bool = False,
+    metadata: bool = False,
     per: Literal["unit", "library"] = "unit",
     config: str | os.PathLike[str] | None = None,
     exclude: Sequence[str] = (),
@@ -60,13 +61,16 @@ def check(
         against=os.fspath(against) or own.get("against", ""),
         uniform=uniform or bool(own.get("uniform")),
         registered=registered or bool(own.get("registered")),
+        metadata=metadata or bool(own.get("metadata")),
         per=per if per != "unit" else own.get("per", "unit"),
         exclude=tuple(exclude) or tuple(own.get("exclude", ())),
         deep=deep,
         names_kernels=names_kernels,
     )
     if not policy.rules:
-        raise UsageError("the policy asks for nothing", hint="give require, forbid, max_size, uniform or registered")
+        raise UsageError(
+            "the policy asks for nothing", hint="give require, forbid, max_size, uniform, registered or metadata"
+        )
     if bool(policy.max_growth) != bool(policy.against):
         raise UsageError("max_growth and against go together")
     if policy.per not in ("unit", "library"):

@@ -58,6 +58,7 @@ def policy(
         against=values.get("against") or "",
         uniform=bool(values.get("uniform")),
         registered=bool(values.get("registered")),
+        metadata=bool(values.get("metadata")),
         per=values.get("per") or "unit",
         exclude=tuple(values.get("exclude", ())),
         deep=deep,

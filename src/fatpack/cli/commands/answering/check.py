@@ -45,6 +45,12 @@ OUTPUTS = ("text", "json", "github", "junit", "sarif")
     option("--uniform", is_flag=True, help="Every kernel must be there for every architecture of its library."),
     option("--registered", is_flag=True, help="What libraries launch must be registered, and lead to images."),
     option(
+        "--metadata",
+        is_flag=True,
+        help="What packages declare must be in them: variant.json, extras and classifiers of wheels, __cuda_arch of "
+        "conda, X-ROCm-GPU-Architecture of Debian. What is unpacked is not read.",
+    ),
+    option(
         "--per",
         type=Choice(("unit", "library")),
         help="What must serve a device: each unit, the default, or something in each library.",
@@ -112,6 +118,7 @@ def command(
     against: str | None,
     uniform: bool,
     registered: bool,
+    metadata: bool,
     per: str | None,
     config: str | None,
     no_config: bool,
@@ -166,6 +173,7 @@ def command(
         "against": against,
         "uniform": uniform,
         "registered": registered,
+        "metadata": metadata,
         "per": per,
         "exclude": exclude,
     }
@@ -194,7 +202,7 @@ def _nothing_asked(paths: tuple[str, ...]) -> UsageError:
     name = os.path.basename(paths[0].rstrip("/")) or paths[0]
     return UsageError(
         f"nothing says what {name} is to be checked for",
-        hint=f"fatpack check {name} --require sm_80,sm_90+ptx (or --uniform, --registered, --max-size); "
+        hint=f"fatpack check {name} --require sm_80,sm_90+ptx (or --uniform, --registered, --metadata, --max-size); "
         f"fatpack inspect --by arch {name} shows what it has; files of one unit at several stages: fatpack check k.cir "
         f"k.fatbin k.o; an installation: fatpack check --kpack FOLDER",
     )

@@ -1,0 +1,42 @@
+"""``info/index.json`` of a conda package: the lowest compute capability that it needs, as ``__cuda_arch >=8.0``.
+
+How we know: CEP 46 (the virtual package has the lowest compute capability of the machine's devices); the match
+specifications are those of CEP 29, of which lists of bounds are read.
+"""
+
+from __future__ import annotations
+
+import re
+
+from fatpack.answers.policy.metadata.declared import Claim, Declaration, Unreadable, bounded, json_object, short, texts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+_PACKAGE = "__cuda_arch"
+_BOUND = re.compile(r"(>=|<=|<|==|=|)\s{0,9}([0-9]{1,3})\.([0-9])(?:\.\*|\*)?(?:a0|\.0a0)?")
+
+
+def declaration(data: bytes) -> Declaration:
+    """Return what the file declares. Raises Unreadable."""
+    return Declaration(_PACKAGE, bounded(_claims(json_object(data))))
+
+
+def _claims(index: dict[str, Any]) -> Iterator[Claim]:
+    for key in ("depends", "constrains"):
+        for text in texts(index.get(key, []), key):
+            if re.match(rf"{_PACKAGE}(?![\w-])", text):
+                yield from _lowest(text)
+
+
+def _lowest(text: str) -> Iterator[Claim]:
+    words = text[len(_PACKAGE) :].strip()
+    found = [_BOUND.fullmatch(part.strip()) for part in words.split(",")]
+    bounds = [item for item in found if item is not None]
+    lower = [(int(item[2]), int(item[3])) for item in bounds if not item[1].startswith("<")]
+    if len(bounds) < len(found) or not lower:
+        raise Unreadable(f"{short(text)!r} has no lowest compute capability that can be read")
+    major, minor = max(lower)
+    yield Claim("lowest", "nvidia", f"sm_{major}{minor}", short(text))

@@ -1,0 +1,110 @@
+"""Which files of packages declare something: found by where they lie, opened, and read with bounds.
+
+==============================  ==========================================================
+wheel (zip)                     ``*.dist-info/METADATA``, ``*.dist-info/variant.json``
+conda, both of its formats      ``info/index.json``
+Debian                          ``control`` of ``control.tar``
+==============================  ==========================================================
+
+Files that lie in folders, unpacked, are not looked for.
+"""
+
+from __future__ import annotations
+
+import os
+
+from fatpack.answers.policy.kernels import opened
+from fatpack.answers.policy.metadata import classifiers, conda, debian, extras, variant
+from fatpack.answers.policy.metadata.declared import MOST, Declaration, Unreadable
+from fatpack.errors import FatpackError
+from fatpack.model import Finding
+from fatpack.outcomes import message
+from fatpack.record import Record
+from fatpack.trees.leaves import SEPARATOR, LeafPath
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from fatpack.facts.columns import AnyRow
+    from fatpack.io.budget import Budget
+    from fatpack.packages import Member
+
+    Reader = Callable[[bytes], Declaration]
+
+_INFO = ".dist-info"
+
+#: packages in others that hold only what is installed
+_FILES = {"data.tar": ".deb", "pkg-": ".conda"}
+
+
+class Place(Record):
+    """A file that declares: its path, the package that it is about, what it declares, and in which distributions code
+    of that package may lie besides. ``problem`` is why it cannot be read.
+    """
+
+    path: str
+    package: str
+    declarations: tuple[Declaration, ...] = ()
+    needs: tuple[str, ...] = ()
+    problem: str = ""
+
+
+def places(row: AnyRow, budget: Budget) -> Iterator[Place]:
+    """Yield the files of a package that declare something, by the row of the package. Raises nothing for a file."""
+    from fatpack.packages import room
+
+    names = row.path.names if isinstance(row.path, LeafPath) else (row.path,)
+    about = _about(row.host or "", names)
+    if about is None:
+        return
+    try:
+        with opened(row.path, budget) as source:
+            for item in room(row.host or "").members(source.view()):
+                readers = () if isinstance(item, Finding) else _readers(row.host or "", names, item.name)
+                if readers and not isinstance(item, Finding):
+                    yield _place(f"{row.path}{SEPARATOR}{item.name}", about, item, readers)
+                    if row.host == "tar":
+                        return
+    except (FatpackError, OSError) as error:
+        yield Place(row.path, about, problem=message(error))
+
+
+def _about(host: str, names: tuple[str, ...]) -> str | None:
+    """Return the path of the package that what is declared in one is about; None for one that declares nothing."""
+    name, around = os.path.basename(names[-1]), names[-2] if len(names) > 1 else ""
+    if host not in ("zip", "tar") or any(
+        name.startswith(start) and around.endswith(end) for start, end in _FILES.items() if around
+    ):
+        return None
+    is_part = bool(around) and host == "tar" and name.startswith(("control.tar", "info-"))
+    return SEPARATOR.join(names[:-1] if is_part else names)
+
+
+def _readers(host: str, names: tuple[str, ...], name: str) -> tuple[Reader, ...]:
+    folder, _, file = name.rpartition("/")
+    if host == "zip":
+        is_info = folder.endswith(_INFO) and "/" not in folder
+        known: dict[str, tuple[Reader, ...]] = {
+            "METADATA": (extras.declaration, classifiers.declaration),
+            "variant.json": (variant.declaration,),
+        }
+        return known.get(file, ()) if is_info else ()
+    if name == "control" and len(names) > 1 and os.path.basename(names[-1]).startswith("control.tar"):
+        return (debian.declaration,)
+    return (conda.declaration,) if name == "info/index.json" else ()
+
+
+def _place(path: str, about: str, member: Member, readers: tuple[Reader, ...]) -> Place:
+    try:
+        with member.open() as source:
+            data = source.beginning(MOST + 1)
+            if len(data) > MOST:
+                raise Unreadable(f"it has more than {MOST} bytes")
+        found = tuple(made for reader in readers if (made := reader(data)).claims)
+        needs = extras.needs(data) if extras.declaration in readers else ()
+    except Unreadable as error:
+        return Place(path, about, problem=str(error))
+    except (FatpackError, OSError) as error:
+        return Place(path, about, problem=message(error))
+    return Place(path, about, found, needs)
