@@ -57,6 +57,23 @@ def test_the_first_line_says_what_matters(place: Path, fatpack: Fatpack) -> None
     )
 
 
+def test_what_packages_declare(place: Path, fatpack: Fatpack) -> None:
+    variant = b'{"variants": {"one": {"nvidia": {"sm_arch": ["80_real", "120_real"]}}}}'
+    Path("y.whl").write_bytes(zipped({"y/a.so": library("80 90"), "y-1.dist-info/variant.json": variant}))
+    ran = fatpack("check", "y.whl", "x.whl", "--metadata")
+    assert ran.code == 1
+    assert ran.out.splitlines() == [
+        "failed: declares sm_120 without it: y.whl; declares nothing: x.whl",
+        "  warning FP3311: y.whl: variant.json declares 120_real: no image fits compute capability 12.0 [C2]; "
+        "build for sm_120, or declare it no more",
+        "  note FP3312: y.whl: has sm_90, which variant.json does not declare",
+        "  warning FP3313: x.whl: nothing in it declares what its device code is for; variant.json or METADATA of "
+        "a wheel, info/index.json of conda's, control of Debian's packages are read",
+        "  asked: what packages declare is in them",
+        "  4 files looked into, 3 with device code",
+    ]
+
+
 def test_forms_that_cannot_be_meant(place: Path, fatpack: Fatpack) -> None:
     for arguments, words in (
         (["x.so"], "nothing says what x.so is to be checked for; fatpack check x.so --require"),

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 #: subjects that the first line names
 _FIRST = 3
 
+#: what is about files that were named, or packages, and not about libraries with device code
+_OF_PATHS = ("FP3301", "FP3302", "FP3307", "FP3308", "FP3311", "FP3313")
+
 #: kernels of a unit that are named without -v
 _NAMED = 3
 
@@ -46,12 +49,14 @@ def _subject(item: Violation) -> str:
         "FP3307": "too large",
         "FP3308": "grew too much",
         "FP3309": f"kernels without {item.subject}",
+        "FP3311": f"declares {item.subject} without it",
+        "FP3313": "declares nothing",
     }.get(item.code, item.subject if item.code.startswith("FP33") else "registration")
 
 
 def _grouped(subject: str, items: Sequence[Violation], total: int) -> str:
     paths = {item.path for item in items}
-    if "" in paths or items[0].code in ("FP3302", "FP3307", "FP3308", "FP3301"):
+    if "" in paths or items[0].code in _OF_PATHS:
         return subject if paths == {""} else f"{subject}: {_names(paths)}"
     return f"{subject}: {len(paths)} of {counted(total, 'library')}" if total > 1 else subject
 
