@@ -13,6 +13,7 @@ import pytest
 from tests.builders.packages import zipped
 from tests.builders.policy_files import library
 from tests.cli.conftest import Ran
+from tests.laws.rooms import FIXTURES
 
 from fatpack.findings import CODES
 from fatpack.report.schemas import text
@@ -37,11 +38,13 @@ def test_the_first_line_says_what_matters(place: Path, fatpack: Fatpack) -> None
     first, *rest = ran.out.splitlines()
     assert first == "failed: lacks sm_120: 1 of 2 libraries; lacks PTX later than sm_120: 1 of 2 libraries"
     assert rest == [
-        "  warning FP3303: x.whl!x/b.so: lacks sm_120; build with -gencode arch=compute_120,code=sm_120",
-        "    container 0 (.nv_fatbin) has sm_80; no image fits compute capability 12.0 [C2]: kernel k",
-        "  warning FP3303: x.whl!x/b.so: lacks PTX for devices later than sm_120; build with -gencode "
-        "arch=compute_120,code=compute_120",
-        "    container 0 (.nv_fatbin) has sm_80; no PTX that all later devices can compile [C7]: kernel k",
+        "  x.whl",
+        "    error FP3303: x/b.so: lacks sm_120",
+        "      container 0 (.nv_fatbin) has sm_80; no image fits compute capability 12.0 [C2]: kernel k",
+        "    error FP3303: x/b.so: lacks PTX for devices later than sm_120",
+        "      container 0 (.nv_fatbin) has sm_80; no PTX that all later devices can compile [C7]: kernel k",
+        "  what to do: build with -gencode arch=compute_120,code=sm_120",
+        "              build with -gencode arch=compute_120,code=compute_120",
         "  asked: every unit serves sm_80, sm_120+ptx",
         "  3 files looked into, 2 with device code",
     ]
@@ -49,7 +52,7 @@ def test_the_first_line_says_what_matters(place: Path, fatpack: Fatpack) -> None
     assert (ran.code, ran.out.splitlines()) == (
         0,
         [
-            "passed: 3 libraries, 4 units; every unit serves sm_80",
+            "passed: all 3 libraries with code for NVIDIA serve sm_80",
             "  ok: x.whl!x/a.so: 2 units for sm_80, sm_90, compute_90",
             "  ok: x.whl!x/b.so: 1 unit for sm_80",
             "  ok: x.so: 1 unit for sm_80, sm_90, compute_90",
@@ -72,6 +75,56 @@ def test_what_packages_declare(place: Path, fatpack: Fatpack) -> None:
         "  asked: what packages declare is in them",
         "  4 files looked into, 3 with device code",
     ]
+
+
+def test_libraries_for_other_vendors_are_not_asked(
+    place: Path, fatpack: Fatpack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    amd = (FIXTURES / "elf" / "clang-22-hip.o").read_bytes()
+    (place / "y.whl").write_bytes(zipped({"y/a.so": library("80"), "y/b.so": library("80 90"), "y/amd.o": amd}))
+    ran = fatpack("check", "y.whl", "--require", "sm_80", "-v")
+    first, *rest = ran.out.splitlines()
+    assert (ran.code, first) == (0, "passed: all 2 libraries with code for NVIDIA serve sm_80; not asked: 1 for AMD")
+    assert [line.partition(": ")[0] for line in rest] == ["  ok", "  ok", "  not asked"]
+    ran = fatpack("check", "y.whl", "--require", "sm_90")
+    assert ran.out.startswith("failed: lacks sm_90: 1 of 2 libraries; not asked: 1 for AMD\n")
+    ran = fatpack("check", "y.whl", "--require", "sm_90", "--forbid", "gfx1*")
+    assert "not asked" not in ran.out  # it is asked for nothing of gfx1*
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(place / "summary.md"))
+    ran = fatpack("check", "y.whl", "--require", "sm_90", "--output", "github")
+    assert "y/a.so: lacks sm_90 (no image fits compute capability 9.0); build with" in ran.out
+    table = (place / "summary.md").read_text().splitlines()[-5:]
+    assert [line.split(" | ")[1] for line in table if "y.whl!" in line] == ["failed", "ok", "not asked"]
+    suites = ElementTree.fromstring(fatpack("check", "y.whl", "--require", "sm_90", "--output", "junit").out)
+    assert [one.attrib["message"] for one in suites.iter("skipped")] == ["not asked: it is for AMD"]
+    assert suites[0].attrib["skipped"] == "1"
+
+
+def test_what_is_not_there_is_said_once(place: Path, fatpack: Fatpack) -> None:
+    for name, lines in (
+        (
+            "missing.so",
+            ["unreadable: cannot be read: missing.so", "  error FP3301: missing.so: No such file or directory"],
+        ),
+        (
+            "dist/*.whl",
+            ["unreadable: no file matches dist/*.whl", "  error FP3301: dist/*.whl: no file matches this pattern"],
+        ),
+        ("*.dll", ["unreadable: no file matches *.dll", "  error FP3301: *.dll: no file matches this pattern"]),
+    ):
+        ran = fatpack("check", name, "--require", "sm_80")
+        assert (ran.code, [line for line in ran.out.splitlines() if name.partition("/")[0] in line]) == (3, lines)
+
+
+def test_lines_stay_readable(place: Path, fatpack: Fatpack) -> None:
+    names = "+".join(f"_Z35kOptimizerStatic8bit1StateBlockwise{number}{'PT_' * 40}" for number in range(9))
+    (place / "z.whl").write_bytes(zipped({"z/a.so": library(f"80={names}"), "z/notes.bin": bytes(1_200_000)}))
+    ran = fatpack("check", "z.whl", "--require", "sm_90", "--max-size", "1kB")
+    assert "9 kernels, as _Z35kOptimizerStatic8bit1State" in ran.out
+    assert max(map(len, ran.out.splitlines())) < 170
+    assert " over the limit of 1000 bytes" in ran.out
+    assert "Python" not in ran.out
+    assert f"{'PT_' * 40}" in fatpack("check", "z.whl", "--require", "sm_90", "-v").out
 
 
 def test_forms_that_cannot_be_meant(place: Path, fatpack: Fatpack) -> None:
@@ -166,7 +219,7 @@ def _sarif_holds(document: dict[str, Any], violations: list[dict[str, Any]]) -> 
             assert " " not in physical["artifactLocation"]["uri"]
             assert physical.get("region", {"byteOffset": 0})["byteOffset"] >= 0
     (invocation,) = run["invocations"]
-    assert invocation["executionSuccessful"] is all(item["severity"] != "error" for item in violations)
+    assert invocation["executionSuccessful"] is all(item["code"] != "FP3301" for item in violations)
 
 
 def _junit_holds(document: str, violations: list[dict[str, Any]]) -> None:
@@ -179,6 +232,7 @@ def _junit_holds(document: str, violations: list[dict[str, Any]]) -> None:
     assert all({"name", "classname", "time"} <= case.attrib.keys() for case in cases)
     failures = [one for case in cases for one in case if one.tag == "failure"]
     errors = [one for case in cases for one in case if one.tag == "error"]
+    assert bool(errors) is any(item["code"] == "FP3301" for item in violations)
     assert len(failures) + len(errors) == sum(map(len, cases))
     for element in (suites, suite):
         counts = {name: int(element.attrib[name]) for name in ("tests", "failures", "errors")}

@@ -20,6 +20,7 @@ from fatpack import ImageFile
 from fatpack.answers.policy import kernels
 from fatpack.answers.policy.check import Policy, check
 from fatpack.answers.policy.config import presets
+from fatpack.answers.policy.limits import words
 from fatpack.answers.policy.outcome import Checked
 from fatpack.answers.policy.requirements import requirements
 from fatpack.io.budget import Budget, budget_now
@@ -71,6 +72,8 @@ CASES = [
     ("90a p80", "sm_90a", True),
     ("90", "sm_90a", False),
     ("75 80 86 90 100 120 p120", "7.5 8.0 8.6 9.0 10.0 12.0+PTX", True),
+    ("80 90", "sm_80 sm_90", True),
+    ("80 90", "sm_80  sm_120+ptx, RTX 4090", False),
     ("75 80 86 90 100", "7.5;8.0;8.6;9.0;10.0;12.0+PTX", False),
 ]
 
@@ -291,6 +294,11 @@ def test_sizes_and_growth(folder: Path) -> None:
     ]
     assert checked("new", max_growth=f"{100 * growth / before + 1:.1f}%", against="old")
     assert codes(checked("new", max_growth="5%", against="nowhere")) == [("FP3301", "growth")]
+
+
+def test_sizes_in_words() -> None:
+    sizes = {43_139_600: "43.1 MB", 40_000_000: "40 MB", 3_139_600: "3.1 MB", 18_000: "18 kB", 9_999: "9999 bytes"}
+    assert {size: words(size) for size in sizes} == sizes
 
 
 def test_forbidden_architectures(folder: Path) -> None:

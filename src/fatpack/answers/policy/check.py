@@ -8,9 +8,9 @@ import os
 from fatpack.answers.policy import kernels, limits, uniform
 from fatpack.answers.policy.coverage import covers, has_later
 from fatpack.answers.policy.kernels import Kernels
-from fatpack.answers.policy.outcome import Checked, CheckedLibrary, CheckedPath, Hole, Violation
+from fatpack.answers.policy.outcome import VENDORS, Checked, CheckedLibrary, CheckedPath, Hole, Required, Violation
 from fatpack.answers.policy.units import choosing, libraries, loose_together, spelled
-from fatpack.errors import counted, in_both
+from fatpack.errors import counted
 from fatpack.facts.gathering import gather
 from fatpack.facts.reading import RowOptions
 from fatpack.findings import CODES
@@ -37,8 +37,6 @@ READ_FOR_NAMES = 256 << 20
 #: findings that mean that device code was not read, though a listing goes on
 _NOT_READ = ("FP1006",)
 
-_VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
-
 
 class Policy(Record):
     """What is asked of files; ``per`` is what must serve a device: each ``unit``, or something in each ``library``.
@@ -63,7 +61,7 @@ class Policy(Record):
     @property
     def rules(self) -> tuple[str, ...]:
         """The rules in words."""
-        wanted = [f"{item.title}{'+ptx' if item.wants_ptx else ''}" for item in self.require]
+        wanted = [item.words for item in self.require]
         found = [f"every {self.per} serves {', '.join(wanted)}"] if wanted else []
         found += [f"nothing is for {', '.join(self.forbid)}"] if self.forbid else []
         found += [f"at most {limits.words(self.max_size)}"] if self.max_size is not None else []
@@ -72,6 +70,20 @@ class Policy(Record):
         found += ["what is launched is registered"] if self.registered else []
         found += ["what packages declare is in them"] if self.metadata else []
         return tuple(found)
+
+    @property
+    def required(self) -> tuple[Required, ...]:
+        """What is required of the code for each vendor's devices."""
+        vendors = dict.fromkeys(item.device.vendor for item in self.require)
+        return tuple(
+            Required(vendor, tuple(item.words for item in self.require if item.device.vendor == vendor))
+            for vendor in vendors
+        )
+
+    def asks(self, vendors: Sequence[str]) -> bool:
+        """Return whether anything is asked of a library with code for the devices of these vendors."""
+        all_are_asked = not self.require or self.forbid or self.uniform or self.registered
+        return bool(all_are_asked) or any(item.device.vendor in vendors for item in self.require)
 
 
 def check(
@@ -106,24 +118,27 @@ def check(
     return Checked(
         work.sizes(),
         policy.rules,
-        tuple(_library(item) for item in work.found if item.units),
+        tuple(_library(item, policy) for item in work.found if item.units),
         tuple(violations),
         sum(item.last.host not in PACKAGES for item in work.found),
         counts.passed,
         config,
+        policy.required,
     )
 
 
-def _library(item: Library) -> CheckedLibrary:
+def _library(item: Library, policy: Policy) -> CheckedLibrary:
     archs = dict.fromkeys(arch for unit in item.units for arch in unit.archs)
-    return CheckedLibrary(item.last.path, item.last.file_size or 0, len(item.units), tuple(archs))
+    vendors = tuple(dict.fromkeys(unit.vendor for unit in item.units))
+    size = item.last.file_size or 0
+    return CheckedLibrary(item.last.path, size, len(item.units), tuple(archs), vendors, policy.asks(vendors))
 
 
 def violation(
     code: str, path: str, subject: str, message: str, hint: str = "", *, units: int = 0, holes: tuple[Hole, ...] = ()
 ) -> Violation:
-    """Return a violation with the severity of its code."""
-    return Violation(code, CODES[code][0], path, subject, message, hint, units, holes)
+    """Return a violation: an error, if the check fails because of it."""
+    return Violation(code, "note" if CODES[code][0] == "note" else "error", path, subject, message, hint, units, holes)
 
 
 class _Check:
@@ -134,6 +149,7 @@ class _Check:
         self.found: list[Library] = []
         self._kernels: dict[str, Kernels] = {}
         self._told: set[str] = set()
+        self._unread: set[str] = set()
 
     def read(self, rows: Iterable[AnyRow]) -> None:
         """Take all rows, of files, images and kernels."""
@@ -149,8 +165,9 @@ class _Check:
 
     def unread(self, unmatched: Sequence[str]) -> Iterator[Violation]:
         """Yield what could not be read: it may hold anything."""
+        self._unread = set(unmatched)
         for name in unmatched:
-            yield violation("FP3301", name, name, f"no file matches {name}")
+            yield violation("FP3301", name, "pattern", "no file matches this pattern")
         for item in self.found:
             last = item.last
             codes = dict.fromkeys(
@@ -159,7 +176,9 @@ class _Check:
             missed = [code for code in codes if code in _NOT_READ]
             if last.error is not None:
                 self._told.add(last.path)
-                yield violation("FP3301", last.path, last.path, last.error)
+                self._unread.add(last.path)
+                if not _is_gone(last.path, unmatched):
+                    yield violation("FP3301", last.path, last.path, last.error.removeprefix(f"{last.path}: "))
             elif last.exit_code in (MALFORMED, UNSUPPORTED) or missed:
                 self._told.add(last.path)
                 wrong = [code for code in codes if CODES[code][0] == "error" or code in _NOT_READ]
@@ -195,14 +214,16 @@ class _Check:
         vendors = dict.fromkeys(item.device.vendor for item in self._policy.require)
         wants_any = vendors or self._policy.uniform
         for name in self._names if wants_any else ():
+            if name in self._unread:
+                continue  # which has been said
             if not any(unit.vendor in vendors or not vendors for item in self._of(name) for unit in item.units):
-                whose = " or ".join(_VENDORS[vendor] for vendor in vendors)
+                whose = " or ".join(VENDORS[vendor] for vendor in vendors)
                 text = f"no device code{f' for {whose} devices' if whose else ''} was found"
                 yield violation("FP3302", name, "device code", text, "name what has some, or ask for nothing of it")
         for vendor in vendors:
             has_any = any(unit.vendor == vendor for item in self.found for unit in item.units)
-            if not has_any and len(vendors) > 1:
-                yield violation("FP3302", "", "device code", f"no device code for {_VENDORS[vendor]} devices was found")
+            if not has_any and len(vendors) > 1 and not self._unread:
+                yield violation("FP3302", "", "device code", f"no device code for {VENDORS[vendor]} devices was found")
 
     def _of(self, name: str) -> list[Library]:
         """Return the files that a name stands for."""
@@ -302,7 +323,7 @@ class _Check:
                 if archs:
                     names = ", ".join(dict.fromkeys(archs))
                     text = f"has {names}, which {pattern} forbids ({counted(len(archs), 'image')})"
-                    hint = in_both(f"slim --drop '{pattern}' takes it out", f"slim(drop={pattern!r})")
+                    hint = "fatpack slim takes it out"
                     yield violation("FP3306", item.last.path, pattern, text, hint)
 
     def sizes(self) -> tuple[CheckedPath, ...]:
@@ -322,11 +343,10 @@ class _Check:
         sizes = self.sizes()
         for item in sizes:
             if policy.max_size is not None and item.size is not None and item.size > policy.max_size:
-                more = item.size - policy.max_size
-                text = f"{limits.words(item.size)} are {limits.words(more)} more than {limits.words(policy.max_size)}"
-                yield violation(
-                    "FP3307", item.path, "size", text, in_both("inspect --by arch shows what takes them", "rows")
-                )
+                more, most = limits.words(item.size - policy.max_size), limits.words(policy.max_size)
+                text = f"{limits.words(item.size)}, {more} over the limit of {most}"
+                hint = f"fatpack report {item.path} shows where the bytes are"
+                yield violation("FP3307", item.path, "size", text, hint)
             elif item.size is None and not any(each.last.error for each in self._of(item.path)):
                 yield violation("FP3301", item.path, "size", "its size is not known")
         if policy.max_growth:
@@ -343,7 +363,7 @@ class _Check:
         if new - old > allowed:
             share = f", {100 * (new - old) / old:.1f} %" if old else ""
             more = f"{limits.words(new - old)} more than {self._policy.against}{share}"
-            text = f"{limits.words(new)} are {more}; {self._policy.max_growth} is allowed"
+            text = f"{limits.words(new)}, {more}; {self._policy.max_growth} is allowed"
             yield violation("FP3308", sizes[0].path if len(sizes) == 1 else "", "growth", text)
 
     def _not_uniform(self) -> Iterator[Violation]:
@@ -374,6 +394,11 @@ class _Check:
                 )
                 text = f"{counted(len(lack.names), 'kernel')} without {lack.title}, which others of it have"
                 yield violation("FP3309", item.last.path, lack.title, text, units=len(item.units), holes=holes)
+
+
+def _is_gone(path: str, unmatched: Sequence[str]) -> bool:
+    """Return whether a path is the folder of a pattern that no file has, because there is no such folder."""
+    return not os.path.lexists(path) and any(name.startswith(os.path.join(path, "")) for name in unmatched)
 
 
 def _matching(row: AnyRow, pattern: str) -> list[str]:

@@ -46,9 +46,10 @@ def _number(text: str) -> float | None:
 
 def words(size: int) -> str:
     """Return a size for people, exact enough to compare: ``912.4 MB``."""
-    return (
-        f"{size} bytes" if size < 10_000 else f"{size / 1000:.1f} kB" if size < 10_000_000 else f"{size / 1e6:.1f} MB"
-    )
+    if size < 10_000:
+        return f"{size} bytes"
+    number, unit = (size / 1000, "kB") if size < 1_000_000 else (size / 1e6, "MB")
+    return f"{f'{number:.1f}'.removesuffix('.0')} {unit}"
 
 
 def total(path: str) -> int | None:

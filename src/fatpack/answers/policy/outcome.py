@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fatpack.errors import counted
+from fatpack.findings import CODES
 from fatpack.outcomes import FINDINGS, FINE, MALFORMED
 from fatpack.record import Record
 from fatpack.result import SHOWN, Result, plain
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 
 #: The schema of the record as JSON.
 SCHEMA = "fatpack.check/1"
+
+
+#: Names of vendors of devices, for people.
+VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
 
 
 class Hole(Record):
@@ -37,8 +42,8 @@ class Hole(Record):
 class Violation(Record):
     """One way in which one library, or all that was named, breaks the policy.
 
-    ``code`` is that of a finding (``docs/findings.md``), ``severity`` is ``warning`` for what breaks the policy,
-    ``error`` for what could not be read, ``note`` for what is only said. ``path`` is the library, "" where it is about
+    ``code`` is that of a finding (``docs/findings.md``), ``severity`` is ``error`` for what fails the check,
+    ``note`` for what is only said. ``path`` is the library, "" where it is about
     all of them; ``subject`` what is lacking or too much, such as ``sm_120``. ``units`` is how many units the library
     has for the vendor, ``holes`` are those among them that are not served.
     """
@@ -57,18 +62,34 @@ class Violation(Record):
         """Whether the check fails because of it."""
         return self.severity != "note"
 
+    @property
+    def is_unread(self) -> bool:
+        """Whether it says that something could not be read, so that nobody knows whether the policy is kept."""
+        return self.code == "FP3301" or (not self.code.startswith("FP33") and CODES[self.code][0] == "error")
+
 
 class CheckedLibrary(Record):
     """A file with device code: its path, its size in bytes, what it is for, and how many units it has.
 
     A unit is what a runtime chooses one image from: a registered fat binary, a bundle, all images of an OpenMP or SYCL
     program, images that lie loose in a folder. ``archs`` are spelled ``sm_90a``, and ``compute_90`` for PTX.
+    ``vendors`` are those whose devices it has code for: ``nvidia``, ``amd``, ``intel``; ``is_asked`` tells whether a
+    rule was held against it: that an NVIDIA device is served is not asked of a library for AMD's alone.
     """
 
     path: str
     size: int
     units: int
     archs: tuple[str, ...]
+    vendors: tuple[str, ...] = ()
+    is_asked: bool = True
+
+
+class Required(Record):
+    """The devices of one vendor that must be served, in words."""
+
+    vendor: str
+    devices: tuple[str, ...]
 
 
 class CheckedPath(Record):
@@ -83,7 +104,7 @@ class Checked(Result):
 
     ``verdict`` is ``passed``, ``failed`` or ``unreadable``; ``exit_code`` is 0, 1 or 3. ``rules`` are the rules that
     were checked, in words. ``files`` is how many files were looked into, ``passed_by`` how many were not, because their
-    names say that no device code is in them.
+    names say that no device code is in them. ``required`` are the devices that must be served, by vendor.
     """
 
     paths: tuple[CheckedPath, ...]
@@ -93,12 +114,13 @@ class Checked(Result):
     files: int
     passed_by: int = 0
     config: str = ""
+    required: tuple[Required, ...] = ()
 
     @property
     def exit_code(self) -> int:
         """0 if the policy holds, 1 if it is broken, 3 if something could not be read."""
-        severities = {item.severity for item in self.violations}
-        return MALFORMED if "error" in severities else FINDINGS if "warning" in severities else FINE
+        broken = [item for item in self.violations if item.is_broken]
+        return MALFORMED if any(item.is_unread for item in broken) else FINDINGS if broken else FINE
 
     @property
     def verdict(self) -> str:
@@ -124,6 +146,7 @@ class Checked(Result):
             "verdict": self.verdict,
             "config": self.config or None,
             "rules": list(self.rules),
+            "required": [plain(item) for item in self.required],
             "paths": [plain(item) for item in self.paths],
             "files": self.files,
             "passed_by_name": self.passed_by,

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 #: beginning of the codes of what programs register and launch
 _VERDICTS = "FP30"
 
+#: what is only a warning of a listing fails a check
+_SEVERITIES = {"error": "error", "warning": "error", "note": "note"}
+
 _HOSTS = ("elf", "pe", "coff", "archive", "macho", "bitcode")
 
 
@@ -54,7 +57,7 @@ def _of(path: str, budget: Budget) -> Iterator[Violation]:
     for item in given.findings:
         if item.code.startswith(_VERDICTS) and (item.code, item.message) not in seen:
             seen[item.code, item.message] = None
-            yield Violation(item.code, item.severity, path, "registration", item.message, item.hint)
+            yield Violation(item.code, _SEVERITIES[item.severity], path, "registration", item.message, item.hint)
     host = given.host
     if host is None or given.kind not in (OBJECTS, PROGRAMS) or not host.why_not:
         return

@@ -7,13 +7,13 @@
     sm_90a  sm_100f                                        besides, an image for exactly that, somewhere
     @torch-2.9-cu128                                       all that a preset asks for
 
-They are set apart by commas or semicolons. The numbers alone (``7.5 8.0 9.0+PTX``), as PyTorch's
-``TORCH_CUDA_ARCH_LIST`` has them, may be set apart by blanks.
+They are set apart by commas or semicolons, or by blanks (``7.5 8.0 9.0+PTX``, as ``TORCH_CUDA_ARCH_LIST`` of PyTorch),
+if each word names a device or a preset: ``RTX 4090`` is one device.
 """
 
 from __future__ import annotations
 
-from fatpack.errors import UsageError
+from fatpack.errors import TargetError, UsageError
 from fatpack.record import Record
 from fatpack.target.devices import device
 from fatpack.target.nvidia import parse_nvidia
@@ -39,6 +39,11 @@ class Requirement(Record):
     def title(self) -> str:
         """The device as messages call it."""
         return self.device.words
+
+    @property
+    def words(self) -> str:
+        """What is asked, as rules call it."""
+        return f"{self.title}{'+ptx' if self.wants_ptx else ''}"
 
 
 def requirements(texts: Iterable[str], presets: Mapping[str, Sequence[str]]) -> tuple[Requirement, ...]:
@@ -81,9 +86,21 @@ def split(text: str) -> list[str]:
     found: list[str] = []
     for part in parts:
         words = part.split()
-        is_list = all(word[:1].isdigit() and "." in word for word in words)
-        found += words if is_list else [part]
+        found += words if len(words) > 1 and not _is_item(part) and all(map(_is_item, words)) else [part]
     return found
+
+
+def _is_item(word: str) -> bool:
+    """Return whether a text is an item of a list by itself."""
+    if word.startswith("@"):
+        return " " not in word
+    try:
+        _requirement(word)
+    except UsageError:  # compute_90, gfx942+ptx: meant as an item, and refused as one
+        return True
+    except TargetError:
+        return False
+    return True
 
 
 def _requirement(text: str) -> Requirement:

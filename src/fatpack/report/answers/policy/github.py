@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fatpack.printable import printable
 from fatpack.report.answers.policy.words import headline, kernel_words
+from fatpack.report.text import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ def workflow_commands(checked: Checked) -> Iterator[str]:
         title = _property(f"fatpack {item.code}")
         where = f"{item.path}: " if item.path else ""
         hint = f"; {item.hint}" if item.hint else ""
-        yield f"::{_LEVELS[item.severity]} title={title}::{_data(f'{where}{item.message}{hint}')}"
+        reason = f" ({item.holes[0].reason})" if item.holes else ""
+        yield f"::{_LEVELS[item.severity]} title={title}::{_data(f'{where}{item.message}{reason}{hint}')}"
     if len(checked.violations) > _MOST:
         yield f"::notice title=fatpack::{len(checked.violations) - _MOST} more are in the summary of the step"
     yield headline(checked)
@@ -48,10 +50,13 @@ def summary(checked: Checked) -> Iterator[str]:
             yield f"| | | {len(checked.violations) - _ROWS} more | | |"
         yield ""
     if checked.libraries:
-        yield "| library | bytes | units | architectures |"
-        yield "|---|---:|---:|---|"
+        broken = {item.path for item in checked.violations if item.is_broken}
+        yield "| library | | size | units | architectures |"
+        yield "|---|---|---:|---:|---|"
         for library in checked.libraries[:_ROWS]:
-            yield f"| {_cell(library.path)} | {library.size} | {library.units} | {_cell(', '.join(library.archs))} |"
+            outcome = "failed" if library.path in broken else "ok" if library.is_asked else "not asked"
+            cells = (library.path, outcome, size_words(library.size), str(library.units), ", ".join(library.archs))
+            yield f"| {' | '.join(map(_cell, cells))} |"
         yield ""
 
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from fatpack.printable import printable
 from fatpack.report.answers.policy.texts import violation_lines
+from fatpack.report.answers.policy.words import vendor_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.answers.policy.outcome import Checked, Violation
-
-_ELEMENTS = {"error": "error", "warning": "failure"}
 
 
 def junit(checked: Checked) -> Iterator[str]:
@@ -26,25 +25,27 @@ def junit(checked: Checked) -> Iterator[str]:
     for item in checked.violations:
         if item.is_broken:
             by_path.setdefault(item.path or "all that was named", []).append(item)
-    failures = sum(
-        any(item.severity == "warning" for item in items) and not _has_error(items) for items in by_path.values()
-    )
+    failures = sum(bool(items) and not _has_error(items) for items in by_path.values())
     errors = sum(map(_has_error, by_path.values()))
+    passed_over = {item.path: vendor_words(item) for item in checked.libraries if not item.is_asked}
+    skipped = sum(path in passed_over and not items for path, items in by_path.items())
     counts = f'tests="{len(by_path)}" failures="{failures}" errors="{errors}"'
     yield '<?xml version="1.0" encoding="UTF-8"?>'
     yield f'<testsuites name="fatpack check" {counts} time="0">'
-    yield f'  <testsuite name="fatpack check" {counts} skipped="0" time="0">'
+    yield f'  <testsuite name="fatpack check" {counts} skipped="{skipped}" time="0">'
     for path, items in by_path.items():
         opening = f'    <testcase classname="fatpack.check" name="{_text(path)}" time="0"'
+        if not items and path in passed_over:
+            yield f'{opening}><skipped message="not asked: it is for {_text(passed_over[path])}"/></testcase>'
+            continue
         if not items:
             yield f"{opening}/>"
             continue
         yield f"{opening}>"
         # One element for a test: the schema allows more, and most readers show the first.
-        worst = "error" if _has_error(items) else "warning"
-        of_kind = [item for item in items if item.severity == worst]
+        of_kind = [item for item in items if item.is_unread] or items
         head = "; ".join(item.message for item in of_kind)
-        name = _ELEMENTS[worst]
+        name = "error" if _has_error(items) else "failure"
         yield f'      <{name} type="{of_kind[0].code}" message="{_text(head)}">'
         for item in items:
             yield from (_text(line) for line in violation_lines(item, verbose=1))
@@ -55,7 +56,7 @@ def junit(checked: Checked) -> Iterator[str]:
 
 
 def _has_error(items: list[Violation]) -> bool:
-    return any(item.severity == "error" for item in items)
+    return any(item.is_unread for item in items)
 
 
 def _text(text: str) -> str:

@@ -30,7 +30,7 @@ _PLACES = 100
 def sarif(checked: Checked) -> dict[str, Any]:
     """Return the document as plain data."""
     codes = list(dict.fromkeys(item.code for item in checked.violations))
-    failed = [item for item in checked.violations if item.severity == "error"]
+    failed = [item for item in checked.violations if item.is_unread]
     return {
         "$schema": _SCHEMA,
         "version": "2.1.0",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fatpack.errors import counted
 from fatpack.printable import printable
 from fatpack.report.answers.policy.words import headline, kernel_words
+from fatpack.trees.leaves import SEPARATOR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,14 +20,23 @@ _SHOWN = 3
 def render(checked: Checked, *, verbose: int = 0) -> Iterator[str]:
     """Yield the lines; ``verbose`` shows every unit and every kernel, and the libraries that keep to the policy."""
     yield headline(checked)
+    package = ""
     for item in checked.violations:
-        yield from violation_lines(item, verbose=verbose)
+        around, mark, inside = item.path.partition(SEPARATOR)
+        if mark and around != package:
+            yield printable(f"  {around}")
+        package = around if mark else ""
+        margin = "    " if mark else "  "
+        yield from violation_lines(item, verbose=verbose, place=inside or around, margin=margin, hints=False)
+    hints = list(dict.fromkeys(item.hint for item in checked.violations if item.hint))
+    yield from (printable(f"  {'what to do:' if not at else '           '} {hint}") for at, hint in enumerate(hints))
     if verbose:
         broken = {item.path for item in checked.violations if item.is_broken}
         for library in checked.libraries:
             if library.path not in broken:
                 units = counted(library.units, "unit")
-                yield printable(f"  ok: {library.path}: {units} for {', '.join(library.archs)}")
+                outcome = "ok" if library.is_asked else "not asked"
+                yield printable(f"  {outcome}: {library.path}: {units} for {', '.join(library.archs)}")
     if checked.violations and any(item.is_broken for item in checked.violations):
         yield printable(f"  asked: {'; '.join(checked.rules) or 'that all can be read'}")
         yield f"  {counted(checked.files, 'file')} looked into, {len(checked.libraries)} with device code"
@@ -34,11 +44,14 @@ def render(checked: Checked, *, verbose: int = 0) -> Iterator[str]:
         yield printable(f"  policy of {checked.config}")
 
 
-def violation_lines(item: Violation, *, verbose: int = 0) -> Iterator[str]:
-    """Yield the lines about one violation, the first of which is about all of it."""
-    place = f"{item.path}: " if item.path else ""
-    hint = f"; {item.hint}" if item.hint else ""
-    yield printable(f"  {item.severity} {item.code}: {place}{item.message}{hint}")
+def violation_lines(
+    item: Violation, *, verbose: int = 0, place: str | None = None, margin: str = "  ", hints: bool = True
+) -> Iterator[str]:
+    """Yield the lines about one violation, the first of which is about all of it; ``place`` is called as it stands."""
+    name = item.path if place is None else place
+    place = f"{name}: " if name else ""
+    hint = f"; {item.hint}" if item.hint and hints else ""
+    yield printable(f"{margin}{item.severity} {item.code}: {place}{item.message}{hint}")
     groups: dict[tuple[tuple[str, ...], str, tuple[str, ...] | None], list[Hole]] = {}
     for hole in item.holes:
         groups.setdefault((hole.has, hole.reason, hole.kernels if item.code == "FP3309" or verbose else ()), []).append(
@@ -46,10 +59,10 @@ def violation_lines(item: Violation, *, verbose: int = 0) -> Iterator[str]:
         )
     shown = list(groups.values()) if verbose else list(groups.values())[:_SHOWN]
     for holes in shown:
-        yield printable(f"    {_units(holes, verbose)}")
+        yield printable(f"{margin}  {_units(holes, verbose)}")
     hidden = sum(len(holes) for holes in list(groups.values())[len(shown) :])
     if hidden:
-        yield f"    and {counted(hidden, 'unit')} more; -v shows them"
+        yield f"{margin}  and {counted(hidden, 'unit')} more; -v shows them"
 
 
 def _units(holes: list[Hole], verbose: int) -> str:

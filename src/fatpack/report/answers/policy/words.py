@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fatpack.answers.policy.outcome import VENDORS
 from fatpack.errors import counted
 from fatpack.printable import printable
 from fatpack.report.text import size_words
@@ -10,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.answers.policy.outcome import Checked, Violation
+    from fatpack.answers.policy.outcome import Checked, CheckedLibrary, Required, Violation
 
 #: subjects that the first line names
 _FIRST = 3
@@ -18,8 +19,9 @@ _FIRST = 3
 #: what is about files that were named, or packages, and not about libraries with device code
 _OF_PATHS = ("FP3301", "FP3302", "FP3307", "FP3308", "FP3311", "FP3313")
 
-#: kernels of a unit that are named without -v
+#: kernels of a unit that are named without -v, if they take no more than as many characters
 _NAMED = 3
+_LONGEST = 48
 
 
 def headline(checked: Checked) -> str:
@@ -28,19 +30,44 @@ def headline(checked: Checked) -> str:
     for item in checked.violations:
         if item.is_broken:
             groups.setdefault(_subject(item), []).append(item)
+    others = not_asked(checked)
     if not groups:
         units = counted(sum(item.units for item in checked.libraries), "unit")
-        libraries = f"{counted(len(checked.libraries), 'library')}, {units}"
-        return printable(f"passed: {libraries}; {'; '.join(checked.rules)}")
-    total = len(checked.libraries)
-    words = [_grouped(subject, items, total) for subject, items in groups.items()]
+        served = [_served(checked, each) for each in checked.required]
+        # The first rule is that the devices are served.
+        words = served or [f"{counted(len(checked.libraries), 'library')}, {units}"]
+        return printable(f"passed: {'; '.join([*words, *checked.rules[len(served) > 0 :], *others])}")
+    words = [_grouped(subject, items, checked) for subject, items in groups.items()]
     shown = words if len(words) <= _FIRST + 1 else [*words[:_FIRST], f"{len(words) - _FIRST} more"]
-    return printable(f"{checked.verdict}: {'; '.join(shown)}")
+    return printable(f"{checked.verdict}: {'; '.join([*shown, *others])}")
+
+
+def _served(checked: Checked, required: Required) -> str:
+    number = sum(required.vendor in item.vendors for item in checked.libraries)
+    which = "the one library" if number == 1 else f"all {number} libraries"
+    verb = "serves" if number == 1 else "serve"
+    return f"{which} with code for {VENDORS[required.vendor]} {verb} {', '.join(required.devices)}"
+
+
+def vendor_words(library: CheckedLibrary) -> str:
+    """Return the vendors of a library in words: ``AMD and Intel``."""
+    return " and ".join(VENDORS.get(vendor, vendor) for vendor in library.vendors)
+
+
+def not_asked(checked: Checked) -> list[str]:
+    """Return in words how many libraries no rule was held against, as the only item; none if there are none."""
+    counts: dict[str, int] = {}
+    for item in checked.libraries:
+        if not item.is_asked:
+            counts[vendor_words(item)] = counts.get(vendor_words(item), 0) + 1
+    return [f"not asked: {', '.join(f'{number} for {whose}' for whose, number in counts.items())}"] if counts else []
 
 
 def _subject(item: Violation) -> str:
     if item.code == "FP3303":
         return f"lacks {'PTX later than ' if item.subject.endswith('+ptx') else ''}{item.subject.removesuffix('+ptx')}"
+    if item.subject == "pattern":
+        return "no file matches"
     return {
         "FP3301": "cannot be read",
         "FP3302": "no device code",
@@ -54,11 +81,24 @@ def _subject(item: Violation) -> str:
     }.get(item.code, item.subject if item.code.startswith("FP33") else "registration")
 
 
-def _grouped(subject: str, items: Sequence[Violation], total: int) -> str:
+def _grouped(subject: str, items: Sequence[Violation], checked: Checked) -> str:
     paths = {item.path for item in items}
+    if items[0].subject == "pattern":
+        return f"{subject} {_names(paths)}"
     if "" in paths or items[0].code in _OF_PATHS:
         return subject if paths == {""} else f"{subject}: {_names(paths)}"
+    vendors = _vendors(items[0], checked)
+    total = sum(not vendors or not vendors.isdisjoint(each.vendors) for each in checked.libraries)
     return f"{subject}: {len(paths)} of {counted(total, 'library')}" if total > 1 else subject
+
+
+def _vendors(item: Violation, checked: Checked) -> set[str]:
+    """Return whose devices a violation is about, of all if it is not about devices that must be served."""
+    if item.code != "FP3303":
+        return set()
+    if item.subject.endswith("+ptx"):
+        return {"nvidia"}
+    return {each.vendor for each in checked.required if {item.subject, f"{item.subject}+ptx"} & set(each.devices)}
 
 
 def _names(paths: set[str]) -> str:
@@ -72,6 +112,9 @@ def kernel_words(names: tuple[str, ...] | None, *, verbose: int = 0) -> str:
         return "kernels not read: the library is large; --kernels reads them"
     if not names:
         return ""
+    if not verbose and sum(map(len, names[:_NAMED])) > _LONGEST:
+        name = names[0] if len(names[0]) <= _LONGEST else f"{names[0][:_LONGEST]}…"
+        return f"kernel {name}" if len(names) == 1 else f"{len(names)} kernels, as {name}"
     shown = names if verbose else names[:_NAMED]
     more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
     return f"{'kernel' if len(names) == 1 else 'kernels'} {', '.join(shown)}{more}"
