@@ -22,6 +22,7 @@ COMMANDS = re.findall(r"^```console\n\$ (.*?)\n(.*?)^```", PAGE, re.MULTILINE | 
 @pytest.fixture
 def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
     files = {"demo/_new.so": library("80 90 100 120 p120", "80 90 100 120 p120"), "demo/_old.so": library("80 90")}
     (tmp_path / "demo.whl").write_bytes(zipped(files))
 

@@ -75,6 +75,22 @@ def test_the_script_of_the_action_takes_inputs_as_words(tmp_path: Path, fatpack:
     assert not (tmp_path / "hurt").exists()
 
 
+@pytest.mark.parametrize("version", ["", "git+https://example.com/fatpack"])
+def test_the_action_installs_the_fatpack_that_it_is_part_of(tmp_path: Path, version: str) -> None:
+    """The public index has an unrelated project of this name."""
+    text = (ROOT / "tools" / "ci" / "action.yml").read_text()
+    (script,) = re.findall(r"run: (python3 .*)", text)
+    python = tmp_path / "python3"
+    python.write_text('#!/bin/sh\nfor last; do :; done; echo "$last"\n')
+    python.chmod(0o755)
+    action = ROOT / "tools" / "ci"
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "FATPACK_VERSION": version, "FATPACK_ACTION": str(action)}
+    done = subprocess.run(["bash", "-e", "-c", script], env=environment, capture_output=True, text=True, check=True)
+    installed = done.stdout.strip()
+    assert installed == version if version else Path(installed).resolve() == ROOT.resolve()
+    assert "FATPACK_ACTION: ${{ github.action_path }}\n" in text
+
+
 def test_the_hook_calls_a_command_that_is_there() -> None:
     text = (ROOT / ".pre-commit-hooks.yaml").read_text()
     assert "entry: fatpack check\n" in text
