@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from tools.bench import bundle_library, inputs, recording
+from tools.bench import bundle_library, checking, inputs, recording
 from tools.bench.__main__ import SUBJECTS, main, print_table
 from tools.bench.measure import MB, BenchError, Figure, Sample, against, command, fatpack, measure, peer
 
@@ -195,3 +195,14 @@ def test_libraries_of_registered_containers_are_slimmed(tmp_path: Path) -> None:
     assert slimmed.mode == "shrink"
     assert slimmed.after < slimmed.before / 2
     assert {item.name for item in tmp_path.iterdir()} == {"libregistered.so", "slim.so"}
+
+
+def test_the_wheel_to_check_has_what_is_required_of_it(tmp_path: Path) -> None:
+    for name in ("as", "ld"):
+        if peer(name) is None:
+            pytest.skip(f"{name} is not installed")
+    wheel = checking.made(tmp_path, 2, 3, 20_000)
+    checked = library.check(wheel, require=checking.REQUIRED, per="library")
+    assert checked
+    assert [item.units for item in checked.libraries] == [3, 3]
+    assert [item.name for item in tmp_path.iterdir()] == [wheel.name]

@@ -35,6 +35,7 @@ SUBJECTS = {
     "cuda": "tools.bench.cuda",
     "kernels": "tools.bench.kernels",
     "packages": "tools.bench.packages",
+    "check": "tools.bench.checking",
     "slim": "tools.bench.slimming",
     "wheels": "tools.bench.wheels",
     "cir": "tools.bench.cir",

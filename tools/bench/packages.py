@@ -25,7 +25,7 @@ LIBRARIES, LARGE = 200, 50 << 20
 INFLATING = 0.77
 
 #: What inflates the files of a zip archive and looks at nothing.
-_INFLATE = """
+INFLATE = """
 import sys, zipfile
 with zipfile.ZipFile(sys.argv[1]) as archive:
     for info in archive.infolist():
@@ -55,7 +55,7 @@ def run(scratch: Path) -> Iterator[Figure]:
 
 
 def _wheel(what: str, wheel: Path) -> Iterator[Figure]:
-    inflating = command(sys.executable, "-c", _INFLATE, wheel)
+    inflating = command(sys.executable, "-c", INFLATE, wheel)
     samples = measure({"fatpack": fatpack("inspect", wheel), "zlib": inflating}, ROUNDS)
     ours = samples["fatpack"]
     yield against(f"inspect {what}: faster than", ours, samples["zlib"], "inflating all with zipfile", INFLATING)

@@ -1,0 +1,60 @@
+"""Checking a wheel against a policy: what that costs in processor time, against inflating all of it with ``zipfile``.
+
+With ``FATPACK_BENCH_WHEEL`` naming a wheel (nvidia-cublas 13.10 has 444 MB with 7,226 images), that one too.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tools.bench import inputs
+from tools.bench.measure import Figure, command, fatpack, measure, memory, milliseconds
+from tools.bench.packages import INFLATE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROUNDS = 3
+#: libraries of the wheel that is made, fat binaries of each, images of each of those, bytes of an image
+LIBRARIES, COUNT, IMAGES, SIZE = 2, 100, 6, 100_000
+
+#: What both wheels have something for in each library.
+REQUIRED = "sm_80,sm_90"
+
+
+def run(scratch: Path) -> Iterator[Figure]:
+    """Yield the figures."""
+    wheel = made(scratch, LIBRARIES, COUNT, SIZE)
+    yield from _figures(f"a wheel with {LIBRARIES * COUNT * IMAGES} images", wheel)
+    wheel.unlink()
+    given = os.environ.get("FATPACK_BENCH_WHEEL")
+    if given:
+        yield from _figures(os.path.basename(given).partition("-py3")[0], Path(given))
+
+
+def made(scratch: Path, libraries: int, count: int, size: int) -> Path:
+    """Return a wheel of libraries with ``count`` registered fat binaries, whose images of ``size`` bytes differ."""
+    library = inputs.registered_library(scratch, count, IMAGES, size)
+    wheel = scratch / "x-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for number in range(libraries):
+            archive.write(library, f"x/lib{number}.so")
+    library.unlink()
+    return wheel
+
+
+def _figures(what: str, wheel: Path) -> Iterator[Figure]:
+    commands = {
+        "check": fatpack("check", "--no-config", "--require", REQUIRED, "--per", "library", wheel),
+        "zipfile": command(sys.executable, "-c", INFLATE, wheel),
+    }
+    samples = measure(commands, ROUNDS)
+    ours, peer = samples["check"], samples["zipfile"]
+    facts = f"{milliseconds(ours)}; inflating all with zipfile {milliseconds(peer)}"
+    ratio = ours.processor / peer.processor
+    yield Figure(f"check {what}: processor time", ratio, "x inflating all with zipfile", 1.3, facts)
+    yield memory(f"check {what}: peak", ours, None)
