@@ -13,6 +13,7 @@ from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack.cli import main
+from fatpack.report.answers.explain import render
 from fatpack.report.schemas import text as schema_text
 
 #: images of a fat binary | arguments | exit code | how the first line goes on
@@ -100,8 +101,18 @@ def test_containers_that_answer_alike_are_told_once(tmp_path: Path, capsys: pyte
     (tmp_path / "d").write_bytes(offered.cuda("90"))
     _, out, _ = printed(capsys, str(tmp_path), "--device", "sm_90")
     assert out.startswith("sm_90: 1 of 4 containers run, 3 fail: no kernel image")
-    assert out.count("  fails: ") == 1
+    assert out.count("  fails: 3 containers") == 1
     assert "3 containers of 3 files" in out
+    assert out.splitlines()[1] == "  fails: a, b, c; runs: d"
+
+
+def test_commands_and_names_of_errors_are_whole_on_a_narrow_terminal() -> None:
+    explained = fatpack.explain(offered.cuda("90"), "sm_87", driver=535)
+    lines = list(render(explained, width=60))
+    assert max(map(len, lines)) <= 60
+    words = " ".join(lines).split()
+    assert {"arch=compute_87,code=sm_87", "cudaErrorNoKernelImageForDevice)"} <= set(words)
+    assert words == " ".join(render(explained)).split()
 
 
 def test_a_wheel_is_looked_into(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -105,7 +105,7 @@ def test_json_follows_its_schema(fatbin: Path, capsys: pytest.CaptureFixture[str
         (["--drop", "sm_80"], "say where to write"),
         (["--for", "sm_80,", "--dry-run"], "unknown"),
         (["--drop", "sm_80,", "--dry-run"], "a pattern is empty"),
-        (["--for", "RTX 9999", "--dry-run"], "did you mean RTX 5090"),
+        (["--for", "RTX 5099", "--dry-run"], "did you mean RTX 5090"),
         (["--drop-ptx", "--keep-ptx=all", "--dry-run"], "exclude each other"),
         (["--drop", "sm_80", "-o", "x", "-d", "y"], "exclude each other"),
         (["--drop", "sm_80", "--level=3", "--dry-run"], "--level goes with --recompress"),

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 #: vendors in the order of the table
 VENDORS = ("nvidia", "amd", "intel")
 
+#: what helps where a device is in no table
+OTHERWISE = "Or give the compute capability: nvidia-smi --query-gpu=compute_cap --format=csv prints it, as 8.6"
+
 #: architectures that are named where a name means several
 _SHOWN = 6
 
@@ -145,7 +148,8 @@ def _sold(name: str) -> Device:
         near = _nearest(name, len(asked)) if any(char.isdigit() for char in name) and not is_arch else ()
         if not near:
             raise unknown_name(name)
-        raise TargetError(f"unknown device {name[:80]!r}", nearest=near)
+        hint = f"did you mean {', '.join(near)}? {OTHERWISE}"
+        raise TargetError(f"unknown device {name[:80]!r}", nearest=near, hint=hint)
     if len(archs) > 1 or "" in archs:
         choices = [f"{row.arch or 'unknown'} is {row.name}" for row in list(archs.values())[:_SHOWN]]
         raise TargetError(
@@ -162,7 +166,14 @@ def _nearest(name: str, count: int) -> tuple[str, ...]:
         words = row.name.partition(" (")[0].split()
         known.setdefault(row.name.lower(), row.name)
         known.setdefault(" ".join(words[-count:]).lower(), " ".join(words[-count:]))
-    return tuple(known[near] for near in nearest_names(name, known))
+    series = _series(name)
+    return tuple(known[near] for near in nearest_names(name, known) if not series or _series(near) == series)
+
+
+def _series(name: str) -> str:
+    """Return the first digits of a name's number of three digits or more: 30 for RTX 3070; "" without one."""
+    numbers = ("".join(filter(str.isdigit, word)) for word in _words(name))
+    return next((number[:-2] for number in numbers if len(number) > 2), "")
 
 
 def _spaced(joined: str) -> str:
@@ -179,8 +190,10 @@ def _words(name: str) -> tuple[str, ...]:
     return tuple(name.lower().replace("-", " ").replace("_", " ").split())
 
 
-#: What drivers put behind the name of a device: how it is built in, and its memory.
-_FORMS = frozenset("pcie sxm sxm2 sxm3 sxm4 sxm5 nvl laptop gpu max q with design hbm2 hbm2e hbm3 hbm3e mig".split())
+#: What drivers put behind the name of a device: how it is built in, its memory, and Super: more of the same generation.
+_FORMS = frozenset(
+    "pcie sxm sxm2 sxm3 sxm4 sxm5 nvl laptop gpu max q with design hbm2 hbm2e hbm3 hbm3e mig super".split()
+)
 
 
 def shown(name: str) -> Device | None:
@@ -200,7 +213,7 @@ def shown(name: str) -> Device | None:
 
 
 def _bare(words: tuple[str, ...]) -> tuple[str, ...]:
-    while words[:1] in (("nvidia",), ("tesla",)):
+    while words[:1] in (("nvidia",), ("tesla",), ("geforce",)):
         words = words[1:]
     return words
 

@@ -44,8 +44,30 @@ _MARKS = {
 }
 
 
-def render(explained: Explained, *, verbose: int = 0) -> Iterator[str]:
-    """Yield the lines; ``verbose`` adds all that runs, every place, and the sources of the rules in full."""
+def render(explained: Explained, *, verbose: int = 0, width: int = 0) -> Iterator[str]:
+    """Yield the lines; ``verbose`` adds all that runs, every place, and the sources of the rules in full.
+
+    Lines wider than ``width`` (0: any) go on in the next at a blank: commands and names of errors are to be copied.
+    """
+    for line in _lines(explained, verbose):
+        yield from _wrapped(line, width) if width else (line,)
+
+
+def _wrapped(line: str, width: int) -> Iterator[str]:
+    """Yield a line in pieces, those behind the first below its text."""
+    margin = " " * (len(line) - len(line.lstrip(" ")) + 2)
+    while len(line) > width:
+        cut = line.rfind(" ", len(margin), width + 1)
+        if cut < 0:
+            cut = line.find(" ", width)
+        if cut < 0 or not line[:cut].strip():
+            break
+        yield line[:cut].rstrip()
+        line = margin + line[cut:].lstrip(" ")
+    yield line
+
+
+def _lines(explained: Explained, verbose: int) -> Iterator[str]:
     for number, device in enumerate(explained.devices):
         if number:
             yield ""
@@ -59,6 +81,8 @@ def render(explained: Explained, *, verbose: int = 0) -> Iterator[str]:
 
 def _device(device: DeviceAnswer, verbose: int) -> Iterator[str]:
     yield printable(device.verdict)
+    if files := _files(device.units):
+        yield printable(f"  {files}")
     for note in device.notes:
         yield printable(f"  {note}")
     folds: dict[object, list[UnitAnswer]] = {}
@@ -68,6 +92,20 @@ def _device(device: DeviceAnswer, verbose: int) -> Iterator[str]:
     for units in folds.values():
         yield ""
         yield from _units(units, verbose)
+
+
+def _files(units: tuple[UnitAnswer, ...]) -> str:
+    """Return which files run and which do not, "" if all is in one; ``units`` has those that fail first."""
+    ends: dict[str, str] = {}
+    for unit in units:
+        for place in unit.places:
+            ends.setdefault(place.path, _OUTCOMES[unit.outcome])
+    parts = []
+    for outcome in reversed(_OUTCOMES.values()):
+        names = [os.path.basename(path) for path, end in ends.items() if end == outcome]
+        more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+        parts += [f"{outcome}: {', '.join(names[:_NAMES])}{more}"] if names else []
+    return "; ".join(parts) if len(ends) > 1 else ""
 
 
 def _units(units: list[UnitAnswer], verbose: int) -> Iterator[str]:

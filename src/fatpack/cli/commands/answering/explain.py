@@ -8,7 +8,7 @@ from fatpack.answers.explain.records import SCHEMA
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import INPUT
 from fatpack.cli.options import color_option, deep_option, exclude_option, limit_option, max_inflated_option
-from fatpack.cli.terminal import write_text
+from fatpack.cli.terminal import style, write_text
 from fatpack.errors import UsageError
 from fatpack.outcomes import FINDINGS, FINE, worst
 
@@ -98,7 +98,7 @@ def command(
     else:
         from fatpack.report.answers.explain import render
 
-        write_text(render(explained, verbose=verbose), verbose=verbose)
+        write_text(render(explained, verbose=verbose, width=0 if verbose else style().width), verbose=True)
     if unmatched:
         from fatpack.cli.messages import say
 
