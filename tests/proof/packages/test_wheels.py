@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import struct
 import zipfile
 from collections.abc import Callable
@@ -232,6 +233,41 @@ def test_every_byte_beside_the_files_is_compared(change: Callable[[bytes], bytes
     verdict = proof_of(data, change(data))
     assert not verdict.is_proved
     assert any(what in difference.what for difference in verdict.differences), verdict.differences
+
+
+@pytest.mark.parametrize("size", [0, 1, (1 << 20) - 1, 5 << 20])
+def test_a_file_that_is_compressed_anew_is_the_same(size: int) -> None:
+    files = build.files_of({"demo/zeros": bytes(size), "demo/a.py": b"1\n"})
+    stored = io.BytesIO()
+    with zipfile.ZipFile(stored, "w") as out, zipfile.ZipFile(io.BytesIO(build.packed(files))) as archive:
+        for info in archive.infolist():
+            info.compress_type = zipfile.ZIP_STORED
+            out.writestr(info, files[info.filename])
+    for before, after in ((stored.getvalue(), build.packed(files)), (build.packed(files), stored.getvalue())):
+        assert proof_of(before, after).differences == ()
+
+
+def test_bytes_behind_a_compressed_file_are_a_difference() -> None:
+    data = build.wheel(FILES)
+    with_junk = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as archive, zipfile.ZipFile(with_junk, "w") as out:
+        for info in archive.infolist():
+            out.writestr(info, archive.read(info))
+        first = out.infolist()[0]
+    name = 30 + len(first.filename)
+    odd, end = with_junk.getvalue(), name + first.compress_size
+    assert proof_of(data, odd).is_proved
+    count, size, start = struct.unpack_from("<H2I", odd, len(odd) - 12)
+    entries, at = bytearray(odd[start : start + size]), 0
+    for number in range(count):
+        place = at + 42 if number else at + 20  # where the file is, or how many bytes are stored of it
+        struct.pack_into("<I", entries, place, struct.unpack_from("<I", entries, place)[0] + 4)
+        at += 46 + sum(struct.unpack_from("<3H", entries, at + 28))
+    odd = odd[:18] + struct.pack("<I", first.compress_size + 4) + odd[22:end] + b"evil" + odd[end:start]
+    odd += bytes(entries) + with_junk.getvalue()[start + size : -6] + struct.pack("<IH", start + 4, 0)
+    assert [item.what for item in proof_of(data, odd).differences] == [
+        "demo/__init__.py: bytes behind its compressed data"
+    ]
 
 
 def test_a_name_that_is_there_twice_is_a_difference() -> None:

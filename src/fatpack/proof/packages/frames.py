@@ -38,6 +38,9 @@ _FREE, _SIZES_BEHIND = 0x80E, 0x8
 #: versions needed to extract: of files that are stored, that are deflated, and of Zip64
 _NEEDED = (10, 20, 45)
 
+#: methods: stored as it is, deflate
+_STORED, _DEFLATED = 0, 8
+
 #: extra fields: of Zip64, and Info-ZIP's name in UTF-8
 _WIDE, _NAME = 0x0001, 0x7075
 
@@ -56,6 +59,8 @@ def compare(old: zipfile.ZipFile, new: zipfile.ZipFile, before: View, after: Vie
     for number, info in enumerate(other.files):
         ledger.same(f"{info.filename}: local header", one.local(number), other.local(number))
         ledger.same(f"{info.filename}: entry of the directory", one.entry(number), other.entry(number))
+        if not _is_same(one, other, number) and not other.is_ended(number):
+            ledger.differ(f"{info.filename}: bytes behind its compressed data", expected="none", found="some")
     for place, number in enumerate(other.order):
         what = f"bytes behind {other.files[number].filename}"
         _ranges(what, one, other, one.gap(place), other.gap(place), ledger)
@@ -76,6 +81,18 @@ def _ranges(what: str, one: _Frame, other: _Frame, old: tuple[int, int], new: tu
         if was != now:
             ledger.differ(what, offset=other.view.offset(new[0] + at), expected=shown(was), found=shown(now))
             return
+
+
+def _is_same(one: _Frame, other: _Frame, number: int) -> bool:
+    """Return whether a file is stored as the same bytes."""
+    (old, old_end), (new, new_end) = one.data(number), other.data(number)
+    if old_end - old != new_end - new:
+        return False
+    for at in range(0, old_end - old, WINDOW):
+        size = min(WINDOW, old_end - old - at)
+        if one.view.read(old + at, size) != other.view.read(new + at, size):
+            return False
+    return True
 
 
 class _Frame:
@@ -135,14 +152,41 @@ class _Frame:
         at = self._entries[number]
         return self.view.read(at + _ENTRY.size, _ENTRY.unpack(self.view.read(at, _ENTRY.size))[10])
 
+    def data(self, number: int) -> tuple[int, int]:
+        """Return where the stored bytes of a file begin and end."""
+        info = self.files[number]
+        fields = _LOCAL.unpack(self.view.read(info.header_offset, _LOCAL.size))
+        at = info.header_offset + _LOCAL.size + sum(fields[-2:])
+        return at, at + info.compress_size
+
+    def is_ended(self, number: int) -> bool:
+        """Return whether a file ends where its stored bytes do; readers pass over what is behind its end.
+
+        Of other methods than deflate nobody looks, and the answer is no.
+        """
+        info, (at, end) = self.files[number], self.data(number)
+        if info.compress_type == _STORED:
+            return info.compress_size == info.file_size
+        if info.compress_type != _DEFLATED:
+            return False
+        stream = zlib.decompressobj(-zlib.MAX_WBITS)
+        while at < end and not stream.eof:
+            data = self.view.read(at, min(WINDOW, end - at))
+            at += len(data)
+            while data and not stream.eof:
+                stream.decompress(data, WINDOW)
+                data = stream.unconsumed_tail
+        while not stream.eof and stream.decompress(b"", WINDOW):
+            pass  # what it made of the last bytes, and held back
+        return stream.eof and at == end and not stream.unused_data
+
     def gap(self, place: int) -> tuple[int, int]:
         """Return where bytes lie between the data of a file and the next one, or the directory."""
         info = self.files[self.order[place]]
         is_last = place + 1 == len(self.order)
         end = self._start if is_last else self.files[self.order[place + 1]].header_offset
-        fields = _LOCAL.unpack(self.view.read(info.header_offset, _LOCAL.size))
-        at = info.header_offset + _LOCAL.size + sum(fields[-2:]) + info.compress_size
-        if fields[2] & _SIZES_BEHIND:
+        at = self.data(self.order[place])[1]
+        if _LOCAL.unpack(self.view.read(info.header_offset, _LOCAL.size))[2] & _SIZES_BEHIND:
             at += self._behind(info, at)
         return at, end
 
