@@ -149,7 +149,6 @@ class _Check:
         self.found: list[Library] = []
         self._kernels: dict[str, Kernels] = {}
         self._told: set[str] = set()
-        self._unread: set[str] = set()
 
     def read(self, rows: Iterable[AnyRow]) -> None:
         """Take all rows, of files, images and kernels."""
@@ -165,7 +164,7 @@ class _Check:
 
     def unread(self, unmatched: Sequence[str]) -> Iterator[Violation]:
         """Yield what could not be read: it may hold anything."""
-        self._unread = set(unmatched)
+        self._told = set(unmatched)
         for name in unmatched:
             yield violation("FP3301", name, "pattern", "no file matches this pattern")
         for item in self.found:
@@ -176,7 +175,6 @@ class _Check:
             missed = [code for code in codes if code in _NOT_READ]
             if last.error is not None:
                 self._told.add(last.path)
-                self._unread.add(last.path)
                 if not _is_gone(last.path, unmatched):
                     yield violation("FP3301", last.path, last.path, last.error.removeprefix(f"{last.path}: "))
             elif last.exit_code in (MALFORMED, UNSUPPORTED) or missed:
@@ -214,7 +212,7 @@ class _Check:
         vendors = dict.fromkeys(item.device.vendor for item in self._policy.require)
         wants_any = vendors or self._policy.uniform
         for name in self._names if wants_any else ():
-            if name in self._unread:
+            if name in self._told:
                 continue  # which has been said
             if not any(unit.vendor in vendors or not vendors for item in self._of(name) for unit in item.units):
                 whose = " or ".join(VENDORS[vendor] for vendor in vendors)
@@ -222,7 +220,7 @@ class _Check:
                 yield violation("FP3302", name, "device code", text, "name what has some, or ask for nothing of it")
         for vendor in vendors:
             has_any = any(unit.vendor == vendor for item in self.found for unit in item.units)
-            if not has_any and len(vendors) > 1 and not self._unread:
+            if not has_any and len(vendors) > 1 and not self._told:
                 yield violation("FP3302", "", "device code", f"no device code for {VENDORS[vendor]} devices was found")
 
     def _of(self, name: str) -> list[Library]:
