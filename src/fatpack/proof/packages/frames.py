@@ -18,6 +18,7 @@ from __future__ import annotations
 import struct
 import zlib
 
+from fatpack import magics
 from fatpack.proof.ledger import shown
 from fatpack.proof.memory import WINDOW
 
@@ -193,7 +194,7 @@ class _Frame:
     def _behind(self, info: zipfile.ZipInfo, at: int) -> int:
         """Return how many bytes of sizes are behind the data of a file; 0 for others than those of the directory."""
         found = self.view.head(at, 24)
-        for signature in (b"PK\x07\x08", b""):
+        for signature in (magics.ZIP_DESCRIPTOR, b""):
             for form in ("<3I", "<I2Q"):
                 if form == "<3I" and max(info.compress_size, info.file_size) > _FULL:
                     continue
@@ -210,18 +211,18 @@ class _Frame:
         found: dict[str, object] = {}
         data, at = self.view.read(self._end, left), 0
         places = len(self.files), self._end - self._start, self._start - self.shift
-        if data.startswith(b"PK\x06\x06") and len(data) >= _END_64.size:
+        if data.startswith(magics.ZIP64_END) and len(data) >= _END_64.size:
             _, size, made_by, needed, disk, other, here, *stated = _END_64.unpack_from(data)
             more = data[_END_64.size : size + 12]
             at = size + 12
             if (tuple(stated), here) != (places, places[0]) or disk or other or more or (made_by, needed) != (45, 45):
                 found["Zip64 record"] = made_by, needed, disk, other, here == stated[0], tuple(stated) == places, more
-            if data[at : at + 4] == b"PK\x06\x07" and len(data) >= at + _LOCATOR.size:
+            if data[at : at + 4] == magics.ZIP64_LOCATOR and len(data) >= at + _LOCATOR.size:
                 _, disk, offset, disks = _LOCATOR.unpack_from(data, at)
                 at += _LOCATOR.size
                 if (disk, offset, disks) != (0, self._end - self.shift, 1):
                     found["Zip64 locator"] = disk, offset - self._end, disks
-        if data[at : at + 4] != b"PK\x05\x06" or len(data) < at + _END.size:
+        if data[at : at + 4] != magics.ZIP_END or len(data) < at + _END.size:
             return {"bytes behind the directory": data}
         _, disk, other, here, count, size, offset, comment_size = _END.unpack_from(data, at)
         for name, value, expected, full in (
