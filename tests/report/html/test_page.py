@@ -209,5 +209,6 @@ def test_write_report_returns_what_it_says(tmp_path: object) -> None:
         fatpack.write_report([target], target, force=True)
     with pytest.raises(fatpack.UsageError, match="kind"):
         fatpack.write_report([path], target, kind="pdf", force=True)
+    assert fatpack.write_report(str(path), target, force=True) == overview
     with pytest.raises(TypeError):
-        fatpack.write_report(str(path), target)
+        fatpack.write_report(path.read_bytes(), target, force=True)  # type: ignore[arg-type]
