@@ -75,7 +75,9 @@ def _result(item: Violation, codes: list[str]) -> dict[str, Any]:
 
 
 def _location(path: str, hole: Hole | None = None) -> dict[str, Any]:
-    physical: dict[str, Any] = {"artifactLocation": {"uri": quote(path.replace("\\", "/"), safe="/!")}}
+    physical: dict[str, Any] = {
+        "artifactLocation": {"uri": quote(path.replace("\\", "/").encode("utf-8", "surrogateescape"), safe="/!")}
+    }
     if hole is not None and hole.offset is not None:
         physical["region"] = {"byteOffset": hole.offset, "byteLength": 0}
     return {"physicalLocation": physical}
