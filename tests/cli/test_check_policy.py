@@ -67,11 +67,12 @@ def test_what_packages_declare(place: Path, fatpack: Fatpack) -> None:
     assert ran.code == 1
     assert ran.out.splitlines() == [
         "failed: declares sm_120 without it: y.whl; declares nothing: x.whl",
-        "  warning FP3311: y.whl: variant.json declares 120_real: no image fits compute capability 12.0 [C2]; "
-        "build for sm_120, or declare it no more",
+        "  error FP3311: y.whl: variant.json declares 120_real: no image fits compute capability 12.0 [C2]",
         "  note FP3312: y.whl: has sm_90, which variant.json does not declare",
-        "  warning FP3313: x.whl: nothing in it declares what its device code is for; variant.json or METADATA of "
-        "a wheel, info/index.json of conda's, control of Debian's packages are read",
+        "  error FP3313: x.whl: nothing in it declares what its device code is for",
+        "  what to do: build for sm_120, or declare it no more",
+        "              declare it in variant.json or METADATA of a wheel, info/index.json of conda's, control of "
+        "Debian's packages",
         "  asked: what packages declare is in them",
         "  4 files looked into, 3 with device code",
     ]

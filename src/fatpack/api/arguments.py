@@ -54,6 +54,13 @@ def check(argument: str, value: object, kind: type[Given], wanted: str) -> Given
     return value
 
 
+def patterns_of(exclude: object) -> tuple[str, ...]:
+    """Return patterns of files that are left out. Raises TypeError for one text: its letters would be patterns."""
+    if isinstance(exclude, str) or not hasattr(exclude, "__iter__"):
+        raise TypeError(f"exclude are several patterns in a list, not {type(exclude).__name__}")
+    return tuple(check("a pattern in exclude", item, str, "a text") for item in exclude)
+
+
 def paths_of(argument: str, given: object) -> list[str]:
     """Return one path, or several in a sequence, as texts. Raises TypeError for anything else, UsageError for none."""
     paths = [given] if isinstance(given, (str, os.PathLike)) else given

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.api.arguments import budget_of, check
+from fatpack.api.arguments import budget_of, patterns_of
 from fatpack.api.leaves import leaves
 from fatpack.api.reading import File
 from fatpack.trees.leaves import Counts, Rules
@@ -85,7 +85,4 @@ def files(*inputs: Input, exclude: Iterable[str] = (), deep: bool = False, max_i
 
     Raises ``OSError`` and UsageError for an input that cannot be opened, when it is its turn.
     """
-    if isinstance(exclude, str):
-        raise TypeError("exclude are several patterns in a list, not str")
-    patterns = tuple(check("a pattern in exclude", item, str, "a text") for item in exclude)
-    return Files(inputs, Rules(patterns, deep), budget_of(max_inflated))
+    return Files(inputs, Rules(patterns_of(exclude), deep), budget_of(max_inflated))

@@ -307,3 +307,29 @@ def test_forbidden_architectures(folder: Path) -> None:
     assert "sm_52, compute_50" in made.violations[0].message
     assert checked("x.so", forbid=("sm_9*", "gfx*"))
     assert codes(checked("x.so", forbid=("compute_*",))) == [("FP3306", "compute_*")]
+
+
+def test_every_exact_image_of_a_device_is_asked_for(folder: Path) -> None:
+    Path("x.so").write_bytes(library("100a"))
+    for required in ("sm_100a,sm_100f", "sm_100f,sm_100a"):
+        assert ("FP3304", "sm_100f") in codes(checked("x.so", required))
+
+
+def test_python_takes_lists_with_commas_and_refuses_what_forbids_nothing(folder: Path) -> None:
+    Path("x.so").write_bytes(library("90"))
+    assert not fatpack.check("x.so", forbid="sm_8*,sm_9*")
+    for wrong in ("", ["sm_5*", ""], "sm90", "9.0"):
+        with pytest.raises(fatpack.UsageError):
+            fatpack.check("x.so", forbid=wrong)
+    with pytest.raises(TypeError, match="several patterns in a list"):
+        fatpack.check("x.so", forbid="sm_8*", exclude="*.txt")
+    with pytest.raises(TypeError, match="several patterns in a list"):
+        fatpack.diff("x.so", "x.so", exclude="*.txt")
+
+
+def test_names_that_are_no_text_stand_in_sarif(folder: Path) -> None:
+    from fatpack.report.answers.policy.sarif import sarif
+
+    name = b"\xff.so".decode("utf-8", "surrogateescape")
+    Path(name).write_bytes(library("80"))
+    assert "%FF.so" in json.dumps(sarif(checked(name, "sm_90")))

@@ -233,10 +233,11 @@ class _Check:
 
     def _required(self, wanted: Requirement) -> Iterator[Violation]:
         """Yield the libraries in which a unit does not serve a device."""
-        exact = False
+        missing = dict.fromkeys(wanted.exact)
         for item in self.found:
             units = [unit for unit in item.units if unit.vendor == wanted.device.vendor]
-            exact = exact or any(wanted.exact in unit.archs for unit in units)
+            for arch in [arch for arch in missing if any(arch in unit.archs for unit in units)]:
+                del missing[arch]
             holes, is_known = self._holes(item, units, wanted)
             if holes:
                 count = f" in {len(holes)} of {counted(len(units), 'unit')}" if len(units) > 1 else ""
@@ -248,10 +249,10 @@ class _Check:
                 )
             if wanted.wants_ptx and units:
                 yield from self._later(item, units, wanted)
-        if wanted.exact and not exact and any(u.vendor == "nvidia" for item in self.found for u in item.units):
-            text = f"nothing is for {wanted.exact} itself"
-            hint = f"build something for {wanted.exact}, or ask for sm_{_number(wanted)}"
-            yield violation("FP3304", "", wanted.exact, text, hint)
+        has_code = any(unit.vendor == "nvidia" for item in self.found for unit in item.units)
+        for arch in missing if has_code else ():
+            hint = f"build something for {arch}, or ask for sm_{_number(wanted)}"
+            yield violation("FP3304", "", arch, f"nothing is for {arch} itself", hint)
 
     def _holes(self, item: Library, units: Sequence[Unit], wanted: Requirement) -> tuple[list[Hole], bool]:
         """Return the units that break a requirement, and whether one of them does so for sure."""

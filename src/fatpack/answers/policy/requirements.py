@@ -13,10 +13,13 @@ if each word names a device or a preset: ``RTX 4090`` is one device.
 
 from __future__ import annotations
 
+import fnmatch
+
 from fatpack.errors import TargetError, UsageError
 from fatpack.record import Record
 from fatpack.target.devices import device
 from fatpack.target.nvidia import parse_nvidia
+from fatpack.target.vocabulary import nearest_names, vocabulary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,11 +32,11 @@ _DEEPEST = 8
 
 
 class Requirement(Record):
-    """A device that must be served; ``wants_ptx``: later ones too; ``exact``: an image for this architecture."""
+    """A device that must be served; ``wants_ptx``: later ones too; ``exact``: an image for each of these."""
 
     device: Device
     wants_ptx: bool = False
-    exact: str = ""
+    exact: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -46,6 +49,22 @@ class Requirement(Record):
         return f"{self.title}{'+ptx' if self.wants_ptx else ''}"
 
 
+def forbidden(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the patterns of architectures in some texts, with commas between. Raises UsageError for one that no name
+    can match: it would forbid nothing, and nobody would know.
+    """
+    found = tuple(part.strip() for text in texts for part in text.split(","))
+    known = vocabulary().names()
+    for pattern in found:
+        if not pattern:
+            raise UsageError("forbidden architectures: a pattern is empty", hint="give patterns as sm_5*")
+        if not any(fnmatch.fnmatchcase(name, pattern.partition(":")[0]) for name in known):
+            near = nearest_names(pattern)
+            hint = f"did you mean {', '.join(near)}?" if near else "names are as sm_90 and gfx90a, patterns as sm_5*"
+            raise UsageError(f"no architecture that is known matches {pattern[:64]!r}", hint=hint)
+    return found
+
+
 def requirements(texts: Iterable[str], presets: Mapping[str, Sequence[str]]) -> tuple[Requirement, ...]:
     """Return what some texts ask for, each device once. Raises UsageError and TargetError."""
     found: dict[str, Requirement] = {}
@@ -53,7 +72,7 @@ def requirements(texts: Iterable[str], presets: Mapping[str, Sequence[str]]) -> 
         one = _requirement(item)
         before = found.get(one.device.arch)
         if before is not None:
-            exact = before.exact or one.exact
+            exact = tuple(dict.fromkeys((*before.exact, *one.exact)))
             one = before.replace(wants_ptx=before.wants_ptx or one.wants_ptx, exact=exact)
         found[one.device.arch] = one
     return tuple(found.values())
@@ -69,8 +88,6 @@ def _items(texts: Iterable[str], presets: Mapping[str, Sequence[str]], within: t
             if name in within or len(within) >= _DEEPEST:
                 raise UsageError(f"preset @{name} names itself", hint="let presets name only others")
             if name not in presets:
-                from fatpack.target.vocabulary import nearest_names
-
                 near = nearest_names(name, presets)
                 hint = f"did you mean {' or '.join(f'@{each}' for each in near)}?" if near else ""
                 known = ", ".join(f"@{each}" for each in presets)
@@ -115,4 +132,4 @@ def _requirement(text: str) -> Requirement:
     found = device(name)
     if wants_ptx and found.vendor != "nvidia":
         raise UsageError(f"{text}: only NVIDIA devices compile PTX", hint=f"write {name}")
-    return Requirement(found, wants_ptx, arch.name if arch is not None and arch.suffix else "")
+    return Requirement(found, wants_ptx, (arch.name,) if arch is not None and arch.suffix else ())

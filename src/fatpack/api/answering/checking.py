@@ -8,8 +8,8 @@ from fatpack.answers.policy import check as checking
 from fatpack.answers.policy import config as configs
 from fatpack.answers.policy import limits
 from fatpack.answers.policy.outcome import Checked
-from fatpack.answers.policy.requirements import requirements
-from fatpack.api.arguments import budget_of, paths_of
+from fatpack.answers.policy.requirements import forbidden, requirements
+from fatpack.api.arguments import budget_of, paths_of, patterns_of
 from fatpack.api.arguments import check as checked_argument
 from fatpack.errors import UsageError
 
@@ -55,7 +55,7 @@ def check(
     size = max_size if max_size is not None else own.get("max-size")
     policy = checking.Policy(
         require=requirements(_texts("require", require) or own.get("require", ()), configs.presets(file)),
-        forbid=_texts("forbid", forbid) or tuple(own.get("forbid", ())),
+        forbid=forbidden(_texts("forbid", forbid) or own.get("forbid", ())),
         max_size=limits.size_of(size) if isinstance(size, str) else size,
         max_growth=max_growth or own.get("max-growth", ""),
         against=os.fspath(against) or own.get("against", ""),
@@ -63,7 +63,7 @@ def check(
         registered=registered or bool(own.get("registered")),
         metadata=metadata or bool(own.get("metadata")),
         per=per if per != "unit" else own.get("per", "unit"),
-        exclude=tuple(exclude) or tuple(own.get("exclude", ())),
+        exclude=patterns_of(exclude) or tuple(own.get("exclude", ())),
         deep=deep,
         names_kernels=names_kernels,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fatpack.answers.diff.compare import compare
 from fatpack.answers.diff.facts import Diff
 from fatpack.answers.diff.reading import Side
-from fatpack.api.arguments import budget_of
+from fatpack.api.arguments import budget_of, patterns_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,9 +36,11 @@ def diff(
     raised for a file: what could not be read, or is not there, is in ``unread``. Raises UsageError for a pattern that
     no file has, and Unsupported where nothing demangles.
     """
-    budget = budget_of(max_inflated)
+    budget, left_out = budget_of(max_inflated), patterns_of(exclude)
     found = compare(
-        Side(old, exclude, deep, budget, raises=False), Side(new, exclude, deep, budget, raises=False), kernels=kernels
+        Side(old, left_out, deep, budget, raises=False),
+        Side(new, left_out, deep, budget, raises=False),
+        kernels=kernels,
     )
     if demangle:
         from fatpack.answers.diff.names import with_demangled

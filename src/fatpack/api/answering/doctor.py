@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fatpack.api.arguments import budget_of, check, paths_of
+from fatpack.api.arguments import budget_of, paths_of, patterns_of
 from fatpack.errors import UsageError
 
 TYPE_CHECKING = False
@@ -34,9 +34,7 @@ def doctor(
     """
     from fatpack.answers.doctor.diagnosing import diagnose
 
-    if isinstance(exclude, str):
-        raise TypeError("exclude are several patterns in a list, not str")
-    patterns = tuple(check("a pattern in exclude", item, str, "a text") for item in exclude)
+    patterns = patterns_of(exclude)
     if not paths:
         raise UsageError("no path given", hint="fatpack.doctor(path)")
     names = [name for given in paths for name in paths_of("a path", given)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fatpack.api.arguments import budget_of, check, paths_of
+from fatpack.api.arguments import budget_of, check, paths_of, patterns_of
 from fatpack.api.output import write_pieces_to
 from fatpack.errors import FatpackError, UsageError
 from fatpack.facts.gathering import gather
@@ -63,7 +63,9 @@ def write_report(
     names = [located(path) for path in given]
     options = RowOptions(digests=True, kernels=True, each_kernel=True, deep=deep)
     missing: list[str] = [] if unmatched is None else unmatched
-    rows = gather(names, options, exclude=exclude, unmatched=missing, on_file=on_file, budget=budget, opener=_opened)
+    rows = gather(
+        names, options, exclude=patterns_of(exclude), unmatched=missing, on_file=on_file, budget=budget, opener=_opened
+    )
     overview = overview_of(rows)
     if missing and unmatched is None:
         raise UsageError(f"no file matches {missing[0]}")

@@ -8,7 +8,7 @@ import sys
 from fatpack.answers.policy import config as configs
 from fatpack.answers.policy import limits
 from fatpack.answers.policy.check import Policy, check
-from fatpack.answers.policy.requirements import requirements
+from fatpack.answers.policy.requirements import forbidden, requirements
 from fatpack.cli.many.summary import FilesMeter
 from fatpack.cli.show import opened
 from fatpack.errors import UsageError
@@ -52,7 +52,7 @@ def policy(
         raise UsageError(f"per is {values['per']!r}", hint="unit or library")
     made = Policy(
         require=requirements(values.get("require", ()), configs.presets(file)),
-        forbid=_patterns(values.get("forbid", ())),
+        forbid=forbidden(values.get("forbid", ())),
         max_size=limits.size_of(values["max-size"]) if values.get("max-size") else None,
         max_growth=values.get("max-growth") or "",
         against=values.get("against") or "",
@@ -65,13 +65,6 @@ def policy(
         names_kernels=names_kernels,
     )
     return Asked(made, "" if file is None else file.path)
-
-
-def _patterns(texts: Sequence[str]) -> tuple[str, ...]:
-    found = tuple(part.strip() for text in texts for part in text.split(","))
-    if "" in found:
-        raise UsageError("--forbid: a pattern is empty", hint="give patterns as sm_5*")
-    return found
 
 
 def run(paths: Sequence[str], asked: Asked, output: str, *, verbose: int) -> int:

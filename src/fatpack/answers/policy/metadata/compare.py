@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _NAMED = 12
 
 _NOTHING = "nothing in it declares what its device code is for"
-_HINT = "variant.json or METADATA of a wheel, info/index.json of conda's, control of Debian's packages are read"
+_HINT = "declare it in variant.json or METADATA of a wheel, info/index.json of conda's, control of Debian's packages"
 
 
 def violations(found: Sequence[Library], names: Sequence[str], budget: Budget) -> Iterator[Violation]:
