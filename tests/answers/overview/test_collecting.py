@@ -10,7 +10,7 @@ import pytest
 from tests.laws.rooms import FIXTURES
 
 from fatpack.answers.explain.explain import Question, explain
-from fatpack.answers.overview import collecting
+from fatpack.answers.overview import collecting, coverage
 from fatpack.answers.overview.bytes import order
 from fatpack.answers.overview.collecting import overview_of
 from fatpack.answers.overview.records import Overview
@@ -155,6 +155,17 @@ def test_what_cannot_be_read_is_in_the_overview_and_its_exit_code() -> None:
     assert overview.exit_code == 5
     assert [(file.path, file.error) for file in overview.files] == [("gone.so", "gone.so: No such file")]
     assert overview.files_read == 2
+
+
+def test_holes_count_and_come_first_where_not_all_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coverage, "_MOST_PATTERNS", 1)
+    rows = [*image("sm_90", {"a": 1, "b": 1, "c": 1}), *image("sm_75", {"a": 1, "b": 1}), end()]
+    (made,) = overview_of(rows).coverage
+    assert (made.with_holes, made.not_listed, [item.names for item in made.patterns]) == (1, 2, [("c",)])
+    monkeypatch.setattr(coverage, "_MOST_COLUMNS", 1)
+    overview = overview_of(rows)
+    assert not overview.coverage[0].is_whole
+    assert "Every kernel" not in "".join(summary(overview))
 
 
 def test_findings_are_counted_by_code_with_what_they_mean() -> None:

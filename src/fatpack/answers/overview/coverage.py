@@ -75,6 +75,7 @@ class FileCoverage:
         self._characters = 0
         self._bit = 0
         self.not_compared = 0
+        self._columns_left = False
 
     def image(self, row: ImageRow) -> None:
         """Take the image whose kernels come next."""
@@ -83,7 +84,7 @@ class FileCoverage:
         if number is None:
             number = len(self._columns)
             if number >= _MOST_COLUMNS:
-                self._bit = 0
+                self._bit, self._columns_left = 0, True
                 return
             self._columns[name] = number
             self._kinds.append(_Column(row))
@@ -118,8 +119,9 @@ class FileCoverage:
         for bits, names in by_bits.items():
             cells = tuple(_cell(bits, rule) for rule in rules)
             patterns.append(Pattern(cells, len(names), tuple(sorted(names))))
-        patterns.sort(key=lambda item: (-item.count, item.cells))
-        listed = patterns[:_MOST_PATTERNS]
+        # Holes are rare, and what people look for: they are listed first of all.
+        patterns.sort(key=lambda item: (not item.holes, -item.count, item.cells))
+        listed = sorted(patterns[:_MOST_PATTERNS], key=lambda item: (-item.count, item.cells))
         return Coverage(
             path,
             tuple(kind.label for kind in used),
@@ -127,6 +129,9 @@ class FileCoverage:
             tuple(listed),
             len(self._kernels),
             sum(item.count for item in patterns[_MOST_PATTERNS:]),
+            sum(item.count for item in patterns if item.holes),
+            sum(item.count for item in patterns if item.links),
+            is_whole=not self.not_compared and not self._columns_left,
         )
 
     def _rule(self, wanted: _Column) -> _Rule:

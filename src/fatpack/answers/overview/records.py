@@ -91,7 +91,11 @@ class Pattern(Record):
 
 
 class Coverage(Record):
-    """The kernels of a library against the architectures that it has, most frequent pattern first."""
+    """The kernels of a library against the architectures that it has, most frequent pattern first.
+
+    ``with_holes`` lack at least one architecture, ``relocatable`` have for one only what a device link can use: both
+    count all kernels that were compared, also those that are not listed. ``is_whole`` says that all were compared.
+    """
 
     path: str
     columns: tuple[str, ...]
@@ -99,16 +103,9 @@ class Coverage(Record):
     patterns: tuple[Pattern, ...]
     kernels: int
     not_listed: int = 0
-
-    @property
-    def with_holes(self) -> int:
-        """The kernels that lack at least one architecture."""
-        return sum(pattern.count for pattern in self.patterns if pattern.holes)
-
-    @property
-    def relocatable(self) -> int:
-        """The kernels of which a device gets nothing for an architecture unless a device link makes it."""
-        return sum(pattern.count for pattern in self.patterns if pattern.links)
+    with_holes: int = 0
+    relocatable: int = 0
+    is_whole: bool = True
 
 
 class Duplicate(Record):

@@ -60,7 +60,7 @@ def summary(overview: Overview) -> list[str]:
             f"{links:,} of {of} are relocatable for an architecture: "
             "no device gets them as they are, they count only through the device link [C14]."
         )
-    if overview.kernel_names and not holes and not links:
+    if overview.kernel_names and not holes and not links and all(item.is_whole for item in overview.coverage):
         said.append("Every kernel runs on every architecture that its library is for.")
     return said
 
