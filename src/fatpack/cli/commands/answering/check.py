@@ -142,8 +142,9 @@ def command(
     code must serve each device: an sm_80 cubin serves 8.6, sm_100a serves 10.0 only. A unit is what a runtime chooses
     one image from: a fat binary, a bundle, the loose images of a folder. +ptx asks for PTX that later devices compile;
     a name with a or f, as sm_90a, asks also for an image of exactly that name. What cannot be read fails the check, and
-    so does a PATH without any device code. The table [tool.fatpack.check] of the nearest pyproject.toml has the same
-    options by the same names; those of the command line come before it.
+    so does a PATH without device code of which --require, --uniform or --metadata asks something. What containers
+    state of compressed images is believed; fatpack doctor inflates them all. The table [tool.fatpack.check] of the
+    nearest pyproject.toml has the same options by the same names; those of the command line come before it.
 
     With --stages, or with several files and no policy: they are of one unit at several stages: CIR or bitcode, device
     images, containers of them, objects, programs. What a file is, its bytes tell. Whatever a later stage lost of an
