@@ -15,6 +15,7 @@ from fatpack.cli.options import (
     max_inflated_option,
     max_output_option,
     quiet_option,
+    schema_option,
 )
 from fatpack.cli.reporting import report
 from fatpack.cli.terminal import write_text
@@ -63,7 +64,7 @@ _ADVICE = "; --whole-archive in front of an archive links all of its images"
     ),
     option("--directory", "-d", type=DIRECTORY, metavar="DIR", help="Write the images and link-inputs.json here."),
     option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
-    option("--schema", is_flag=True, help="Print the JSON schema of this output and exit."),
+    schema_option,
     max_inflated_option,
     max_output_option,
     limit_option,

@@ -6,7 +6,7 @@ import sys
 
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import TARGET
-from fatpack.cli.options import color_option
+from fatpack.cli.options import color_option, schema_option
 from fatpack.cli.terminal import write_text
 from fatpack.errors import UsageError
 from fatpack.report.text import write_lines
@@ -30,7 +30,7 @@ _VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
     argument("names", TARGET, metavar="[NAME]...", is_many=True),
     option("--runs-on", is_flag=True, help="Show for each NAME where images made for it run."),
     option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
-    option("--schema", is_flag=True, help="Print the JSON schema of this output and exit."),
+    schema_option,
     color_option,
 )
 def command(names: tuple[str, ...], *, runs_on: bool, as_json: bool, schema: bool) -> None:

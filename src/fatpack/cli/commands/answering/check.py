@@ -7,7 +7,7 @@ import sys
 
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import FILE, INPUT, TARGET, Choice
-from fatpack.cli.options import deep_option, exclude_option, limit_option, max_inflated_option
+from fatpack.cli.options import deep_option, exclude_option, limit_option, max_inflated_option, schema_option
 from fatpack.errors import FatpackError, UsageError, counted
 from fatpack.outcomes import FINE, code_of, exit_code, message, worst
 from fatpack.report.answers.kpack import SCHEMA
@@ -98,7 +98,7 @@ OUTPUTS = ("text", "json", "github", "junit", "sarif")
         help="With --kpack: an archive in the place of those that programs look for; repeatable.",
     ),
     option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
-    option("--schema", is_flag=True, help="Print the JSON schema of this output and exit."),
+    schema_option,
     max_inflated_option,
     limit_option,
     option(

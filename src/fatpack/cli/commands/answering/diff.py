@@ -7,7 +7,14 @@ import sys
 from fatpack.answers.diff.facts import DIFFERENCES, KINDS, SCHEMA
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import INPUT, Words
-from fatpack.cli.options import color_option, deep_option, exclude_option, limit_option, max_inflated_option
+from fatpack.cli.options import (
+    color_option,
+    deep_option,
+    exclude_option,
+    limit_option,
+    max_inflated_option,
+    schema_option,
+)
 from fatpack.errors import UsageError, counted
 from fatpack.outcomes import FINDINGS, FINE, worst
 from fatpack.report.text import write_lines
@@ -28,7 +35,7 @@ from fatpack.report.text import write_lines
         help=f"What exits 1, with commas between: of {', '.join(KINDS)}, or none. Default: {','.join(DIFFERENCES)}.",
     ),
     option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
-    option("--schema", is_flag=True, help="Print the JSON schema of this output and exit."),
+    schema_option,
     deep_option,
     exclude_option,
     max_inflated_option,

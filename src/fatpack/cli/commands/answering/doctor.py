@@ -6,7 +6,14 @@ import sys
 
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import INPUT
-from fatpack.cli.options import color_option, deep_option, exclude_option, limit_option, max_inflated_option
+from fatpack.cli.options import (
+    color_option,
+    deep_option,
+    exclude_option,
+    limit_option,
+    max_inflated_option,
+    schema_option,
+)
 from fatpack.cli.terminal import write_text
 from fatpack.errors import UsageError
 from fatpack.outcomes import FINE
@@ -16,7 +23,7 @@ from fatpack.report.answers.doctor import SCHEMA, render
 @takes(
     argument("files", INPUT, metavar="FILE...", is_many=True),
     option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
-    option("--schema", is_flag=True, help="Print the JSON schema of this output and exit."),
+    schema_option,
     max_inflated_option,
     deep_option,
     limit_option,

@@ -7,7 +7,14 @@ import sys
 from fatpack.answers.explain.records import SCHEMA
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import INPUT
-from fatpack.cli.options import color_option, deep_option, exclude_option, limit_option, max_inflated_option
+from fatpack.cli.options import (
+    color_option,
+    deep_option,
+    exclude_option,
+    limit_option,
+    max_inflated_option,
+    schema_option,
+)
 from fatpack.cli.terminal import style, write_text
 from fatpack.errors import UsageError
 from fatpack.outcomes import FINDINGS, FINE, worst
@@ -34,7 +41,7 @@ from fatpack.outcomes import FINDINGS, FINE, worst
     ),
     option("--kernel", metavar="RE", help="Only containers with a kernel whose stored name matches."),
     option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
-    option("--schema", is_flag=True, help="Print the JSON schema of this output and exit."),
+    schema_option,
     deep_option,
     exclude_option,
     max_inflated_option,

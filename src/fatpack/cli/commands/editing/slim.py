@@ -8,7 +8,14 @@ from fatpack.cli.editing import Destination
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import DIRECTORY, FILE, INPUT, TARGET, Choice, Number
 from fatpack.cli.messages import say, warn
-from fatpack.cli.options import force_option, limit_option, max_inflated_option, max_output_option, quiet_option
+from fatpack.cli.options import (
+    force_option,
+    limit_option,
+    max_inflated_option,
+    max_output_option,
+    quiet_option,
+    schema_option,
+)
 from fatpack.cli.reporting import report
 from fatpack.outcomes import FINE
 from fatpack.report.answers.slimming import SCHEMA, record, render, unserved_lines
@@ -66,7 +73,7 @@ if TYPE_CHECKING:
     option("--deflated", is_flag=True, help="Say how many bytes a file takes in a wheel, before and after."),
     option("--dry-run", is_flag=True, help="Only print what would be done."),
     option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
-    option("--schema", is_flag=True, help="Print the JSON schema of this output and exit."),
+    schema_option,
     max_inflated_option,
     max_output_option,
     limit_option,
