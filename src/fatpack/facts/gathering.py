@@ -156,7 +156,7 @@ class _Gathering:
     def _other(self, path: str) -> Iterator[AnyRow]:
         """Yield the rows of what is read once or lies elsewhere (a pipe, a URL, an address), or is not there."""
         try:
-            source, view = self._opened(path)
+            source, view = opened(path, self._opener, self._budget)
         except (FatpackError, OSError) as error:
             yield failed(path, error, self._options.of)
             return
@@ -171,11 +171,13 @@ class _Gathering:
             else:
                 yield from rows_of(view, self._options)
 
-    def _opened(self, path: str) -> tuple[Source | Entered, View]:
-        if self._opener is not None:
-            return self._opener(path)
-        source = open_source(located(path), budget=self._budget)
-        return source, source.view()
+
+def opened(path: str, opener: Opener | None, budget: Budget) -> tuple[Source | Entered, View]:
+    """Return what a path names, open, by ``opener`` if there is one. Raises ``OSError`` and FatpackError."""
+    if opener is not None:
+        return opener(path)
+    source = open_source(located(path), budget=budget)
+    return source, source.view()
 
 
 def rows_below(

@@ -17,9 +17,10 @@ from fatpack.answers.doctor.facts import (
     Verified,
 )
 from fatpack.errors import FatpackError, FormatError
+from fatpack.facts.gathering import opened
 from fatpack.findings import finding, unread
 from fatpack.io.budget import budget_now
-from fatpack.io.sources.opening import is_tree, located, open_source
+from fatpack.io.sources.opening import is_tree
 from fatpack.outcomes import FINDINGS, FINE, exit_code, message, worst
 from fatpack.record import Record
 from fatpack.scanner.visit import package_of
@@ -32,11 +33,8 @@ if TYPE_CHECKING:
 
     from fatpack.answers.doctor.reach import Extent
     from fatpack.answers.doctor.wheels import Content
+    from fatpack.facts.gathering import Opener
     from fatpack.io.budget import Budget
-    from fatpack.io.source import Source, View
-    from fatpack.trees.entering import Entered
-
-    Opener = Callable[[str], tuple[Source | Entered, View]]
 
 #: how many paths a known bug names
 _NAMED = 5
@@ -157,7 +155,7 @@ class _Reading:
             yield from made_of(batches, self._make, self._rules, self._counts, budget=self._budget)
             return
         try:
-            source, view = self._opened(path)
+            source, view = opened(path, self._opener, self._budget)
         except (FatpackError, OSError) as error:
             yield _unread(path, error, Notes())
             return
@@ -175,12 +173,6 @@ class _Reading:
                 )
                 return
             yield self._make(Leaf(path, parts_of(path)[-1:], view, size=len(view), is_named=True))
-
-    def _opened(self, path: str) -> tuple[Source | Entered, View]:
-        if self._opener is not None:
-            return self._opener(path)
-        source = open_source(located(path), budget=self._budget)
-        return source, source.view()
 
 
 class _Summing:
