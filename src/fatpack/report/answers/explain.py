@@ -7,6 +7,7 @@ import os
 from fatpack.errors import counted
 from fatpack.printable import printable
 from fatpack.report.text import columns
+from fatpack.target.choice.rules import MARKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,14 +35,6 @@ _OUTCOMES = {"runs": "runs", "compiles": "runs after compiling", "fails": "fails
 #: how an image stands to the device
 _FITS = {"yes": "fits", "no": "no", "unknown": "not known", "some": "in some states"}
 _ROLES = {"taken": "taken", "may": "may be taken"}
-
-_MARKS = {
-    "S": "read in the runtime's source",
-    "D": "the vendor's document",
-    "F": "reported by users",
-    "O": "observed on one device",
-    "U": "not known to anybody",
-}
 
 
 def render(explained: Explained, *, verbose: int = 0, width: int = 0) -> Iterator[str]:
@@ -204,4 +197,4 @@ def _rules(rules: tuple[RuleAnswer, ...], verbose: int) -> Iterator[str]:
     yield "rules:"
     for row in rules:
         yield f"  {row.name:3}  {row.says}"
-        yield f"       {_MARKS[row.mark]}: {row.source}"
+        yield f"       {MARKS[row.mark]}: {row.source}"

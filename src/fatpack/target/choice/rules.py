@@ -39,10 +39,10 @@ class Failure(Record):
 #: mark → what it stands for in words
 MARKS = {
     "S": "read in the runtime's source",
-    "D": "documented by the vendor",
+    "D": "the vendor's document",
     "F": "reported by users",
     "O": "observed on one device",
-    "U": "not known",
+    "U": "not known to anybody",
 }
 
 _loaded: list[tuple[dict[str, Rule], tuple[Failure, ...]]] = []

@@ -5,7 +5,6 @@ from __future__ import annotations
 from fatpack.answers.policy.outcome import VENDORS
 from fatpack.errors import counted
 from fatpack.printable import printable
-from fatpack.report.text import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,14 +117,3 @@ def kernel_words(names: tuple[str, ...] | None, *, verbose: int = 0) -> str:
     shown = names if verbose else names[:_NAMED]
     more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
     return f"{'kernel' if len(names) == 1 else 'kernels'} {', '.join(shown)}{more}"
-
-
-def message(item: Violation) -> str:
-    """Return the message of a violation with sizes for people."""
-    return printable(item.message)
-
-
-def size_line(checked: Checked) -> str:
-    """Return the sizes of what was named, for people."""
-    known = [item for item in checked.paths if item.size is not None]
-    return ", ".join(printable(f"{item.path} {size_words(item.size or 0)}") for item in known)
