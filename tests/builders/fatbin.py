@@ -114,12 +114,23 @@ def group(
     return header + table + rows + padded(stream)
 
 
-def cubin(sm: int = 80, *, code: bytes = bytes(64), is_old: bool = False, compat: bytes = b"", bits: int = 64) -> bytes:
-    """Return the least that is a cubin: its header and sections; with ``compat`` one that can be finalized."""
+def cubin(
+    sm: int = 80,
+    *,
+    code: bytes = bytes(64),
+    is_old: bool = False,
+    compat: bytes = b"",
+    bits: int = 64,
+    accelerated: bool = False,
+) -> bytes:
+    """Return the least that is a cubin: its header and sections; with ``compat`` one that can be finalized.
+
+    ``accelerated`` is what the header of 12.x says of a variant ``a``.
+    """
     sections = [(1, code), *([(COMPAT, compat)] if compat else [])]
     if is_old:
         return device_elf(190, sm, osabi=0x33, abi_version=7, sections=sections, bits=bits)
-    flags = sm << 8 | (2 if compat else 0) | 0x06000000
+    flags = sm << 8 | (2 if compat else 0) | (8 if accelerated else 0) | 0x06000000
     return device_elf(190, flags, osabi=0x41, abi_version=8, sections=sections, bits=bits)
 
 

@@ -10,10 +10,10 @@ from tests.builders.device_elf import device_elf
 _SUFFIXES = {"": 0, "a": 1 << 20, "f": 1 << 21}
 
 
-def cubin(number: int, kernels: Sequence[str]) -> bytes:
+def cubin(number: int, kernels: Sequence[str], suffix: str = "") -> bytes:
     """Return a cubin with kernels: functions that are marked as entries."""
     symbols = [(name.encode(), 0x12, 0x10, 1) for name in kernels]
-    flags = number << 8 | 0x06000000
+    flags = number << 8 | 0x06000000 | (8 if suffix == "a" else 0)
     return device_elf(190, flags, osabi=0x41, abi_version=8, sections=[(1, bytes(64))], symbols=symbols)
 
 
@@ -31,7 +31,7 @@ def container(words: str, kernels: Sequence[str] = ("k",)) -> bytes:
             text = f".version 8.0\n.target sm_{number}\n.address_size 64\n{body}\0".encode()
             entries.append(fatbin.entry(text, fatbin.PTX, sm=int(digits), flags=flags, options=b"", code=(0, 8)))
         else:
-            entries.append(fatbin.entry(cubin(int(digits), names), sm=int(digits), flags=flags))
+            entries.append(fatbin.entry(cubin(int(digits), names, number[len(digits) :]), sm=int(digits), flags=flags))
     return fatbin.fatbin(*entries)
 
 

@@ -1,21 +1,75 @@
-"""``fatpack tool``, for help and completion: ``fatpack.cli.main`` runs the stand-ins themselves."""
+"""``fatpack tool``, for help, completion, and stand-ins in their places: ``fatpack.cli.main`` runs them."""
 
 from __future__ import annotations
 
 from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import FILE, Words
-from fatpack.cli.tools import TOOLS, run
+from fatpack.cli.grammar.kinds import DIRECTORY, FILE, Words
+from fatpack.cli.tools import TOOLS, run, versions
+from fatpack.cli.tools.offered import offered
+from fatpack.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+
+def _versions() -> Iterable[str]:
+    """Return all versions that some stand-in follows."""
+    return dict.fromkeys(version for each in versions.FOLLOWED.values() for version in each.known)
+
+
+def _names(given: Mapping[str, Sequence[str]]) -> Iterable[str]:
+    """Return the names that may stand behind the options: those there are to remove, or that follow a version."""
+    if "uninstall" in given:
+        from fatpack.cli.placing.links import placed
+
+        return placed(given["uninstall"][-1])
+    if "version" in given:
+        return [name for name, each in versions.FOLLOWED.items() if given["version"][-1] in each.known]
+    if "install" not in given:
+        return TOOLS
+    with_versions = (f"{name}-{version}" for name, each in versions.FOLLOWED.items() for version in each.known)
+    return [*TOOLS, *with_versions]
 
 
 @takes(
-    option("--as", name="version", metavar="VERSION", help="Follow this version of the original."),
-    argument("name", Words(lambda: TOOLS)),
-    argument("arguments", FILE, metavar="ARGS...", is_many=True),
+    option(
+        "--as", name="version", type=Words(_versions), metavar="VERSION", help="Follow this version of the original."
+    ),
+    option("--install", type=DIRECTORY, metavar="DIR", help="Place the stand-ins, or those named, in this folder."),
+    option("--uninstall", type=DIRECTORY, metavar="DIR", help="Remove them from this folder. Nothing else is touched."),
+    option("--which", is_flag=True, help="Tell what the names mean now: to PATH, to clang and to nvcc."),
+    option("-v", "--verbose", count=True, help="With --which: all names, with the files that they mean."),
+    argument(
+        "words",
+        Words(lambda: TOOLS, then=FILE, given=_names, options=offered),
+        metavar="NAME [ARGS]...",
+        is_many=True,
+    ),
     forwards=True,
 )
-def command(version: str | None, name: str, arguments: tuple[str, ...]) -> int:
+def command(
+    version: str | None,
+    install: str | None,
+    uninstall: str | None,
+    which: bool,
+    verbose: int,
+    words: tuple[str, ...],
+) -> int:
     """Behave as another tool, or as one version of it: take its options, print its messages, exit as it does.
 
-    NAME is one of those that `fatpack tool` lists.
+    NAME is one of those that `fatpack tool` lists. What --install places are links named after the tools, so that
+    compilers and build systems call them. A name may end in a version: llvm-offload-binary-23. No file that is
+    not fatpack is overwritten.
     """
-    return run([*(["--as", version] if version else []), name, *arguments])
+    if not (which or install is not None or uninstall is not None):
+        return run([*(["--as", version] if version else []), *words])
+    if which + (install is not None) + (uninstall is not None) > 1:
+        raise UsageError("--install, --uninstall and --which exclude each other")
+    if version:
+        raise UsageError("--as has no meaning here", hint=f"name the version: llvm-offload-binary-{version}")
+    from fatpack.cli.placing import telling
+
+    if install is not None:
+        return telling.install(install, words)
+    return telling.which(words, verbose=verbose) if uninstall is None else telling.uninstall(uninstall, words)

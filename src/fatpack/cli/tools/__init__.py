@@ -1,7 +1,7 @@
 """Stand-ins for other tools: ``fatpack tool NAME ARGS…`` takes their options, prints their messages, exits as they do.
 
 ``fatpack tool --as=VERSION NAME ARGS…`` follows that version of the original (:mod:`fatpack.cli.tools.versions`).
-Nothing here imports click. Where a stand-in differs from its original, ``docs/tools.md`` says so.
+Nothing here imports click. Where a stand-in differs from its original, its page below ``docs/tools`` says so.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import sys
 
 from fatpack.cli.tools import versions
-from fatpack.errors import UsageError
+from fatpack.errors import FatpackError, UsageError
 from fatpack.io.limits import advising_stand_ins
 
 TYPE_CHECKING = False
@@ -19,19 +19,36 @@ if TYPE_CHECKING:
 
 #: name on the command line → module
 TOOLS = {
-    "clang-offload-bundler": "clang_offload_bundler",
-    "cir-offload-merge": "cir_offload_merge",
-    "llvm-offload-binary": "llvm_offload_binary",
-    "clang-offload-packager": "llvm_offload_binary",
-    "cuobjdump": "cuobjdump",
-    "fatbinary": "fatbinary",
+    "clang-offload-bundler": "llvm.clang_offload_bundler",
+    "cir-offload-merge": "llvm.cir_offload_merge",
+    "llvm-offload-binary": "llvm.llvm_offload_binary",
+    "clang-offload-packager": "llvm.llvm_offload_binary",
+    "llvm-offload-wrapper": "llvm.offload_wrappers.llvm_offload_wrapper",
+    "clang-offload-wrapper": "llvm.offload_wrappers.clang_offload_wrapper",
+    "clang-linker-wrapper": "llvm.clang_linker_wrapper",
+    "clang-offload-extract": "llvm.clang_offload_extract",
+    "llvm-readobj": "llvm.object_readers.llvm_readobj",
+    "llvm-objdump": "llvm.object_readers.llvm_objdump",
+    "clang-offload-deps": "intel.clang_offload_deps",
+    "llvm-foreach": "intel.llvm_foreach",
+    "file-table-tform": "intel.file_table_tform",
+    "cuobjdump": "nvidia.cuobjdump",
+    "fatbinary": "nvidia.fatbinary",
+    "nvprune": "nvidia.nvprune",
+    "roc-obj-ls": "amd.roc_obj_ls",
+    "roc-obj-extract": "amd.roc_obj_extract",
+    "roc-obj": "amd.roc_obj",
 }
 
 
 _USAGE = """\
 Usage: fatpack tool [--as=VERSION] NAME ARGS...
+       fatpack tool --install DIR [NAME]...
+       fatpack tool --uninstall DIR [NAME]...
+       fatpack tool --which [-v] [NAME]...
 
-Behave as another tool, or as one version of it. NAME is one of
+Behave as another tool, or as one version of it; put that in place of the other,
+and tell what is in place. NAME is one of
 """
 
 
@@ -42,21 +59,48 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.write(_USAGE)
         sys.stdout.writelines(_rows())
         return 0
-    name = arguments[0].rpartition("/")[2]
-    if name not in TOOLS:
-        raise UsageError(f"no stand-in for {arguments[0]!r}", hint=_hint(name))
-    version = versions.chosen(name, given, os.environ)
+    tool = named(arguments[0])
+    if tool is None:
+        raise UsageError(f"no stand-in for {arguments[0]!r}", hint=meant(arguments[0].rpartition("/")[2]))
+    name, spelled = tool
+    version = versions.chosen(name, given or spelled, os.environ)
     # importlib would take longer to load than any module here.
     main = __import__(f"fatpack.cli.tools.{TOOLS[name]}", fromlist=["main"]).main
     rest = list(arguments[1:])
     with advising_stand_ins():
-        return int(main(arguments[0], rest, version) if version else main(arguments[0], rest))
+        try:
+            code = int(main(arguments[0], rest, version) if version else main(arguments[0], rest))
+            sys.stdout.flush()  # what is left for a full disk fails here
+        except BrokenPipeError:
+            raise
+        except (FatpackError, OSError, MemoryError) as error:
+            from fatpack.cli.tools.failing import failed
+
+            return failed(name, TOOLS[name].partition(".")[0], arguments[0], error)
+    return code
 
 
-def _hint(name: str) -> str:
-    """Return what was meant by a name that no tool has, or all that there are."""
+def named(program: str) -> tuple[str, str | None] | None:
+    """Return the stand-in that a program's name or path means, and the version in it, as in ``fatbinary-13.5``."""
+    name = program.rpartition("/")[2]
+    if name in TOOLS:
+        return name, None
+    stem, _, version = name.rpartition("-")
+    followed = versions.FOLLOWED.get(stem)
+    return (stem, version) if followed and version in followed.known else None
+
+
+def meant(name: str) -> str:
+    """Return the hint about a name that no stand-in has: what was meant by it, or all that there are."""
     from difflib import get_close_matches
 
+    stem, _, version = name.rpartition("-")
+    if stem in TOOLS and version[:1].isdigit():
+        followed = versions.FOLLOWED.get(stem)
+        if followed is None:
+            return f"{stem} follows one version of its original: leave -{version} out"
+        names = " or ".join(f"{stem}-{each}" for each in followed.known)
+        return f"{stem} follows {followed.project} {' and '.join(followed.known)}: {names}"
     near = get_close_matches(name, TOOLS, n=1)
     return f"did you mean {near[0]}?" if near else f"choose from {', '.join(TOOLS)}"
 

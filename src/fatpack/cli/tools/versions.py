@@ -32,13 +32,28 @@ LLVM = Versions("LLVM", "FATPACK_LLVM", ("22", "23"))
 
 CUDA = Versions("CUDA", "FATPACK_CUDA", ("13.0", "13.5"), has_mixture=True)
 
+#: Two tools of one name. Without being told, a command line with -kind is one of DPC++'s, which has to have it.
+OFFLOAD_WRAPPER = Versions("clang-offload-wrapper", "FATPACK_OFFLOAD_WRAPPER", ("15", "dpcpp"), has_mixture=True)
+
 #: name of a stand-in → the versions that it can follow; those that are not here follow one version only
 FOLLOWED = {
     "clang-offload-bundler": LLVM,
     "llvm-offload-binary": LLVM,
     "clang-offload-packager": LLVM,
+    "llvm-offload-wrapper": LLVM,
+    "llvm-objdump": LLVM,
+    "clang-linker-wrapper": LLVM,
+    "llvm-readobj": LLVM,
+    "clang-offload-wrapper": OFFLOAD_WRAPPER,
     "fatbinary": CUDA,
 }
+
+
+def standing_in(tool: str, project: str) -> str:
+    """Return what ``--version`` of a stand-in says: our version, and which of a project's tools it stands in for."""
+    from fatpack import __version__
+
+    return f"fatpack {__version__}, standing in for {tool} of {project}"
 
 
 def chosen(tool: str, given: str | None, environment: Mapping[str, str]) -> str:

@@ -86,11 +86,14 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     try:
         process.wait(_PATIENCE)
     except subprocess.TimeoutExpired:
-        _signal(process, signal.SIGKILL)
+        _signal(process, getattr(signal, "SIGKILL", signal.SIGTERM))
         process.wait()
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:
+    if not hasattr(os, "killpg"):
+        process.terminate()  # Windows: the program alone, at once; one that has ended is left
+        return
     try:
         os.killpg(process.pid, number)
     except (ProcessLookupError, PermissionError):

@@ -282,6 +282,14 @@ def _offload_binaries(kind: str, files: Sequence[_File], *, version: int) -> tup
     return contents, tuple(findings)
 
 
+def offload_binaries(given: Given, llvm: int) -> list[Content]:
+    """Return the offload binaries that a file for OpenMP consists of, each with the places of all its images.
+
+    Raises FormatError for damage, UsageError for images that are not for OpenMP.
+    """
+    return _offload_binaries("openmp", [_read("openmp", given)], version=1 if llvm < 23 else 2)[0]
+
+
 def _stored(found: Found) -> Content:
     start = found.container.span.start
     places = [image.span for image in found.images]

@@ -24,12 +24,16 @@ _FILES = {
     "zos": "goff",
 }
 
+#: Architectures with pointers of 64 bits whose names do not say so.
+_WIDE = ("s390x", "systemz", "sparcv9")
+
 _ADVICE = f"{in_both('--emit=llvm-ir', 'emit=…')} writes LLVM IR, and llc or clang makes an object of it"
 
 
 class Host(Record):
     """A host: its triple, its processor as listings have it ("" for others), the kind of its objects, and who links.
 
+    ``is_wide`` tells that its pointers have 64 bits.
     ``file`` is elf, coff, mach-o, or a kind for which LLVM registers nothing: wasm, xcoff, goff. ``is_gnu`` tells that
     COFF objects are for MinGW, where tables of constructors are called ``.ctors``.
     """
@@ -38,6 +42,7 @@ class Host(Record):
     processor: str
     file: str
     is_gnu: bool
+    is_wide: bool
 
     @property
     def has_objects(self) -> bool:
@@ -68,7 +73,8 @@ def host_of(triple: str) -> Host:
     # Pointers of 32 bits on a processor of 64: other records, and other relocations.
     is_narrow = triple.endswith(("x32", "ilp32"))
     processor = "" if is_narrow else _PROCESSORS.get(parts.architecture, "")
-    return Host(triple, processor, file, is_gnu)
+    is_wide = not is_narrow and ("64" in parts.architecture or parts.architecture in _WIDE)
+    return Host(triple, processor, file, is_gnu, is_wide)
 
 
 def refuse_without_bounds(host: Host, llvm: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fatpack.errors import UsageError, in_both
-from fatpack.ops.wrap.given import taken
 from fatpack.ops.wrap.host import host_of, refuse_unknown, refuse_without_bounds
 from fatpack.ops.wrap.registration import KINDS
 from fatpack.record import Record
@@ -12,8 +11,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.io.source import Piece
+    from fatpack.io.source import Piece, View
     from fatpack.model import Finding
+    from fatpack.ops.wrap.dpcpp import DpcppImage, DpcppWrapped
     from fatpack.ops.wrap.given import Given
     from fatpack.ops.wrap.host import Host
     from fatpack.ops.wrap.registration import Registration
@@ -65,8 +65,46 @@ def wrap(
         refuse_unknown(host)
     else:
         refuse_without_bounds(host, llvm)
+    from fatpack.ops.wrap.given import taken
+
     found = taken(kind, given, llvm=llvm, is_relocatable=is_relocatable)
     return Wrapped(_written(found.registration, host, emit, llvm), found.image_count, found.findings)
+
+
+def wrap_as_given(
+    kind: str, files: Sequence[tuple[str, View]], *, host_triple: str, llvm: int, is_relocatable: bool = False
+) -> tuple[tuple[Piece, ...], tuple[str, ...]]:
+    """Return LLVM IR of named files as they are, and what a runtime cannot load (:mod:`fatpack.ops.wrap.as_given`).
+
+    Raises UsageError for a host on which nothing can be registered, and what ``as_given`` raises.
+    """
+    from fatpack.ops.wrap.as_given import as_given
+
+    host = host_of(host_triple)
+    refuse_without_bounds(host, llvm)
+    found = as_given(kind, files, llvm=llvm, is_relocatable=is_relocatable)
+    return _written(found.registration, host, "llvm-ir", llvm), found.doubts
+
+
+def wrap_for_dpcpp(
+    images: Sequence[DpcppImage], *, host_triple: str, descriptor: str | None = None, has_functions: bool = True
+) -> DpcppWrapped:
+    """Return LLVM IR that registers images with the runtimes of DPC++ (:mod:`fatpack.ops.wrap.dpcpp`).
+
+    ``descriptor`` is what others may call the descriptor by, None where nobody does. Without functions nothing is
+    registered, and no table says where the images are. Raises UsageError for a host on which DPC++ registers nothing.
+    """
+    from fatpack.ops.wrap.dpcpp import DpcppWrapped
+    from fatpack.ops.wrap.ir.dpcpp import module as dpcpp_module
+
+    host = host_of(host_triple)
+    if host.file not in ("elf", "coff"):
+        problem = f"DPC++ registers no images on {host.triple}"
+        raise UsageError(problem, hint="choose a host with ELF or COFF objects")
+    if not host.is_wide:
+        problem = f"the records of DPC++ have words of 64 bits, and no compiler makes pointers of {host.triple} of them"
+        raise UsageError(problem, hint="choose a host with pointers of 64 bits")
+    return DpcppWrapped(*dpcpp_module(images, host, descriptor, has_functions=has_functions))
 
 
 def _written(registration: Registration, host: Host, emit: str, llvm: int) -> tuple[Piece, ...]:

@@ -10,6 +10,8 @@ from fatpack.ops.wrap.ir.text import ENTRY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fatpack.ops.wrap.registration import EntryLayout
 
 _OPENMP = """\
@@ -42,6 +44,14 @@ entry:
 }}
 
 declare void @__sycl_{verb}ister_lib({types})"""
+
+_DPCPP = """\
+
+define internal void @{kind}.descriptor_{verb}() section "{code}" {{
+entry:
+  call void @{runtime}_{verb}ister_lib(ptr {descriptor})
+  ret void
+}}"""
 
 _FATBIN = """\
 
@@ -170,6 +180,19 @@ def openmp(code: str) -> str:
 def sycl(argument: str, types: str, code: str) -> str:
     """Return the functions that hand something to the SYCL runtime: ``argument``, of these ``types``."""
     return "\n".join(_SYCL.format(verb=verb, argument=argument, types=types, code=code) for verb in ("reg", "unreg"))
+
+
+def dpcpp(descriptors: Mapping[str, str], code: str) -> str:
+    """Return the functions that hand the descriptor of each kind to its runtime: OpenMP's for all but SYCL."""
+    runtimes = {kind: "__sycl" if kind == "sycl" else "__tgt" for kind in descriptors}
+    verbs = ("reg", "unreg")
+    made = [
+        _DPCPP.format(kind=kind, verb=verb, runtime=runtimes[kind], descriptor=descriptor, code=code)
+        for kind, descriptor in descriptors.items()
+        for verb in verbs
+    ]
+    declared = [f"{runtime}_{verb}ister_lib" for runtime in dict.fromkeys(runtimes.values()) for verb in verbs]
+    return "\n".join((*made, *(f"\ndeclare void @{name}(ptr)" for name in declared)))
 
 
 def fatbin(runtime: str, entries: EntryLayout, start: str, stop: str, code: str) -> str:

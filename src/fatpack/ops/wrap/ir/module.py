@@ -6,16 +6,15 @@ but for the name of the module: ``llvm-dis`` prints the same of both.
 
 from __future__ import annotations
 
+from fatpack import magics
 from fatpack.ops.wrap.ir import functions
-from fatpack.ops.wrap.ir.text import ENTRY, array, name, spelled, within
+from fatpack.ops.wrap.ir.module_text import ModuleText
+from fatpack.ops.wrap.ir.text import ENTRY, name, within
 from fatpack.ops.wrap.objects import naming
-from fatpack.ops.wrap.registration import KINDS, Descriptor, Fatbin, FreshNames, SyclBinary, entries_of
-from fatpack.runtime.registration import cuda, hip
+from fatpack.ops.wrap.registration import KINDS, Descriptor, Fatbin, SyclBinary, entries_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from fatpack.io.source import Piece
     from fatpack.ops.wrap.host import Host
     from fatpack.ops.wrap.registration import EntryLayout, Registration, SyclDescriptor
@@ -32,9 +31,7 @@ _SYCL_TYPES = (
     "%__sycl.tgt_bin_desc = type { i16, i16, ptr, ptr, ptr }",
 )
 
-#: Mach-O: segment and section of the entries; the linker makes bounds of the names that begin with \1.
-_MACH_O_ENTRIES = "__LLVM,offload_entries"
-_MACH_O_BOUNDS = ("\1section$start$__LLVM$offload_entries", "\1section$end$__LLVM$offload_entries")
+#: Mach-O: segments and sections of fat binaries and of their wrappers.
 _MACH_O_FATBINS = {
     "cuda": ("__NV_CUDA,__nv_fatbin", "__NV_CUDA,__fatbin"),
     "hip": ("__HIP,__hip_fatbin", "__HIP,__fatbin"),
@@ -43,7 +40,7 @@ _MACH_O_FATBINS = {
 
 def module(registration: Registration, host: Host, llvm: int) -> tuple[Piece, ...]:
     """Return the text of the module that an LLVM of a version makes of a registration."""
-    made = _Module(host)
+    made = ModuleText(host, "offload.wrapper.module")
     if isinstance(registration, Fatbin):
         _fatbin(registration, made, llvm)
     elif isinstance(registration, Descriptor):
@@ -60,12 +57,12 @@ def module(registration: Registration, host: Host, llvm: int) -> tuple[Piece, ..
     return made.finished()
 
 
-def _fatbin(registration: Fatbin, made: _Module, llvm: int) -> None:
+def _fatbin(registration: Fatbin, made: ModuleText, llvm: int) -> None:
     runtime, content = registration.runtime, registration.content
     image, wrapper = naming.FATBINS[runtime].image, naming.FATBINS[runtime].wrapper
     if made.host.file == "mach-o":
         image, wrapper = _MACH_O_FATBINS[runtime]
-    magic = cuda.MAGIC if runtime == "cuda" else hip.MAGIC
+    magic = int.from_bytes(magics.CUDA_WRAPPER if runtime == "cuda" else magics.HIP_WRAPPER, "little")
     entries = registration.entries
     made.types(_entry_type(entries), _FATBIN_TYPE)
     made.bounds(entries)
@@ -84,7 +81,7 @@ def _entry_type(entries: EntryLayout) -> str:
     return _ENTRY_TYPE if "kind" in entries.fields else _OLD_ENTRY_TYPE
 
 
-def _openmp(registration: Descriptor, made: _Module) -> None:
+def _openmp(registration: Descriptor, made: ModuleText) -> None:
     section = naming.RELOCATABLE_OFFLOADING if registration.is_relocatable else naming.OFFLOADING
     made.types(_entry_type(registration.entries), *_OPENMP_TYPES)
     start, stop = made.bounds(registration.entries)
@@ -108,7 +105,7 @@ def _openmp(registration: Descriptor, made: _Module) -> None:
     made.line(functions.openmp(made.code))
 
 
-def _sycl_images(registration: SyclDescriptor, made: _Module) -> None:
+def _sycl_images(registration: SyclDescriptor, made: ModuleText) -> None:
     has_entries = any(image.kernels for image in registration.images)
     has_images = bool(registration.images)
     made.types(*([_ENTRY_TYPE] if has_images else []), *_SYCL_TYPES)
@@ -158,7 +155,7 @@ def _sycl_images(registration: SyclDescriptor, made: _Module) -> None:
             made.line(f"!{number} = !{{ptr @{symbol}}}")
 
 
-def _sycl_entry(made: _Module, symbol: str, kernel: str) -> str:
+def _sycl_entry(made: ModuleText, symbol: str, kernel: str) -> str:
     """Add the name of a kernel and its entry; return the entry's value."""
     made.text(symbol, kernel, f', section "{naming.ENTRY_NAMES}", align 1')
     value = f"{{ i64 0, i16 1, i16 {KINDS['sycl']}, i32 0, ptr null, ptr @{symbol}, i64 0, i64 0, ptr null }}"
@@ -168,72 +165,7 @@ def _sycl_entry(made: _Module, symbol: str, kernel: str) -> str:
     return f"{ENTRY} {value}"
 
 
-def _sycl_run(made: _Module, argument: str, types: str) -> None:
+def _sycl_run(made: ModuleText, argument: str, types: str) -> None:
     made.runs("ctors", 1, "sycl.descriptor_reg")
     made.runs("dtors", 1, "sycl.descriptor_unreg")
     made.line(functions.sycl(argument, types, made.code))
-
-
-class _Module:
-    """The text of a module under way."""
-
-    def __init__(self, host: Host) -> None:
-        self.host = host
-        self.code = "__TEXT,__StaticInit" if host.file == "mach-o" else naming.CODE
-        self.fresh = FreshNames()
-        self._pieces: list[bytes] = []
-        self.line("; ModuleID = 'offload.wrapper.module'")
-        self.line('source_filename = "offload.wrapper.module"')
-        self.line(f'target triple = "{host.triple}"\n')
-
-    def line(self, text: str) -> None:
-        self._pieces.append(text.encode("utf-8", "surrogateescape") + b"\n")
-
-    def types(self, *lines: str) -> None:
-        self.line("\n".join((*lines, "")))
-
-    def data(self, symbol: str, pieces: Iterable[Piece], size: int, suffix: str, attribute: str = "") -> None:
-        """Add an array of bytes."""
-        self._pieces.append(f"@{symbol} = internal {attribute}constant ".encode())
-        self._pieces += array(pieces, size)
-        self.line(f", {suffix}")
-
-    def text(self, symbol: str, text: str, suffix: str = "") -> None:
-        """Add a text that ends with a zero byte."""
-        data = text.encode("utf-8", "surrogateescape") + b"\0"
-        value = f'c"{spelled(data)}"' if text else "zeroinitializer"
-        self.line(f"@{symbol} = internal unnamed_addr constant [{len(data)} x i8] {value}{suffix}")
-
-    def bounds_of(self, entries: EntryLayout) -> tuple[str, str]:
-        """Return what the module calls the start and the end of all offload entries."""
-        start, stop = _MACH_O_BOUNDS if self.host.file == "mach-o" else (entries.start, entries.stop)
-        return name(start), name(stop)
-
-    def bounds(self, entries: EntryLayout) -> tuple[str, str]:
-        """Add the bounds of all offload entries, and return what they are called."""
-        pair = self.bounds_of(entries)
-        if self.host.file == "coff":
-            for symbol, suffix in zip(pair, (naming.COFF_START, naming.COFF_STOP), strict=True):
-                section = entries.section + suffix
-                self.line(f'{symbol} = weak_odr hidden constant [0 x {ENTRY}] zeroinitializer, section "{section}"')
-            return pair
-        for symbol in pair:
-            self.line(f"{symbol} = external hidden constant [0 x {ENTRY}]")
-        section = _MACH_O_ENTRIES if self.host.file == "mach-o" else entries.section
-        dummy = name(f"__dummy.{section}")
-        # Older entries are not aligned.
-        align = ", align 8" if "kind" in entries.fields else ""
-        self.line(f'{dummy} = internal constant [0 x {ENTRY}] zeroinitializer, section "{section}"{align}')
-        self.line(f'@llvm.compiler.used = appending global [1 x ptr] [ptr {dummy}], section "llvm.metadata"')
-        return pair
-
-    def runs(self, list_name: str, priority: int, function: str) -> None:
-        """Add a function that runs at start (``ctors``) or end (``dtors``)."""
-        record = "{ i32, ptr, ptr }"
-        self.line(
-            f"@llvm.global_{list_name} = appending global [1 x {record}] "
-            f"[{record} {{ i32 {priority}, ptr @{function}, ptr null }}]"
-        )
-
-    def finished(self) -> tuple[Piece, ...]:
-        return tuple(self._pieces)

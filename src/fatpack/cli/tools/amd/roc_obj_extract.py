@@ -1,0 +1,128 @@
+"""``fatpack tool roc-obj-extract``: writes what URIs name of files, as roc-obj-extract of ROCm 5 to 7 does."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from fatpack.cli.tools.amd import getopts, uri
+from fatpack.printable import printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_HELP = """\
+Usage: roc-obj-extract [-o|v|h] URI...
+Write what each URI names, one per line of standard input if there are none, to
+<name of the file>-offset<number>-size<number>.co
+
+Options:
+  -o <path> \tWrite into this folder; to standard output for "-".
+  -v        \tTell what is read and written.
+  -h        \tShow this help.
+
+A URI is file://PATH with characters of the path as %XX where they mean something else, and behind # or ? what
+to write of the file: offset=NUMBER and size=NUMBER with & between them. Numbers are decimal, 0x and hexadecimal,
+or 0 and octal. Without an offset it is 0, without a size all that follows.
+"""
+
+_DIED = 2
+
+
+class _Wrong(Exception):
+    """What is wrong with one URI; the others are written."""
+
+
+def main(program: str, arguments: Sequence[str]) -> int:
+    """Run the tool; return the number of URIs that failed, 255 at most, or 2 for a folder that is not there."""
+    options, texts = getopts.parse(arguments, "vho:")
+    if getopts.answered(options, "roc-obj-extract", _HELP):
+        return 0
+    folder = options.get("o", "")
+    if folder not in ("", "-") and not os.path.isdir(folder):
+        _say(f"Error: Path '{folder}' cannot be found.")
+        return _DIED
+    if not texts and not sys.stdin.isatty():
+        texts = sys.stdin.read().splitlines()
+    if not texts:
+        _say("Error: No arguments.")
+        sys.stdout.write(_HELP)
+        return 1
+    errors = 0
+    for text in texts:
+        try:
+            _extract(text, folder, is_verbose="v" in options)
+        except _Wrong as error:
+            _say(f"Error: {error}")
+            errors += 1
+    return min(errors, 255)
+
+
+def _say(text: str) -> None:
+    sys.stdout.flush()
+    sys.stderr.write(printable(text) + "\n")
+
+
+def _extract(text: str, folder: str, *, is_verbose: bool) -> None:
+    from fatpack.errors import FatpackError
+    from fatpack.io.sources.opening import open_source
+
+    named = uri.parse(text)
+    if named.protocol.lower() == "memory":
+        raise _Wrong(f"memory of processes is not read by fatpack, only files: {text}")
+    if named.protocol.lower() != "file":
+        raise _Wrong(f"'{named.protocol}' is not recognized as a supported code object URI.")
+    path = uri.decoded(named.path)
+    if not os.path.exists(path):
+        raise _Wrong(f"can't find file: {path}")
+    try:
+        with open_source(path) as source:
+            view = source.view()
+            offset_text = named.offset or "0"
+            offset = _number(offset_text, text)
+            size_text = str(max(len(view) - offset, 0)) if named.size is None else named.size
+            size = _number(size_text, text)
+            if not size:
+                if is_verbose:
+                    _tell(f"Warning: trying to extract from {named.path} at offset={offset_text} with size=0.  ")
+                    _tell("Nothing to extract.\n")
+                return
+            if is_verbose:
+                _tell(f'Reading input file "{named.path}" ...\n')
+            if offset + size > len(view):
+                raise _Wrong(
+                    f"requested offset({offset_text}) + size({size_text}) exceeds file size({len(view)}) for file "
+                    f'"{path}".'
+                )
+            _write(folder, f"{os.path.basename(path)}-offset{offset_text}-size{size_text}.co", view.slice(offset, size))
+    except OSError as error:
+        if error.filename is None:
+            raise  # standard output takes no more
+        raise _Wrong(f"{error.filename}: {error.strerror}") from error
+    except FatpackError as error:
+        raise _Wrong(f"{path}: {error}") from error
+    if is_verbose:
+        _tell(f"Extract request:  file: {named.path} offset: {offset_text} size: {size_text}\n")
+
+
+def _tell(text: str) -> None:
+    sys.stdout.write(printable(text.rstrip("\n")) + "\n" * text.count("\n"))
+
+
+def _number(text: str, whole: str) -> int:
+    try:
+        return uri.number(text)
+    except ValueError:
+        raise _Wrong(f"'{text}' is no number: {whole}") from None
+
+
+def _write(folder: str, name: str, part: object) -> None:
+    from fatpack.io.sink import write_file
+    from fatpack.io.writing import write_pieces
+
+    if folder == "-":
+        sys.stdout.flush()
+        write_pieces(1, [part])  # type: ignore[list-item]
+    else:
+        write_file(os.path.join(folder, name), [part], force=True)  # type: ignore[list-item]

@@ -1,0 +1,88 @@
+"""``fatpack tool llvm-offload-binary`` (old name clang-offload-packager): packs and extracts as LLVM's tool does.
+
+========================  ====================================================================
+``packing``                ``-o``: inputs → one file
+``extracting``             one file → outputs
+========================  ====================================================================
+
+It follows LLVM 22 or 23. Differences, all listed in
+``docs/tools/llvm-offload-binary.md``: containers of newer versions are read, a damaged
+file does not crash, a stored name cannot leave the current directory, and outputs appear only when complete.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from fatpack.cli.tools.llvm import command_line
+from fatpack.cli.tools.llvm.failure import Failure
+from fatpack.cli.tools.versions import standing_in
+from fatpack.formats.offload_binary.image_option import parse_image_option
+from fatpack.printable import printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_OPTIONS = (
+    command_line.Option("archive", "flag", "Write extracted files to a static archive"),
+    command_line.Option("help", "flag", "Display available options (--help-hidden for more)"),
+    command_line.Option("h", "flag", ""),
+    command_line.Option("help-list", "flag", "Display list of available options (--help-list-hidden for more)"),
+    command_line.Option(
+        "image",
+        "list",
+        "List of key and value arguments. Required keywords are 'file' and 'triple'.",
+        "<<key>=<value>,...>",
+    ),
+    command_line.Option("o", "string", "Write output to <file>.", "<file>"),
+    command_line.Option("version", "flag", "Display the version of this program"),
+)
+
+_OVERVIEW = """\
+A utility for bundling several object files into a single binary.
+The output binary can then be embedded into the host section table
+to create a fatbinary containing offloading code."""
+
+
+def main(program: str, arguments: Sequence[str], version: str) -> int:
+    """Run the tool as that version of LLVM does and return its exit code: 0 or 1."""
+    if program.rpartition("/")[2] == "clang-offload-packager":
+        sys.stderr.write("warning: 'clang-offload-packager' is deprecated. Use 'llvm-offload-binary' instead.\n")
+    try:
+        words = command_line.expand_response_files(arguments)
+        given = command_line.parse(words, _OPTIONS, most_positional=1, program=program)
+    except command_line.CommandLineError as error:
+        return command_line.report(error.lines, program)
+    output, inputs = given.last("o"), given.positional
+    if given.last("version"):
+        sys.stdout.write(f"{standing_in('llvm-offload-binary', f'LLVM {version}')}\n")
+        return 0
+    if any(given.last(name) for name in ("help", "h", "help-list")) or not (output or any(inputs)):
+        return _print_help(as_list=not given.last("help"))
+    try:
+        images = [parse_image_option(text) for text in given.values.get("image", [])]
+        if output and any(inputs):
+            raise Failure("Packaging to an output file and extracting from an input file are mutually exclusive.")
+        if output:
+            from fatpack.cli.tools.llvm.llvm_offload_binary.packing import pack
+
+            pack(output, images, version)
+        else:
+            from fatpack.cli.tools.llvm.llvm_offload_binary.extracting import Extractor
+
+            Extractor(program, inputs[0], version, archive=bool(given.last("archive"))).extract(images)
+    except Failure as error:
+        sys.stderr.write(printable(f"{program}: error: {error}") + "\n")
+        return 1
+    return 0
+
+
+def _print_help(*, as_list: bool) -> int:
+    """Print what ``--help`` prints, in groups, or the shorter list that an empty command line gets."""
+    from fatpack.cli.tools.llvm.help_page import help_page
+
+    usage = "llvm-offload-binary [options] Extract from <file>."
+    options = [option for option in _OPTIONS if option.help]
+    sys.stdout.write(help_page(_OVERVIEW, usage, options, tool="llvm-offload-binary", as_list=as_list))
+    return 0

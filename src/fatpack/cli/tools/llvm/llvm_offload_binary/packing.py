@@ -1,0 +1,59 @@
+"""Packing: the files of all ``--image`` options become one file.
+
+LLVM 22 writes a binary of version 1 for every image, one behind the other; LLVM 23 one of version 2 with all of them.
+"""
+
+from __future__ import annotations
+
+from fatpack.cli.tools.llvm.failure import Failure, reason
+from fatpack.formats import offload_binary
+from fatpack.formats.offload_binary.image_option import image_from
+from fatpack.io.sink import write_file
+from fatpack.io.sources.opening import open_source
+from fatpack.model import Container, Span
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.formats.offload_binary.image_option import ImageOption
+    from fatpack.io.source import Piece, Source
+    from fatpack.model import Image
+
+
+def pack(output: str, options: Sequence[ImageOption], llvm: str) -> None:
+    """Write the images of the options to a file, or to standard output. Raises Failure."""
+    sources: list[Source] = []
+    images: list[Image] = []
+    try:
+        for option in options:
+            if not option.files:
+                raise Failure("'file' is a required image arguments")
+            for name in option.files:
+                sources.append(open_source(name, resting=True))
+                images.append(image_from(option, name, sources[-1].view()))
+                sources[-1].rest()
+        pieces = _container(images, llvm)
+        write_file(output, pieces, force=True) if output != "-" else _to_stdout(pieces)
+    except OSError as error:
+        raise Failure(reason(error)) from error
+    finally:
+        for source in sources:
+            source.close()
+
+
+def _container(images: Sequence[Image], llvm: str) -> list[Piece]:
+    version, groups = (1, [(image,) for image in images]) if llvm == "22" else (2, [tuple(images)])
+    pieces: list[Piece] = []
+    for group in groups:
+        pieces += offload_binary.write(Container(offload_binary.DOC.name, version, group, Span(0, 0)))
+    return pieces
+
+
+def _to_stdout(pieces: Sequence[Piece]) -> None:
+    import sys
+
+    from fatpack.io.writing import write_pieces
+
+    sys.stdout.flush()
+    write_pieces(1, pieces)

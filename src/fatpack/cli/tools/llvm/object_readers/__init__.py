@@ -1,0 +1,1 @@
+"""``fatpack tool llvm-objdump`` and ``llvm-readobj``: what ``--offloading`` prints; all else is the original's."""

@@ -1,0 +1,140 @@
+"""Which files the readers take, and what they call them: objects, members of archives, offload binaries.
+
+Source: ``getFileFormatName`` and ``getArch`` of the object files of LLVM (``llvm/Object/ELFObjectFile.h``,
+``llvm/lib/Object``), behaviour of LLVM 22 and 23.
+"""
+
+from __future__ import annotations
+
+from fatpack import hosts, magics
+from fatpack.cli.tools.llvm.failure import Failure
+from fatpack.errors import FormatError, HostError, Unsupported
+from fatpack.hosts import MEMBER
+from fatpack.model import Finding
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fatpack.io.source import View
+
+#: e_machine → what formats and triples call it; big-endian files have the names behind the bar
+_ELF = {
+    2: ("sparc", "sparc"),
+    3: ("i386", "i386"),
+    8: ("mips", "mipsel|mips"),
+    20: ("powerpcle|powerpc", "powerpcle|powerpc"),
+    21: ("powerpcle|powerpc", "powerpc64le|powerpc64"),
+    22: ("s390", "s390x"),
+    40: ("littlearm|bigarm", "arm|armeb"),
+    43: ("sparc", "sparcv9"),
+    62: ("x86-64", "x86_64"),
+    183: ("littleaarch64|bigaarch64", "aarch64|aarch64_be"),
+    224: ("amdgpu", "amdgcn"),
+    243: ("littleriscv|bigriscv", "riscv"),
+    247: ("bpf", "bpfel|bpfeb"),
+    258: ("loongarch", "loongarch"),
+}
+
+#: machine of COFF → format, architecture
+_COFF = {
+    0x14C: ("COFF-i386", "i386"),
+    0x8664: ("COFF-x86-64", "x86_64"),
+    0x1C4: ("COFF-ARM", "thumb"),
+    0xAA64: ("COFF-ARM64", "aarch64"),
+    0xA641: ("COFF-ARM64EC", "aarch64"),
+}
+
+#: CPU type of Mach-O → format, architecture
+_MACH_O = {
+    7: ("Mach-O 32-bit i386", "i386"),
+    12: ("Mach-O arm", "arm"),
+    18: ("Mach-O 32-bit ppc", "ppc"),
+    0x1000007: ("Mach-O 64-bit x86-64", "x86_64"),
+    0x100000C: ("Mach-O arm64", "aarch64"),
+    0x200000C: ("Mach-O arm64 (ILP32)", "aarch64_32"),
+}
+
+_NOT_OBJECT = "The file was not recognized as a valid object file"
+
+
+class Object(Record):
+    """An object: its bytes, what it is called in messages, its own file name, and the words of LLVM for its kind.
+
+    ``host`` is the room that reads it, "" for an offload binary.
+    """
+
+    view: View
+    shown: str
+    file: str
+    host: str
+    format: str = ""
+    arch: str = ""
+    bits: int = 64
+
+
+def objects_of(view: View, name: str) -> Iterator[Object]:
+    """Yield what a file holds: itself, or the members of an archive that are objects. Raises Failure for others."""
+    if view.head(0, 4) == magics.OFFLOAD_BINARY:
+        yield Object(view, name, name, "")
+        return
+    host = hosts.detected(view)
+    if host == "archive":
+        yield from _members(view, name)
+        return
+    found = _object(view, name, name)
+    if found is None:
+        raise Failure(f"'{name}': {_NOT_OBJECT}")
+    yield found
+
+
+def _members(view: View, name: str) -> Iterator[Object]:
+    """Yield the members of an archive that are objects; LLVM passes over the others in silence, too."""
+    try:
+        for site in hosts.room("archive").locate(view):
+            if isinstance(site, Finding) or site.expects != MEMBER:
+                if isinstance(site, Finding) and site.severity in ("error", "warning"):
+                    raise Failure(f"'{name}': {site.text}")
+                continue
+            member = site.member or ""
+            if site.data.head(0, 4) == magics.OFFLOAD_BINARY:
+                yield Object(site.data, f"{name}({member})", member, "")
+            else:
+                found = _object(site.data, f"{name}({member})", member)
+                if found is not None:
+                    yield found
+    except (FormatError, HostError, Unsupported) as error:
+        raise Failure(f"'{name}': {error}") from error
+
+
+def _object(view: View, shown: str, file: str) -> Object | None:
+    head = view.head(0, 64)
+    if head.startswith(magics.ELF) and len(head) >= 52:
+        order: str = "little" if head[5] == 1 else "big"
+        machine = int.from_bytes(head[18:20], "little" if head[5] == 1 else "big")
+        bits = 64 if head[4] == 2 else 32
+        formats, archs = _ELF.get(machine, ("unknown", "unknown"))
+        arch = _of(archs, order) + (str(bits) if archs in ("riscv", "loongarch") else "")
+        if machine == 8 and bits == 64:
+            arch = arch.replace("mips", "mips64", 1)
+        return Object(view, shown, file, "elf", f"elf{bits}-{_of(formats, order)}", arch, bits)
+    host = hosts.detected(view)
+    if host == "wasm":
+        return Object(view, shown, file, host, "WASM", "wasm32", 32)
+    if host == "macho":
+        cpu = int.from_bytes(head[4:8], "little" if head[:4] in (magics.MACH_O_32, magics.MACH_O_64) else "big")
+        format, arch = _MACH_O.get(cpu, ("Mach-O 32-bit unknown", "unknown"))
+        return Object(view, shown, file, host, format, arch, 64 if cpu >> 24 & 1 else 32)
+    if host in ("coff", "pe"):
+        from fatpack.hosts.coff_records import stored_machine
+
+        machine = stored_machine(view, host)
+        format, arch = _COFF.get(machine, ("COFF-<unknown arch>", "unknown"))
+        return Object(view, shown, file, host, format, arch, 32 if machine in (0x14C, 0x1C4) else 64)
+    return None
+
+
+def _of(names: str, order: str) -> str:
+    little, _, big = names.partition("|")
+    return little if order == "little" or not big else big

@@ -1,0 +1,122 @@
+"""``fatpack tool cuobjdump``: lists, extracts and dumps CUDA device code as cuobjdump of CUDA 13.5 does.
+
+==============================  ==============================================================
+``options``                     the table of options; a command line → what to do
+``reading``                     a file → its entries, in the original's order
+``names``, ``arch``             the names of what is listed and extracted
+``listing``, ``extracting``     ``-lelf -lptx -ltext``, ``-xelf -xptx -xtext``
+``dumping``, ``headings``       what is printed without these
+``resources``, ``symbols``      ``-res-usage``, ``-symbols``
+``disassembling``               ``-sass``
+``output``                      lines and messages
+==============================  ==============================================================
+
+Nothing is inflated that is not looked at: a list costs the headers, and the first bytes of every cubin. Where this is
+not like the original, ``docs/tools/cuobjdump.md`` says so.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from fatpack.cli.tools.nvidia import command_line
+from fatpack.cli.tools.nvidia.cuobjdump.options import HELP_WIDTH, OPTIONS, request_of
+from fatpack.cli.tools.versions import standing_in
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.cli.tools.nvidia.cuobjdump.dumping import Dump
+    from fatpack.cli.tools.nvidia.cuobjdump.listing import Listing
+    from fatpack.cli.tools.nvidia.cuobjdump.options import Request
+    from fatpack.cli.tools.nvidia.cuobjdump.output import Output
+    from fatpack.io.source import View
+
+
+def main(program: str, arguments: Sequence[str]) -> int:
+    """Run the tool and return its exit code: 0, 1, or 255 for a file without device code."""
+    from fatpack.printable import printable
+
+    name = program.rpartition("/")[2]
+
+    def warn(text: str) -> None:
+        sys.stderr.write(printable(f"{name} warning : {text}") + "\n")
+
+    try:
+        given = command_line.parse(arguments, OPTIONS, warn)
+        if given.last("help") or (len(given.positional) != 1 and not given.last("version")):
+            from fatpack.cli.tools.nvidia.help_page import help_page
+
+            sys.stdout.write(help_page("cuobjdump [options] <file>", OPTIONS, HELP_WIDTH))
+            return 0
+        if given.last("version"):
+            sys.stdout.write(f"cuobjdump: {standing_in('cuobjdump', 'CUDA 13.5')}\n")
+            return 0
+        request = request_of(given)
+    except command_line.CommandLineError as error:
+        sys.stderr.write(printable(f"{name} fatal   : {error}") + "\n")
+        return 1
+    if request.functions == ():
+        warn(r"Empty function name provided with --function. Check if you need to escape characters like '\$'.")
+    return _run(name, request, program.rpartition("/")[0])
+
+
+def _run(name: str, request: Request, beside: str) -> int:
+    from fatpack.cli.tools.nvidia.cuobjdump.output import Ended, Output
+    from fatpack.errors import UsageError
+    from fatpack.io.sources.opening import open_source
+
+    output = Output(name, request.path)
+    try:
+        # A file called "-" is one; standard input is not read.
+        source = open_source("./-" if request.path == "-" else request.path)
+    except (OSError, UsageError):
+        output.fatal(f"Could not open input file '{output.path}'")
+        return output.code
+    import gc
+
+    # Nothing here refers to itself in a circle, and looking for circles takes a tenth of the time.
+    is_collecting = gc.isenabled()
+    gc.disable()
+    try:
+        with source:
+            _walk(source.view(), request, output, beside)
+            return output.finish()
+    except Ended:
+        return output.code
+    finally:
+        if is_collecting:
+            gc.enable()
+
+
+def _walk(view: View, request: Request, output: Output, beside: str) -> None:
+    """Go through the file once."""
+    from fatpack.cli.tools.nvidia.cuobjdump import reading
+
+    if request.extracts or request.lists:
+        from fatpack.cli.tools.nvidia.cuobjdump.listing import Listing
+
+        visitor: Listing | Dump = Listing(request, output, view)
+    else:
+        from fatpack.cli.tools.nvidia.cuobjdump.dumping import Dump
+
+        visitor = Dump(request, output, beside)
+    found = False
+    for item in reading.read(view, wants_all=request.wants_all):
+        if isinstance(item, reading.Member):
+            visitor.member(item.title)
+        elif isinstance(item, reading.Damage):
+            output.damage(item.text, f"Invalid {item.what} in '{output.path}'")
+        elif isinstance(item, reading.Place):
+            found = True
+        elif isinstance(item, reading.Cubin):
+            visitor.cubin(item)
+        elif isinstance(item, reading.Group):
+            visitor.group(item)
+        elif request.arch in (None, item.head.sm):
+            visitor.entry(item)
+    visitor.finish(found)
+    if not found and not output.is_damaged:
+        output.info(f"File '{output.path}' does not contain device code")
+        output.code = 255

@@ -1,0 +1,54 @@
+"""``fatpack tool nvprune``: leaves the device code of some architectures in objects and libraries, as CUDA's nvprune.
+
+``options`` has the table of options and what a command line asks for; ``pruning`` says which images stay, and writes.
+Messages, their order, exit codes and bytes are those of nvprune 12.4, the newest that could be had;
+``docs/tools/nvprune.md`` lists every difference. It prunes linked programs and libraries too, and whatever else
+``fatpack slim`` takes.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from fatpack.cli.tools.nvidia import command_line
+from fatpack.cli.tools.nvidia.nvprune.options import HELP_WIDTH, OPTIONS, request_of
+from fatpack.cli.tools.versions import standing_in
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def main(program: str, arguments: Sequence[str]) -> int:
+    """Run the tool and return its exit code: 0 or 1."""
+    name = program.rpartition("/")[2]
+    try:
+        given = command_line.parse(arguments, OPTIONS, lambda text: _print(f"{name} warning : {text}"))
+    except command_line.CommandLineError as error:
+        _print(f"{name} fatal   : {error}")
+        return 1
+    name = given.last("tool-name") or name
+    if given.last("help") or (len(given.positional) != 1 and not given.last("version")):
+        from fatpack.cli.tools.nvidia.help_page import help_page
+
+        sys.stdout.write(help_page("nvprune [options] <object>", OPTIONS, HELP_WIDTH))
+        return 0
+    if given.last("version"):
+        sys.stdout.write(f"nvprune: {standing_in('nvprune', 'CUDA 12.4')}\n")
+        return 0
+    try:
+        request = request_of(given)
+        from fatpack.cli.tools.nvidia.nvprune.pruning import prune
+
+        damage = prune(request, lambda kind, text: _print(f"{name} {kind:<8}: {text}" if kind else text))
+    except command_line.CommandLineError as error:
+        _print(f"{name} fatal   : {error}")
+        return 1
+    return 1 if damage else 0
+
+
+def _print(text: str) -> None:
+    from fatpack.printable import printable
+
+    sys.stdout.flush()
+    sys.stderr.write(printable(text) + "\n")

@@ -1,0 +1,60 @@
+"""Files registered as they are given, one container or image each, as LLVM's own wrappers do it.
+
+Nothing is packed and nothing is refused for what it is: a file may be of a kind that nobody here knows. Where a runtime
+certainly cannot load it, that is said. Offload binaries for OpenMP are looked into: each of their images is registered.
+LLVM registers the first of a file, and none of the others.
+"""
+
+from __future__ import annotations
+
+from fatpack import formats
+from fatpack.errors import UsageError
+from fatpack.ops.wrap.registration import Content, Descriptor, Fatbin, SyclBinary, entries_of
+from fatpack.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fatpack.io.source import View
+    from fatpack.ops.wrap.registration import Registration
+
+#: kind → the format that its runtime takes. OpenMP's takes offload binaries and images of many kinds.
+_TAKEN = {"cuda": "cuda-fatbin", "hip": "clang-offload-bundle", "sycl": "llvm-offload-binary"}
+
+
+class AsGiven(Record):
+    """What is registered, and in words what the runtime cannot load of it."""
+
+    registration: Registration
+    doubts: tuple[str, ...]
+
+
+def as_given(kind: str, files: Sequence[tuple[str, View]], *, llvm: int, is_relocatable: bool = False) -> AsGiven:
+    """Return what is registered of files; CUDA, HIP and SYCL take one. Bytes are not copied.
+
+    Raises UsageError for several files where one is taken, FormatError for a damaged offload binary.
+    """
+    if kind == "openmp":
+        contents: list[Content] = []
+        for name, view in files:
+            if formats.starting(view) == "llvm-offload-binary":
+                # Builds that wrap plain images do not need what reads containers.
+                from fatpack.ops.wrap.given import Given, offload_binaries
+
+                contents += offload_binaries(Given(name, view), llvm)
+            else:
+                contents.append(_whole(view))
+        return AsGiven(Descriptor(tuple(contents), entries_of(kind, llvm), is_relocatable), ())
+    if len(files) != 1:
+        raise UsageError(f"{kind} takes one file", hint="fatpack wrap makes one container of several images")
+    ((name, view),) = files
+    taken = _TAKEN[kind]
+    doubts = () if formats.starting(view) == taken else (f"{name} is no {taken}, which {kind}'s runtime takes",)
+    if kind == "sycl":
+        return AsGiven(SyclBinary(_whole(view)), doubts)
+    return AsGiven(Fatbin(kind, _whole(view), entries_of(kind, llvm)), doubts)
+
+
+def _whole(view: View) -> Content:
+    return Content((view,), ((0, len(view)),))
