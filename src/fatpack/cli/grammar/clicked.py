@@ -1,4 +1,4 @@
-"""Commands as click has them: for completion, and for the words about arguments that are wrong."""
+"""Commands as click has them: for response files, and for the words about arguments that are wrong."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import click
 
 from fatpack.cli.grammar.declared import Argument
 from fatpack.cli.grammar.help_page import command_page
-from fatpack.cli.grammar.kinds import Choice, FileName, Number, Words
+from fatpack.cli.grammar.kinds import Choice, Number
 from fatpack.cli.grammar.plain import arranged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from click.shell_completion import CompletionItem
 
     from fatpack.cli.grammar.declared import Command, Option
     from fatpack.cli.grammar.kinds import Text
@@ -82,14 +80,3 @@ class Kind(Type):
             return self.kind.value(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Leave files to the shell, which has its user's rules; of words, go by the part behind the last comma."""
-        from click.shell_completion import CompletionItem
-
-        if isinstance(self.kind, FileName):
-            return [CompletionItem(incomplete, type=self.name)]
-        if not isinstance(self.kind, Words):
-            return []
-        before, comma, last = incomplete.rpartition(",")
-        return [CompletionItem(before + comma + word) for word in self.kind.words() if word.startswith(last)]

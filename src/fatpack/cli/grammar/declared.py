@@ -5,8 +5,8 @@
     @takes(argument("host", FILE), option("--dry-run", is_flag=True, help="…"), …)
     def command(host: str, *, dry_run: bool) -> int: …
 
-``plain`` reads arguments by it, ``help_page`` prints it, and ``clicked`` makes the command of click that completes
-words, and that says what is wrong with arguments that ``plain`` does not take.
+``plain`` reads arguments by it, ``help_page`` prints it, and ``clicked`` makes the command of click that says
+what is wrong with arguments that ``plain`` does not take. :mod:`fatpack.cli.completing` offers its words to shells.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
     from typing import Any, Literal
+
+    from fatpack.deprecations import Deprecated
 
     During = Callable[[Any], AbstractContextManager[object]]
 
@@ -41,6 +43,7 @@ class Option(Record):
     Where it is not given, the function gets ``absent``. ``during`` makes of the value what holds while the command
     runs; then the function does not get it. One that ``is_placed`` counts by where it stands: it becomes one of the
     words of the last argument, and its value another.
+    Who gives one that is ``deprecated`` is told what takes its place.
     """
 
     spellings: tuple[str, ...]
@@ -53,22 +56,33 @@ class Option(Record):
     during: During | None
     help: str
     is_placed: bool = False
+    deprecated: Deprecated | None = None
 
     @property
     def takes_value(self) -> bool:
         """Whether a value belongs to it, behind it or behind its ``=``."""
         return self.use in ("value", "values")
 
+    def asks_for_json(self, value: object) -> bool:
+        """Return whether a value of it, or that it is there, asks for one JSON document."""
+        if self.name == "as_json":
+            return bool(value)
+        return value == "json" and "json" in getattr(self.kind, "words", ()) if self.takes_value else False
+
 
 class Command(Record):
     """A command: the function that does it, which gets what it takes by name, and its parameters in their order.
 
-    One that ``forwards`` leaves options that it does not know to what it calls, ``--help`` too.
+    One that ``forwards`` leaves options that it does not know to what it calls, ``--help`` too. ``schema`` is that of
+    the one JSON document that it prints, and ``schemas`` says with which options, by their names, it is another one.
+    Its failures are such a document too.
     """
 
     run: Callable[..., int | None]
     parameters: tuple[Argument | Option, ...]
     forwards: bool
+    schema: str = ""
+    schemas: tuple[tuple[str, str], ...] = ()
 
     @property
     def arguments(self) -> list[Argument]:
@@ -87,13 +101,21 @@ class Command(Record):
 
     def __call__(self, values: Mapping[str, Any]) -> int:
         """Run the command with a value for each parameter, by name, and return the exit code."""
+        if any(option.asks_for_json(values[option.name]) for option in self.options):
+            from fatpack.cli.grammar.failures import Failures
+
+            with Failures(next((schema for name, schema in self.schemas if values[name]), self.schema)):
+                return self._held(values)
+        return self._held(values)
+
+    def _held(self, values: Mapping[str, Any]) -> int:
+        """Run the function while what options ask for holds."""
+        _tell_deprecated(self.options, values)
         placed = {option.name for option in self.options if option.is_placed}
         values = {name: value for name, value in values.items() if name not in placed}
         held = [(option, values.pop(option.name)) for option in self.options if option.during]
-        return _run_during(
-            [option.during(value) for option, value in held if option.during and value != option.absent],
-            lambda: self._run(values),
-        )
+        holding = [option.during(value) for option, value in held if option.during and value != option.absent]
+        return _run_during(holding, lambda: self._run(values))
 
     def _run(self, values: Mapping[str, Any]) -> int:
         """Run the function; on a terminal a line says so after a while, but not of what stands in for another tool."""
@@ -106,6 +128,15 @@ class Command(Record):
             return self.run(**values) or 0
 
 
+def _tell_deprecated(options: Sequence[Option], values: Mapping[str, Any]) -> None:
+    """Say on stderr which of the options that were given go, and what takes their place."""
+    for option in options:
+        if option.deprecated is not None and values[option.name] != option.absent:
+            from fatpack.cli.messages import say
+
+            say(f"fatpack: warning: {option.deprecated.words(max(option.spellings, key=len))}")
+
+
 def _run_during(holding: Sequence[AbstractContextManager[object]], run: Callable[[], int]) -> int:
     if not holding:
         return run()
@@ -113,9 +144,11 @@ def _run_during(holding: Sequence[AbstractContextManager[object]], run: Callable
         return _run_during(holding[1:], run)
 
 
-def takes(*parameters: Argument | Option, forwards: bool = False) -> Callable[[Callable[..., int | None]], Command]:
+def takes(
+    *parameters: Argument | Option, forwards: bool = False, schema: str = "", schemas: Mapping[str, str] | None = None
+) -> Callable[[Callable[..., int | None]], Command]:
     """Return a decorator that makes a command of a function; its docstring is what help says first."""
-    return lambda run: Command(run, parameters, forwards)
+    return lambda run: Command(run, parameters, forwards, schema, tuple((schemas or {}).items()))
 
 
 def argument(name: str, kind: Text = TEXT, *, metavar: str | None = None, is_many: bool = False) -> Argument:
@@ -134,6 +167,7 @@ def option(
     default: object = None,
     during: During | None = None,
     is_placed: bool = False,
+    deprecated: Deprecated | None = None,
     help: str,
 ) -> Option:
     """Return an option; see :class:`Option`. Without a name it has that of its long spelling, with ``_`` for ``-``.
@@ -160,4 +194,5 @@ def option(
         during=during,
         help=help,
         is_placed=is_placed,
+        deprecated=deprecated,
     )

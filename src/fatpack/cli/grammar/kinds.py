@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
 class Text:
@@ -43,10 +43,28 @@ class InputName(FileName):
 
 
 class Words(Text):
-    """One of some words, or several with commas between them. Any other word is taken too."""
+    """One of some words, or several with commas between them. Any other word is taken too.
 
-    def __init__(self, words: Callable[[], Iterable[str]]) -> None:
-        self.words = words
+    Of an argument that takes many words, ``then`` is the kind of those behind the first, and ``options`` are the
+    options of what the first one names. ``held`` says what of the images in the files of the command is meant: then a
+    shell offers what these hold, and with ``beside`` the other words too. ``given`` are the words in the place of
+    ``words`` where they depend on what was typed in front: values by the names of options and arguments. ``marked``
+    are words that begin with a mark, by it: they are looked up where it was typed.
+    """
+
+    def __init__(
+        self,
+        words: Callable[[], Iterable[str]],
+        then: Text | None = None,
+        held: str = "",
+        *,
+        beside: bool = False,
+        given: Callable[[Mapping[str, Sequence[str]]], Iterable[str]] | None = None,
+        options: Callable[[str], Iterable[str]] | None = None,
+        marked: Mapping[str, Callable[[], Iterable[str]]] | None = None,
+    ) -> None:
+        self.words, self.then, self.held, self.beside = words, then, held, beside
+        self.given, self.options, self.marked = given, options, marked or {}
 
 
 class Several(Words):
@@ -68,6 +86,13 @@ class Several(Words):
             if word not in self._taken:
                 raise ValueError(f"{word!r} is not one of {', '.join(map(repr, self._taken))}.")
         return words
+
+
+class Pairs(Text):
+    """Several ``key=value`` with commas between them; ``keys`` are those that shells offer, with what each may be."""
+
+    def __init__(self, keys: Mapping[str, Text]) -> None:
+        self.keys = keys
 
 
 class Choice(Text):
@@ -124,21 +149,33 @@ class Offset(Text):
 
 
 class Size(Text):
-    """A number of bytes above zero: 1073741824, 1024M or 1G."""
+    """A number of bytes above zero, as :func:`fatpack.sizes.size_of` reads it: 1048576, 800MiB, 850MB or 1G."""
 
     def value(self, text: str) -> int:
         """Return the number of bytes. Raises ValueError for a text that is no size."""
-        factor = {"K": 10, "M": 20, "G": 30}.get(text[-1:].upper())
-        digits = text if factor is None else text[:-1]
-        if not (digits.isascii() and digits.isdecimal() and len(digits) < 19 and int(digits)):
-            raise ValueError(f"{text!r} is no size; write 1073741824, 1024M or 1G")
-        return int(digits) << (factor or 0)
+        from fatpack.sizes import size_of
+
+        size = size_of(text)
+        if not size:
+            raise ValueError(f"{text!r} is no size above zero")
+        return size
 
 
 def _targets() -> Iterable[str]:
-    from fatpack.target.vocabulary import vocabulary
+    from fatpack.target import listed_names
 
-    return vocabulary().names()
+    return listed_names()
+
+
+def _triples() -> Iterable[str]:
+    """Return the triples of devices that compilers write, those of LLVM 22 and before."""
+    return (
+        "nvptx64-nvidia-cuda",
+        "amdgcn-amd-amdhsa",
+        "spirv64-amd-amdhsa",
+        "spirv64-unknown-unknown",
+        "spir64-unknown-unknown",
+    )
 
 
 def _forms() -> Iterable[str]:
@@ -151,6 +188,22 @@ TEXT = Text()
 FILE = FileName("file")
 INPUT = InputName("file")
 DIRECTORY = FileName("dir")
-TARGET = Words(_targets)
-FORM = Words(_forms)
-OFFLOAD = Words(lambda: ("cuda", "hip", "openmp", "sycl", "host"))
+#: A device, or what it is called as a target: what files hold comes first, and others are asked for too.
+TARGET = Words(_targets, held="arch", beside=True)
+#: A target of images that are there, and not of a device.
+HELD_TARGET = Words(_targets, held="arch")
+TRIPLE = Words(_triples, held="triple")
+KERNEL = Words(lambda: (), held="kernel")
+BUNDLE_ID = Words(lambda: (), held="id")
+HOST_TRIPLE = Words(lambda: ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "x86_64-pc-windows-msvc"))
+IMAGE = Pairs(
+    {
+        "file": FILE,
+        "triple": TRIPLE,
+        "arch": HELD_TARGET,
+        "kind": Words(lambda: ("cuda", "hip", "openmp", "sycl", "host", "elf", "ptx", "nvvm", "tileir")),
+        "id": TEXT,
+    }
+)
+FORM = Words(_forms, held="form")
+OFFLOAD = Words(lambda: ("cuda", "hip", "openmp", "sycl", "host"), held="offload")

@@ -1,0 +1,1 @@
+"""Completion on TAB: what shells ask, what the grammar and the file that was typed answer."""

@@ -1,0 +1,100 @@
+"""What the files hold that stand in a command line: listed quickly, or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+from time import monotonic
+
+from fatpack.errors import FatpackError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fatpack.images import Recognised
+    from fatpack.io.source import View
+    from fatpack.scanner.found import FoundImage
+
+#: LIMIT: seconds for listing. Who presses TAB waits for it.
+_PATIENCE = 0.5
+
+#: LIMIT: bytes that are inflated for it.
+_MOST_INFLATED = 64 << 20
+
+#: LIMIT: files of a command line that are looked into.
+_MOST_FILES = 8
+
+#: What the names of targets are made of. Another name is not offered: a file must not decide what a shell runs.
+_HARMLESS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:+-")
+
+
+def held(what: str, files: Sequence[str], patience: float = _PATIENCE) -> list[str] | None:
+    """Return every ``arch``, ``triple``, ``offload``, ``form``, ``kernel`` or bundle ``id`` in files, sorted.
+
+    None if that cannot be told: a file cannot be read, holds nothing, or takes longer than a user waits.
+    """
+    if not any(map(_may_be, files[:_MOST_FILES])):
+        return None  # before anything is loaded that reads files
+    from fatpack.io.budget import allowing
+
+    deadline = monotonic() + patience
+    words: set[str] = set()
+    try:
+        with allowing(inflated=_MOST_INFLATED):
+            for path in files[:_MOST_FILES]:
+                for found in _held(path, what):
+                    words.update(found)
+                    if monotonic() > deadline:
+                        return None
+    except (FatpackError, OSError, MemoryError):
+        return None
+    return sorted(word for word in words if word and _HARMLESS.issuperset(word)) or None
+
+
+def _may_be(path: str) -> bool:
+    """Return whether a word may name something in a file: of an address, what stands in front of its mark."""
+    whole = os.path.expanduser(path)
+    return any(os.path.isfile(part) for part in (whole, *(whole.partition(mark)[0] for mark in "(!#")))
+
+
+def _held(path: str, what: str) -> Iterator[tuple[str, ...]]:
+    """Yield words for each image of a file, or of a member that an address names; of what is no regular file, none."""
+    from fatpack.ops.choose.address import find, open_file, parse_address
+    from fatpack.scanner import scan
+    from fatpack.scanner.alone import image_alone
+    from fatpack.scanner.found import Found
+
+    address = parse_address(os.path.expanduser(path), ranges=True, packages=True)
+    if "://" in path or not stat.S_ISREG(os.stat(address.path).st_mode):
+        return
+    source, address = open_file(address)
+    with source:
+        view = find(source.view(), address).view
+        alone = image_alone(view)
+        if alone is not None:
+            yield _of_image(view, alone, what)
+            return
+        for item in scan(view, is_quick=what != "kernel", judges=False):
+            if isinstance(item, Found):
+                yield from (_words(image, what) for image in item.images)
+
+
+def _of_image(view: View, image: Recognised, what: str) -> tuple[str, ...]:
+    """Return the words for an image that is a file of its own, as it says them itself."""
+    from fatpack.scanner.found import kernel_names
+
+    if what == "kernel":
+        return kernel_names(view, image.form)
+    return (str(getattr(image, what, "")),)
+
+
+def _words(image: FoundImage, what: str) -> tuple[str, ...]:
+    """Return the words for an image of a container."""
+    if what == "kernel":
+        return image.kernel_names
+    if what == "id":
+        from fatpack.ops.choose.by_id import image_id
+
+        return (image_id(image.as_stored),)
+    return (image.form if what == "form" else str(getattr(image.target, what) or ""),)

@@ -1,0 +1,44 @@
+"""A command line as its shell passes it, up to the cursor: its words in one piece, without quotes."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def of_bash(line: str, words: Sequence[str]) -> tuple[list[str], int]:
+    """Return the words behind the program, and how many characters of the last one bash keeps in front of an answer.
+
+    Bash breaks words at ``=``, ``:`` and ``@`` (COMP_WORDBREAKS), also into words of their own, and replaces the last
+    one: of ``--arch=sm_9`` only ``sm_9``, but of ``=@a`` all of ``@a`` (rl_special_prefixes). Where no blank stands
+    between two words in the line, they are one.
+    """
+    whole: list[str] = []
+    kept = at = 0
+    for each in words:
+        word, start = each, line.find(each, at)
+        if start < 0:  # the cursor is inside of this word
+            word = line[at:].lstrip()
+            start = len(line) - len(word)
+        if whole and start == at and word:
+            kept = len(whole[-1].removesuffix("@"))
+            whole[-1] += word
+            kept = len(whole[-1]) if word.strip("=:") == "" else kept
+        else:
+            kept = 0
+            whole.append(word)
+        at = start + len(word)
+    return [unquoted(word) for word in whole[1:]], kept
+
+
+def unquoted(word: str) -> str:
+    """Return a word without the quotes and backslashes of the shell; as it is if they do not end."""
+    if not any(mark in word for mark in "\\\"'"):
+        return word
+    from shlex import split
+
+    try:
+        return "".join(split(word))
+    except ValueError:
+        return word
