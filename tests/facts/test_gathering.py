@@ -16,7 +16,7 @@ from fatpack import processes
 from fatpack.cli.show import opened
 from fatpack.facts.columns import ImageRow, KernelRow
 from fatpack.facts.gathering import gather
-from fatpack.facts.reading import RowOptions
+from fatpack.facts.options import RowOptions
 from fatpack.trees.leaves import Counts
 
 FAT = FIXTURES / "elf" / "clang-22-openmp-gfx90a.o"

@@ -15,7 +15,8 @@ from tests.laws.rooms import FIXTURES
 
 import fatpack
 from fatpack.facts.columns import MEANING, TABLES, ImageRow, KernelRow
-from fatpack.facts.reading import RowOptions, rows_of
+from fatpack.facts.options import RowOptions
+from fatpack.facts.reading import rows_of
 from fatpack.formats.cuda_fatbin.reading import regular
 from fatpack.io.sources.opening import open_source
 from fatpack.outcomes import code_of
@@ -124,7 +125,7 @@ def test_a_listing_reads_no_image(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a listing inflates nothing that its container names")
 
-    monkeypatch.setattr("fatpack.facts.reading.inflated", refuse)
+    monkeypatch.setattr("fatpack.facts.contents.inflated", refuse)
     assert list(fatpack.rows(path)) == rows
     with pytest.raises(AssertionError):
         list(fatpack.rows(path, kernels=True))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fatpack.report.style import NARROWEST, PLAIN, Style, fitted, painted_lines, table
+from fatpack.report.style import NARROWEST, PLAIN, Style, fitted, painted_lines, table, wrapped_lines
 from fatpack.report.text import columns
 
 COLOURED = Style(is_coloured=True)
@@ -36,6 +36,21 @@ def test_few_words_have_colour() -> None:
     assert made[2] == "  \x1b[33mwarning\x1b[0m FP1102 at 0x1: said"
     assert made[3] == "\x1b[31merror\x1b[0m FP1001: z"
     assert made[4] == "plain"
+
+
+def test_what_is_missing_has_the_same_colour_everywhere() -> None:
+    lines = ["lost: sm_75 in libk.so", "  sm_75  1 → 0  1 lost, 2 added  0 B", "  k  yes  missing", "  lost  lost_sum"]
+    made = list(painted_lines(lines, COLOURED))
+    assert list(map(bare, made)) == lines
+    red = "\x1b[31m{}\x1b[0m".format
+    assert made == [
+        f"{red('lost')}: sm_75 in libk.so",
+        f"  sm_75  1 → 0  {red('1 lost')}, 2 added  0 B",
+        f"  k  yes  {red('missing')}",
+        f"  {red('lost')}  lost_sum",
+    ]
+    (first,) = painted_lines(["could not be read: x.so; nothing was compared"], COLOURED)
+    assert first.startswith(red("could not be read"))
 
 
 def test_long_names_at_the_end_of_a_line_make_way() -> None:
@@ -86,3 +101,16 @@ def test_colour_moves_nothing(rows: list[tuple[str, str]]) -> None:
 @pytest.mark.parametrize("role", ["error", "warning", "note", "missing", "good", "heading", "faint"])
 def test_every_role_ends_its_colour(role: str) -> None:
     assert re.fullmatch(r"\x1b\[\d+mx\x1b\[0m", COLOURED.painted("x", role))
+
+
+def test_lines_that_are_too_wide_go_on_below_their_last_column() -> None:
+    line = "  files  3  read to the end of what is in them"
+    assert list(wrapped_lines([line], 30)) == ["  files  3  read to the end of", "            what is in them"]
+    assert list(wrapped_lines([f"    {line}"], 0)) == [f"    {line}"]
+    assert list(wrapped_lines(["one two three"], 8)) == ["one two", "  three"]
+    command = "fatpack report " + "a/long/name" * 4
+    assert list(wrapped_lines([f"  to do: {command} shows it"], 40)) == [
+        "  to do: fatpack report",
+        f"    {'a/long/name' * 4}",
+        "    shows it",
+    ]

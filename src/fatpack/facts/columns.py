@@ -49,6 +49,7 @@ class Row(Record):
     count: int | None = None
     searched: str | None = None
     not_searched: int | None = None
+    messages: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row as plain data: column → text, number, boolean, list of texts, or None."""
@@ -76,6 +77,11 @@ class ImageRow(Row):
     ptx_version: str | None = None
     binary: str | None = None
     has_kernel: bool | None = None
+    container_size: int | None = None
+    claimed: str | None = None
+    code_object: int | None = None
+    cuda_runtime: int | None = None
+    module: str | None = None
 
 
 class KernelRow(Row):
@@ -137,6 +143,8 @@ MEANING = {
     "form": "what the bytes are: `cubin`, `ptx`, `code-object`, `bitcode`, …; as stored where they were not read",
     "findings": "codes of findings ([findings.md](findings.md)), each once: of the image; on a row `file`, those that "
     "no other row has",
+    "messages": "what these findings say, with offset and place: `FP1401 at 0x18: entry[0].padded_size: …`; of many "
+    "with one code the first three, and how many more there are",
     "error": "of a file: why it could not be read, or not to its end",
     "exit_code": "of a file: what `fatpack inspect` exits with for what was read of it",
     "count": "of a file: how many rows of images (or kernels) come before this one",
@@ -157,6 +165,12 @@ MEANING = {
     "rows of kernels follow",
     "has_kernel": "whether one of its kernels is meant by the pattern that was asked for (`fatpack explain --kernel`); "
     "nothing without one, and for forms that show no kernels",
+    "container_size": "bytes of the file that its container takes; nothing where that lies inside something compressed",
+    "claimed": "the architecture that the bytes name themselves where that is not the stored one (FP1102)",
+    "code_object": "of a code object that was recognised: its version",
+    "cuda_runtime": "of an ELF file with CUDA fat binaries: the major version of the CUDA runtime library it loads, "
+    "13 of `libcudart.so.13`",
+    "module": "of an image in a SYCLBIN file: the number of its abstract module",
     "kernel": "the kernel's name as stored (mangled)",
     "kernel_index": "its number in the image, from 0",
     "registers": "registers of a thread; of AMD's processors, vector registers",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fatpack.facts.columns import TABLES
+from fatpack.facts.noted import Noted
 from fatpack.facts.reading import failed, rows_of
 from fatpack.outcomes import code_of, exit_code, message, worst
 from fatpack.trees.leaves import Counts, Rules, batches_in
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.facts.columns import AnyRow
-    from fatpack.facts.reading import RowOptions
+    from fatpack.facts.options import RowOptions
     from fatpack.io.source import View
     from fatpack.trees.leaves import Leaf
 
@@ -21,12 +22,14 @@ def rows_of_leaf(leaf: Leaf, options: RowOptions) -> Iterator[AnyRow]:
     """Yield the rows of a leaf: of a file, or of a package, which has one row, for what is wrong with it."""
     if leaf.package:
         code = code_of((item.severity, item.code) for item in leaf.findings)
+        noted = Noted(leaf.path, leaf.findings)
         yield TABLES[options.of][0](
             row="file",
             path=leaf.path,
             file_size=leaf.size,
             host=leaf.package,
-            findings=tuple(dict.fromkeys(item.code for item in leaf.findings)),
+            findings=noted.codes,
+            messages=noted.messages,
             error=None if leaf.error is None else message(leaf.error),
             exit_code=code if leaf.error is None else worst((code, exit_code(leaf.error))),
             count=0,

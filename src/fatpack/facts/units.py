@@ -1,16 +1,19 @@
 """Rows of images → units: the images among which a runtime chooses, as it sees them. All answers ask these.
 
-A container is a unit. Offload binaries and SYCLBIN files that lie side by side in a section are one, since a linker or
-runtime takes them together, and so is what kpack archives hold for one program, in whatever archive. Images of one
-container that are for different programming models or vendors are chosen from apart.
+A container is a unit. Offload binaries that lie side by side in a section are one, since a linker or runtime takes them
+together, and so is what kpack archives hold for one program, in whatever archive. Each abstract module of a SYCLBIN
+file is one, with kernels of its own. Images of one container that are for different programming models or vendors are
+chosen from apart.
 """
 
 from __future__ import annotations
 
 from fatpack.record import Record
 from fatpack.target.choice.answer import Candidate
-from fatpack.target.choice.asking import Images, vendor_of
+from fatpack.target.choice.asking import Images
 from fatpack.target.choice.cuda import LINKED
+from fatpack.target.choice.vendors import vendor_of
+from fatpack.target.triple import is_amdgpu, is_nvptx
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from fatpack.facts.columns import ImageRow
 
 #: formats whose containers of one section are chosen from together
-_SIDE_BY_SIDE = ("llvm-offload-binary", "syclbin")
+_SIDE_BY_SIDE = ("llvm-offload-binary",)
 
 #: formats of which the position of an image decides, and not what it is for
 _BY_POSITION = ("cuda-fatbin",)
@@ -27,8 +30,16 @@ _BY_POSITION = ("cuda-fatbin",)
 #: forms of files that are images themselves which a runtime loads
 _LOADED = ("cubin", "ptx", "code-object", "spirv")
 
-#: the section in which objects keep code for the device link, whose result is what counts; PE images cut its name
-_FOR_LINKS = ("__nv_relfatbin", "__nv_rel")
+#: forms of what labels of AMD's devices may stand for by mistake: files for the host
+_FOR_HOSTS = ("object", "archive")
+
+#: forms of files that are images for a linker
+_FOR_LINKERS = ("ltoir", "bitcode")
+
+#: the sections in which objects keep code for the device link, whose result is what counts; PE images cut names.
+#: clang's bundler has one for each target.
+_FOR_LINKS = ("__nv_relfatbin", "__nv_rel", ".llvm.offloading.relocatable")
+_OF_BUNDLER = "__CLANG_OFFLOAD_BUNDLE__"
 
 
 class Place(Record):
@@ -82,6 +93,7 @@ class Unit(Record):
             self.bundle_version,
             self.runtime == "kpack",
             self.place.container is None,
+            self.format == "syclbin",
         )
 
 
@@ -104,7 +116,11 @@ def units_of(rows: Iterable[ImageRow]) -> Iterator[Unit | ImageRow]:
 def _is_chosen_from(row: ImageRow) -> bool:
     if row.offload == "host" or row.container_format == "cir-offload-container" or row.containers:
         return False  # containers inside an image are chosen from in its place
-    return row.container is not None or row.form in _LOADED
+    if row.container is not None or row.form in _LOADED:
+        return True
+    return row.form == "ltoir" or (
+        row.form == "bitcode" and (is_nvptx(row.triple or "") or is_amdgpu(row.triple or ""))
+    )
 
 
 def _key(row: ImageRow) -> tuple[object, ...]:
@@ -116,7 +132,7 @@ def _key(row: ImageRow) -> tuple[object, ...]:
         return row.chain, row.member, row.position, row.offset
     if row.container_format in _SIDE_BY_SIDE:
         return around, row.member, row.section_index, row.section, row.offload, vendor
-    return around, row.container, row.offload, vendor
+    return around, row.container, row.module, row.offload, vendor
 
 
 def _made(groups: dict[object, list[ImageRow]]) -> Iterator[Unit]:
@@ -149,13 +165,44 @@ def unit_of(rows: Sequence[ImageRow]) -> Unit:
 
 
 def waits(row: ImageRow) -> bool:
-    """Return whether an image lies where objects keep code for the device link, whose result is what counts (C14)."""
-    return row.section in _FOR_LINKS
+    """Return whether an image is for the device link, whose result is what counts (C14, H15).
+
+    It lies where objects keep such code, it is bitcode for HIP, which no runtime loads, or a file of linkers' code.
+    """
+    if row.section in _FOR_LINKS or (row.section or "").startswith(_OF_BUNDLER):
+        return True
+    if row.container is None:
+        return row.form in _FOR_LINKERS
+    return row.form == "bitcode" and runtime_of(row, vendor_of(row.triple or "", row.arch or "")) == "hip"
 
 
 def candidate_of(row: ImageRow, arch: str, vendor: str) -> Candidate:
     """Return an image as the rules take it; ``arch`` is one of those that it is stored for."""
-    return Candidate(_form(row, vendor), arch, row.triple or "", _version(row.ptx_version), row.compression)
+    version, claimed = _version(row.ptx_version), row.claimed or ""
+    return Candidate(
+        _form(row, vendor),
+        arch,
+        row.triple or "",
+        version,
+        row.compression,
+        claimed,
+        row.code_object,
+        _bytes_are(row, vendor),
+    )
+
+
+def _bytes_are(row: ImageRow, vendor: str) -> str:
+    """Return what the bytes of an image are, where they are not its stored form, or not code for a device of AMD."""
+    if "FP1104" in row.findings:
+        return "damaged"
+    if "FP1101" in row.findings:
+        return row.form or "unknown"
+    if "FP1105" in row.findings:
+        return "unknown"
+    if vendor != "amd" or not row.size:
+        return ""
+    # Bundles state no form. What has none was looked at, and is nothing that is known.
+    return row.form or "unknown" if row.form in ("", None, *_FOR_HOSTS) else ""
 
 
 def runtime_of(row: ImageRow, vendor: str) -> str:
@@ -172,7 +219,7 @@ def _images(rows: Sequence[ImageRow], vendor: str) -> Iterator[UnitImage]:
     for number, row in enumerate(rows):
         for arch in (row.arch or "").split(","):
             candidate = candidate_of(row, arch, vendor)
-            key: object = (candidate.form, candidate.triple, arch)
+            key: object = (candidate.form, candidate.triple, arch, candidate.holds, candidate.bytes_are)
             by_position = row.container_format in _BY_POSITION
             alike.setdefault((number, arch) if by_position else key, []).append((row, candidate))
     for group in alike.values():
@@ -194,10 +241,12 @@ def _form(row: ImageRow, vendor: str) -> str:
     form = row.form or row.stored_form or ""
     if vendor != "nvidia":
         return form
-    if row.stored_form in LINKED:
-        return row.stored_form
-    if row.stored_kind and form != "cubin":
-        return row.stored_kind
+    if (row.stored_form or form) in LINKED:
+        return row.stored_form or form
+    if form == "bitcode":
+        return form
+    if row.stored_kind and (form != "cubin" or row.container_format in _BY_POSITION):
+        return row.stored_kind  # no driver takes an entry of another kind, whatever its bytes are (C11)
     return "ptx" if form == "ptx" else "cubin"
 
 

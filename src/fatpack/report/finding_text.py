@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from fatpack.errors import shortened
+from fatpack.findings import where, without_offset
 from fatpack.printable import printable
 
 TYPE_CHECKING = False
@@ -75,11 +75,7 @@ def _kind(item: Mapping[str, Any]) -> Kind:
 
 def _message(item: Mapping[str, Any]) -> str:
     """Return the message without the offset of the finding itself, which stands in front of it."""
-    message: str = item["message"]
-    if item["offset"] is None:
-        return message
-    before, _, after = message.partition(f" at {item['offset']:#x}")
-    return message if after[:1].isalnum() else before + after
+    return without_offset(item["message"], item["offset"])
 
 
 def _line(item: Mapping[str, Any], number: int, title: str, path: str) -> str:
@@ -93,9 +89,4 @@ def _line(item: Mapping[str, Any], number: int, title: str, path: str) -> str:
 
 def _where(item: Mapping[str, Any], title: str, path: str) -> str:
     """Return the place of a finding in its file: a member, a section, a container that was inflated."""
-    if title:
-        return f": {title}"
-    outermost = item["where"][0] if item["where"] else ""
-    member = outermost[len(path) + 1 : -1] if path and outermost.startswith(f"{path}(") else ""
-    names = [*([member] if member else []), *map(shortened, item["where"][1:])]
-    return f" ({' → '.join(names)})" if names else ""
+    return f": {title}" if title else where(item["where"], path)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from fatpack.printable import printable
+from fatpack.printable import as_markup
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-#: Characters that mean something in HTML and XML, in text or in attributes in quotes.
-_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
 
 #: Elements of HTML that have no content and no end.
 _EMPTY = frozenset(("br", "hr", "input", "meta", "link", "wbr"))
@@ -27,7 +24,7 @@ def escaped(text: str) -> Markup:
         return text
     if "\n" in text:  # lines of titles and lists are ours; names have no line of their own
         return Markup("\n".join(map(escaped, text.split("\n"))))
-    return Markup(printable(text).translate(_ESCAPES))
+    return Markup(as_markup(text))
 
 
 def element(tag: str, /, *content: str, **attributes: str | int | float | bool | None) -> Markup:

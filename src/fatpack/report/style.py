@@ -26,6 +26,10 @@ _CODES = {
 
 _SEVERITIES = ("error", "warning", "note")
 
+#: what cells say of what is missing, alone or behind a number; and titles that have another role than headings
+_MISSING = ("missing", "lost")
+_TITLES = {"lost": "missing", "could not be read": "error"}
+
 #: LIMIT: columns that a name which is shortened keeps at least.
 NARROWEST = 16
 
@@ -65,8 +69,26 @@ def _shown(line: str, style: Style) -> str:
         return f"{indent}{before}{style.painted(word, severity)}{blank}{rest}"
     if not indent:
         title, colon, rest = bare.partition(": ")
-        return f"{style.painted(title, 'heading')}{colon}{rest}" if colon and not before else line
-    return _narrowed(line, style.width) if style.width else line
+        role = _TITLES.get(title, "heading")
+        return f"{style.painted(title, role)}{colon}{rest}" if colon and not before else line
+    line = _narrowed(line, style.width) if style.width else line
+    return _with_missing(line, style) if style.is_coloured else line
+
+
+def _with_missing(line: str, style: Style) -> str:
+    """Return a line of a table whose cells that say that something is missing have their colour: ``2 lost``."""
+    if not any(word in line for word in _MISSING):
+        return line
+    cells = line.split("  ")
+    for at, cell in enumerate(cells):
+        words = [style.painted(word, "missing") if _is_missing(word) else word for word in cell.split(", ")]
+        cells[at] = ", ".join(words)
+    return "  ".join(cells)
+
+
+def _is_missing(text: str) -> bool:
+    count, _, word = text.strip(" ").rpartition(" ")
+    return word in _MISSING and (not count or count.isdecimal())
 
 
 def _narrowed(line: str, width: int) -> str:
@@ -87,6 +109,30 @@ def _narrowed(line: str, width: int) -> str:
         words[at] = fitted(words[at], max(NARROWEST, length - over))
         over -= length - len(words[at])
     return before + gap + " ".join(words)
+
+
+def wrapped_lines(lines: Iterable[str], width: int) -> Iterator[str]:
+    """Yield lines, those wider than ``width`` (0: any) in pieces cut at blanks: what is to be typed stays whole.
+
+    What follows stands below the last column where that begins in the left half, else a little further in.
+    """
+    for line in lines:
+        yield from _wrapped(line, width) if 0 < width < len(line) else (line,)
+
+
+def _wrapped(line: str, width: int) -> Iterator[str]:
+    indent = len(line) - len(line.lstrip(" "))
+    gap = line.rfind("  ", indent)
+    margin = " " * (gap + 2 if 0 <= gap <= width // 2 - 2 else min(indent, width // 4) + 2)
+    while len(line) > width:
+        cut = line.rfind(" ", len(margin), width + 1)
+        if cut < 0:
+            cut = line.find(" ", width)
+        if cut < 0 or not line[:cut].strip():
+            break
+        yield line[:cut].rstrip()
+        line = margin + line[cut:].lstrip(" ")
+    yield line
 
 
 def fitted(text: str, width: int) -> str:

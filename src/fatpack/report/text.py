@@ -1,4 +1,4 @@
-"""Words for people: sizes, safe printing, aligned columns, lines of text. No colour, no width guessing."""
+"""Words for people: safe printing, aligned columns, lines of text. No colour, no width guessing."""
 
 from __future__ import annotations
 
@@ -6,18 +6,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any, TextIO
-
-
-def size_words(size: int) -> str:
-    """Return a size for people, with the exact number where it is short: ``152 B``, ``18.1 kB``, ``1.02 GB``."""
-    if size < 1000:
-        return f"{size} B"
-    units = ["kB", "MB", "GB", "TB"]
-    value = size / 1000
-    while value >= 999.5 and len(units) > 1:
-        value /= 1000
-        del units[0]
-    return f"{value:.3g} {units[0]}"
 
 
 #: Cells are aligned up to this width; a longer one pushes its own line only.
@@ -56,3 +44,18 @@ def is_fat_object(container: dict[str, Any]) -> bool:
     """Return :attr:`fatpack.model.Container.is_fat_object` of the container that a JSON record shows."""
     flavour: str = container["attrs"].get("flavour", "")
     return flavour == "object"
+
+
+#: forms that people write otherwise than we store them
+_FORMS = {"code-object": "code object"}
+
+
+def form_word(form: str) -> str:
+    """Return the form of an image as people write it: ``code object`` for ``code-object``."""
+    return _FORMS.get(form, form)
+
+
+def target_word(arch: str, form: str) -> str:
+    """Return what an image is for as people write it: ``compute_90`` for PTX of ``sm_90``."""
+    number = arch.removeprefix("sm_")
+    return f"compute_{number}" if form == "ptx" and number != arch else arch

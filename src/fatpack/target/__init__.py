@@ -10,8 +10,6 @@ a person typed raise :class:`~fatpack.errors.TargetError`.
 
 from __future__ import annotations
 
-from importlib import import_module
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.target.compatibility import (
@@ -94,7 +92,20 @@ _HOMES = {
 }
 
 
+def listed_names() -> list[str]:
+    """Return every name of the vocabulary, for shells, which ask at each press of a key.
+
+    `make docs` writes ``data/names.txt`` from the tables beside it: to read these takes several times as long as the
+    interpreter takes to start.
+    """
+    import os
+
+    with open(os.path.join(os.path.dirname(__file__), "data", "names.txt"), encoding="utf-8") as file:
+        return file.read().split()
+
+
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    # importlib would take longer to load than any module here.
+    return getattr(__import__(f"{__name__}.{_HOMES[name]}", fromlist=[name]), name)

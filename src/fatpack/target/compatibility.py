@@ -243,7 +243,7 @@ def serves_hip(entry: str, name: str) -> Verdict:
         if asked.get(feature) != sign:
             found = f"has {feature}{asked[feature]}" if feature in asked else f"does not say {feature}"
             return Verdict(False, f"the image needs {feature}{sign}, the device {found}")
-    return Verdict(True, f"both are for {have}")
+    return Verdict(True, f"the image is for {have}")
 
 
 def compatible_llvm22(a: Target, b: Target) -> bool:

@@ -93,6 +93,7 @@ class Row(Record):
 
 
 _loaded: list[tuple[Row, ...]] = []
+_sources: dict[str, str] = {}
 
 
 def table() -> tuple[Row, ...]:
@@ -102,7 +103,14 @@ def table() -> tuple[Row, ...]:
         with open(path, "rb") as file:
             data: Mapping[str, Any] = import_module("tomllib").load(file)
         _loaded.append(tuple(Row(vendor, **row) for vendor in VENDORS for row in data[vendor]))
+        _sources.update(data["sources"])
     return _loaded[0]
+
+
+def sources() -> Mapping[str, str]:
+    """Return where the lines are from: ``source`` of a line → what that is, in full."""
+    table()
+    return _sources
 
 
 def device(name: str) -> Device:

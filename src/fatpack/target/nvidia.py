@@ -146,12 +146,12 @@ def loads(image: NvidiaArch, device: NvidiaArch, form: str = "cubin", driver: tu
 def _loads_cubin(image: NvidiaArch, device: NvidiaArch, driver: tuple[int, int] | None) -> Ruling:
     have, want = (RENAMED.get(arch.number, arch.number) for arch in (image, device))
     if have in ALONE:
-        return Ruling(have == want, f"compute capability {image.capability} only: a Tegra part")
-    rule = f"compute capability {have // 10}.x with x at least {have % 10}"
+        return Ruling(have == want, f"compute capability {image.capability} only, which is a Tegra part")
+    rule = f"compute capability {have // 10}.{have % 10} and newer {have // 10}.x"
     is_compatible = have // 10 == want // 10 and have <= want
     if is_compatible and want in ALONE:
         is_sure = want != _ORIN or (driver is not None and driver < (13, 0))
-        return Ruling(False, f"{rule}, but not {device.capability}: a Tegra part", is_sure)
+        return Ruling(False, f"{rule}, but not {device.capability}, which is a Tegra part", is_sure)
     is_sure = have == want or _UNKNOWN_PARTS.isdisjoint((have, want)) or not is_compatible
     return Ruling(is_compatible, rule, is_sure and _is_same_name(image, device))
 

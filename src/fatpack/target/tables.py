@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fatpack.record import Record
+from fatpack.target.devices import sources, table
 from fatpack.target.nvidia import parse_nvidia
 from fatpack.target.vocabulary import vocabulary
 
@@ -19,6 +20,17 @@ class Section(Record):
 def listing() -> tuple[Section, ...]:
     """Return every name of the vocabulary in tables, grouped by vendor."""
     return (_nvidia(), _amd(), _amd_generics(), _amd_others(), _intel_gpus(), _intel_cpus(), _intel_xe(), _triples())
+
+
+def boards() -> tuple[Section, ...]:
+    """Return the names that devices are sold by, in a table for each vendor, and what their sources are."""
+    titles = {"nvidia": "NVIDIA devices", "amd": "AMD devices", "intel": "Intel devices"}
+    columns = ("name", "architecture", "source")
+    sections = []
+    for vendor, title in titles.items():
+        rows = tuple((row.name, row.arch or "not known", row.source) for row in table() if row.vendor == vendor)
+        sections.append(Section(vendor, title, columns, rows))
+    return (*sections, Section("", "Sources", ("source", "what it is"), tuple(sources().items())))
 
 
 def _yes(answer: bool) -> str:

@@ -7,7 +7,6 @@ for the compatibility rules; no reader refuses a file because of it.
 from __future__ import annotations
 
 import os
-from importlib import import_module
 
 from fatpack.errors import TargetError
 from fatpack.model import Target
@@ -197,7 +196,7 @@ _loaded: list[Vocabulary] = []
 def vocabulary() -> Vocabulary:
     """Return the vocabulary; the data is read by the first call."""
     if not _loaded:
-        toml = import_module("tomllib")
+        toml = __import__("tomllib")
         folder = os.path.join(os.path.dirname(__file__), "data")
         tables = {}
         for name in (*VENDORS, "triples"):

@@ -6,19 +6,23 @@ import io
 import json
 import re
 import shutil
+import sys
 from collections import Counter
 from pathlib import Path
 
 import jsonschema
 import pytest
-from tests.builders import packages
+from tests.builders import fatbin, linked_elf, packages
+from tests.builders.policy_files import container, cubin
 from tests.laws.rooms import FIXTURES
 from tests.reference import run, tool
 
 import fatpack
+from fatpack.answers.diff.facts import ArchDiff, Diff, KernelDiff, LibraryDiff, Sizes
 from fatpack.answers.diff.matching import matched
-from fatpack.answers.diff.reading import Library
+from fatpack.answers.diff.reading import ImageFacts, LibraryFacts
 from fatpack.cli import main
+from fatpack.report.answers.diff import render
 from fatpack.report.schemas import text
 
 PTX = """
@@ -134,8 +138,8 @@ def test_architectures_are_those_of_cuobjdump(tmp_path: Path) -> None:
         assert {arch.arch: arch.old_images for arch in library.archs if arch.form == "cubin"} == dict(told)
 
 
-def library(name: str) -> Library:
-    return Library(name, tuple(name.split("/")), 1)
+def library(name: str) -> LibraryFacts:
+    return LibraryFacts(name, tuple(name.split("/")), 1)
 
 
 @pytest.mark.parametrize(
@@ -171,12 +175,16 @@ OTHER = FIXTURES / "cuda" / "cubin" / "k1.cuda13.0.sm_90.cubin"
 
 
 @pytest.mark.parametrize("options", [[], ["--kernels"], ["-v"]])
-@pytest.mark.parametrize(("new", "code"), [(CUBIN, 0), (OTHER, 1)])
-def test_exit_codes_and_json(new: Path, code: int, options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("new", "code", "first"),
+    [(CUBIN, 0, "the same device code: 1 library, 1 image"), (OTHER, 1, "lost: sm_80; added: sm_90")],
+)
+def test_exit_codes_and_json(
+    new: Path, code: int, first: str, options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["diff", str(CUBIN), str(new), *options]) == code
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == ("the same device code: 1 library, 1 image" if code == 0 else lines[0])
-    assert code == 0 or lines[0].startswith("lost: sm_80; added: sm_90")
+    line = capsys.readouterr().out.splitlines()[0]
+    assert line == first if code == 0 else line.startswith(first)
     assert main(["diff", str(CUBIN), str(new), *options, "--json"]) == code
     document = json.loads(capsys.readouterr().out)
     jsonschema.validate(document, json.loads(text("diff")))
@@ -196,6 +204,7 @@ def test_what_fails_is_chosen(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ([str(CUBIN)], "1 file given, two were expected"),
         ([str(CUBIN), str(CUBIN), "--demangle"], "--demangle goes with --kernels"),
+        (["-", "-"], "stdin is one input, and two are compared"),
     ],
 )
 def test_wrong_use(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -210,8 +219,27 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, capsys: pytest.CaptureFixtu
     broken = (FIXTURES / "cuda_fatbin" / "recorded" / "v130_none.fatbin").read_bytes()[:200]
     (tmp_path / "new" / "b.fatbin").write_bytes(broken)
     assert main(["diff", str(tmp_path / "old"), str(tmp_path / "new")]) == 3
-    assert f"not read: {tmp_path / 'new' / 'b.fatbin'}: " in capsys.readouterr().out
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first == "could not be read: b.fatbin; else the same device code: 1 library, 1 image"
+    assert second.startswith(f"not read: {tmp_path / 'new' / 'b.fatbin'}: ")
     assert main(["diff", str(tmp_path / "old"), str(tmp_path / "nothing")]) == 5
+
+
+def test_what_cannot_be_read_is_not_called_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    broken = tmp_path / "broken.cubin"
+    broken.write_bytes((FIXTURES / "cuda_fatbin" / "recorded" / "v130_none.fatbin").read_bytes()[:200])
+    assert main(["diff", str(CUBIN), str(broken)]) == 3
+    assert capsys.readouterr().out.splitlines()[0] == "could not be read: broken.cubin; nothing was compared"
+    assert main(["diff", str(CUBIN), str(tmp_path / "nothing"), "--json"]) == 5
+    document = json.loads(capsys.readouterr().out)
+    jsonschema.validate(document, json.loads(text("diff")))
+    assert [item["path"] for item in document["unread"]] == [str(tmp_path / "nothing")]
+    assert (document["exit_code"], document["libraries"]) == (5, [])
+
+
+def test_a_side_without_device_code_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", str(CUBIN), str(tmp_path)]) == 1
+    assert capsys.readouterr().out.startswith(f"no device code in {tmp_path}; lost: {CUBIN.name}")
 
 
 def test_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -233,9 +261,34 @@ def test_a_damaged_program_that_demangles_is_named(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(demangling, "_by_package", lambda names: None)
     assert demangling.demangled(["_Z5scalePfi", "plain", "_Z"]) == {"_Z5scalePfi": "scale(float*, int)"}
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(fatpack.Unsupported, match=r"fatpack\[demangle\]"):
+    with pytest.raises(fatpack.Unsupported, match=r"pip install cxxfilt"):
         demangling.demangled(["_Z5scalePfi"])
     assert demangling.demangled(["plain"]) == {}
+
+
+def test_without_a_demangler_one_sentence_says_so_at_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "cxxfilt", None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["diff", str(CUBIN), str(tmp_path / "not read"), "--kernels", "--demangle"]) == 4
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "nothing here demangles names of C++" in line
+    assert "pip install cxxfilt" in line
+
+
+def test_kernels_that_need_more_come_before_others(tmp_path: Path) -> None:
+    kernels = (
+        KernelDiff("changed", "a"),
+        KernelDiff("changed", "b", (("code_size", 30721, 30722),)),
+        KernelDiff("changed", "c", (("registers", 10, 12),)),
+        KernelDiff("lost", "d"),
+    )
+    arch = ArchDiff("sm_90", "cubin", "cuda", 1, 1, changed=1, kernels=kernels)
+    library = LibraryDiff("both", "x.so", "x.so", "x.so", 1, 1, archs=(arch,))
+    lines = list(render(Diff("old", "new", (library,), with_kernels=True)))
+    assert [line.split()[1] for line in lines[-4:]] == ["d", "c", "b", "a"]
+    assert "code 30721 B → 30722 B" in lines[-2]
 
 
 def test_names_are_compared_where_nothing_else_is_known(tmp_path: Path) -> None:
@@ -320,3 +373,137 @@ def test_images_that_a_device_gets_otherwise_are_moved(
     assert "moved" in fatpack.diff(tmp_path / "old.bin", tmp_path / "new.bin").kinds
     assert main(["diff", str(tmp_path / "old.bin"), str(tmp_path / "new.bin")]) == 1
     assert "moved: the same images in other containers, or in another order, in" in capsys.readouterr().out
+
+
+def with_images(name: str, *digests: bytes) -> LibraryFacts:
+    images = tuple(
+        ImageFacts(f"0.{at}", (f"0.{at}", "", at), "sm_80", "cubin", "cuda", 1, 1, digest)
+        for at, digest in enumerate(digests)
+    )
+    return library(name).replace(images=images)
+
+
+def paths(old: list[LibraryFacts], new: list[LibraryFacts]) -> set[tuple[str | None, str | None]]:
+    pairs = {(a and a.path, b and b.path) for a, b in matched(old, new)}
+    assert pairs == {(a and a.path, b and b.path) for b, a in matched(new, old)}
+    return pairs
+
+
+def test_of_several_libraries_the_most_alike_are_matched() -> None:
+    """Two new versions of one, and names that stand in several folders."""
+    old = [with_images("lib/libx.so.1", b"a", b"b")]
+    new = [with_images("lib/libx.so.2", b"a", b"b"), with_images("lib/libx.so.3", b"a", b"c")]
+    assert paths(old, new) == {("lib/libx.so.1", "lib/libx.so.2"), (None, "lib/libx.so.3")}
+    new = [with_images("lib/libx.so.2", b"c", b"d"), with_images("lib/libx.so.3", b"a", b"d")]
+    assert paths(old, new) == {("lib/libx.so.1", "lib/libx.so.3"), (None, "lib/libx.so.2")}
+    old = [with_images("a/x/libk.so", b"1"), with_images("a/y/libk.so", b"2")]
+    new = [with_images("b/x/libk.so", b"3"), with_images("b/y/libk.so", b"4")]
+    assert paths(old, new) == {("a/x/libk.so", "b/x/libk.so"), ("a/y/libk.so", "b/y/libk.so")}
+
+
+def test_the_same_content_is_matched_wherever_it_went() -> None:
+    old = [with_images("a/one.so", b"1"), with_images("a/two.so", b"2")]
+    new = [with_images("b/three.so", b"2"), with_images("b/four.so", b"1")]
+    assert paths(old, new) == {("a/one.so", "b/four.so"), ("a/two.so", "b/three.so")}
+    copies = [with_images("c/one.so", b"1"), with_images("c/two.so", b"1"), with_images("c/three.so", b"1")]
+    assert [b and b.path for a, b in matched(copies, new[1:]) if a is not None].count("b/four.so") == 1
+    moved = [each.replace(path=f"d{each.path}", parts=("d", *each.parts)) for each in copies]
+    assert paths(copies, moved) == {(each.path, f"d{each.path}") for each in copies}
+
+
+def test_a_library_that_moved_is_named_with_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for folder in ("old/lib", "old/other", "new/lib64", "new/other"):
+        (tmp_path / folder).mkdir(parents=True)
+    shutil.copy(CUBIN, tmp_path / "old/lib/libk.so")
+    data = (FIXTURES / "cuda_fatbin/recorded/v130_none.fatbin").read_bytes()
+    (tmp_path / "new/lib64/libk.so").write_bytes(data)
+    for side in ("old", "new"):
+        shutil.copy(OTHER, tmp_path / side / "other/libz.so")
+    found = fatpack.diff(tmp_path / "old", tmp_path / "new")
+    assert [(item.name, item.old_name) for item in found.libraries] == [
+        ("lib64/libk.so", "lib/libk.so"),
+        ("other/libz.so", "other/libz.so"),
+    ]
+    main(["diff", str(tmp_path / "old"), str(tmp_path / "new")])
+    assert "lib64/libk.so (was lib/libk.so): file" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_what_moved_is_told_inside_something_compressed_too(tmp_path: Path, compressed: bool) -> None:
+    """Of a container that is compressed as a whole, images are compared by their contents."""
+    for name, order in (("old", "ab"), ("new", "ba")):
+        images = [
+            fatpack.ImageFile(FIXTURES / "kernels" / f"needs.{word}.hsaco", id=f"hip-amdgcn-amd-amdhsa--{arch}")
+            for word, arch in (("v5.gfx1100", "gfx1100"), ("v6.gfx90a", "gfx90a"))
+        ]
+        options = fatpack.BundleOptions(compression="zstd" if compressed else None)
+        fatpack.pack(images if order == "ab" else images[::-1], tmp_path / name, options=options, format="bundle")
+    assert (tmp_path / "old").read_bytes() != (tmp_path / "new").read_bytes()
+    found = fatpack.diff(tmp_path / "old", tmp_path / "new")
+    assert "moved" in found.kinds
+    assert not {"lost", "added", "changed"} & set(found.kinds)
+
+
+def test_the_same_bytes_stored_as_another_kind_are_another_image(tmp_path: Path) -> None:
+    text = PTX.encode() + b"\0"
+    for old_kind, new_kind, image in (
+        (fatbin.PTX, fatbin.RELOCATABLE_PTX, text),
+        (fatbin.ELF, fatbin.LTOIR, cubin(75, ["k"])),
+        (fatbin.ELF, 0x1000, cubin(75, ["k"])),
+    ):
+        sides = [tmp_path / "old.fatbin", tmp_path / "new.fatbin"]
+        for path, kind in zip(sides, (old_kind, new_kind), strict=True):
+            path.write_bytes(fatbin.fatbin(fatbin.entry(image, kind, sm=75, options=b"")))
+        found = fatpack.diff(*sides)
+        assert {"lost", "added"} <= set(found.kinds), new_kind
+
+
+def test_bytes_that_may_have_been_a_container_are_not_the_same(tmp_path: Path) -> None:
+    data = container("80")
+    sides = [tmp_path / "old.so", tmp_path / "new.so"]
+    for path, more in zip(sides, (b"", b"\xff" * 64), strict=True):
+        path.write_bytes(linked_elf.build([data, data + more]).data)
+    found = fatpack.diff(*sides)
+    assert (found.verdict, found.exit_code) == ("unreadable", 3)
+    assert [(item.side, "FP1002" in item.problem) for item in found.unread] == [("new", True)]
+
+
+def test_what_was_not_looked_into_is_said_of_each_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sides = [tmp_path / "old", tmp_path / "new"]
+    for path in sides:
+        path.mkdir()
+        (path / "x.so").write_bytes(linked_elf.build([container("80")]).data)
+    (sides[1] / "link.so").symlink_to("x.so")
+    found = fatpack.diff(*sides)
+    assert (found.old_unlooked.links, found.new_unlooked.links) == (0, 1)
+    jsonschema.validate(found.to_dict(), json.loads(text("diff")))
+    assert main(["diff", *map(str, sides)]) == 0
+    assert f"{sides[1]}: not looked into: 1 link" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("grown", "deltas", "said"),
+    [
+        (1_000_000, {"sm_90": 1_000_000}, "+1 MB, all sm_90"),
+        (1_000_000, {"sm_90": 960_000}, "+1 MB, all sm_90"),  # the rest is padding
+        (1_000_000, {"sm_90": 900_000, "sm_80": 90_000}, "+1 MB, most of it sm_90"),
+        (1_000_000, {"sm_90": 500_000, "sm_80": 500_000}, "+1 MB"),
+        (1_000_000, {"sm_90": 200_000}, "+1 MB"),  # code of the host came
+        (1_000_000, {"sm_90": 1_100_000, "sm_80": -100_000}, "+1 MB, most of it sm_90"),
+        (1_000_000, {"sm_120": 2_300_000, "sm_60": -1_300_000}, "+1 MB: sm_120 +2.3 MB, others -1.3 MB"),
+        (1_000_000, {"sm_120": 1_300_000, "sm_100": 1_000_000, "sm_60": -1_300_000}, "+1 MB"),
+        (-1_000_000, {"sm_60": -2_300_000, "sm_120": 1_300_000}, "-1 MB: sm_60 -2.3 MB, others +1.3 MB"),
+        (-1_000_000, {"sm_60": -1_000_000}, "-1 MB, all sm_60"),
+        (-4096, {"sm_80": -7580, "compute_80": -937}, "-4.1 kB"),  # a file loses whole pages
+        (1_000_000, {"sm_60": -500_000}, "+1 MB"),
+        (1_000_000, {}, "+1 MB"),
+    ],
+)
+def test_where_bytes_came_from_is_a_share_of_what_came(grown: int, deltas: dict[str, int], said: str) -> None:
+    base = 10_000_000
+    archs = tuple(
+        ArchDiff(arch, "cubin", "cuda", 1, 1, old=Sizes(base, base), new=Sizes(base + delta, base + delta))
+        for arch, delta in deltas.items()
+    )
+    library = LibraryDiff("both", "x.so", "old/x.so", "new/x.so", base, base + grown, archs=archs)
+    assert next(render(Diff("old", "new", (library,)))).partition(";")[0] == said

@@ -56,7 +56,7 @@ def mirrored(found: Diff) -> Diff:
     libraries = tuple(
         LibraryDiff(
             {"lost": "added", "added": "lost"}.get(item.kind, item.kind),  # type: ignore[arg-type]
-            item.name,
+            item.old_name or item.name,
             item.new_path,
             item.old_path,
             item.new_file,
@@ -64,6 +64,8 @@ def mirrored(found: Diff) -> Diff:
             item.new_packed,
             item.old_packed,
             tuple(map(_mirrored, item.archs)),
+            item.moved,
+            item.name if item.new_path else None,
         )
         for item in found.libraries
     )

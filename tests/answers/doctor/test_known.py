@@ -21,6 +21,7 @@ from fatpack import hosts
 from fatpack.answers.doctor import known
 from fatpack.answers.doctor.reach import extent, problems
 from fatpack.formats import clang_bundle
+from fatpack.formats.clang_bundle import symptoms
 from fatpack.formats.clang_bundle.compressed.digest import new_digest
 from fatpack.model import Container, Image, Span, Target
 from fatpack.runtime.evidence import verdicts
@@ -182,11 +183,13 @@ def test_healthy_files_show_no_known_bug() -> None:
 def test_what_the_table_names_exists() -> None:
     from fatpack.findings import CODES
 
-    text = known.__doc__ or ""
+    text = symptoms.__doc__ or ""
     for bug in known.known_bugs():
         assert bug.match or bug.facts, f"{bug.name}: nothing recognises it"
         assert bug.sources, f"{bug.name}: say where it is known from"
         assert all(match.code in CODES for match in bug.match), bug.name
-        assert all(f"``{fact}``" in text for fact in bug.facts), f"{bug.name}: the docstring of known says no such fact"
+        assert all(f"``{fact}``" in text for fact in bug.facts), (
+            f"{bug.name}: the docstring of symptoms says no such fact"
+        )
         for source in bug.sources:
             assert re.fullmatch(r"[\w.-]+/[\w.-]+(#\d+|: .+)|observed: .+", source), source

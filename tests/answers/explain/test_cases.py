@@ -10,6 +10,7 @@ from tests.builders import offered
 
 import fatpack
 from fatpack.answers.explain.records import DeviceAnswer, Explained, UnitAnswer
+from fatpack.target.choice.rules import rules
 
 TABLES = tomllib.loads((Path(__file__).parent / "cases.toml").read_text(encoding="utf-8"))
 CASES = [
@@ -82,7 +83,7 @@ def test_what_mends_is_said() -> None:
     assert unit.mends[0] == "a build of this library that has sm_103 or PTX up to compute_103"
     assert "sm_100f" in unit.mends[1]
     assert "nvcc -gencode arch=compute_103,code=sm_103" in unit.mends[2]
-    assert unit.mends[3] == "or: clang --offload-arch=sm_103"
+    assert unit.mends[3] == "or with clang: --offload-arch=sm_103"
     _, unit = only("cuda", "p80@8.8", "RTX 3090; driver 535")
     assert unit.mends[0] == "a driver of CUDA 12.9 or newer (driver 575), for PTX 8.8"
     _, unit = only("cuda", "90 zstd", "sm_90; driver 535")
@@ -134,7 +135,9 @@ def test_the_driver_to_install_is_the_one_for_everything_in_the_way() -> None:
 
 def test_what_is_not_compared_is_said() -> None:
     answer, _ = only("cuda", "90", "H100; driver 550")
-    assert answer.notes == ("only images were compared, not the CUDA runtime library that the program brings",)
+    assert answer.notes == (
+        "which CUDA runtime library it brings is not known, so that was not compared with the driver",
+    )
     answer, _ = only("hip", "gfx1031", "gfx1031; driver 550")
     assert answer.notes == ("--driver (from Python: driver=) is NVIDIA's: not used for gfx1031",)
 
@@ -160,3 +163,83 @@ def test_settings_that_differ_are_told_apart() -> None:
     outcomes = {state.state: state.outcome for state in unit.states}
     assert outcomes == {"gfx90a:sramecc+:xnack+": "fails", "gfx90a:sramecc+:xnack-": "runs"}
     assert unit.images[0].fits == "some"
+
+
+#: rules of the table that no case here has, and the test that has them
+ELSEWHERE = {
+    "C1": "test_a_unit_without_an_image_does_not_fail_the_others",
+    "C10": "tests/target/choice/test_asking.py: labels",
+    "C11": "tests/target/choice/test_asking.py: relocatable PTX",
+    "C14": "test_units.py: relocatable code",
+    "C16": "tests/target/choice/test_asking.py: a cubin without a container",
+    "C17": "tests/target/test_libraries.py",
+    "C18": "test_a_driver_that_is_older_than_the_device_is_not_said_to_run_anything",
+    "C19": "test_units.py: the CUDA runtime of the program",
+    "M5": "test_bytes.py: OpenMP on Intel devices",
+    "H5": "tests/target/choice/test_asking.py: the header of a code object",
+    "H6": "tests/target/choice/test_asking.py: a code object without a bundle",
+    "H7": "the text that programs are told where H3 fails",
+    "H8": "test_units.py: devices of one machine",
+    "H10": "the states that HSA_XNACK leaves, with rule H3",
+    "H15": "test_units.py: bitcode in objects",
+    "K6": "tests/target/choice/test_kpack.py",
+    "K7": "test_units.py: archives and several devices",
+    "Y3": "test_units.py: what kernels require",
+    "M4": "test_units.py: bitcode in objects",
+}
+
+
+def test_every_rule_has_a_case_or_a_test_elsewhere() -> None:
+    named = set()
+    for kind, _, images, device, *_ in CASES:
+        for answer in asked(kind, images, device).devices:
+            named |= {unit.rule for unit in answer.units}
+            named |= {image.rule for unit in answer.units for image in unit.images}
+    assert {rule.name for rule in rules()} == named | set(ELSEWHERE)
+    assert not named & set(ELSEWHERE)
+
+
+def test_a_unit_without_an_image_does_not_fail_the_others() -> None:
+    (answer,) = fatpack.explain(offered.cuda("90") + offered.cuda("80"), "sm_90").devices
+    assert (answer.runs, answer.fails) == (1, 1)
+
+
+def field(images: str, name: str, **known: str) -> tuple[str, UnitAnswer]:
+    """Return the first line and the unit of a case that users met."""
+    (answer,) = fatpack.explain(offered.cuda(images), name, **known).devices  # type: ignore[arg-type]
+    (unit,) = answer.units
+    return answer.verdict, unit
+
+
+def test_vllm_56549_code_for_b200_alone_on_b300() -> None:
+    verdict, unit = field("90a 100a", "B300")
+    assert verdict.startswith("NVIDIA B300 (sm_103): the only container fails: no kernel image is available")
+    assert {image.name: image.reason for image in unit.images}["sm_100a"] == "runs on compute capability 10.0 only"
+    assert "sm_100a is for 10.0 alone: built as sm_100f it runs here, too" in unit.mends
+
+
+def test_executorch_21567_a_wheel_built_for_the_gpu_of_the_build_machine() -> None:
+    verdict, unit = field("90", "RTX 5090")
+    assert verdict.startswith("GeForce RTX 5090 (sm_120): the only container fails")
+    assert unit.mends[0] == "a build of this library that has sm_120 or PTX up to compute_120"
+
+
+def test_bitsandbytes_2046_a_list_without_the_device() -> None:
+    verdict, unit = field("75 80 86 89 90", "V100")
+    assert verdict.startswith("NVIDIA V100 (sm_70): the only container fails")
+    assert not any(image.fits == "yes" for image in unit.images)
+
+
+def test_therock_7839_gfx1100_is_installed_and_the_device_is_a_gfx1101() -> None:
+    (answer,) = fatpack.explain(offered.kpack("gfx1100"), "RX 7800 XT").devices
+    (unit,) = answer.units
+    assert (unit.outcome, unit.rule) == ("fails", "K4")
+    assert answer.verdict.startswith("Radeon RX 7800 XT (gfx1101): the only program fails")
+    assert "gfx1101" in unit.mends[0]
+
+
+def test_ollama_16449_zstd_on_a_driver_of_535() -> None:
+    verdict, unit = field("70 zstd", "V100", driver="535.288.01")
+    assert verdict.endswith("device kernel image is invalid (cudaErrorInvalidKernelImage)")
+    assert "drivers inflate zstd since CUDA 12.4" in unit.reason
+    assert unit.mends[1] == "or the same images with LZ4: fatpack slim FILE -o OUT --recompress lz4"

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import pytest
 from tests.builders import offered
-from tests.builders.fatbin import PTX, entry, fatbin, ptx
+from tests.builders.fatbin import ELF, PTX, cubin, entry, fatbin, ptx
 from tests.laws.rooms import FIXTURES
 
 import fatpack
+from fatpack.answers.explain.explain import Question, explain
+from fatpack.answers.explain.records import DeviceAnswer
+from fatpack.formats.cuda_fatbin.layout import ENTRY, HEADER
+from fatpack.target.choice.settings import Settings
+from fatpack.target.devices import device
 
 HOSTS = FIXTURES / "cuda_fatbin" / "hosts"
 
@@ -79,3 +84,113 @@ def test_the_frequent_failure_is_that_of_the_verdict() -> None:
     (answer,) = fatpack.explain(data, "sm_80").devices
     assert answer.verdict.endswith("no error: the region runs on the host")
     assert all("-gencode" not in text for unit in answer.units for text in unit.mends)
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [("clang-22-hip-rdc-bundler.o", "H15"), ("clang-22-openmp-gfx90a.o", "M4")],
+)
+def test_bitcode_in_objects_is_for_a_link(name: str, rule: str) -> None:
+    explained = fatpack.explain(FIXTURES / "elf" / name, "gfx90a")
+    assert {(unit.outcome, unit.rule) for unit in explained.devices[0].units} == {("unknown", rule)}
+    assert all("clang" in unit.mends[0] for unit in explained.devices[0].units)
+    assert explained.exit_code == 1
+
+
+def test_a_file_of_linkers_code_is_said_to_be_that() -> None:
+    (answer,) = fatpack.explain(offered.LTO_IR + bytes(60), "sm_90").devices
+    (unit,) = answer.units
+    assert (unit.outcome, unit.rule, unit.images[0].rule) == ("unknown", "C14", "C12")
+
+
+def of_runtime(major: int | None, driver: tuple[int, int] | None) -> DeviceAnswer:
+    """Return the answer for a cubin in a file that loads libcudart.so of a major version."""
+    *images, file = fatpack.rows(offered.cuda("90"))
+    rows = [*images, file.replace(cuda_runtime=major)]
+    asked = Question((device("sm_90"),), Settings(driver=driver))
+    return explain(rows, ["x"], asked).devices[0]  # type: ignore[arg-type]
+
+
+def test_a_driver_that_is_older_than_the_cuda_runtime_of_the_program_fails() -> None:
+    (unit,) = of_runtime(13, (12, 9)).units
+    assert (unit.outcome, unit.rule) == ("fails", "C19")
+    assert unit.told is not None
+    assert (unit.told.code, unit.told.text) == (35, "CUDA driver version is insufficient for CUDA runtime version")
+    assert unit.mends[0] == "a driver of CUDA 13.0 or newer (driver 580), for libcudart.so.13"
+    assert "804, cudaErrorCompatNotSupportedOnDevice" in unit.mends[1]
+    for major, driver in ((12, (12, 0)), (12, (13, 0)), (None, (11, 0))):
+        assert of_runtime(major, driver).units[0].rule != "C19"
+    assert of_runtime(12, None).notes == (
+        "what runs needs a driver of CUDA 12.0 or newer (driver 525): none was named",
+    )
+
+
+def test_devices_of_one_machine_stop_at_the_first_without_an_image() -> None:
+    first, second = fatpack.explain(offered.hip("gfx1100"), ["gfx1100", "gfx1036"]).devices
+    assert not first.notes
+    (note,) = second.notes
+    assert note.endswith("HIP_VISIBLE_DEVICES hides it [H8]")
+    assert not fatpack.explain(offered.hip("gfx1100"), ["gfx1036"]).devices[0].notes
+    explained = fatpack.explain(offered.hip("gfx1100"), ["gfx1100", "gfx1036"])
+    assert "H8" in {rule.name for rule in explained.rules}
+
+
+def test_a_label_that_the_bytes_contradict_is_told() -> None:
+    data = fatbin(entry(cubin(80), ELF, sm=90))
+    (unit,) = fatpack.explain(data, "sm_90").devices[0].units
+    assert (unit.outcome, unit.rule, unit.images[0].holds) == ("fails", "C10", "sm_80")
+    assert unit.told is not None
+    assert unit.told.code == 300
+    assert "fatpack doctor" in unit.mends[0]
+
+
+@pytest.mark.parametrize("method", ["zstd", "lz4"])
+def test_labels_of_compressed_images_are_compared_too(method: str) -> None:
+    data = bytearray(offered.cuda(f"80 {method}"))
+    at = HEADER.size + ENTRY.field_offset("sm")
+    assert data[at] == 80
+    data[at] = 90
+    (unit,) = fatpack.explain(bytes(data), "sm_90").devices[0].units
+    assert unit.images[0].compression == method
+    assert (unit.outcome, unit.rule, unit.images[0].holds) == ("fails", "C10", "sm_80")
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_each_module_of_a_syclbin_file_is_chosen_from_alone(version: int) -> None:
+    data = offered.syclbin_of(["spir64_gen:pvc", "spir64 spir64_gen:pvc"], version)
+    assert {row.module for row in fatpack.rows(data) if row.row == "image"} == {"0", "1"}
+    (answer,) = fatpack.explain(data, "Arc A770").devices
+    assert [(unit.outcome, unit.rule) for unit in answer.units] == [("fails", "Y4"), ("compiles", "Y6")]
+    (only,) = fatpack.explain(data, "pvc").devices
+    assert [(unit.outcome, unit.rule, unit.count) for unit in only.units] == [
+        ("runs", "Y6", 1),
+        ("runs", "Y6", 1),
+    ]
+
+
+def test_what_kernels_require_of_a_device_is_said_not_to_be_compared() -> None:
+    explained = fatpack.explain(offered.sycl("spir64"), "Arc A770")
+    assert explained.devices[0].notes[-1].endswith("[Y3]")
+    assert "Y3" in {rule.name for rule in explained.rules}
+    assert not fatpack.explain(offered.sycl("spir64_gen:pvc"), "Arc A770").devices[0].notes
+
+
+def test_a_forward_compatibility_package_is_named_with_what_it_does_elsewhere() -> None:
+    unit = fatpack.explain(offered.cuda("p90@9.1"), "sm_90", cuda="13.0").devices[0].units[0]
+    assert unit.rule == "C8"
+    assert unit.mends[1].startswith(
+        "or NVIDIA's forward-compatibility package of CUDA 13.1, on parts that NVIDIA lists"
+    )
+    assert "forward compatibility was attempted on non supported HW (804, cudaErrorCompatNotSupported" in unit.mends[1]
+    other = fatpack.explain(offered.cuda("90"), "sm_80", cuda="13.0").devices[0].units[0]
+    assert not any("804" in text for text in other.mends)
+
+
+def test_one_code_object_of_an_archive_goes_to_all_devices() -> None:
+    data = offered.kpack("gfx942 gfx90a")
+    explained = fatpack.explain(data, ["gfx942", "gfx90a"])
+    assert [one.notes[-1:] for one in explained.devices][1] == ()
+    assert explained.devices[0].notes[-1].endswith("HIP_VISIBLE_DEVICES [K7]")
+    assert "K7" in {rule.name for rule in explained.rules}
+    assert not fatpack.explain(data, ["gfx942"]).devices[0].notes
+    assert not fatpack.explain(offered.hip("gfx942 gfx90a"), ["gfx942", "gfx90a"]).devices[0].notes

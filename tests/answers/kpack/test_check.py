@@ -9,12 +9,12 @@ import pytest
 from tests.builders import kpack_host
 from tests.builders.kpack_site import Site, code, sound
 
-from fatpack.answers.kpack.check import Checked, Settings, check
+from fatpack.answers.kpack.check import Checked, LoaderSettings, check
 from fatpack.errors import TargetError
 
 
 def checked(site: Site, *devices: str, paths: tuple[str, ...] = ()) -> Checked:
-    return check(str(site.root), Settings(devices, paths=paths))
+    return check(str(site.root), LoaderSettings(devices, paths=paths))
 
 
 def codes(found: Checked) -> list[str]:

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from tests.builders.kpack_site import Site
 
-from fatpack.answers.kpack.check import Checked, Settings, check
+from fatpack.answers.kpack.check import Checked, LoaderSettings, check
 from fatpack.model import Finding
 
 MI210 = "gfx90a:sramecc+:xnack-"
 
 
 def checked(site: Site, *devices: str, newer_only: bool = False) -> Checked:
-    return check(str(site.root), Settings(devices, newer_only))
+    return check(str(site.root), LoaderSettings(devices, newer_only))
 
 
 def only(found: Checked) -> Finding:

@@ -14,9 +14,10 @@ from fatpack.answers.overview import collecting, coverage
 from fatpack.answers.overview.bytes import order
 from fatpack.answers.overview.collecting import overview_of
 from fatpack.answers.overview.records import Overview
+from fatpack.answers.overview.twice import repeated_sizes
 from fatpack.facts.columns import ImageRow, KernelRow
 from fatpack.facts.gathering import gather
-from fatpack.facts.reading import RowOptions
+from fatpack.facts.options import RowOptions
 from fatpack.report.html.sections.head import summary
 from fatpack.target.choice.settings import Settings
 from fatpack.target.devices import device
@@ -69,6 +70,72 @@ def test_stored_bytes_are_unknown_where_those_of_an_image_are() -> None:
     assert (overview.bytes.stored, overview.bytes.inflated) == (None, 2000)
 
 
+def test_a_bundle_that_is_compressed_as_one_counts_once_for_all_its_images() -> None:
+    bundle = {"stored_size": None, "container_size": 300}
+    rows = [
+        ImageRow(row="image", path="lib.so", offload="host", size=0, position="0.0", containers=0, **bundle),
+        *image("gfx90a", {"a": 10}, position="0.1", **bundle),
+        *image("gfx942", {"a": 10}, position="0.2", **bundle),
+        *image("gfx942", {"b": 10}, position="1.0", stored_size=None, container_size=70),
+        *image("gfx942", {"c": 10}, position="2.0", container_size=260),
+        end(),
+    ]
+    overview = overview_of(rows)
+    assert (overview.bytes.stored, overview.bytes.inflated, overview.bytes.count) == (300 + 70 + 250, 4000, 5)
+    assert (overview.shared, overview.files[0].shared) == (370, 370)
+    assert [(arch.label, arch.bytes.stored) for arch in overview.archs] == [("gfx90a", None), ("gfx942", None)]
+    assert [line.bundle for line in overview.images] == [300, 300, 300, 70, None]
+    assert any("1 image without bytes" in note for note in overview.notes)
+
+
+def test_containers_in_a_bundle_that_is_compressed_as_one_share_its_bytes() -> None:
+    rows = [
+        *image("", {}, form="fatbin", containers=1, position="0.0", stored_size=None, container_size=300),
+        *image("sm_90", {}, position="0.0/0.0", size=1000, stored_size=100),
+        *image("sm_90", {}, position="1.0", size=1000, stored_size=100),
+        end(),
+    ]
+    overview = overview_of(rows)
+    assert (overview.bytes.stored, overview.shared, overview.bytes.inflated) == (400, 300, 2000)
+
+
+def test_devices_that_run_every_kernel_are_those_that_explain_names() -> None:
+    rows = [
+        *image("sm_80", {"a": 1, "b": 1}, container=0, container_format="cuda-fatbin"),
+        *image("sm_90", {"a": 1}, container=0, container_format="cuda-fatbin"),
+        *image("sm_100", {"a": 1, "b": 1}, form="ptx", container=0, container_format="cuda-fatbin"),
+        end(),
+    ]
+    (answer,) = overview_of(rows).coverage[0].runs_on
+    assert {"sm_80", "sm_86", "sm_89"} <= {*answer.ready}
+    assert {"sm_100", "sm_120"} <= {*answer.compiled}
+    assert "sm_90" in answer.partly and answer.unknown == ("sm_88",), "whether it is of Tegra"
+    assert not {"sm_75", "sm_70"} & {*answer.ready, *answer.compiled, *answer.partly, *answer.unknown}
+    images = [row for row in rows if isinstance(row, ImageRow)]
+    for name, runs in (("sm_86", 1), ("sm_120", 1), ("sm_75", 0)):
+        (said,) = explain(images, ["lib.so"], Question((device(name),), Settings())).devices
+        assert said.runs == runs
+
+
+def test_images_of_a_size_of_their_own_need_no_digest() -> None:
+    rows = [*image("sm_80", {}, size=7), *image("sm_86", {}, size=7), *image("sm_90", {}, size=8), end()]
+    heads = [row.replace(container_format="cuda-fatbin") for row in rows if isinstance(row, ImageRow)]
+    assert repeated_sizes(heads) == {7}
+    assert repeated_sizes(rows) is None, "of a file that is an image itself, or in a bundle, heads do not say enough"
+    recorded = FIXTURES / "cuda_fatbin" / "recorded"
+    paths = [recorded / "v130_none.fatbin", recorded / "v118_all_ident.fatbin", recorded / "v130_none.fatbin"]
+    sizes = repeated_sizes(gather(paths, RowOptions()))
+    assert sizes
+    some = overview_of(gather(paths, READ.replace(digest_sizes=sizes)))
+    assert some == overview_of(gather(paths, READ))
+    assert some.duplicates
+
+
+def test_no_device_code_is_an_answer_of_its_own() -> None:
+    overview = overview_of([end("a.txt")])
+    assert (overview.exit_code, overview.verdict, bool(overview)) == (1, "nothing", False)
+
+
 def test_an_image_that_holds_others_is_counted_by_those() -> None:
     rows = [
         *image("", {}, form="fatbin", containers=1, position="0.0", size=400, stored_size=200),
@@ -116,7 +183,9 @@ def test_relocatable_code_covers_nothing_before_a_device_link_as_explain_says() 
     }
     assert (overview.coverage[0].with_holes, overview.coverage[0].relocatable) == (0, 2)
     said = "".join(summary(overview))
-    assert said.startswith("2 of 3 kernels are relocatable") and "Every kernel" not in said
+    assert said.startswith("2 kernels for sm_90, sm_80 ptx: relocatable") and "Every kernel" not in said
+    assert overview.links == ("sm_90", "sm_80 ptx")
+    assert "sm_90" in overview.coverage[0].runs_on[0].partly and not overview.coverage[0].runs_on[0].ready
     question = Question((device("H100"),), Settings())
     (answer,) = explain(
         [row for row in rows[:4] if isinstance(row, ImageRow)] + [rows[-1]], ["lib.so"], question

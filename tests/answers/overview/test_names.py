@@ -12,6 +12,7 @@ STEMS = {
     "_ZN2at6native3addIfEEvPT_": "at::native::add",
     "_ZN2at6native51_GLOBAL__N__1234567_12_file_cu_abcdef_12_1234567890_12345678901233addEv": "at::native",
     "_ZNK3foo3barEv": "foo::bar",
+    "_ZN12rocrand_host6detailL15generate_kernelEPj": "rocrand_host::detail::generate_kernel",
     "_ZSt4sortIiEvv": "std::sort",
     "_ZN12_GLOBAL__N_13addEPf": "add",
     "_Z99short": "_Z99short",

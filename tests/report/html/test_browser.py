@@ -9,8 +9,15 @@ from typing import Any
 import pytest
 from tests import reference
 from tests.laws.rooms import FIXTURES
+from tests.report.html.test_page import HOSTILE as HOSTILE_NAMES
+from tests.report.html.test_page import hostile_map, hostile_overview
 
 import fatpack
+from fatpack.answers.overview.collecting import overview_of
+from fatpack.facts.columns import ImageRow, KernelRow
+from fatpack.io.sources.opening import open_source
+from fatpack.report.bytes_text import labels
+from fatpack.report.html.page import page
 
 pytestmark = [pytest.mark.slow, pytest.mark.reference]
 
@@ -155,3 +162,154 @@ def test_nothing_is_wider_than_the_window_of_a_phone(chromium: Any, page_file: P
     with Opened(chromium, page_file) as opened:
         opened.tab.set_viewport_size({"width": 390, "height": 800})
         assert opened.tab.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def figure(opened: Opened, selector: str) -> tuple[str, str]:
+    """Return the title and what the tooltip shows of the same part of a picture, with the pointer above it."""
+    part = opened.tab.locator(selector).first
+    part.scroll_into_view_if_needed()
+    title = part.evaluate("node => node.parentNode.querySelector('title').textContent")
+    part.hover()
+    opened.tab.locator("#tip:not([hidden])").wait_for()
+    return title, opened.tab.inner_text("#tip")
+
+
+@pytest.mark.parametrize("selector", ["#bytes .map:visible .part", "#map .b-field path", "svg.bar rect"])
+def test_the_tooltip_says_what_the_title_of_the_part_does(chromium: Any, page_file: Path, selector: str) -> None:
+    with Opened(chromium, page_file) as opened:
+        title, shown = figure(opened, selector)
+        assert title and shown.split("\n") == title.split("\n")
+        assert opened.said == []
+
+
+def test_the_byte_map_names_each_field_as_inspect_does(chromium: Any, page_file: Path) -> None:
+    with open_source(str(FATBIN)) as source:
+        names = [label.name for label in labels(source.view()) if label.kind == "field"]
+    with Opened(chromium, page_file) as opened:
+        shown = opened.tab.eval_on_selector_all(
+            "#map .b-field title", "all => all.map((node) => node.textContent.split('\\n')[0])"
+        )
+    assert shown and set(shown) <= set(names)
+
+
+def test_filters_show_the_rows_that_have_all_words(chromium: Any, page_file: Path) -> None:
+    with Opened(chromium, page_file) as opened:
+        for words in ("cubin", "PTX", "cubin sm_", "none of this"):
+            texts = [text.lower() for text in opened.tab.locator("#t-images tbody tr").all_text_contents()]
+            opened.tab.fill('input[data-for="t-images"]', words)
+            left = [text.lower() for text in opened.tab.locator("#t-images tbody tr:not([hidden])").all_text_contents()]
+            assert left == [text for text in texts if all(word in text for word in words.lower().split())]
+            visible = opened.tab.locator("#t-images tbody tr:visible").count()
+            assert visible == len(left), "what is filtered out takes no room"
+        opened.tab.fill('input[data-for="t-images"]', "")
+        assert opened.tab.locator("#t-images tbody tr:visible").count() == len(texts)
+        assert opened.tab.text_content('output[data-of="t-images"]') == ""
+
+
+def test_each_column_sorts_both_ways_by_keys_alone(chromium: Any, page_file: Path) -> None:
+    """Numbers by their value, words by letters; the order is told to readers of screens."""
+    with Opened(chromium, page_file) as opened:
+        heads = opened.tab.locator("#t-images th")
+        for column in range(heads.count()):
+            head = heads.nth(column)
+            seen = []
+            for _ in range(2):
+                head.locator("button").focus()
+                opened.tab.keyboard.press("Enter")
+                cells = opened.tab.eval_on_selector_all(
+                    "#t-images tbody tr",
+                    "(rows, column) => rows.map((row) => row.cells[column]).map((cell) => "
+                    "cell.dataset.v === undefined ? cell.textContent : Number(cell.dataset.v))",
+                    column,
+                )
+                order = head.get_attribute("aria-sort")
+                if all(isinstance(cell, (int, float)) for cell in cells):
+                    assert cells == sorted(cells, reverse=order == "descending")
+                seen.append((order, cells))
+            assert {order for order, _ in seen} == {"ascending", "descending"}
+            assert sorted(map(str, seen[0][1])) == sorted(map(str, seen[1][1])), "no row is lost"
+            assert opened.tab.locator("#t-images th[aria-sort]").count() == 1
+        assert opened.said == []
+
+
+def test_the_matrix_shows_what_the_records_say(chromium: Any, page_file: Path, tmp_path: Path) -> None:
+    rows: list[ImageRow | KernelRow] = []
+    for arch, names in (("sm_80", ("both", "old")), ("sm_90", ("both",))):
+        place = {"path": "lib.so", "arch": arch, "form": "cubin", "triple": "nvptx64-nvidia-cuda", "offload": "cuda"}
+        rows.append(ImageRow(row="image", size=100, stored_size=10, containers=0, **place))
+        rows += [KernelRow(row="kernel", kernel=name, code_size=10, **place) for name in names]
+    rows.append(ImageRow(row="file", path="lib.so", exit_code=0, file_size=200, searched="places"))
+    overview = overview_of(rows)
+    (tmp_path / "matrix.html").write_text("".join(page(overview, ["lib.so"], None, "0")), "utf-8")
+    with Opened(chromium, tmp_path / "matrix.html") as opened:
+        heads = [text.strip() for text in opened.tab.locator(".matrix th.col").all_inner_texts()]
+        assert heads == list(overview.coverage[0].columns)
+        shown = opened.tab.eval_on_selector_all(
+            ".matrix tbody tr",
+            "rows => rows.map((row) => [row.cells[0].textContent, ...[...row.querySelectorAll('.cell')].map("
+            "(cell) => cell.classList[1])])",
+        )
+        assert sorted(shown) == [["both", "own", "own"], ["old", "own", "none"]]
+        assert opened.tab.locator("tr.holes").count() == 1
+        assert opened.tab.inner_text(".runs").startswith("Runs on: sm_80, sm_86, sm_89; with some of the kernels only")
+        opened.tab.fill("input[data-names]", "old")
+        opened.tab.get_by_text("1 of the kernels that are listed").wait_for()
+        assert opened.tab.locator(".matrix tbody tr:visible").all_inner_texts()[0].startswith("old")
+
+
+def test_keys_reach_all_that_can_be_used(chromium: Any, page_file: Path) -> None:
+    with Opened(chromium, page_file) as opened:
+        reached = []
+        for _ in range(60):
+            opened.tab.keyboard.press("Tab")
+            reached.append(
+                opened.tab.evaluate(
+                    "(at => at.getAttribute('href') || at.dataset.for || at.id || at.tagName)(document.activeElement)"
+                )
+            )
+        assert {"#bytes", "#coverage", "#images", "t-images", "BUTTON", "SUMMARY"} <= {*reached}
+        opened.tab.locator("details.regions summary").focus()
+        opened.tab.keyboard.press("Enter")
+        assert opened.tab.locator("details.regions").get_attribute("open") is not None
+        opened.tab.locator("#by-stored").focus()
+        opened.tab.keyboard.press("ArrowRight")
+        opened.tab.locator(".map-inflated svg").wait_for()
+        assert not opened.tab.locator(".map-stored svg").is_visible()
+
+
+@pytest.mark.parametrize("options", [{}, {"color_scheme": "dark"}, {"java_script_enabled": False}])
+def test_colours_of_the_legend_are_those_of_the_pictures(
+    chromium: Any, page_file: Path, options: dict[str, Any]
+) -> None:
+    with Opened(chromium, page_file, **options) as opened:
+        for media in ("screen", "print"):
+            opened.tab.emulate_media(media=media)
+            dots = opened.tab.locator(".legend .dot").evaluate_all(
+                "all => all.map((node) => [node.classList[1], getComputedStyle(node).backgroundColor, "
+                "getComputedStyle(node).printColorAdjust])"
+            )
+            bars = dict(
+                opened.tab.locator("svg.bar g").evaluate_all(
+                    "all => all.map((node) => [node.classList[0], getComputedStyle(node.querySelector('rect')).fill])"
+                )
+            )
+            assert dots
+            assert all(bars[family] == colour and adjust == "exact" for family, colour, adjust in dots)
+
+
+def test_hostile_names_stay_names(chromium: Any, tmp_path: Path) -> None:
+    (tmp_path / "hostile.html").write_text(
+        "".join(page(hostile_overview(), HOSTILE_NAMES, hostile_map(), "0")), "utf-8"
+    )
+    with Opened(chromium, tmp_path / "hostile.html") as opened:
+        assert opened.asked == [(tmp_path / "hostile.html").as_uri()]
+        assert opened.tab.locator("script").count() == 1
+        assert opened.tab.locator("img, iframe, object, embed, form, [onload], [onerror]").count() == 0
+        assert opened.tab.evaluate("[...document.links].every((link) => link.getAttribute('href')[0] === '#')")
+        shown = opened.tab.locator("main").text_content()
+        assert "<script>alert(1)</script>" in shown and "\\u202egnp.exe" in shown
+        assert not set("\u202e\u2066\x00\x1b") & set(opened.tab.content())
+        opened.tab.fill('input[data-for="t-images"]', "<script>")
+        opened.tab.locator("#bytes .map:visible .part").first.hover()
+        assert opened.tab.locator("#tip *").count() == 1, "the tooltip has one element, its first line"
+        assert opened.said == []

@@ -9,6 +9,7 @@ import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 
 import pytest
+from tests import reference
 from tests.laws.rooms import FIXTURES
 
 import fatpack
@@ -17,7 +18,7 @@ from fatpack.answers.overview.records import Overview
 from fatpack.facts.columns import ImageRow, KernelRow
 from fatpack.io.sources.opening import open_source
 from fatpack.model import Label, Span
-from fatpack.report.answers.overview import markdown
+from fatpack.report.answers.overview import code, escaped, markdown
 from fatpack.report.html.page import page
 from fatpack.report.pictures import regions
 from fatpack.report.pictures.byte_grid import byte_grid
@@ -147,14 +148,82 @@ def test_pictures_of_hostile_names_are_xml() -> None:
         }
 
 
-def test_markdown_of_hostile_names_stays_in_its_cells() -> None:
-    text = markdown(hostile_overview(), [HOSTILE[0]])
-    assert "<" not in text.replace("&lt;", "")
-    for line in text.splitlines():
-        if line.startswith("|"):
-            assert line.endswith("|")
+class AsGitHub(HTMLParser):
+    """What GitHub's own renderer makes of a text: elements, rows of tables, and text that is not in ``code``."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.rows: list[int] = []
+        self.open: list[str] = []
+        self.plain: list[str] = []
+        self.coded: list[str] = []
+        renderer = reference.package("cmarkgfm")
+        options = reference.package("cmarkgfm.cmark").Options
+        self.feed(renderer.github_flavored_markdown_to_html(text, options=options.CMARK_OPT_UNSAFE))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.open.append(tag)
+        if tag == "tr":
+            self.rows.append(0)
+        self.rows[-1:] = [count + (tag in ("td", "th")) for count in self.rows[-1:]]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        (self.coded if "code" in self.open else self.plain).append(data)
+
+
+@pytest.mark.reference
+def test_markdown_of_hostile_names_is_names_and_tables_to_github() -> None:
+    overview = hostile_overview()
+    text = markdown(overview, [HOSTILE[0]])
+    read = AsGitHub(text)
+    allowed = "h3 h4 p strong em ul li table thead tbody tr th td code details summary"
+    assert read.tags <= {*allowed.split()}
+    lines = [line for line in text.splitlines() if line.startswith("|") and not set(line) <= set("|-:")]
+    assert len(read.rows) == len(lines), "every row is one"
+    shown = "".join(read.coded)
+    assert "<script>alert(1)</script>/<script>alert(1)</script>" in shown
+    assert "|x|`y`[z](http://example.invalid)" in shown
+    plain = "".join(read.plain)
+    assert not re.search(r"(?:^|\W)[@#]\w|://\w|www\.", plain), "a mention, an issue or a link"
     assert len(text) < 65_536, "a comment on GitHub has room for it"
-    assert not re.search(r"(?<!\\)\]\(|(?<!\\)://", text), "a link or an address"
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize(
+    "name", ["@octocat", "#12", "https://example.invalid", "www.example.invalid", "a|b", "`", "``a"]
+)
+def test_a_name_is_one_piece_of_code_to_github(name: str) -> None:
+    table = AsGitHub(f"| a | b |\n|---|---|\n| {code(name)} | {escaped(name)} |\n")
+    assert table.rows == [2, 2] and table.coded == [name]
+    assert not table.tags & {"a", "em", "strong", "img"}
+    text = "".join(table.plain).split("\n")
+    assert name in "".join(text).replace("\u200b", "")
+    assert not re.search(r"(?:^|\W)[@#]\w|://\w|www\.", "".join(text))
+
+
+def test_a_name_of_a_million_characters_is_cut_and_counted() -> None:
+    long = "_Z" + "n" * 1_000_000
+    rows: list[ImageRow | KernelRow] = []
+    for position in ("0.0", "0.1"):
+        place = {"path": "lib.so", "arch": "sm_90" + "a" * 100_000, "form": "cubin", "position": position}
+        rows.append(ImageRow(row="image", size=900, stored_size=9, containers=0, member=long, sha256="a", **place))
+        rows.append(KernelRow(row="kernel", kernel=long, code_size=500, code_sha256="b", **place))
+    rows.append(ImageRow(row="file", path="lib.so", exit_code=0, file_size=900, searched="places"))
+    overview = overview_of(rows)
+    region = Region(0, 10, long, long, long, "field", 1, "sm_90", "sm9")
+    map = ByteMap("lib.so", 10, "fields", (region,), 1, (region,))
+    text = "".join(page(overview, ["lib.so"], map, "0"))
+    Strict(text)
+    assert len(text) < 100_000
+    assert "(1,000,002 characters)" in text
+    assert len(markdown(overview, ["lib.so"])) < 10_000
+    for picture in (treemap(overview, is_stored=True), coverage(overview), byte_grid(map)):
+        assert picture is not None and len(picture) < 10_000
 
 
 def test_a_page_of_nothing_says_so() -> None:

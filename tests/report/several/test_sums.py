@@ -86,6 +86,31 @@ def test_several_keys_make_a_row_for_each_of_their_combinations() -> None:
     assert list(sums(files, ["file", "arch"])["rows"][0])[:3] == ["file", "arch", "form"]
 
 
+def test_tables_have_groups_and_name_a_package_once() -> None:
+    files = [
+        file("d/x.whl!lib/a.so", container(20, image("sm_90", 5, 5), image("sm_90", 9, 9, form="ptx"))),
+        file("d/x.whl!lib/b.so", container(70, image("sm_80", 50, 50), image("gfx90a", 8, 8, form="code-object"))),
+    ]
+    lines = list(table_lines(sums(files, ["file", "arch"])))
+    assert lines[0] == "in d/x.whl!lib/"
+    assert [line.split()[5:] for line in lines[2:]] == [
+        ["b.so", "sm_80", "cubin"],
+        ["gfx90a", "code", "object"],
+        ["a.so", "compute_90", "ptx"],
+        ["sm_90", "cubin"],
+        ["total"],
+    ]
+    lines = list(table_lines(sums(files, ["arch", "file"])))
+    assert [line.split()[5:] for line in lines[2:-1]] == [
+        ["sm_80", "cubin", "b.so"],
+        ["compute_90", "ptx", "a.so"],
+        ["sm_90", "cubin", "a.so"],
+        ["gfx90a", "code", "object", "b.so"],
+    ]
+    (one,) = [line for line in table_lines(sums(files[:1], ["file"])) if line.endswith("a.so")]
+    assert one.split()[-1] == "lib/a.so"
+
+
 def test_the_empty_entry_of_the_host_is_no_image() -> None:
     host = image("", 0, 0, triple="x86_64", offload="host", form="empty")
     code = image("", 7, 7, triple="x86_64", offload="host", form="object")

@@ -6,8 +6,9 @@ import pytest
 
 from fatpack.errors import UsageError
 from fatpack.target.choice.answer import Candidate
-from fatpack.target.choice.asking import Choice, Images, ask, needs, states, vendor_of
+from fatpack.target.choice.asking import Choice, Images, ask, needs, states
 from fatpack.target.choice.settings import VARIABLES, Settings, with_variables
+from fatpack.target.choice.vendors import vendor_of
 from fatpack.target.devices import device
 
 
@@ -139,3 +140,61 @@ def test_wrong_variables_are_refused(text: str) -> None:
         with_variables(Settings(), [text])
     assert text.partition("=")[0] in str(caught.value)
     assert VARIABLES
+
+
+def test_what_is_labelled_wrongly_fails_without_a_second_try() -> None:
+    wrong = cubins("90")[0].replace(holds="sm_80")
+    choice = cuda(wrong, ptx("80"), on="sm_90")
+    assert (choice.outcome, choice.rule, choice.image) == ("fails", "C10", 0)
+    assert choice.error == ("cuda", 300)
+    assert choice.reason == "the cubin labelled sm_90 is for sm_80"
+    text = ptx("80").replace(holds="sm_100")
+    choice = cuda(text, on="sm_90")
+    assert (choice.outcome, choice.rule, choice.error) == ("fails", "C10", ("cuda", 218))
+    assert cuda(ptx("80").replace(holds="sm_90"), on="sm_90").outcome == "compiles"
+
+
+def test_a_wrong_label_on_code_that_fits_is_not_known_to_run() -> None:
+    choice = cuda(cubins("80")[0].replace(holds="sm_86"), on="sm_86")
+    assert (choice.outcome, choice.rule, choice.error) == ("unknown", "C10", None)
+    assert "holds code for sm_86" in choice.reason
+
+
+def test_labels_decide_what_is_taken() -> None:
+    choice = cuda(cubins("80")[0].replace(holds="sm_90"), ptx("80"), on="sm_90")
+    assert (choice.outcome, choice.image) == ("compiles", 1)
+
+
+def hip(image: Candidate, on: str, settings: Settings | None = None) -> Choice:
+    return ask(Images((image,), "hip"), device(on), settings or Settings())[0]
+
+
+def test_the_header_of_a_code_object_decides_when_it_is_loaded() -> None:
+    choice = hip(Candidate("code-object", "gfx1100", holds="gfx1030"), "gfx1100")
+    assert (choice.outcome, choice.rule, choice.error) == ("fails", "H5", ("hip", 209))
+    same = Candidate("code-object", "gfx1030:xnack+", holds="gfx1030")
+    assert hip(same, "gfx1030").rule == "H3"  # its label is invalid, and is what is asked first
+
+
+def test_code_objects_of_version_6_need_a_newer_rocm_for_any_processor() -> None:
+    image = Candidate("code-object", "gfx1100", code_object=6)
+    choice = hip(image, "gfx1100", Settings(rocm=(6, 2)))
+    assert (choice.outcome, choice.rule) == ("fails", "H13")
+    assert hip(image, "gfx1100", Settings(rocm=(6, 3))).outcome == "runs"
+    assert hip(image.replace(code_object=5), "gfx1100", Settings(rocm=(6, 2))).outcome == "runs"
+
+
+def test_bitcode_for_openmp_is_not_known_to_run() -> None:
+    for triple, arch, on in (
+        ("amdgcn-amd-amdhsa", "gfx90a", "gfx90a:sramecc+:xnack-"),
+        ("nvptx64-nvidia-cuda", "sm_80", "sm_90"),
+    ):
+        images = Images((Candidate("bitcode", arch, triple),), "openmp")
+        (choice,) = ask(images, device(on), Settings())
+        assert (choice.outcome, choice.rule) == ("unknown", "M4")
+
+
+def test_a_suffix_that_only_one_of_them_has_matters_where_it_decides() -> None:
+    assert cuda(cubins("90a")[0].replace(holds="sm_90"), on="sm_90").outcome == "runs"
+    assert cuda(cubins("100")[0].replace(holds="sm_100a"), on="sm_100").outcome == "runs"
+    assert cuda(cubins("100")[0].replace(holds="sm_100a"), on="sm_103").outcome == "unknown"

@@ -12,7 +12,7 @@ from collections import Counter
 from itertools import zip_longest
 
 from fatpack.answers.diff.facts import NEEDS, ArchDiff, Diff, KernelDiff, LibraryDiff, Sizes, Unread
-from fatpack.answers.diff.matching import matched, name_of
+from fatpack.answers.diff.matching import matched, name_of, path_of
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
     from typing import Literal, TypeVar
 
-    from fatpack.answers.diff.reading import Content, ImageFacts, KernelFacts, Library, Place, Side
+    from fatpack.answers.diff.reading import Content, ImageFacts, KernelFacts, LibraryFacts, Place, Side
 
     T = TypeVar("T")
 
@@ -42,8 +42,8 @@ class _Group(Record):
 class _Pair(Record):
     """A library of both sides, or of one, with its groups."""
 
-    old: Library | None
-    new: Library | None
+    old: LibraryFacts | None
+    new: LibraryFacts | None
     groups: tuple[_Group, ...]
 
 
@@ -56,8 +56,12 @@ def compare(old: Side, new: Side, *, kernels: bool = False) -> Diff:
         for item in libraries
         if item.problem
     ]
-    there, again = ([item for item in side if item.images] for side in sides)
-    pairs = [_Pair(left, right, _groups(left, right)) for left, right in matched(there, again)]
+    # What could not be read stands for its counterpart, of which nobody knows whether it was lost.
+    pairs = [
+        _Pair(left, right, _groups(left, right))
+        for left, right in matched(*sides)
+        if all(item is None or item.images for item in (left, right))
+    ]
     contents_old = old.contents(_wanted(pairs, "old", kernels), kernels=kernels)
     contents_new = new.contents(_wanted(pairs, "new", kernels), kernels=kernels)
     packed_old, packed_new = old.packed_sizes(), new.packed_sizes()
@@ -71,18 +75,20 @@ def compare(old: Side, new: Side, *, kernels: bool = False) -> Diff:
             pair.new.size if pair.new else None,
             packed_old.get(pair.old.path) if pair.old else None,
             packed_new.get(pair.new.path) if pair.new else None,
-            tuple(_arch(pair, group, contents_old, contents_new, kernels=kernels) for group in pair.groups),
-            _moved(pair),
+            archs,
+            _moved(pair, archs, contents_old, contents_new),
+            path_of(pair.old) if pair.old else None,
         )
         for pair in pairs
+        for archs in (tuple(_arch(pair, group, contents_old, contents_new, kernels=kernels) for group in pair.groups),)
     )
-    return Diff(old.name, new.name, libraries, tuple(unread), kernels)
+    return Diff(old.name, new.name, libraries, tuple(unread), kernels, old.unlooked, new.unlooked)
 
 
 _SIDES: tuple[Literal["old", "new"], ...] = ("old", "new")
 
 
-def _groups(old: Library | None, new: Library | None) -> tuple[_Group, ...]:
+def _groups(old: LibraryFacts | None, new: LibraryFacts | None) -> tuple[_Group, ...]:
     left, right = _by_place(old), _by_place(new)
     is_same = old is not None and new is not None and old.whole is not None and old.whole == new.whole
     return tuple(
@@ -98,27 +104,45 @@ def _group(place: Use, old: Sequence[ImageFacts], new: Sequence[ImageFacts], *, 
     return _Group(place, tuple(old), tuple(new), tuple(old_left), tuple(new_left))
 
 
-def _by_place(library: Library | None) -> dict[Use, list[ImageFacts]]:
+def _by_place(library: LibraryFacts | None) -> dict[Use, list[ImageFacts]]:
     found: dict[Use, list[ImageFacts]] = {}
     for image in library.images if library else ():
         found.setdefault((image.arch, image.form, image.offload), []).append(image)
     return found
 
 
-def _moved(pair: _Pair) -> bool:
-    """Return whether the same images are in other containers, or in another order in one."""
-    if pair.old is None or pair.new is None or any(group.old_left or group.new_left for group in pair.groups):
+def _moved(pair: _Pair, archs: Iterable[ArchDiff], old: Contents, new: Contents) -> bool:
+    """Return whether the same images, however packed, are in other containers, or in another order in one."""
+    if pair.old is None or pair.new is None or any(_is_other(arch) for arch in archs):
         return False
-    return _containers(pair.old) != _containers(pair.new)
+    if pair.old.whole is not None and pair.old.whole == pair.new.whole:
+        return False
+    return _containers(pair.old, old) != _containers(pair.new, new)
 
 
-def _containers(library: Library) -> Counter[tuple[Hashable, ...]]:
-    """Return the images of each container in their order, as often as there is such a container."""
+def _is_other(arch: ArchDiff) -> bool:
+    """Return whether there are images with other bytes, of which nobody knows which is which."""
+    return bool(arch.lost or arch.added or arch.changed or arch.rebuilt)
+
+
+def _containers(library: LibraryFacts, contents: Contents) -> Counter[tuple[Hashable, ...]]:
+    """Return the images of each container in their order, as often as there is such a container.
+
+    Each image is known by its content where that was read, else by its stored bytes.
+    """
+    read = {image.digest: content.digest for image in library.images if (content := contents.get(_key(library, image)))}
+    read.pop(None, None)
     found: dict[str, list[Hashable]] = {}
     for image in library.images:
-        if image.position and image.digest is not None:
-            found.setdefault(image.position.rpartition(".")[0], []).append((image.arch, image.form, image.digest))
+        if image.position:
+            inside = contents.get(_key(library, image))
+            known = inside.digest if inside else read.get(image.digest, image.digest)
+            found.setdefault(image.position.rpartition(".")[0], []).append((image.arch, image.form, known))
     return Counter(map(tuple, found.values()))
+
+
+def _key(library: LibraryFacts, image: ImageFacts) -> tuple[str, Place]:
+    return library.path, image.place
 
 
 def _natural(place: Use) -> tuple[object, ...]:
@@ -211,7 +235,7 @@ def _arch(pair: _Pair, group: _Group, old: Contents, new: Contents, *, kernels: 
     )
 
 
-def _contents(library: Library | None, images: Sequence[ImageFacts], contents: Contents) -> list[Content | None]:
+def _contents(library: LibraryFacts | None, images: Sequence[ImageFacts], contents: Contents) -> list[Content | None]:
     return [contents.get((library.path, image.place)) if library else None for image in images]
 
 

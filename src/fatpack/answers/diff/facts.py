@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fatpack.errors import counted
+from fatpack.facts.unlooked import Unlooked
 from fatpack.record import Record
 from fatpack.result import SHOWN, Result, plain
 
@@ -62,9 +63,10 @@ class ArchDiff(Record):
 
     ``lost`` and ``added`` are images that the other side has no counterpart for, ``changed`` have other content,
     ``repacked`` the same content stored otherwise. With kernels compared, ``rebuilt`` have other bytes and the same
-    kernels and variables, and ``variables`` says that shared variables are not all the same. ``kernels`` are those that
-    differ; None where they were not compared, or an image cannot be read. Of SPIR-V and Tile IR, kernels are lost or
-    added, and what else changed is told of images alone.
+    kernels and variables, and ``variables`` says that what kernels share is not all the same: variables, flags and ABI
+    of the header, version and target of PTX. ``kernels`` are those that differ; None where they were not compared, or
+    an image cannot be read. Of SPIR-V and Tile IR, kernels are lost or added, and what else changed is told of images
+    alone.
     """
 
     arch: str
@@ -91,10 +93,10 @@ class ArchDiff(Record):
 class LibraryDiff(Record):
     """A library of both releases, or of one: ``kind`` is ``lost``, ``added``, ``both``.
 
-    ``name`` is its path below what was named, in NEW where both have it. File sizes are bytes; ``old_packed`` and
-    ``new_packed`` are what it takes in a zip archive (a wheel), None elsewhere. ``archs`` are in the order of names.
-    ``moved`` says that the same images are in other containers, or in another order in one: a runtime chooses from one
-    container, the first of equals, so that a device may get something else.
+    ``name`` is its path below what was named, in NEW where both have it, ``old_name`` that in OLD. File sizes are
+    bytes; ``old_packed`` and ``new_packed`` are what it takes in a zip archive (a wheel), None elsewhere. ``archs`` are
+    in the order of names. ``moved`` says that the same images are in other containers, or in another order in one: a
+    runtime chooses from one container, the first of equals, so that a device may get something else.
     """
 
     kind: Literal["lost", "added", "both"]
@@ -107,6 +109,7 @@ class LibraryDiff(Record):
     new_packed: int | None = None
     archs: tuple[ArchDiff, ...] = ()
     moved: bool = False
+    old_name: str | None = None
 
     @property
     def is_same(self) -> bool:
@@ -124,13 +127,18 @@ class Unread(Record):
 
 
 class Diff(Result):
-    """What differs between two releases; ``old`` and ``new`` are what was named, libraries in the order of names."""
+    """What differs between two releases; ``old`` and ``new`` are what was named, libraries in the order of names.
+
+    ``old_unlooked`` and ``new_unlooked`` are what was met in them and not looked into.
+    """
 
     old: str
     new: str
     libraries: tuple[LibraryDiff, ...]
     unread: tuple[Unread, ...] = ()
     with_kernels: bool = False
+    old_unlooked: Unlooked = Unlooked()
+    new_unlooked: Unlooked = Unlooked()
 
     @property
     def kinds(self) -> tuple[str, ...]:

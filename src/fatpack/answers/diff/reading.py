@@ -11,25 +11,26 @@ import os
 from fatpack.answers.diff.facts import NEEDS
 from fatpack.errors import FatpackError, UsageError
 from fatpack.facts.columns import ImageRow, KernelRow
+from fatpack.facts.options import RowOptions
 from fatpack.facts.packages import rows_of_leaf
-from fatpack.facts.reading import RowOptions
+from fatpack.facts.unlooked import ToItsEnd, unlooked_of
 from fatpack.images.code import without_unit
 from fatpack.io.budget import Budget, budget_now
 from fatpack.io.sources.opening import is_tree, located, open_source
-from fatpack.outcomes import MALFORMED, UNSUPPORTED, exit_code, message
+from fatpack.outcomes import exit_code, message
 from fatpack.record import Record
-from fatpack.trees.leaves import Counts, Rules, batches_of
-from fatpack.trees.sharing import made_of
+from fatpack.trees.leaves import Counts, Rules
+from fatpack.trees.paths import made_of_paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import TypeVar
 
-    from fatpack.facts.gathering import Opener
-    from fatpack.io.source import Source, View
-    from fatpack.trees.entering import Entered
-    from fatpack.trees.leaves import Leaf, Node
+    from fatpack.facts.unlooked import Unlooked
+    from fatpack.io.source import View
+    from fatpack.trees.leaves import Leaf
+    from fatpack.trees.paths import Opener
 
     T = TypeVar("T")
 
@@ -56,7 +57,7 @@ class ImageFacts(Record):
     digest: bytes | None
 
 
-class Library(Record):
+class LibraryFacts(Record):
     """A file with device code, or one that could not be read. ``whole`` is its digest, where images have none."""
 
     path: str
@@ -108,15 +109,22 @@ class Side:
         self._budget = budget_now() if budget is None else budget
         self._opener = opener
         self._raises = raises
+        self._counts = Counts()
 
-    def libraries(self) -> list[Library]:
+    @property
+    def unlooked(self) -> Unlooked:
+        """What was met and not looked into when the libraries were listed."""
+        return unlooked_of(self._counts)
+
+    def libraries(self) -> list[LibraryFacts]:
         """Return the files with device code, and those that cannot be read.
 
         Raises what opening the name raises; without ``raises`` the name is a file that cannot be read.
         """
-        found: list[Library] = []
+        found: list[LibraryFacts] = []
         try:
-            for item in self._made(_Listing(RowOptions(deep=self._deep)), lambda _: True):
+            self._counts = Counts()
+            for item in self._made(_Listing(RowOptions(deep=self._deep)), lambda _: True, self._counts):
                 if item is not None:
                     found.append(item)  # what was listed before an error stays
         except UsageError:
@@ -124,7 +132,7 @@ class Side:
         except (FatpackError, OSError) as error:
             if self._raises:
                 raise
-            found.append(Library(self.name, (self.name,), 0, problem=message(error), exit_code=exit_code(error)))
+            found.append(LibraryFacts(self.name, (self.name,), 0, problem=message(error), exit_code=exit_code(error)))
         return found
 
     def contents(self, wanted: Mapping[str, frozenset[str]], *, kernels: bool) -> dict[tuple[str, Place], Content]:
@@ -157,43 +165,25 @@ class Side:
         except (FatpackError, OSError):
             return {}
 
-    def _made(self, make: Callable[[Leaf], T], is_wanted: Callable[[str], bool]) -> Iterator[T]:
-        counts, unmatched = Counts(), list[str]()
-        if is_tree(self.name):
-            yield from self._of(None, make, is_wanted, counts, unmatched, is_local=True)
-            return
-        source, view = self._opened()
-        with source:
-            is_local = view.source.fileno() is not None
-            yield from self._of(view, make, is_wanted, counts, unmatched, is_local=is_local)
-
-    def _opened(self) -> tuple[Source | Entered, View]:
-        if self._opener is not None:
-            return self._opener(self.name)
-        source = open_source(self.name, budget=self._budget)
-        return source, source.view()
-
-    def _of(
-        self,
-        view: View | None,
-        make: Callable[[Leaf], T],
-        is_wanted: Callable[[str], bool],
-        counts: Counts,
-        unmatched: list[str],
-        *,
-        is_local: bool,
+    def _made(
+        self, make: Callable[[Leaf], T], is_wanted: Callable[[str], bool], counts: Counts | None = None
     ) -> Iterator[T]:
-        batches = batches_of(self.name, view, self._rules, counts, unmatched, budget=self._budget)
-        chosen = (_chosen(batch, is_wanted) for batch in batches)
-        yield from made_of(chosen, make, self._rules, counts, is_local=is_local, budget=self._budget)
+        unmatched: list[str] = []
+        yield from made_of_paths(
+            [self.name],
+            make,
+            self._rules,
+            Counts() if counts is None else counts,
+            unmatched,
+            budget=self._budget,
+            opener=self._opener,
+            chosen=is_wanted,
+            raises=True,
+        )
         if unmatched and not self._raises:
             raise UsageError(f"no file matches {self.name}")
         if unmatched:
             raise FileNotFoundError(2, "no file matches", self.name)
-
-
-def _chosen(batch: list[Node], is_wanted: Callable[[str], bool]) -> list[Node]:
-    return [node for node in batch if is_wanted(node.path)]
 
 
 class _Listing(Record):
@@ -201,16 +191,17 @@ class _Listing(Record):
 
     options: RowOptions
 
-    def __call__(self, leaf: Leaf) -> Library | None:
+    def __call__(self, leaf: Leaf) -> LibraryFacts | None:
         images: list[ImageFacts] = []
         problem, code = "", 0
         options = self.options if leaf.is_named else self.options.replace(thorough=False)
+        end = ToItsEnd()
         for row in rows_of_leaf(leaf, options):
-            if row.row == "file":
-                is_bad = row.error is not None or row.exit_code in (MALFORMED, UNSUPPORTED)
-                if is_bad:
-                    problem = row.error or f"damaged: {', '.join(row.findings) or 'see fatpack inspect'}"
-                    code = row.exit_code or MALFORMED
+            missed = end.missed(row)
+            if missed is not None:
+                problem, code = row.error or missed.problem, missed.exit_code
+            elif row.row == "file":
+                continue
             elif isinstance(row, ImageRow) and not row.containers and row.size != 0:
                 try:
                     images.append(_facts(row, leaf.view))
@@ -220,7 +211,7 @@ class _Listing(Record):
             return None
         whole = _digest(leaf.view) if leaf.view is not None and any(not image.digest for image in images) else None
         path = leaf.path if leaf.parts else leaf.path.rpartition("/")[2]
-        return Library(leaf.path, leaf.parts or (path,), leaf.size or 0, tuple(images), whole, problem, code)
+        return LibraryFacts(leaf.path, leaf.parts or (path,), leaf.size or 0, tuple(images), whole, problem, code)
 
 
 def _facts(row: ImageRow, view: View | None) -> ImageFacts:
@@ -229,8 +220,15 @@ def _facts(row: ImageRow, view: View | None) -> ImageFacts:
         digest = _digest(view.slice(row.offset, row.stored_size))
     arch = row.arch or row.triple or ""
     stored = row.stored_size or 0
-    form, offload = row.form or "", row.offload or ""
+    form, offload = _form(row), row.offload or ""
     return ImageFacts(row.position or "", _place(row), arch, form, offload, stored, row.size or 0, digest)
+
+
+def _form(row: ImageRow) -> str:
+    """Return the form of an image: the one that a CUDA fat binary states, by which drivers and linkers take it."""
+    if row.container_format == "cuda-fatbin":
+        return row.stored_kind or row.stored_form or row.form or ""
+    return row.form or ""
 
 
 def _place(row: ImageRow) -> Place:

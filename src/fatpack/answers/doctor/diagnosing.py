@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fatpack.answers.doctor import known, wheels
+from fatpack.answers.doctor import known, stated, wheels
 from fatpack.answers.doctor.examining import examine
 from fatpack.answers.doctor.facts import (
     VERIFIED,
@@ -17,15 +17,13 @@ from fatpack.answers.doctor.facts import (
     Verified,
 )
 from fatpack.errors import FatpackError, FormatError
-from fatpack.facts.gathering import opened
+from fatpack.facts.unlooked import unlooked_of
 from fatpack.findings import finding, unread
 from fatpack.io.budget import budget_now
-from fatpack.io.sources.opening import is_tree
 from fatpack.outcomes import FINDINGS, FINE, exit_code, message, worst
 from fatpack.record import Record
-from fatpack.scanner.visit import package_of
-from fatpack.trees.leaves import SEPARATOR, Counts, Leaf, LeafPath, Rules, batches_in, batches_of, parts_of
-from fatpack.trees.sharing import made_of
+from fatpack.trees.leaves import SEPARATOR, Counts, Leaf, LeafPath, Rules
+from fatpack.trees.paths import made_of_paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,8 +31,8 @@ if TYPE_CHECKING:
 
     from fatpack.answers.doctor.reach import Extent
     from fatpack.answers.doctor.wheels import Content
-    from fatpack.facts.gathering import Opener
     from fatpack.io.budget import Budget
+    from fatpack.trees.paths import Opener
 
 #: how many paths a known bug names
 _NAMED = 5
@@ -125,54 +123,16 @@ def diagnose(
     such as ``libx.a(m.o)``, which otherwise are names of files.
     """
     budget = budget_now() if budget is None else budget
-    counts, given = Counts(), [os.fspath(path) for path in paths]
-    reading = _Reading(Rules(tuple(exclude), deep), counts, opener, budget)
-    summing = _Summing(budget)
-    for path in given:
-        for result in reading.results(path):
-            summing.take(result)
-            if on_file is not None:
-                on_file(result.notes.counts.get("images", 0) > 0)
+    counts, rules, summing = Counts(), Rules(tuple(exclude), deep), _Summing(budget)
+    missing: list[str] = [] if unmatched is None else unmatched
+    for result in made_of_paths(paths, _Making(deep), rules, counts, missing, budget=budget, opener=opener):
+        summing.take(result)
+        if on_file is not None:
+            on_file(result.notes.counts.get("images", 0) > 0)
+    for path in paths:
         if os.path.isdir(path):
-            summing.look_for_archives(path)
-    if unmatched is not None:
-        unmatched += reading.unmatched
+            summing.look_for_archives(os.fspath(path))
     return summing.diagnosis(counts)
-
-
-class _Reading:
-    """The leaves of the paths of one diagnosis, examined."""
-
-    def __init__(self, rules: Rules, counts: Counts, opener: Opener | None, budget: Budget) -> None:
-        self._rules, self._counts, self._opener, self._budget = rules, counts, opener, budget
-        self._make = _Making(rules.deep)
-        self.unmatched: list[str] = []
-
-    def results(self, path: str) -> Iterator[LeafResult]:
-        """Yield what was found in each file of a path."""
-        if is_tree(path):
-            batches = batches_of(path, None, self._rules, self._counts, self.unmatched, budget=self._budget)
-            yield from made_of(batches, self._make, self._rules, self._counts, budget=self._budget)
-            return
-        try:
-            source, view = opened(path, self._opener, self._budget)
-        except (FatpackError, OSError) as error:
-            yield _unread(path, error, Notes())
-            return
-        with source:
-            try:
-                is_package = bool(package_of(view))
-            except (FatpackError, OSError) as error:
-                yield _unread(path, error, Notes())
-                return
-            if is_package:
-                batches = batches_in(view, view.chain[0] if view.chain else path, self._rules, self._counts)
-                is_local = view.source.fileno() is not None
-                yield from made_of(
-                    batches, self._make, self._rules, self._counts, is_local=is_local, budget=self._budget
-                )
-                return
-            yield self._make(Leaf(path, parts_of(path)[-1:], view, size=len(view), is_named=True))
 
 
 class _Summing:
@@ -193,6 +153,8 @@ class _Summing:
         self._contents: dict[str, dict[str, wheels.Content]] = {}
         self._records: dict[str, tuple[int, bytes | None]] = {}
         self._has_archives = False
+        #: outermost package → files of packages in it with which nothing was compared
+        self._uncompared: dict[str, int] = {}
 
     def take(self, result: LeafResult) -> None:
         """Take up what was found in a file."""
@@ -231,14 +193,26 @@ class _Summing:
         self._notes.join(notes)
 
     def _package(self, result: LeafResult) -> None:
-        """Compare the files of a package with what it says of them."""
+        """Compare the files of a package with what it says of them; those of packages in it come before it."""
         contents = self._contents.pop(result.path, {})
         count, record = self._records.pop(result.path, (0, None))
-        if result.package != "zip":
-            if contents:
-                text = f"what {result.package} packages say of their files is not compared: digests, sizes"
-                result.notes.skip("files of packages", text, len(contents))
+        outermost = result.path.names[0] if isinstance(result.path, LeafPath) else result.path
+        inner = self._uncompared.pop(outermost, 0)
+        if result.package == "zip":
+            self._zip(result, contents, count, record)
+        elif result.path != outermost:
+            inner += len(contents)
+            contents = {}
+        if result.path != outermost:
+            self._uncompared[outermost] = inner
             return
+        if result.error is None and stated.verify(result.path, result.package, result.notes, self._budget):
+            return
+        inner += len(contents) if result.package != "zip" else 0
+        if inner:
+            result.notes.skip("files of packages", f"nothing says what they should be: {result.package}", inner)
+
+    def _zip(self, result: LeafResult, contents: dict[str, wheels.Content], count: int, record: bytes | None) -> None:
         record = record if count == 1 else None
         if record is None and (count or (result.path.lower().endswith(".whl") and not result.error)):
             wheels.check_records(result.path, result.size or 0, count, result.notes)
@@ -251,10 +225,10 @@ class _Summing:
         """Check that the programs of a folder find their code, if any of them looks for it in kpack archives."""
         if not self._has_archives:
             return
-        from fatpack.answers.kpack.check import Settings, check
+        from fatpack.answers.kpack.check import LoaderSettings, check
 
         try:
-            checked = check(folder, Settings())
+            checked = check(folder, LoaderSettings())
         except (FatpackError, OSError) as error:
             self._skip("kpack lookups", message(error), 1, folder)
             return
@@ -286,21 +260,11 @@ class _Summing:
 
     def diagnosis(self, counts: Counts) -> Diagnosis:
         """Return what all files together are."""
-        for what, why, number in (
-            (
-                "files passed over",
-                "their names say that no device code is in them; a deep search looks into them",
-                counts.passed,
-            ),
-            ("files and folders", "left out by name, as was asked", counts.excluded),
-            ("links", "links in folders are not followed", counts.links),
-            ("pipes, sockets and devices", "they are not read", counts.special),
-        ):
-            if number:
-                self._skipped[what, why] = number, "", 0
+        for number, what, why in unlooked_of(counts).reasons():
+            self._skipped[what, why] = number, "", 0
         notes = self._notes
-        if not self._files and not any(notes.counts.values()):
-            self._codes.add(FINDINGS)
+        if not any(count for what, count in notes.counts.items() if what in VERIFIED and what != "files"):
+            self._codes.add(FINDINGS)  # that nothing is wrong is not known
         return Diagnosis(
             files=self._files,
             images=notes.counts.get("images", 0),

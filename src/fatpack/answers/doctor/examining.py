@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fatpack import formats, images
-from fatpack.answers.doctor import known, naming, reach, rewriting
+from fatpack import formats, hosts, images
+from fatpack.answers.doctor import naming, reach, rewriting
 from fatpack.answers.doctor.facts import Notes
 from fatpack.errors import FormatError, Unsupported
 from fatpack.facts.launches import launches, problems
@@ -37,12 +37,6 @@ _HEADERS_ONLY = {
 
 #: forms of images that are containers themselves: what is in them is examined in turn
 _CONTAINERS = ("fatbin", "bundle", "offload-binary", "syclbin")
-
-#: the format whose content has a hash, or streams that only reading to their end tells about
-_LATE = {
-    "clang-offload-bundle": "fatpack.formats.clang_bundle.compressed.verify",
-    "llvm-offload-binary": "fatpack.formats.offload_binary.verify",
-}
 
 
 class Examined(Record):
@@ -122,6 +116,12 @@ class _Examination:
     def _map(self) -> None:
         try:
             rewriting.check_host(self._view, self.host, self.notes)
+            checker = hosts.checker(self.host)
+            for item in () if checker is None else checker.check(self._view):
+                if isinstance(item, Finding):
+                    self.notes.add(item)
+                else:
+                    self.notes.count("symbol tables", item)
         except FormatError as error:
             self.notes.add(_damage("FP1001", self._view, error))
 
@@ -153,20 +153,18 @@ class _Examination:
 
     def _verify(self, container: Container) -> bool:
         """Check what only the whole content of a container tells; return whether it has a hash."""
-        name, notes = _LATE.get(container.format), self.notes
-        if name is None:
-            return False
+        late, notes = formats.late_check(container.format), self.notes
         wrong = list(container.findings)
-        module = __import__(name, fromlist=["verify"])
         try:
-            if module.is_unchecked(container):
-                wrong += module.verify(container)
+            if late is not None and late.is_unchecked(container):
+                wrong += late.verify(container)
         except FormatError as error:
             wrong.append(finding(code_for("FP1001", error), container.span, error.describe(), error.hint))
-        notes.extend(wrong)
-        for fact in known.facts_of(container, wrong):
+        if late is not None:
+            notes.extend(wrong)
+        for fact in formats.symptoms(container, wrong):
             notes.fact(fact)
-        is_hashed = known.compressed(container) is not None
+        is_hashed = late is not None and late.is_hashed(container)
         if is_hashed:
             notes.count("hashes")
         return is_hashed

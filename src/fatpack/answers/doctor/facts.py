@@ -19,43 +19,103 @@ if TYPE_CHECKING:
 
 SCHEMA = "fatpack.doctor/1"
 
-#: what is verified → what that means; the table of every diagnosis has these rows
-VERIFIED = {
-    "files": "read to the end of what is in them",
-    "containers": "parsed, field by field",
-    "images": "inflated, and their headers read",
-    "kernels": "read from symbol tables, notes and metadata, which agree",
-    "labels": "targets that containers state, against what the images say of themselves",
-    "hashes": "hashes of compressed bundles, against their content",
-    "byte maps": "hosts and containers in which every byte is described once",
-    "rewrites": "containers that were written again, to the same bytes",
-    "registrations": "objects and programs whose calls, records and images agree",
-    "launches": "kernels that host modules of CIR launch, found in the device modules",
-    "kpack lookups": "code objects that programs find in kpack archives, per device",
-    "checksums": "files in zip archives, against their CRC-32",
-    "records": "files of wheels, against digest and size in RECORD",
-}
 
-#: start of a finding's code → the row of :data:`VERIFIED` in which it counts as wrong
-_WRONG = {
-    "FP1001": "containers",
-    "FP1101": "labels",
-    "FP1102": "labels",
-    "FP1103": "labels",
-    "FP1104": "images",
-    "FP1105": "labels",
-    "FP1106": "kernels",
-    "FP1304": "hashes",
-    "FP1512": "launches",
-    "FP1513": "registrations",
-    "FP1710": "checksums",
-    "FP30": "registrations",
-    "FP31": "kpack lookups",
-    "FP3601": "rewrites",
-    "FP3602": "byte maps",
-    "FP3603": "records",
-    "FP3604": "records",
-}
+class Check(Record):
+    """One thing that is verified: a row of the table that every diagnosis has.
+
+    ``says`` is what is so of all that was counted, ``how`` against what that is held, and ``codes`` are those of
+    findings (or their first letters, where no other row names them whole) that count as wrong here.
+    """
+
+    what: str
+    says: str
+    how: str
+    codes: tuple[str, ...]
+
+
+#: All that is verified, in the order of the table; ``fatpack doctor --list`` prints it.
+CHECKS = (
+    Check(
+        "files",
+        "read to the end of what is in them",
+        "each is searched for containers, as inspect does; a deep search takes all of it",
+        ("FP10", "FP17", "FP20", "FP21", "FP22", "FP23", "FP24", "FP25", "FP26"),
+    ),
+    Check(
+        "containers",
+        "parsed, field by field",
+        "every field against the bytes that are there",
+        ("FP1001", "FP12", "FP13", "FP14", "FP15", "FP16", "FP18"),
+    ),
+    Check(
+        "images",
+        "inflated, and their headers read",
+        "to their last byte; headers must not point past their end",
+        ("FP1104",),
+    ),
+    Check(
+        "kernels",
+        "read from symbol tables, notes and metadata, which agree",
+        "these against each other",
+        ("FP1106",),
+    ),
+    Check(
+        "labels",
+        "targets that containers state, against what the images say of themselves",
+        "architecture, triple and kind in the container, against ELF flags, targets of PTX and metadata beside images",
+        ("FP11",),
+    ),
+    Check("hashes", "hashes of compressed bundles, against their content", "the first bytes of its MD5", ("FP1304",)),
+    Check(
+        "byte maps",
+        "hosts and containers in which every byte is described once",
+        "the map of a file, from its first byte to its last",
+        ("FP3602",),
+    ),
+    Check(
+        "rewrites",
+        "containers that were written again, to the same bytes",
+        "what our writer makes of what our reader read",
+        ("FP3601",),
+    ),
+    Check(
+        "symbol tables",
+        "names in the symbol tables of archives, against the members that they lead to",
+        "offsets against headers; GNU's names against what the member defines",
+        ("FP2107",),
+    ),
+    Check(
+        "registrations",
+        "objects and programs whose calls, records and images agree",
+        "programs register the kernels that they launch, under names that images have",
+        ("FP1513", "FP30"),
+    ),
+    Check(
+        "launches",
+        "kernels that host modules of CIR launch, found in the device modules",
+        "names in the host module against functions in every device module",
+        ("FP1512",),
+    ),
+    Check(
+        "kpack lookups",
+        "code objects that programs find in kpack archives, per device",
+        "in folders: what programs look for, against the archives that are there",
+        ("FP31",),
+    ),
+    Check("checksums", "files in zip archives, against their CRC-32", "all files, whatever is in them", ("FP1710",)),
+    Check(
+        "records",
+        "files of packages, against digests and sizes that the packages state",
+        "RECORD (wheels), info/paths.json (conda), md5sums (Debian), digests of files, header and payload (RPM)",
+        ("FP3603", "FP3604"),
+    ),
+)
+
+#: what is verified → what that means
+VERIFIED = {check.what: check.says for check in CHECKS}
+
+#: start of a finding's code → the row in which it counts as wrong
+_WRONG = {code: check.what for check in CHECKS for code in check.codes}
 
 
 #: codes of what is not read because of a limit, or by this version; the bytes may be right
@@ -149,11 +209,11 @@ class Diagnosis(Result):
     @property
     def verdict(self) -> str:
         """``healthy``, ``suspect`` (warnings alone), ``damaged``, ``unread`` where some file could not be read, or
-        ``empty`` where there was nothing to verify.
+        ``empty`` where nothing was verified: no file was there, or none in which anything can be.
         """
         if self.exit_code == FINE:
             return "healthy"
-        if not self.files and not self.patients and not self.findings:
+        if not self.patients and not any(row.wrong for row in self.verified):
             return "empty"
         states = {each.state for each in self.patients}
         return "damaged" if "damaged" in states else "suspect" if self.exit_code == FINDINGS else "unread"
@@ -199,6 +259,10 @@ def _finding(item: Finding) -> dict[str, Any]:
     }
 
 
+#: an image of which the bytes do not look like what it is stored as: a note of a listing
+_NO_MAGIC = "FP1105"
+
+
 class Notes:
     """What is noted while a file is examined. Another process can make it and hand it over.
 
@@ -235,6 +299,8 @@ class Notes:
 
     def add(self, item: Finding) -> None:
         """Keep a finding, or count it; one that was noted is not noted again."""
+        if item.code == _NO_MAGIC:
+            item = item.replace(severity="warning")  # who lists need not mind; here it is asked whether it is whole
         if item in self.findings:
             return
         self.severities.add("limit" if item.code in _LIMITS else item.severity)

@@ -1,13 +1,6 @@
 """Known bugs: which of ``data/known.toml`` the findings of files, and facts about them, are evidence of.
 
-The facts that the table names, beside codes of findings:
-
-``zlib-content-damaged``    a bundle that zlib compressed has another hash than its content
-``magic-inside``            the magic of compressed bundles stands in the compressed bytes of one
-``bundle-without-size``     a compressed bundle of version 1
-``no-host-entry``           a bundle without an entry for the host
-``doubled-host-id``         a host's bundle ID that is stored twice over
-``compressed-sycl-images``  images of a linked SYCL program that are compressed one by one
+The facts that the table names, beside codes of findings, are what formats call symptoms (``formats.symptoms``).
 """
 
 from __future__ import annotations
@@ -15,16 +8,14 @@ from __future__ import annotations
 import os
 from importlib import import_module
 
-from fatpack import magics
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from fatpack.formats.clang_bundle.stored import CompressedBundle
-    from fatpack.model import Container, Finding
+    from fatpack.model import Finding
 
 
 class Match(Record):
@@ -74,38 +65,3 @@ def known_bugs() -> tuple[Bug, ...]:
 def _bug(row: dict[str, Any]) -> Bug:
     lists = {name: tuple(row.get(name, ())) for name in ("sources", "facts")}
     return Bug(**{**row, **lists, "match": tuple(Match(**each) for each in row.get("match", ()))})
-
-
-def compressed(container: Container) -> CompressedBundle | None:
-    """Return what was stored of a compressed bundle, None for any other container."""
-    if container.format != "clang-offload-bundle":
-        return None
-    from fatpack.formats.clang_bundle.stored import CompressedBundle
-
-    return container.record if isinstance(container.record, CompressedBundle) else None
-
-
-def facts_of(container: Container, findings: Iterable[Finding]) -> Iterator[str]:
-    """Yield the facts about a container that known bugs are recognised by; ``findings`` are those about it."""
-    if container.format != "clang-offload-bundle":
-        return
-    record = compressed(container)
-    if record is not None:
-        if record.method == "zlib" and any(item.code == "FP1304" for item in findings):
-            yield "zlib-content-damaged"
-        if record.stream.find(magics.COMPRESSED_BUNDLE) >= 0:
-            yield "magic-inside"
-        if record.size is None:
-            yield "bundle-without-size"
-    offloads = {image.target.offload for image in container.images}
-    if container.images and "host" not in offloads and container.attrs.get("flavour") not in ("object", "linked"):
-        yield "no-host-entry"
-    if any(_is_doubled(image.target.spelling) for image in container.images):
-        yield "doubled-host-id"
-    if container.attrs.get("flavour") == "linked" and any(image.compression == "zstd" for image in container.images):
-        yield "compressed-sycl-images"
-
-
-def _is_doubled(spelling: str) -> bool:
-    half = spelling[: len(spelling) // 2]
-    return half.endswith("-") and spelling == half + half

@@ -12,6 +12,7 @@ from fatpack.elf.file import ElfFile
 from fatpack.errors import FormatError
 from fatpack.findings import finding
 from fatpack.record import Record
+from fatpack.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,9 +91,10 @@ def problems(extent: Extent, view: View, archs: Mapping[str, int]) -> Iterator[F
 
     kind = "code and data lie up to" if extent.is_linked else "the loaded sections have"
     far = extent.reached > extent.limit and not extent.is_linked
+    apart = " apart" if extent.is_linked else ""
     text = (
-        f"{kind} {_size(extent.reached)}{' apart' if extent.is_linked else ''}, {_size(extent.device)} of them device "
-        f"code; relocations of 32 bits reach {_size(extent.limit)} ({hexadecimal(extent.limit)})"
+        f"{kind} {size_words(extent.reached)}{apart}, {size_words(extent.device)} of them device code; "
+        f"relocations of 32 bits reach {size_words(extent.limit)} ({hexadecimal(extent.limit)})"
     )
     yield finding("FP3605" if far else "FP3606", view.span(), text, _advice(archs))
 
@@ -102,9 +104,5 @@ def _advice(archs: Mapping[str, int]) -> str:
     most = sorted(archs.items(), key=lambda item: -item[1])[:4]
     if not most:
         return "link with fewer architectures, or compress device code"
-    words = ", ".join(f"{arch} ({_size(size)})" for arch, size in most)
+    words = ", ".join(f"{arch} ({size_words(size)})" for arch, size in most)
     return f"compress device code, or leave out architectures; most bytes are for {words}"
-
-
-def _size(size: int) -> str:
-    return f"{size / (1 << 30):.2f} GiB" if size >= 1 << 30 else f"{size / (1 << 20):.0f} MiB"

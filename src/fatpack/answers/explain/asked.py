@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+_EXAMPLE = in_both("--device 'RTX 4090'", "device='RTX 4090'")
+
+
 def question(
     devices: Iterable[str],
     *,
@@ -38,6 +41,8 @@ def question(
     except re.error as error:
         raise UsageError(f"{kernel[:80]!r} is no regular expression: {error}") from error
     named = devices_of(devices)
+    if not named:
+        raise UsageError(in_both("no device was named", "device names none"), hint=f"name one: {_EXAMPLE}")
     words = f"CUDA {found[0]}.{found[1]}" if found else ""
     return Question(named, with_variables(settings, variables), kernel, words, rocm or "")
 

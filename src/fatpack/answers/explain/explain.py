@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from fatpack.answers.explain.mending import danger, driver_words, mends
-from fatpack.answers.explain.records import (
-    DeviceAnswer,
-    Explained,
-    ImageAnswer,
-    RuleAnswer,
-    StateAnswer,
-    UnitAnswer,
-    Unread,
-)
-from fatpack.answers.explain.telling import missing, told
+import os
+
+from fatpack.answers.explain.mending import driver_words
+from fatpack.answers.explain.records import DeviceAnswer, Explained, RuleAnswer, Unread
+from fatpack.answers.explain.unit_answers import answered, of_library, of_runtime
 from fatpack.answers.explain.wording import verdict
 from fatpack.errors import counted, in_both
 from fatpack.facts.units import Place, Unit, units_of
+from fatpack.facts.unlooked import ToItsEnd
 from fatpack.outcomes import FINDINGS, FINE, worst
 from fatpack.record import Record
 from fatpack.target.choice import rules as rule_table
-from fatpack.target.choice.asking import OUTCOMES, ask, needs
+from fatpack.target.choice.asking import OUTCOMES
 from fatpack.target.libraries import naming_library
-from fatpack.target.target_id import signs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from fatpack.answers.explain.records import UnitAnswer
     from fatpack.facts.columns import ImageRow
-    from fatpack.target.choice.asking import Choice
+    from fatpack.facts.unlooked import Missed
     from fatpack.target.choice.settings import Settings
     from fatpack.target.devices import Device
+
+
+#: rules by which the HIP runtime finds no image for a device
+_UNSERVED = ("H2", "H3", "H4", "H7")
 
 
 class Question(Record):
@@ -55,21 +54,29 @@ def explain(rows: Iterable[ImageRow], paths: Sequence[str], question: Question) 
     unread: list[Unread] = []
     files = read = 0
     held: list[Unit] = []
-    for item in units_of(rows):
+    end = ToItsEnd()
+    missed: list[Missed | None] = []
+
+    def watched() -> Iterator[ImageRow]:
+        for row in rows:
+            missed[:] = [end.missed(row)]
+            yield row
+
+    for item in units_of(watched()):
         if isinstance(item, Unit):
             held.append(item)
             continue
         files += bool(item.count)
         read += item.error is None
-        if item.error or (item.exit_code or 0) > FINDINGS:
-            problem = (item.error or "").removeprefix(
-                f"{item.path}: "
-            ) or f"parts of it could not be read ({', '.join(item.findings)})"
-            unread.append(Unread(item.path, problem, item.exit_code or FINDINGS))
-        _ask_all(asking, held)
+        # A row of a file is yielded before the next row is taken.
+        if missed and missed[0] is not None:
+            unread.append(Unread(item.path, missed[0].problem, missed[0].exit_code))
+        _ask_all(asking, held, item.cuda_runtime)
         held = []
     _ask_all(asking, held)
-    answers = tuple(one.answer(is_read=bool(read)) for one in asking)
+    names_unread = [os.path.basename(one.path) or one.path for one in unread]
+    answers = tuple(one.answer(names_unread, is_read=bool(read), has_code=bool(files)) for one in asking)
+    answers = _in_one_machine(answers, asking)
     code = FINE if all(one.is_served for one in answers) else FINDINGS
     names = dict.fromkeys(name for one in asking for name in one.names)
     table = [row for row in rule_table.rules() if row.name in names]
@@ -86,15 +93,41 @@ def explain(rows: Iterable[ImageRow], paths: Sequence[str], question: Question) 
     )
 
 
-def _ask_all(asking: Sequence[_Asking], units: Sequence[Unit]) -> None:
-    """Ask about the units of one file. What waits for a link does not count beside what was linked."""
-    linked = any(unit.runtime == "cuda" and not unit.waits for unit in units)
+def _in_one_machine(answers: tuple[DeviceAnswer, ...], asking: Sequence[_Asking]) -> tuple[DeviceAnswer, ...]:
+    """Return answers with what AMD devices do to each other: the runtime stops at the first without an image."""
+    devices = [one for one in answers if one.vendor == "amd"]
+    if len({one.device for one in devices}) > 1 and any(unit.runtime == "kpack" for unit in devices[0].units):
+        asking[0].names["K7"] = None
+        note = (
+            "if these devices are in one machine, the code object that is found for one of them is handed to all: "
+            "hide the others with HIP_VISIBLE_DEVICES [K7]"
+        )
+        first = devices[0]
+        answers = tuple(one.replace(notes=(*one.notes, note)) if one is first else one for one in answers)
+        devices = [one for one in answers if one.vendor == "amd"]
+    unserved = next((one for one in devices if one.fails and any(unit.rule in _UNSERVED for unit in one.units)), None)
+    if unserved is None or len(devices) < 2:
+        return answers
+    note = (
+        f"if these devices are in one machine, {unserved.words} leaves those behind it without code, too, and "
+        "the program without any if it is the first: HIP_VISIBLE_DEVICES hides it [H8]"
+    )
+    asking[0].names["H8"] = None
+    return tuple(one.replace(notes=(*one.notes, note)) if one is unserved else one for one in answers)
+
+
+def _ask_all(asking: Sequence[_Asking], units: Sequence[Unit], cuda_runtime: int | None = None) -> None:
+    """Ask about the units of one file. What waits for a link does not count beside what was linked.
+
+    ``cuda_runtime`` is the major version of the CUDA runtime library that the file loads, None if it is not known.
+    """
+    linked = {unit.vendor for unit in units if not unit.waits}
     for one in asking:
         for unit in units:
-            if unit.waits and linked:
+            if unit.waits and unit.vendor in linked:
                 one.pass_by("relocatable", unit)
             else:
-                one.take(unit)
+                one.take(unit, cuda_runtime)
 
 
 class _Asking:
@@ -107,6 +140,7 @@ class _Asking:
         self._passed: dict[str, int] = {}
         self._libraries: dict[str, None] = {}
         self._needs: tuple[int, int] = (0, 0)
+        self._runtimes: dict[int | None, None] = {}
         self.names: dict[str, None] = {}
 
     def pass_by(self, why: str, unit: Unit) -> None:
@@ -114,7 +148,7 @@ class _Asking:
         if unit.vendor == self._device.vendor:
             self._passed[why] = self._passed.get(why, 0) + 1
 
-    def take(self, unit: Unit) -> None:
+    def take(self, unit: Unit, cuda_runtime: int | None = None) -> None:
         """Ask about a unit, if it is for devices of this vendor and has the kernel that was asked for."""
         if unit.vendor != self._device.vendor:
             return
@@ -123,51 +157,40 @@ class _Asking:
             return
         library = naming_library(unit.place.path.rpartition("!")[2]) if unit.vendor == "nvidia" else None
         if library is not None:
-            self._libraries[f"{library.library} chooses by name: {library.reason} [C17]"] = None
+            self._libraries[f"{library.library} asks for kernels by their names: {library.reason} [C17]"] = None
             self.names["C17"] = None
         images = tuple((one.candidate, one.form, one.count, one.has_kernel) for one in unit.images)
         name = library.library if library else ""
-        key = (name, unit.format, unit.runtime, unit.bundle_version, unit.waits, unit.place.container is None, images)
+        loads = cuda_runtime if unit.runtime == "cuda" else None
+        alike = (name, unit.format, unit.runtime, unit.bundle_version, unit.waits, unit.place.container is None, loads)
+        key = (alike, images)
         if key not in self._answers:
-            self._answers[key] = (_of_library(self._answer(unit), name), [])
+            self._answers[key] = (self._answer(unit, name, loads), [])
         self._answers[key][1].append(unit.place)
 
-    def _answer(self, unit: Unit) -> UnitAnswer:
-        question = self._question
-        choices = ask(unit.asked, self._device, question.settings)
-        if unit.waits:
-            reason = "it is relocatable: what a device link makes of it is what counts"
-            choices = tuple(
-                one.replace(outcome="unknown", rule="C14", reason=reason, is_certain=False, error=None)
-                for one in choices
-            )
-        choice = min(choices, key=lambda one: OUTCOMES.index(one.outcome))
-        taken = [unit.images[number] for one in choices for number in one.may]
-        answer = UnitAnswer(
-            unit.runtime,
-            unit.format,
-            choice.outcome,
-            choice.rule,
-            choice.reason,
-            choice.is_certain,
-            tuple(_image(unit, number, choices) for number in range(len(unit.images))),
-            told(unit, choice, question.settings),
-            mends(unit, choice, self._device, question.settings),
-            danger(unit, choice, self._device, question.settings),
-        )
-        if choice.outcome in ("runs", "compiles"):
-            found = [needs(image.candidate) for image in taken]
-            self._needs = max([self._needs, *filter(None, found)])
-        if len({one.outcome for one in choices}) > 1:
-            answer = _differing(answer, choices)
-        if question.kernel and taken and answer.outcome in ("runs", "compiles"):
-            answer = _without_kernel(answer, [image.has_kernel for image in taken])
+    def _answer(self, unit: Unit, library: str, loads: int | None) -> UnitAnswer:
+        """Return the answer for a unit, of a library that names kernels and loads a CUDA runtime if it does."""
+        settings, kernel = self._question.settings, self._question.kernel
+        answer, needed = answered(unit, self._device, settings, kernel)
+        if library:
+            answer = of_library(answer, library)
+        if loads is not None:
+            self._runtimes[loads] = None
+            if settings.driver is None:
+                needed = max(needed, (loads, 0))
+            else:
+                answer = of_runtime(answer, loads, self._device, settings.driver)
+        self._needs = max(self._needs, needed)
         for name in (answer.rule, *(image.rule for image in answer.images)):
             self.names[name] = None
         return answer
 
-    def answer(self, *, is_read: bool) -> DeviceAnswer:
-        """Return what the device gets of all that was asked about, what fails first; ``is_read``: a file was read."""
+    def answer(self, unread: Sequence[str], *, is_read: bool, has_code: bool) -> DeviceAnswer:
+        """Return what the device gets of all that was asked about, what fails first.
+
+        ``unread`` are the names of files that could not be read to their end; ``is_read``: one could be; ``has_code``:
+        one has device code, for whatever device.
+        """
         units = [answer.replace(places=tuple(places)) for answer, places in self._answers.values()]
         units.sort(key=lambda one: OUTCOMES.index(one.outcome))
         counts = {name: sum(one.count for one in units if one.outcome == name) for name in OUTCOMES}
@@ -176,7 +199,7 @@ class _Asking:
             device.arch,
             device.words,
             device.vendor,
-            verdict(device, units, question.kernel, self._passed)
+            verdict(device, units, question.kernel, self._passed, unread, has_code=has_code)
             if is_read or units
             else f"{device.words}: nothing was read",
             counts["runs"] + counts["compiles"],
@@ -184,104 +207,34 @@ class _Asking:
             counts["fails"],
             counts["unknown"],
             tuple(units),
-            tuple(self._notes()),
+            tuple(self._notes(may_run=counts["fails"] < sum(counts.values()))),
+            not unread,
         )
 
-    def _notes(self) -> list[str]:
+    def _notes(self, *, may_run: bool) -> list[str]:
         device, settings = self._device, self._question.settings
         notes = []
         if device.vendor == "nvidia":
-            if settings.driver is None and self._needs != (0, 0):
+            if settings.driver is None and self._needs != (0, 0) and may_run:
                 notes.append(f"what runs needs a driver of {driver_words(self._needs)}: none was named")
-            if settings.driver is not None and self._answers:
-                notes.append("only images were compared, not the CUDA runtime library that the program brings")
+            if settings.driver is not None and self._answers and not self._runtimes:
+                notes.append(
+                    "which CUDA runtime library it brings is not known, so that was not compared with the driver"
+                )
         elif settings.driver is not None:
             notes.append(f"{in_both('--driver', 'driver=')} is NVIDIA's: not used for {device.arch}")
+        if may_run and any(answer.runtime == "sycl" for answer, _ in self._answers.values()):
+            notes.append(
+                "aspects and work-group sizes that kernels require are not compared: an image with one that the device "
+                "lacks is not taken [Y3]"
+            )
+            self.names["Y3"] = None
         if self._passed.get("relocatable"):
             count = counted(self._passed["relocatable"], "container")
-            notes.append(f"{count} of relocatable code: what the device link made of it is what counts [C14]")
+            notes.append(
+                f"{count} not counted: relocatable code, of which only what a device link made is loaded [C14]"
+            )
             self.names["C14"] = None
         if self._passed.get("unseen"):
             notes.append(f"{counted(self._passed['unseen'], 'container')} with code that shows no names of kernels")
         return [*notes, *self._libraries]
-
-
-def _of_library(answer: UnitAnswer, library: str) -> UnitAnswer:
-    """Return the answer for a container of a library that asks for kernels by name, as its code for one device does."""
-    if not library or answer.rule != "C2" or answer.outcome != "fails":
-        return answer
-    reason = f"{answer.reason}; whether {library} asks for these kernels on this device is not known"
-    return answer.replace(outcome="unknown", rule="C17", reason=reason, is_certain=False, told=None, mends=())
-
-
-def _image(unit: Unit, number: int, choices: Sequence[Choice]) -> ImageAnswer:
-    """Return what is said of one image: in which states it fits, and why, or why not."""
-    image = unit.images[number]
-    judged = [one.judgements[number] for one in choices]
-    words = {("yes" if one.fits else "no") if one.is_certain else "unknown" for one in judged}
-    said = judged[0]
-    if len(words) > 1:
-        fitting = [one.state for one, each in zip(choices, judged, strict=True) if each.fits]
-        said = said.replace(reason=f"for {', '.join(fitting)}")
-    needed = needs(image.candidate)
-    role = "taken" if any(one.image == number for one in choices) else ""
-    if not role and any(number in one.may for one in choices):
-        role = "may"
-    return ImageAnswer(
-        image.position,
-        image.name,
-        image.form,
-        image.count,
-        words.pop() if len(words) == 1 else "some",
-        said.rule,
-        said.reason,
-        role,
-        image.candidate.compression,
-        image.ptx_version,
-        "" if needed is None else f"{needed[0]}.{needed[1]}",
-        image.has_kernel,
-    )
-
-
-def _differing(answer: UnitAnswer, choices: Sequence[Choice]) -> UnitAnswer:
-    """Return the answer for a device whose features decide, and are not all known."""
-    states = tuple(StateAnswer(one.state, one.outcome, one.rule, one.reason) for one in choices)
-    good = {one.state for one in states if one.outcome in ("runs", "compiles")}
-    if len(good) == len(states):
-        return answer.replace(states=states)
-    feature = _deciding(states, good)
-    if feature:
-        on = next(signs(state)[feature] for state in good)
-        off = "-" if on == "+" else "+"
-        reason = f"it runs with {feature}{on}, and not with {feature}{off}"
-    else:
-        others = [one.state for one in states if one.state not in good]
-        reason = f"it runs on {', '.join(sorted(good)) or 'none'}, and not on {', '.join(others)}"
-    advice = f"name the device with its features, as {states[-1].state}: what is left open counts both ways"
-    mends = (advice, *answer.mends)
-    return answer.replace(outcome="unknown", reason=reason, told=None, mends=mends, states=states, is_certain=False)
-
-
-def _deciding(states: Sequence[StateAnswer], good: Collection[str]) -> str:
-    """Return the feature whose setting alone decides, "" if there is none."""
-    for feature in signs(states[0].state):
-        settings: dict[str, set[bool]] = {signs(one.state)[feature]: set() for one in states}
-        for one in states:
-            settings[signs(one.state)[feature]].add(one.state in good)
-        if sorted(settings.values(), key=str) == [{False}, {True}]:
-            return feature
-    return ""
-
-
-def _without_kernel(answer: UnitAnswer, known: Sequence[bool | None]) -> UnitAnswer:
-    """Return the answer for a kernel that the image that is taken may lack."""
-    if all(known):
-        return answer
-    if not any(known) and None not in known:
-        reason = f"{answer.reason}, and the kernel is not in it"
-        found = missing(answer.runtime)
-        rule = "C10" if answer.runtime == "cuda" else answer.rule
-        advice = ("build the kernel for every architecture: the image that fits is taken without it",)
-        return answer.replace(outcome="fails", rule=rule, reason=reason, told=found, mends=advice)
-    reason = f"{answer.reason}; whether the kernel is in what is taken is not known"
-    return answer.replace(outcome="unknown", reason=reason, is_certain=False)

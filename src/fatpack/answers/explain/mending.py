@@ -5,6 +5,7 @@ from __future__ import annotations
 from fatpack.target.choice.asking import first_cuda, needs
 from fatpack.target.choice.cuda import ZSTD_SINCE
 from fatpack.target.choice.drivers import first_with
+from fatpack.target.choice.rules import failure
 from fatpack.target.compatibility import HIP_SPIRV, hip_names
 from fatpack.target.nvidia import FAMILIES, cuda_of_ptx, parse_nvidia
 from fatpack.target.vocabulary import vocabulary
@@ -31,6 +32,12 @@ def mends(unit: Unit, choice: Choice, device: Device, settings: Settings) -> tup
         return ()
     if choice.rule == "C14":
         return ("link it (nvcc -dlink, or the host link by nvcc), and ask about the linked program",)
+    if choice.rule in ("H15", "M4"):
+        return ("link it with clang, and ask about the linked program",)
+    if choice.rule in ("C10", "H5"):
+        return (
+            "build it again: what was packed is not what its label says, and fatpack doctor names every such image",
+        )
     found = {"nvidia": _nvidia, "amd": _amd}.get(device.vendor, _intel)
     return tuple(found(unit, choice, device, settings))
 
@@ -44,6 +51,8 @@ def _nvidia(unit: Unit, choice: Choice, device: Device, settings: Settings) -> I
     needed, why = _driver(unit, choice, device)
     if settings.driver is not None and settings.driver < needed:
         yield f"a driver of {driver_words(needed)}, for {why}"
+        if choice.rule == "C8":
+            yield compatibility_package(needed)
         if choice.rule == "C18":
             return
     if choice.rule == "C15" and _without_zstd(unit, choice, device) <= (settings.driver or (0, 0)):
@@ -64,7 +73,7 @@ def _nvidia(unit: Unit, choice: Choice, device: Device, settings: Settings) -> I
         yield f"build it for the device: --offload-arch=sm_{arch.number}"
         return
     yield f"build it for the device: nvcc -gencode arch=compute_{arch.number},code=sm_{arch.number}{since}{until}"
-    yield f"or: clang --offload-arch=sm_{arch.number}"
+    yield f"or with clang: --offload-arch=sm_{arch.number}"
 
 
 def _driver(unit: Unit, choice: Choice, device: Device) -> tuple[tuple[int, int], str]:
@@ -89,6 +98,15 @@ def driver_words(cuda: tuple[int, int]) -> str:
     """Return a driver in words: ``CUDA 12.4 or newer (550 on Linux)``."""
     row = first_with(cuda)
     return f"CUDA {cuda[0]}.{cuda[1]} or newer" + (f" (driver {row.branch})" if row else "")
+
+
+def compatibility_package(cuda: tuple[int, int]) -> str:
+    """Return what takes the place of a newer driver on some parts, with what it does on all others (C8)."""
+    row = failure("cuda", 804)
+    return (
+        f"or NVIDIA's forward-compatibility package of CUDA {cuda[0]}.{cuda[1]}, on parts that NVIDIA lists for it: on "
+        f"others the program is told: {row.text} ({row.code}, {row.names[0]})"
+    )
 
 
 def _amd(unit: Unit, choice: Choice, device: Device, settings: Settings) -> Iterator[str]:

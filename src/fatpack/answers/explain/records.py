@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fatpack.facts.units import Place
+from fatpack.facts.unlooked import Unlooked
 from fatpack.outcomes import FINDINGS, FINE
 from fatpack.record import Record
 from fatpack.result import SHOWN, Result, plain
@@ -35,7 +36,8 @@ class ImageAnswer(Record):
     (``compute_80`` for PTX), ``form`` what its bytes are. ``fits`` is yes, no, unknown, or some: in some settings of
     the device's features. ``rule`` and ``reason`` are those that say so. ``role`` is taken, may (it may be taken) or
     "". ``needs`` is the CUDA version of the first driver that takes it, "" for any. ``has_kernel`` says whether the
-    kernel that was asked for is in it, None if that is not known.
+    kernel that was asked for is in it, None if that is not known. ``holds`` is what its bytes are for by their own
+    account, where that is not what it is labelled as, else "".
     """
 
     position: str
@@ -50,6 +52,7 @@ class ImageAnswer(Record):
     ptx_version: str | None = None
     needs: str = ""
     has_kernel: bool | None = None
+    holds: str = ""
 
 
 class StateAnswer(Record):
@@ -103,7 +106,7 @@ class DeviceAnswer(Record):
 
     ``device`` is its architecture, ``words`` as messages call it. ``verdict`` is one sentence. ``runs`` counts units
     that run, ``compiles`` those of them that compile code first; ``fails`` and ``unknown`` the others. ``units`` are
-    those that fail first. ``notes`` say what to know.
+    those that fail first. ``notes`` say what to know. Without ``is_complete`` not all could be read that may be for it.
     """
 
     device: str
@@ -116,11 +119,12 @@ class DeviceAnswer(Record):
     unknown: int
     units: tuple[UnitAnswer, ...]
     notes: tuple[str, ...] = ()
+    is_complete: bool = True
 
     @property
     def is_served(self) -> bool:
-        """Whether everything in the files that is for devices of its vendor runs, and something is."""
-        return bool(self.runs) and not self.fails and not self.unknown
+        """Whether everything in the files that is for devices of its vendor was read and runs, and something is."""
+        return self.is_complete and bool(self.runs) and not self.fails and not self.unknown
 
 
 class Unread(Record):
@@ -135,7 +139,8 @@ class Explained(Result):
     """What some devices get of some files; ``files`` counts those with device code, ``kernel`` is what was asked for.
 
     ``rules`` are all that the answers name. ``exit_code`` is 0 if everything runs on every device, 1 if something fails
-    or is not known to run, and that of the worst file if one could not be read.
+    or is not known to run, and that of the worst file if one could not be read. ``unlooked`` is what was met on the way
+    and not looked into.
     """
 
     paths: tuple[str, ...]
@@ -147,6 +152,7 @@ class Explained(Result):
     rules: tuple[RuleAnswer, ...]
     unread: tuple[Unread, ...]
     exit_code: int
+    unlooked: Unlooked = Unlooked()
 
     @property
     def verdict(self) -> str:
@@ -162,7 +168,8 @@ class Explained(Result):
         """Return the verdict of each device, and what could not be read."""
         unread = [f"not read: {item.path}: {item.problem}" for item in self.unread[:SHOWN]]
         first, *others = [one.verdict for one in self.devices] or [self.verdict]
-        return (f"{self.verdict}: {first}", *others, *unread)
+        left_out = () if self.unlooked.is_asked else (self.unlooked.sentence(),)
+        return (f"{self.verdict}: {first}", *others, *unread, *left_out)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data: the document of ``fatpack explain --json``."""

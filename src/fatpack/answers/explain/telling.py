@@ -24,7 +24,7 @@ def told(unit: Unit, choice: Choice, settings: Settings) -> Told | None:
     if choice.error is None:
         return _in_words(unit, choice)
     row = failure(*choice.error)
-    if row.runtime == "hip":
+    if row.runtime == "hip" and choice.rule != "H5":
         return _hip(choice, settings)
     return Told(row.text, row.code, row.names)
 
@@ -48,6 +48,12 @@ def _in_words(unit: Unit, choice: Choice) -> Told:
         text = "No device image compatible with the current device was found for kernel …"
         return Told(text, also=("before intel/llvm#21749: No kernel named … was found",))
     return Told(choice.text or choice.reason)
+
+
+def too_old() -> Told:
+    """Return what a program is told whose CUDA runtime library is of a newer major version than the driver."""
+    row = failure("cuda", 35)
+    return Told(row.text, row.code, row.names)
 
 
 def missing(runtime: str) -> Told:

@@ -14,11 +14,24 @@ if TYPE_CHECKING:
 _VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
 
 
-def verdict(device: Device, units: Sequence[UnitAnswer], kernel: str, passed: Mapping[str, int]) -> str:
-    """Return the sentence: how many containers run, and what the others answer. ``units`` has those that fail first."""
+def verdict(
+    device: Device,
+    units: Sequence[UnitAnswer],
+    kernel: str,
+    passed: Mapping[str, int],
+    unread: Sequence[str] = (),
+    *,
+    has_code: bool = True,
+) -> str:
+    """Return the sentence: how many containers run, and what the others answer. ``units`` has those that fail first.
+
+    ``unread`` are the names of files that were not read, or not to their end: the sentence begins with them.
+    ``has_code`` is whether there is device code at all.
+    """
     total = sum(one.count for one in units)
+    opening = f"{device.words}: {_unread(unread)}"
     if not total:
-        return f"{device.words}: {_nothing(device, kernel, passed)}"
+        return f"{opening}{_nothing(device, kernel, passed) if has_code else 'no device code was found'}"
     noun = _noun(units)
     fails = sum(one.count for one in units if one.outcome == "fails")
     unknown = sum(one.count for one in units if one.outcome == "unknown")
@@ -39,7 +52,15 @@ def verdict(device: Device, units: Sequence[UnitAnswer], kernel: str, passed: Ma
     wrong = [one for one in units if one.outcome == ("fails" if fails else "unknown")]
     worst = max(wrong, key=lambda one: one.count, default=None)
     why = "" if worst is None else f": {_why(worst)}"
-    return f"{device.words}: {', '.join(parts)}{why}"
+    return f"{opening}{', '.join(parts)}{why}"
+
+
+def _unread(names: Sequence[str]) -> str:
+    """Return how a sentence about files begins of which not all was read."""
+    if not names:
+        return ""
+    which = names[0] if len(names) == 1 else counted(len(names), "file")
+    return f"not all of {which} could be read; of what was read, "
 
 
 def _why(unit: UnitAnswer) -> str:

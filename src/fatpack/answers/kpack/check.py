@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fatpack.runtime.registration.kpack import Marker
 
 
-class Settings(Record):
+class LoaderSettings(Record):
     """What is asked for: devices (none: all for which there are archives), and archives that replace those of the
     programs' search paths (``ROCM_KPACK_PATH``). With ``newer_only`` loaders before rocm-systems#9874 do not count.
     """
@@ -42,7 +42,7 @@ class Checked(Record):
     findings: tuple[Finding, ...]
 
 
-def check(path: str, settings: Settings) -> Checked:
+def check(path: str, settings: LoaderSettings) -> Checked:
     """Check a folder. Raises OSError if it cannot be read, and TargetError for a device that is none.
 
     Fails closed: whatever cannot be read is a finding of its own, an error.

@@ -17,6 +17,9 @@ _MOST_PARTS = 4000
 #: LIMIT: parts of one architecture that an overview lists; the smallest are one part, `others`.
 _MOST_LISTED = 60
 
+#: LIMIT: names whose beginnings are kept; torch has 21,046.
+_MOST_STEMS = 50_000
+
 #: What bytes of an image that belong to no kernel are called: symbol tables, constants, debug information.
 REST = "tables, constants, debug"
 
@@ -84,23 +87,34 @@ class FileBytes:
     def __init__(self) -> None:
         self._archs: dict[str, _Arch] = {}
         self._waiting: tuple[_Arch, ImageRow] | None = None
+        self._stems: dict[str, str] = {}
         self._kernels: dict[str, list[int]] = {}
         #: what of an image that holds others is in the file, as a share of its inflated bytes, by position
         self._shares: dict[str, float | None] = {}
+        #: stored bytes of bundles that are compressed as a whole, which no image has for itself, by container
+        self._bundles: dict[str, int] = {}
+        self._whole = Sum()
         self.kernels = 0
+        #: images without bytes that stand for the host: bundles have one each
+        self.empty_hosts = 0
 
     def image(self, row: ImageRow) -> None:
         """Take an image; its kernels come behind it."""
         self._finish()
+        stored = self._stored(row)
+        is_shared = self._is_shared(row, stored)
         if row.containers and row.position:
-            outer = self._stored(row)
-            self._shares[row.position] = None if outer is None or not row.size else outer / row.size
+            self._shares[row.position] = None if stored is None or not row.size else stored / row.size
+            return
+        self._whole.add(0 if is_shared else stored, row.size or 0)
+        if row.offload == "host" and not row.size:
+            self.empty_hosts += 1
             return
         name = label(row.arch, row.form, row.triple, row.offload)
         arch = self._archs.get(name)
         if arch is None:
             arch = self._archs[name] = _Arch(name, family(row.arch, row.form, row.triple, row.offload))
-        arch.sum.add(self._stored(row), row.size or 0)
+        arch.sum.add(stored, row.size or 0)
         self._waiting = arch, row
 
     def _stored(self, row: ImageRow) -> float | None:
@@ -111,12 +125,39 @@ class FileBytes:
         share = self._shares[outer]
         return None if share is None or row.stored_size is None else share * row.stored_size
 
+    def _is_shared(self, row: ImageRow, stored: float | None) -> bool:
+        """Return whether an image lies in a bundle that is compressed as a whole, and take that into account once."""
+        outer, _, _ = (row.position or "").partition("/")
+        container = outer.rpartition(".")[0]
+        if stored is None and container and outer == row.position and row.container_size is not None:
+            self._bundles[container] = row.container_size
+        return stored is None and container in self._bundles
+
+    @property
+    def shared(self) -> int:
+        """The stored bytes of bundles that are compressed as a whole."""
+        return sum(self._bundles.values())
+
+    def bytes(self) -> Bytes:
+        """Return the sum of all images, with the stored bytes of bundles that are compressed as a whole."""
+        found = self._whole.bytes()
+        return found if found.stored is None else found.replace(stored=found.stored + self.shared)
+
     def kernel(self, row: KernelRow) -> None:
         """Take a kernel of the image that came last."""
         self.kernels += 1
-        found = self._kernels.setdefault(stem(row.kernel or ""), [0, 0])
+        found = self._kernels.setdefault(self._stem(row.kernel or ""), [0, 0])
         found[0] += 1
         found[1] += row.code_size or 0
+
+    def _stem(self, name: str) -> str:
+        """Return what a kernel's name begins with: the same kernels come for each architecture."""
+        found = self._stems.get(name)
+        if found is None:
+            if len(self._stems) >= _MOST_STEMS:
+                self._stems.clear()
+            found = self._stems[name] = stem(name)
+        return found
 
     def _finish(self) -> None:
         """Divide the bytes of the last image among its kernels."""
@@ -161,11 +202,11 @@ def order(label: str) -> tuple[str, int, str]:
     return head[:at], int(head[at:end] or 0), head[end:]
 
 
-def total(archs: Iterable[ArchBytes]) -> Bytes:
-    """Return the sum of the bytes of architectures."""
+def total(sums: Iterable[Bytes]) -> Bytes:
+    """Return the sum of sums."""
     whole = Sum()
-    for arch in archs:
-        whole.add(arch.bytes.stored, arch.bytes.inflated, arch.bytes.count)
+    for each in sums:
+        whole.add(each.stored, each.inflated, each.count)
     return whole.bytes()
 
 

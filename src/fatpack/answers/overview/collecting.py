@@ -6,13 +6,14 @@ import heapq
 
 from fatpack.answers.overview.bytes import FileBytes, merged, total
 from fatpack.answers.overview.coverage import FileCoverage
+from fatpack.answers.overview.devices import Outcomes
 from fatpack.answers.overview.names import family, label
-from fatpack.answers.overview.records import Coverage, FileOverview, FindingCount, ImageLine, Overview
+from fatpack.answers.overview.records import FileOverview, FindingCount, ImageLine, KernelCoverage, Overview
 from fatpack.answers.overview.twice import Twice
 from fatpack.errors import counted
 from fatpack.facts.columns import ImageRow, KernelRow
 from fatpack.findings import CODES
-from fatpack.outcomes import worst
+from fatpack.outcomes import FINDINGS, FINE, worst
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,17 +47,18 @@ def overview_of(rows: Iterable[AnyRow]) -> Overview:
 class _Collecting:
     def __init__(self) -> None:
         self._files: list[FileOverview] = []
-        self._coverage: list[Coverage] = []
+        self._coverage: list[KernelCoverage] = []
         self._twice = Twice()
         self._lines: list[tuple[int, int, ImageLine]] = []
-        self._codes: dict[str, tuple[int, dict[str, None]]] = {}
+        self._codes: dict[str, tuple[int, dict[str, str]]] = {}
         self._read = self._images = self._kernels = self._unlisted_files = self._not_compared = 0
-        self._exit_code = 0
+        self._exit_code = self._empty_hosts = 0
         self._more: dict[str, int] = {}
+        self._outcomes = Outcomes()
         self._start()
 
     def _start(self) -> None:
-        self._bytes, self._cover = FileBytes(), FileCoverage()
+        self._bytes, self._cover = FileBytes(), FileCoverage(self._outcomes)
         self._found: dict[str, None] = {}
 
     def take(self, row: AnyRow) -> None:
@@ -89,7 +91,7 @@ class _Collecting:
             self._found[code] = None
             count, files = self._codes.setdefault(code, (0, {}))
             if len(files) < _MOST_PLACES:
-                files[row.path] = None
+                files.setdefault(row.path, next((text for text in row.messages if text.startswith(code)), ""))
             self._codes[code] = count + 1, files
 
     def _file(self, row: AnyRow) -> None:
@@ -99,18 +101,20 @@ class _Collecting:
         code = row.exit_code or 0
         self._exit_code = worst((self._exit_code, code))
         archs = self._bytes.records()
+        self._empty_hosts += self._bytes.empty_hosts
         if archs or self._found or row.error:
             file = FileOverview(
                 row.path,
                 row.host or "",
                 row.file_size,
-                total(archs),
+                self._bytes.bytes(),
                 self._bytes.kernels,
                 archs,
                 tuple(self._found),
                 row.error,
                 code,
                 row.not_searched or 0,
+                self._bytes.shared,
             )
             self._keep(file)
             coverage = self._cover.record(row.path)
@@ -139,19 +143,19 @@ class _Collecting:
             duplicate_cost=cost,
             findings=self._findings(),
             images=tuple(lines),
-            bytes=total(archs),
+            bytes=total(file.bytes for file in self._files),
             image_count=self._images,
             kernel_count=self._kernels,
             kernel_names=sum(item.kernels for item in self._coverage),
             files_read=self._read,
             compares_code=self._twice.compares_code,
             notes=tuple(self._notes(len(lines))),
-            exit_code=self._exit_code,
+            exit_code=worst((self._exit_code, FINE if self._images else FINDINGS)),
         )
 
     def _findings(self) -> tuple[FindingCount, ...]:
         found = [
-            FindingCount(code, *CODES.get(code, ("note", "")), count, tuple(files))
+            FindingCount(code, *CODES.get(code, ("note", "")), count, tuple(files), tuple(files.values()))
             for code, (count, files) in self._codes.items()
         ]
         return tuple(sorted(found, key=lambda item: (_RANKS.index(item.severity), item.code)))
@@ -159,6 +163,8 @@ class _Collecting:
     def _notes(self, listed: int) -> Iterable[str]:
         if listed < self._images:
             yield f"{listed:,} of {self._images:,} images are listed, the largest; `fatpack inspect --rows` has all."
+        if self._empty_hosts:
+            yield f"{counted(self._empty_hosts, 'image')} without bytes: the entries of bundles for their host."
         if self._unlisted_files:
             yield f"{counted(self._unlisted_files, 'file')} more are in the sums, and not listed."
         if self._not_compared:
@@ -184,4 +190,5 @@ def _line(row: ImageRow) -> ImageLine:
         row.kernel_count,
         row.registers_max,
         row.findings,
+        row.container_size if row.stored_size is None else None,
     )

@@ -7,17 +7,21 @@ linkers take, counts through the device link: no device gets it as it is (C11, C
 from __future__ import annotations
 
 from fatpack.answers.overview.bytes import order
+from fatpack.answers.overview.devices import Outcomes
 from fatpack.answers.overview.names import family, label
-from fatpack.answers.overview.records import Coverage, Pattern
+from fatpack.answers.overview.records import KernelCoverage, Pattern
 from fatpack.facts.units import candidate_of, runtime_of, waits
 from fatpack.record import Record
-from fatpack.target.choice.asking import Images, ask, vendor_of
+from fatpack.target.choice.asking import Images
 from fatpack.target.choice.cuda import LINKED
-from fatpack.target.choice.settings import Settings
+from fatpack.target.choice.vendors import vendor_of
 from fatpack.target.devices import Device
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from fatpack.answers.overview.records import RunsOn
     from fatpack.facts.columns import ImageRow, KernelRow
 
 #: LIMIT: characters of kernel names that are compared in one file; torch has 5 million. Kernels beyond are counted.
@@ -49,15 +53,6 @@ class _Column:
             is_kpack=row.container_format == "rocm-kpack",
         )
 
-    def outcome(self, device: Device) -> str:
-        """Return what becomes of the images on a device: own words of the rules, the worst of all its states."""
-        if device.vendor != self.vendor or (self.vendor == "nvidia" and device.nvidia is None):
-            return "fails"
-        choices = ask(self.images, device, Settings())
-        if any(choice.image is None or not choice.judgements[0].fits for choice in choices):
-            return "fails"
-        return max((choice.outcome for choice in choices), key=("runs", "unknown", "compiles", "fails").index)
-
 
 def is_linked(row: ImageRow) -> bool:
     """Return whether an image counts only through a device link: relocatable code, and code for linkers."""
@@ -68,7 +63,8 @@ def is_linked(row: ImageRow) -> bool:
 class FileCoverage:
     """The kernels of one file, by name: kernels of one name in several containers are one."""
 
-    def __init__(self) -> None:
+    def __init__(self, outcomes: Outcomes | None = None) -> None:
+        self._outcomes = outcomes or Outcomes()
         self._columns: dict[tuple[str, bool], int] = {}
         self._kinds: list[_Column] = []
         self._kernels: dict[str, int] = {}
@@ -102,7 +98,7 @@ class FileCoverage:
             have = 0
         self._kernels[name] = have | self._bit
 
-    def record(self, path: str) -> Coverage | None:
+    def record(self, path: str) -> KernelCoverage | None:
         """Return the kernels by what they are there for; None for a file without kernels."""
         if not self._kernels:
             return None
@@ -122,7 +118,7 @@ class FileCoverage:
         # Holes are rare, and what people look for: they are listed first of all.
         patterns.sort(key=lambda item: (not item.holes, -item.count, item.cells))
         listed = sorted(patterns[:_MOST_PATTERNS], key=lambda item: (-item.count, item.cells))
-        return Coverage(
+        return KernelCoverage(
             path,
             tuple(kind.label for kind in used),
             tuple(kind.family for kind in used),
@@ -132,7 +128,15 @@ class FileCoverage:
             sum(item.count for item in patterns if item.holes),
             sum(item.count for item in patterns if item.links),
             is_whole=not self.not_compared and not self._columns_left,
+            runs_on=self._runs_on(by_bits, seen),
         )
+
+    def _runs_on(self, patterns: Collection[int], seen: int) -> tuple[RunsOn, ...]:
+        linked = sum(1 << bit for bit, kind in enumerate(self._kinds) if kind.is_linked)
+        kinds = [
+            (kind.images, kind.vendor if seen >> bit & 1 else "", kind.arch) for bit, kind in enumerate(self._kinds)
+        ]
+        return tuple(answer for answer in self._outcomes.runs_on(kinds, linked, patterns) if answer.vendor)
 
     def _rule(self, wanted: _Column) -> _Rule:
         """Return which columns serve the devices of one, and how."""
@@ -140,7 +144,7 @@ class FileCoverage:
         device = Device(wanted.vendor, wanted.arch)
         for bit, kind in enumerate(self._kinds):
             is_own = kind.label == wanted.label
-            outcome = "fails" if is_own or wanted.is_text else kind.outcome(device)
+            outcome = "fails" if is_own or wanted.is_text else self._outcomes.of(kind.images, kind.vendor, device)
             if kind.is_linked and (is_own or outcome != "fails"):
                 link |= 1 << bit
             elif is_own:

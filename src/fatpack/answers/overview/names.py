@@ -12,6 +12,10 @@ _ANONYMOUS = "_GLOBAL__N_"
 _NATIVE = ("cubin", "code-object", "elf", "hsaco", "native", "")
 
 
+#: LIMIT: characters of what an architecture is called; beyond, several count as one.
+_LONGEST = 80
+
+
 def stem(name: str) -> str:
     """Return the qualified name that a mangled kernel name begins with, without its template's arguments.
 
@@ -31,6 +35,7 @@ def stem(name: str) -> str:
         words.append("std")
         at += 2
     while True:
+        at += is_nested and name[at : at + 1] == "L"  # of internal linkage, as clang writes it: not in the grammar
         end = at
         while name[end : end + 1].isdecimal() and name[end].isascii() and end - at < 6:
             end += 1
@@ -55,8 +60,10 @@ def label(arch: str | None, form: str | None, triple: str | None, offload: str |
     what = form or ""
     if not arch:
         first = (triple or "").partition("-")[0]
-        return " ".join(filter(None, (first if first != what else "", what))) or "unknown"
-    return arch if what in _NATIVE else f"{arch} {what}"
+        words = " ".join(filter(None, (first if first != what else "", what))) or "unknown"
+    else:
+        words = arch if what in _NATIVE else f"{arch} {what}"
+    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
 
 
 def family(arch: str | None, form: str | None, triple: str | None, offload: str | None) -> str:

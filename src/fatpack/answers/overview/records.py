@@ -53,7 +53,10 @@ class ArchBytes(Record):
 
 
 class FileOverview(Record):
-    """A file: what carries its device code, how much there is, and what is wrong with it."""
+    """A file: what carries its device code, how much there is, and what is wrong with it.
+
+    ``shared`` are those of its stored bytes that are bundles compressed as a whole: no image has a part for itself.
+    """
 
     path: str
     host: str
@@ -65,6 +68,7 @@ class FileOverview(Record):
     error: str | None = None
     exit_code: int = 0
     not_searched: int = 0
+    shared: int = 0
 
 
 class Pattern(Record):
@@ -90,11 +94,28 @@ class Pattern(Record):
         return self.cells.count("link")
 
 
-class Coverage(Record):
+class RunsOn(Record):
+    """The known devices of one vendor that run the kernels of a library, by the rules of the runtimes.
+
+    On those in ``ready`` every kernel runs; on those in ``compiled`` too, and some are compiled when they are loaded.
+    On those in ``partly`` some kernels run and some do not; of those in ``unknown`` no rule is certain.
+    ``is_every`` says that no known device of the vendor is left out. Kernels are those of the vendor's images.
+    """
+
+    vendor: str
+    ready: tuple[str, ...] = ()
+    compiled: tuple[str, ...] = ()
+    partly: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    is_every: bool = False
+
+
+class KernelCoverage(Record):
     """The kernels of a library against the architectures that it has, most frequent pattern first.
 
     ``with_holes`` lack at least one architecture, ``relocatable`` have for one only what a device link can use: both
     count all kernels that were compared, also those that are not listed. ``is_whole`` says that all were compared.
+    ``runs_on`` are the devices, of each vendor apart.
     """
 
     path: str
@@ -106,38 +127,45 @@ class Coverage(Record):
     with_holes: int = 0
     relocatable: int = 0
     is_whole: bool = True
+    runs_on: tuple[RunsOn, ...] = ()
 
 
 class Duplicate(Record):
     """An image, or the code of a kernel, that is there several times.
 
-    ``cost`` are the bytes of all but one of them: stored for images (inflated where that is not known), of machine
-    code for kernels. ``places`` are the first few, ``files`` how many files they are in.
+    ``cost`` are the bytes of all but one of them: stored for images (inflated where that is not known: then
+    ``is_stored`` is false), of machine code for kernels. ``labels`` are the architectures they are for, ``places`` the
+    first few, ``files`` how many files they are in.
     """
 
     kind: str
     digest: str
     name: str
-    label: str
+    labels: tuple[str, ...]
     count: int
     files: int
     size: int
     cost: int
     places: tuple[str, ...]
+    is_stored: bool = True
 
 
 class FindingCount(Record):
-    """A finding's code, with its severity, what it means, how often and in which files it is (the first few)."""
+    """A finding's code, with its severity, what it means, how often and in which files it is (the first few).
+
+    ``messages`` are what it says, of each of these files the first one, with offset and place.
+    """
 
     code: str
     severity: str
     meaning: str
     count: int
     files: tuple[str, ...]
+    messages: tuple[str, ...]
 
 
 class ImageLine(Record):
-    """A line of the table of images."""
+    """A line of the table of images; ``bundle`` are the stored bytes of a bundle that is compressed as a whole."""
 
     path: str
     position: str
@@ -153,17 +181,19 @@ class ImageLine(Record):
     kernels: int | None
     registers: int | None
     findings: tuple[str, ...]
+    bundle: int | None = None
 
 
 class Overview(Result):
     """All of it. ``image_count`` and ``kernel_count`` are of everything, also of what is not listed.
 
-    ``notes`` are sentences about what was left out, and ``exit_code`` what ``fatpack inspect`` exits with.
+    ``notes`` are sentences about what was left out, ``problems`` about what was to be done and failed. ``exit_code``
+    is what ``fatpack inspect`` exits with, or 1 where no device code was found.
     """
 
     files: tuple[FileOverview, ...]
     archs: tuple[ArchBytes, ...]
-    coverage: tuple[Coverage, ...]
+    coverage: tuple[KernelCoverage, ...]
     duplicates: tuple[Duplicate, ...]
     duplicate_count: int
     duplicate_cost: int
@@ -177,21 +207,43 @@ class Overview(Result):
     compares_code: bool
     notes: tuple[str, ...]
     exit_code: int
+    problems: tuple[str, ...] = ()
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        """The architectures for which kernels are relocatable, and nothing else."""
+        found: dict[str, None] = {}
+        for item in self.coverage:
+            for row in item.patterns:
+                found |= {name: None for name, cell in zip(item.columns, row.cells, strict=True) if cell == "link"}
+        return tuple(found)
 
     @property
     def verdict(self) -> str:
-        """``fine``, ``findings``, or ``damaged`` where something could not be read."""
-        return {FINE: "fine", FINDINGS: "findings"}.get(self.exit_code, "damaged")
+        """``fine``, ``findings``, ``nothing`` (no device code), or ``damaged`` where something could not be read."""
+        words = {FINE: "fine", FINDINGS: "findings" if self.image_count else "nothing"}
+        return words.get(self.exit_code, "damaged")
+
+    @property
+    def arch_names(self) -> tuple[str, ...]:
+        """The architectures of devices that images are for, each once whatever their forms."""
+        names = (arch.label.partition(" ")[0] for arch in self.archs if arch.family != "host")
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def shared(self) -> int:
+        """The stored bytes of bundles that are compressed as a whole, which their images share."""
+        return sum(file.shared for file in self.files)
 
     def lines(self) -> Sequence[str]:
         """Return the verdict with counts, then what could not be read, and findings, the first few."""
         words = (
             counted(self.files_read, "file"),
             counted(self.image_count, "image"),
-            counted(len(self.archs), "architecture"),
+            counted(len(self.arch_names), "architecture"),
             counted(self.kernel_names, "kernel"),
         )
-        wrong = [file.error for file in self.files if file.error is not None]
+        wrong = [file.error for file in self.files if file.error is not None] + [*self.problems]
         wrong += [f"{item.severity} {item.code}: {item.meaning} ({item.count:,})" for item in self.findings]
         return (f"{self.verdict}: {', '.join(words)}", *wrong[:SHOWN])
 

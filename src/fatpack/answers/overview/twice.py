@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from fatpack.answers.overview.names import label, stem
 from fatpack.answers.overview.records import Duplicate
+from fatpack.facts.columns import ImageRow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fatpack.facts.columns import AnyRow, ImageRow, KernelRow
+    from fatpack.facts.columns import AnyRow, KernelRow
 
 #: LIMIT: digests of one kind that are compared; an image or kernel beyond is not, and a note says so.
 _MOST_DIGESTS = 500_000
@@ -18,20 +19,44 @@ _MOST_DIGESTS = 500_000
 _MOST_PLACES = 6
 
 
+#: the containers whose images hold no others, so that their heads name all images that there are
+_FLAT = "cuda-fatbin"
+
+
+def repeated_sizes(rows: Iterable[AnyRow]) -> frozenset[int] | None:
+    """Return the sizes that several images have, from the rows of their heads: only such images may be the same.
+
+    None where heads do not say which images there are: what is in a compressed image is seen when it is inflated.
+    """
+    once: set[int] = set()
+    several: set[int] = set()
+    for row in rows:
+        if row.row == "file":
+            continue
+        if not isinstance(row, ImageRow) or row.container_format != _FLAT or row.size is None:
+            return None
+        (several if row.size in once else once).add(row.size)
+    return frozenset(several)
+
+
 class _Copies:
     """The copies of one image or kernel."""
 
-    __slots__ = ("count", "file", "files", "label", "name", "places", "size", "stored")
+    __slots__ = ("count", "file", "files", "is_stored", "labels", "name", "places", "size", "stored")
 
-    def __init__(self, name: str, label: str, size: int) -> None:
-        self.name, self.label, self.size = name, label, size
+    def __init__(self, name: str, size: int) -> None:
+        self.name, self.size = name, size
+        self.labels: tuple[str, ...] = ()
+        self.is_stored = True
         self.count = self.files = self.stored = 0
         self.file = ""
         self.places: list[str] = []
 
-    def add(self, path: str, place: str, stored: int) -> None:
+    def add(self, path: str, place: str, stored: int, label: str) -> None:
         self.count += 1
         self.stored += stored
+        if label not in self.labels and len(self.labels) < _MOST_PLACES:
+            self.labels += (label,)
         if path != self.file:  # files come one after the other
             self.files += 1
             self.file = path
@@ -55,14 +80,10 @@ class Twice:
         self._label = label(row.arch, row.form, row.triple, row.offload)
         if not row.sha256 or not row.size or row.containers:
             return
-        self._add(
-            self._images,
-            row,
-            row.sha256,
-            row.form or "image",
-            row.size,
-            row.size if row.stored_size is None else row.stored_size,
-        )
+        stored = row.size if row.stored_size is None else row.stored_size
+        copies = self._add(self._images, row, row.sha256, row.form or "image", row.size, stored)
+        if copies is not None and row.stored_size is None:
+            copies.is_stored = False
 
     def kernel(self, row: KernelRow) -> None:
         """Take a kernel of that image."""
@@ -71,14 +92,17 @@ class Twice:
             self.compares_code = True
             self._add(self._kernels, row, digest, row.kernel or "", row.code_size, row.code_size)
 
-    def _add(self, known: dict[str, _Copies], row: AnyRow, digest: str, name: str, size: int, stored: int) -> None:
+    def _add(
+        self, known: dict[str, _Copies], row: AnyRow, digest: str, name: str, size: int, stored: int
+    ) -> _Copies | None:
         copies = known.get(digest)
         if copies is None:
             if len(known) >= _MOST_DIGESTS:
                 self.not_compared += 1
-                return
-            copies = known[digest] = _Copies(name, self._label, size)
-        copies.add(row.path, f"{row.path} {row.position or ''}".rstrip(), stored)
+                return None
+            copies = known[digest] = _Copies(name, size)
+        copies.add(row.path, f"{row.path} {row.position or ''}".rstrip(), stored, self._label)
+        return copies
 
     def records(self, most: int) -> tuple[tuple[Duplicate, ...], int, int]:
         """Return the dearest duplicates, how many there are, and the bytes that those of images cost together."""
@@ -92,8 +116,18 @@ class Twice:
 def _record(kind: str, digest: str, copies: _Copies) -> Duplicate:
     name = stem(copies.name) if kind == "kernel" else copies.name
     cost = copies.stored - round(copies.stored / copies.count)
-    places = tuple(copies.places)
-    return Duplicate(kind, digest, name, copies.label, copies.count, copies.files, copies.size, cost, places)
+    return Duplicate(
+        kind,
+        digest,
+        name,
+        copies.labels,
+        copies.count,
+        copies.files,
+        copies.size,
+        cost,
+        tuple(copies.places),
+        copies.is_stored,
+    )
 
 
 def _dearest(found: Iterable[Duplicate], most: int) -> list[Duplicate]:

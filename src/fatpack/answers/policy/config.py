@@ -39,10 +39,11 @@ KEYS = {
     "uniform": bool,
     "registered": bool,
     "metadata": bool,
+    "verify": bool,
 }
 
 #: settings of which one makes a policy
-RULES = ("require", "forbid", "max-size", "max-growth", "against", "uniform", "registered", "metadata")
+RULES = ("require", "forbid", "max-size", "max-growth", "against", "uniform", "registered", "metadata", "verify")
 
 _WANTED = {list: "a text or a list of texts", str: "a text", bool: "true or false"}
 
@@ -64,12 +65,17 @@ class Config(Record):
 def nearest(folder: str = os.curdir) -> Config | None:
     """Return the policy of the nearest pyproject.toml, from a folder upwards; None where it has no such table.
 
-    Raises UsageError for a table that is wrong, and for a file that is no TOML.
+    Raises UsageError for a table that is wrong, for a file that is no TOML, and for what has its name and is no file.
     """
     here = os.path.abspath(folder)
     while True:
         path = os.path.join(here, _NAME)
-        if os.path.isfile(path):
+        if os.path.lexists(path):
+            if not os.path.isfile(path):
+                problem = "is a link to nothing" if os.path.islink(path) else "is no file"
+                raise UsageError(
+                    f"{path} {problem}: a policy may be in it", hint="fatpack check --no-config reads none"
+                )
             table = _tool(_read(path), path)
             return None if table is None else _config(table, path)
         above = os.path.dirname(here)

@@ -12,13 +12,13 @@ from fatpack.target.vocabulary import vocabulary
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.answers.policy.requirements import Requirement
-    from fatpack.answers.policy.units import Unit
+    from fatpack.answers.policy.units import UnitRows
     from fatpack.facts import units as seen
 
 _WAITS = "it is relocatable: what a device link makes of it is what counts"
 
 
-class Coverage(Record):
+class Service(Record):
     """What a unit is to a device: ``serves`` it or not, by which ``rule``, why, and whether that is certain.
 
     What nobody can know of it does not serve, and is not certain.
@@ -30,28 +30,28 @@ class Coverage(Record):
     is_certain: bool = True
 
 
-def covers(unit: Unit, wanted: Requirement) -> Coverage:
+def covers(unit: UnitRows, wanted: Requirement) -> Service:
     """Return whether a unit meets a requirement, PTX for later devices left aside."""
     return served(unit.offered, wanted.device)
 
 
-def served(unit: seen.Unit, device: Device) -> Coverage:
+def served(unit: seen.Unit, device: Device) -> Service:
     """Return what a unit is to a device; an AMD device is served in all states that it leaves open."""
     choices = ask(unit.asked, device, Settings())
     failed = [choice for choice in choices if choice.outcome == "fails"]
     if failed:
         states = ", ".join(choice.state for choice in failed)
         partly = f"nothing is for {states}" if len(failed) < len(choices) else failed[0].reason
-        return Coverage(False, failed[0].rule, partly, all(choice.is_certain for choice in failed))
+        return Service(False, failed[0].rule, partly, all(choice.is_certain for choice in failed))
     if unit.waits:
-        return Coverage(False, "C14", _WAITS, is_certain=False)
+        return Service(False, "C14", _WAITS, is_certain=False)
     unknown = next((choice for choice in choices if choice.outcome == "unknown"), None)
     if unknown is not None:
-        return Coverage(False, unknown.rule, f"whether it runs is not known: {unknown.reason}", is_certain=False)
-    return Coverage(True, choices[0].rule, choices[0].reason)
+        return Service(False, unknown.rule, f"whether it runs is not known: {unknown.reason}", is_certain=False)
+    return Service(True, choices[0].rule, choices[0].reason)
 
 
-def has_later(unit: Unit, device: Device) -> bool:
+def has_later(unit: UnitRows, device: Device) -> bool:
     """Return whether every later device is served, also those that nobody knows yet: plain PTX is for all from its
     number on (C7), and what lies between the device and that number is served by something else.
     """

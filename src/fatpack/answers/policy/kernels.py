@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from fatpack.answers.policy.reopening import of_packages, opened
 from fatpack.errors import FatpackError
-from fatpack.facts.reading import RowOptions, rows_of
+from fatpack.facts.options import RowOptions
+from fatpack.facts.packages import rows_of_leaf
+from fatpack.facts.reading import rows_of
 from fatpack.findings import CODES
-from fatpack.io.sources.opening import located, open_source
 from fatpack.outcomes import message
-from fatpack.trees.entering import entered
-from fatpack.trees.leaves import SEPARATOR, LeafPath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import TypeAlias
 
-    from fatpack.answers.policy.units import Unit
+    from fatpack.answers.policy.units import UnitRows
     from fatpack.facts.columns import AnyRow
     from fatpack.io.budget import Budget
-    from fatpack.io.source import Source
-    from fatpack.trees.entering import Entered
+    from fatpack.trees.leaves import Leaf
+
+#: how much is read of a file for its kernels
+OPTIONS = RowOptions(each_kernel=True, thorough=False)
 
 #: Forms whose readers name every kernel
 NAMING = ("cubin", "ptx", "code-object")
@@ -49,8 +52,8 @@ class Kernels:
             if getattr(row, "kernel_count", None) is None or is_damaged(row):
                 self.unread.add(key_of(row))
                 where = f"image {row.position}" if row.position else "the image"
-                codes = f" ({', '.join(row.findings)})" if row.findings else ""
-                self._fail(f"the kernels of {where} cannot be read{codes}")
+                why = f": {'; '.join(row.messages)}" if row.messages else ""
+                self._fail(f"the kernels of {where} cannot be read{why}")
         elif row.error is not None:
             self._fail(row.error)
 
@@ -79,21 +82,30 @@ def read(path: str, budget: Budget) -> Kernels:
     found = Kernels()
     try:
         with opened(path, budget) as source:
-            for row in rows_of(source.view(), RowOptions(each_kernel=True, thorough=False)):
+            for row in rows_of(source.view(), OPTIONS):
                 found.add(row)
     except (FatpackError, OSError) as error:
         found.problem = found.problem or message(error)
     return found
 
 
-def opened(path: str, budget: Budget) -> Source | Entered:
-    """Open a file again that rows were made of, also one in a package. Raises FatpackError and ``OSError``."""
-    if isinstance(path, LeafPath):
-        return entered(open_source(located(path.names[0]), budget=budget), SEPARATOR.join(path.names[1:]))
-    return open_source(located(path), budget=budget)
+def read_together(paths: Iterable[str], budget: Budget, *, deep: bool) -> dict[str, Kernels]:
+    """Return the kernels of files in packages, each of which is walked once.
+
+    A file of which something cannot be read is left out: :func:`read` says it.
+    """
+    made = of_packages(paths, _of_leaf, budget, deep=deep)
+    return {path: found for path, found in made.items() if not found.problem}
 
 
-def of_unit(unit: Unit, kernels: Kernels) -> tuple[str, ...]:
+def _of_leaf(leaf: Leaf) -> Kernels:
+    found = Kernels()
+    for row in rows_of_leaf(leaf, OPTIONS):
+        found.add(row)
+    return found
+
+
+def of_unit(unit: UnitRows, kernels: Kernels) -> tuple[str, ...]:
     """Return the kernels of a unit, each once, in the order of its images."""
     names: dict[str, None] = {}
     for row in unit.images:
@@ -101,7 +113,7 @@ def of_unit(unit: Unit, kernels: Kernels) -> tuple[str, ...]:
     return tuple(names)
 
 
-def has_none(unit: Unit, kernels: Kernels) -> bool:
+def has_none(unit: UnitRows, kernels: Kernels) -> bool:
     """Return whether a unit has no kernels for sure: every image of it was read, and would show them."""
     keys = [key_of(row) for row in unit.images]
     are_read = all(key in kernels.names and key not in kernels.unread for key in keys)

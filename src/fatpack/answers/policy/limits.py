@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import os
 
+from fatpack import sizes
 from fatpack.errors import UsageError
 from fatpack.io.sources.opening import is_pattern
+from fatpack.outcomes import message
 from fatpack.trees.walk import Walk
-
-#: letters behind a number → bytes; those of ten as wheels and files are measured, those of two with an i
-_UNITS = {
-    "": 1,
-    "b": 1,
-    **{f"{letter}{end}": 1000**power for power, letter in enumerate("kmgt", 1) for end in ("", "b")},
-    **{f"{letter}i{end}": 1024**power for power, letter in enumerate("kmgt", 1) for end in ("", "b")},
-}
 
 
 def size_of(text: str) -> int:
-    """Return the bytes of a text as ``850MB`` (millions), ``1.5 GiB`` or ``1048576``. Raises UsageError."""
-    digits = text.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    factor = _UNITS.get(text[len(digits) :].lower())
-    number = _number(digits.strip())
-    if factor is None or number is None:
-        raise UsageError(f"{text!r} is no size", hint="write 850MB (millions of bytes), 800MiB or 1048576")
-    return int(number * factor)
+    """Return the bytes of a text as :func:`fatpack.sizes.size_of` does. Raises UsageError for one that is no size."""
+    try:
+        return sizes.size_of(text)
+    except ValueError:
+        raise UsageError(f"{text!r} is no size", hint=sizes.EXAMPLES) from None
 
 
 def growth_of(text: str) -> tuple[float | None, int | None]:
@@ -44,24 +36,21 @@ def _number(text: str) -> float | None:
     return float(text)
 
 
-def words(size: int) -> str:
-    """Return a size for people, exact enough to compare: ``912.4 MB``."""
-    if size < 10_000:
-        return f"{size} bytes"
-    number, unit = (size / 1000, "kB") if size < 1_000_000 else (size / 1e6, "MB")
-    return f"{f'{number:.1f}'.removesuffix('.0')} {unit}"
+def total(path: str) -> tuple[int | None, str]:
+    """Return the bytes of a file, or of all files in a folder or of a pattern, and what of them cannot be measured, "".
 
-
-def total(path: str) -> int | None:
-    """Return the bytes of a file, or of all files in a folder or of a pattern; None for what is neither.
-
-    Links in folders are not followed, and files that say by their names that no device code is in them count too.
+    The bytes are None for what is neither. Links in folders are not followed, and files that say by their names that no
+    device code is in them count too.
     """
     try:
         if os.path.isfile(path):
-            return os.path.getsize(path)
+            return os.path.getsize(path), ""
         if os.path.isdir(path) or is_pattern(path):
-            return sum(place.size for place in Walk([path], as_named=True))
-    except OSError:
-        pass  # it is told where the file is read
-    return None
+            walk = Walk([path], as_named=True)
+            places = list(walk)
+            problems = [f"{place.path}: {place.problem}" for place in places if place.problem]
+            problems += (f"no file matches {pattern}" for pattern in walk.unmatched)
+            return sum(place.size for place in places), problems[0] if problems else ""
+    except OSError as error:
+        return None, message(error)
+    return None, "there is no such file or folder"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from fatpack.errors import counted
+from fatpack.facts.unlooked import Unlooked
 from fatpack.findings import CODES
-from fatpack.outcomes import FINDINGS, FINE, MALFORMED
+from fatpack.outcomes import FINDINGS, FINE, MALFORMED, worst
 from fatpack.record import Record
 from fatpack.result import SHOWN, Result, plain
 
@@ -45,7 +46,8 @@ class Violation(Record):
     ``code`` is that of a finding (``docs/findings.md``), ``severity`` is ``error`` for what fails the check,
     ``note`` for what is only said. ``path`` is the library, "" where it is about
     all of them; ``subject`` what is lacking or too much, such as ``sm_120``. ``units`` is how many units the library
-    has for the vendor, ``holes`` are those among them that are not served.
+    has for the vendor, ``holes`` are those among them that are not served. ``unread`` is the exit code of what could
+    not be read, as of ``fatpack inspect``: 3 damaged, 4 not supported, 5 not there; 0 for all else.
     """
 
     code: str
@@ -56,6 +58,7 @@ class Violation(Record):
     hint: str = ""
     units: int = 0
     holes: tuple[Hole, ...] = ()
+    unread: int = FINE
 
     @property
     def is_broken(self) -> bool:
@@ -102,9 +105,10 @@ class CheckedPath(Record):
 class Checked(Result):
     """The outcome of a policy check.
 
-    ``verdict`` is ``passed``, ``failed`` or ``unreadable``; ``exit_code`` is 0, 1 or 3. ``rules`` are the rules that
-    were checked, in words. ``files`` is how many files were looked into, ``passed_by`` how many were not, because their
-    names say that no device code is in them. ``required`` are the devices that must be served, by vendor.
+    ``verdict`` is ``passed``, ``failed`` or ``unreadable``; ``exit_code`` is 0, 1, or that of what could not be read.
+    ``rules`` are the rules that were checked, in words. ``files`` is how many files were looked into, ``passed_by`` how
+    many were not, because their names say that no device code is in them. ``required`` are the devices that must be
+    served, by vendor, ``unlooked`` is what was met and not looked into.
     """
 
     paths: tuple[CheckedPath, ...]
@@ -115,17 +119,18 @@ class Checked(Result):
     passed_by: int = 0
     config: str = ""
     required: tuple[Required, ...] = ()
+    unlooked: Unlooked = Unlooked()
 
     @property
     def exit_code(self) -> int:
-        """0 if the policy holds, 1 if it is broken, 3 if something could not be read."""
+        """0 if the policy holds, 1 if it is broken; 3, 4 or 5 if something could not be read."""
         broken = [item for item in self.violations if item.is_broken]
-        return MALFORMED if any(item.is_unread for item in broken) else FINDINGS if broken else FINE
+        return worst((FINE, *((item.unread or MALFORMED) if item.is_unread else FINDINGS for item in broken)))
 
     @property
     def verdict(self) -> str:
         """``passed``, ``failed`` or ``unreadable``."""
-        return {FINE: "passed", FINDINGS: "failed", MALFORMED: "unreadable"}[self.exit_code]
+        return {FINE: "passed", FINDINGS: "failed"}.get(self.exit_code, "unreadable")
 
     def lines(self) -> Sequence[str]:
         """Return the verdict with counts, then the violations, the first few."""
@@ -150,6 +155,7 @@ class Checked(Result):
             "paths": [plain(item) for item in self.paths],
             "files": self.files,
             "passed_by_name": self.passed_by,
+            "not_looked_into": plain(self.unlooked),
             "libraries": [plain(item) for item in self.libraries],
             "violations": [plain(item) for item in self.violations],
         }

@@ -16,10 +16,10 @@ from fatpack.target.nvidia import parse_nvidia
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from fatpack.answers.policy.kernels import Kernels
-    from fatpack.answers.policy.units import Unit
+    from fatpack.answers.policy.units import UnitRows
     from fatpack.facts.columns import ImageRow
 
 
@@ -27,7 +27,7 @@ class Lacking(Record):
     """What kernels of a library lack: ``title`` is the architecture, ``units`` are those in which, with the names."""
 
     title: str
-    units: tuple[tuple[Unit, tuple[str, ...]], ...]
+    units: tuple[tuple[UnitRows, tuple[str, ...]], ...]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -35,18 +35,18 @@ class Lacking(Record):
         return tuple(dict.fromkeys(name for _, names in self.units for name in names))
 
 
-def lacking(units: Sequence[Unit], found: Kernels) -> Iterator[Lacking]:
+def lacking(units: Sequence[UnitRows], found: Kernels) -> Iterator[Lacking]:
     """Yield, for every architecture of a library, the kernels that nothing in their unit serves it with."""
     for vendor in dict.fromkeys(unit.vendor for unit in units):
         own = [(unit, _holders(unit, found)) for unit in units if unit.vendor == vendor]
-        for wanted in _devices(own):
-            missing = [(unit, tuple(_unserved(unit, holders, wanted))) for unit, holders in own]
+        for wanted, names in _devices(own):
+            missing = [(unit, tuple(_unserved(unit, holders, wanted, names))) for unit, holders in own]
             if any(names for _, names in missing):
                 yield Lacking(wanted.arch, tuple(pair for pair in missing if pair[1]))
         yield from _without_later(own)
 
 
-def uncompared(units: Sequence[Unit], found: Kernels) -> list[Unit]:
+def uncompared(units: Sequence[UnitRows], found: Kernels) -> list[UnitRows]:
     """Return the units of which nothing was compared: no image of them shows kernels, as bitcode and LTO-IR."""
     return [
         unit
@@ -55,7 +55,7 @@ def uncompared(units: Sequence[Unit], found: Kernels) -> list[Unit]:
     ]
 
 
-def _holders(unit: Unit, found: Kernels) -> dict[str, list[ImageRow]]:
+def _holders(unit: UnitRows, found: Kernels) -> dict[str, list[ImageRow]]:
     """Return the images of a unit that have each kernel, in stored order."""
     holders: dict[str, list[ImageRow]] = {}
     for row in unit.images:
@@ -64,8 +64,11 @@ def _holders(unit: Unit, found: Kernels) -> dict[str, list[ImageRow]]:
     return holders
 
 
-def _devices(own: Sequence[tuple[Unit, dict[str, list[ImageRow]]]]) -> list[Device]:
-    """Return the devices that images with kernels were made for; PTX alone makes none."""
+def _devices(own: Sequence[tuple[UnitRows, dict[str, list[ImageRow]]]]) -> list[tuple[Device, set[str]]]:
+    """Return the devices that images with kernels were made for, with their names there; PTX alone makes none.
+
+    Two names may mean one device: CUDA 13 renamed sm_101 to sm_110.
+    """
     names = {
         row.arch: None
         for _, holders in own
@@ -73,19 +76,23 @@ def _devices(own: Sequence[tuple[Unit, dict[str, list[ImageRow]]]]) -> list[Devi
         for row in rows
         if row.arch and row.form != "ptx"
     }
-    found: dict[str, Device] = {}
+    found: dict[str, tuple[Device, set[str]]] = {}
     for name in names:
         try:
             one = device(name)
         except TargetError:  # a generic processor, SPIR-V: no device
             continue
-        found[one.arch] = one
+        found.setdefault(one.arch, (one, set()))[1].add(name)
     return list(found.values())
 
 
-def _unserved(unit: Unit, holders: dict[str, list[ImageRow]], wanted: Device) -> Iterator[str]:
+def _unserved(
+    unit: UnitRows, holders: dict[str, list[ImageRow]], wanted: Device, names: Collection[str]
+) -> Iterator[str]:
     answers: dict[object, bool] = {}
     for name, rows in holders.items():
+        if wanted.arch not in names and any(row.form == "cubin" and row.arch in names for row in rows):
+            continue  # made for the device under its name before, as the rest of the library
         key = choosing(rows)
         if key not in answers:
             answers[key] = served(unit.replace(images=tuple(rows)).offered, wanted).serves
@@ -93,7 +100,7 @@ def _unserved(unit: Unit, holders: dict[str, list[ImageRow]], wanted: Device) ->
             yield name
 
 
-def _without_later(own: Sequence[tuple[Unit, dict[str, list[ImageRow]]]]) -> Iterator[Lacking]:
+def _without_later(own: Sequence[tuple[UnitRows, dict[str, list[ImageRow]]]]) -> Iterator[Lacking]:
     """Yield the kernels without PTX for later devices, if others have it."""
     texts = [
         arch.number

@@ -3,7 +3,7 @@
 ==========================  ======================================================================================
 CUDA fat binary, bundle     each container: each source file that was compiled, or each device link, is chosen alone
 LLVM offload binaries, CIR  all that lie side by side in one section: the link sorts them
-SYCL                        all images of one file
+SYCL                        all images of one file; of SYCLBIN files those of each abstract module
 kpack                       all that the archives of a folder hold for one program: an archive often has one device
 loose images                all that lie in one folder, or are members of one archive
 ==========================  ======================================================================================
@@ -18,7 +18,7 @@ import os
 
 from fatpack.facts import units as seen
 from fatpack.record import Record
-from fatpack.target.choice import asking
+from fatpack.target.choice import vendors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,8 +31,16 @@ _SIDE_BY_SIDE = ("llvm-offload-binary", "cir-offload-container")
 #: sections of what a device link takes; PE images cut their names
 _LINKER_INPUT = ("__nv_relfatbin", "__nv_rel")
 
+#: forms that no driver loads as they are, in words
+_UNLOADED = {
+    "ltoir": " (LTO-IR)",
+    "relocatable-ptx": " (relocatable PTX)",
+    "tileir": " (Tile IR)",
+    "bitcode": " (bitcode)",
+}
 
-class Unit(Record):
+
+class UnitRows(Record):
     """The images that a runtime chooses from, in stored order."""
 
     path: str
@@ -65,12 +73,17 @@ class Unit(Record):
         """The architectures in it, each once."""
         return tuple(dict.fromkeys(map(spelled, self.images)))
 
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """The architectures in it with what no driver loads called by its form, each once."""
+        return tuple(dict.fromkeys(f"{spelled(row)}{_UNLOADED.get(row.form or '', '')}" for row in self.images))
 
-class Library(Record):
+
+class FileUnits(Record):
     """A file that was read: the row of the file, and its units."""
 
     last: AnyRow
-    units: tuple[Unit, ...]
+    units: tuple[UnitRows, ...]
 
 
 def spelled(row: AnyRow) -> str:
@@ -95,6 +108,9 @@ def choosing(rows: Iterable[ImageRow]) -> tuple[object, ...]:
             row.container_format,
             row.container_version,
             row.section,
+            row.claimed,
+            row.code_object,
+            row.findings,
         )
         for row in rows
     )
@@ -105,23 +121,23 @@ def vendor_of(row: AnyRow) -> str:
     if row.offload == "host" or row.form == "empty":
         return ""
     triple = row.triple or ""
-    vendor = asking.vendor_of(triple, row.arch or "")
+    vendor = vendors.vendor_of(triple, row.arch or "")
     is_sycl = triple.startswith("spir") or row.form == "spirv" or row.offload == "sycl"
     return vendor if vendor != "intel" or is_sycl else ""
 
 
-def libraries(rows: Iterable[AnyRow]) -> Iterable[Library]:
+def libraries(rows: Iterable[AnyRow]) -> Iterable[FileUnits]:
     """Yield every file with its units, in order; of files without device code there are none."""
     waiting: list[ImageRow] = []
     for row in rows:
         if row.row != "file":
             waiting.append(row)  # type: ignore[arg-type]  # rows of images were asked for
             continue
-        yield Library(row, units(waiting))
+        yield FileUnits(row, units(waiting))
         waiting = []
 
 
-def units(rows: Sequence[ImageRow]) -> tuple[Unit, ...]:
+def units(rows: Sequence[ImageRow]) -> tuple[UnitRows, ...]:
     """Return the units of the images of one file."""
     found: dict[tuple[object, ...], list[ImageRow]] = {}
     has_linked = any(row.section is not None and row.section not in _LINKER_INPUT for row in rows)
@@ -131,7 +147,7 @@ def units(rows: Sequence[ImageRow]) -> tuple[Unit, ...]:
         if vendor and not row.containers and not is_input:
             found.setdefault((_place(row), row.offload, vendor), []).append(row)
     return tuple(
-        Unit(images[0].path, str(key[-1]), images[0].offload or "", tuple(images)) for key, images in found.items()
+        UnitRows(images[0].path, str(key[-1]), images[0].offload or "", tuple(images)) for key, images in found.items()
     )
 
 
@@ -141,21 +157,22 @@ def _place(row: ImageRow) -> object:
         return "loose"
     if row.container_format == "rocm-kpack":
         return row.binary
-    if row.offload == "sycl":
+    if row.offload == "sycl" and row.module is None:
         return "sycl"
     if row.container_format in _SIDE_BY_SIDE:
         return around, row.member, row.section_index, row.section
-    return around, row.container
+    return around, row.container, row.module
 
 
 def _is_loose(row: ImageRow) -> bool:
     return row.member is None and (row.container is None or row.container_format == "rocm-kpack")
 
 
-def loose_together(found: Sequence[Library]) -> list[Library]:
+def loose_together(found: Sequence[FileUnits]) -> list[FileUnits]:
     """Return libraries in which the loose images of a folder are one unit: that of the first file."""
     first: dict[object, tuple[int, int]] = {}
-    made: list[list[Unit]] = []
+    made: list[list[UnitRows]] = []
+    more: dict[tuple[int, int], list[ImageRow]] = {}
     for library in found:
         made.append([])
         for unit in library.units:
@@ -168,6 +185,8 @@ def loose_together(found: Sequence[Library]) -> list[Library]:
                 made[-1].append(unit)
             else:
                 at, number = first[key]
-                before = made[at][number]
-                made[at][number] = before.replace(images=(*before.images, *unit.images))
+                more.setdefault((at, number), []).extend(unit.images)
+    for (at, number), images in more.items():
+        before = made[at][number]
+        made[at][number] = before.replace(images=(*before.images, *images))
     return [library.replace(units=tuple(units)) for library, units in zip(found, made, strict=True)]

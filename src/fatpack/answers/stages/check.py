@@ -28,6 +28,9 @@ _STEPS = {
     PROGRAMS: "the link: clang-linker-wrapper, nvlink, or a linker alone where one of these was needed",
 }
 
+#: the finding for files that cannot be compared as stages of a unit
+_NO_UNIT = "FP3206"
+
 #: kernels that a message names
 _SHOWN = 3
 
@@ -40,6 +43,12 @@ class Checked(Record):
     lost: tuple[Lost, ...]
     not_compared: tuple[NotCompared, ...]
     findings: tuple[Finding, ...]
+
+    @property
+    def is_none(self) -> bool:
+        """Whether nothing was compared: all files are of one stage, or of none, and nothing else is wrong with them."""
+        kinds = len(self.stages) + bool(self.others)
+        return kinds < 2 and all(item.code == _NO_UNIT for item in self.findings)
 
 
 def check(paths: Sequence[str]) -> Checked:
@@ -65,7 +74,7 @@ def checked(given: Sequence[Given]) -> Checked:
         kind = found[0].kind if found else "nothing"
         text = f"all files are {kind}: only files of different stages of one unit can be compared"
         hint = f"name files of other stages too ({', '.join(ORDER)}), or hold each file against a policy"
-        findings.append(finding("FP3206", _span(paths_of(found)), text, hint))
+        findings.append(finding(_NO_UNIT, _span(paths_of(found)), text, hint))
     findings += [_finding(item) for item in lost]
     findings += [finding("FP3205", _span(each.stage.paths), f"{each.stage.kind}: {each.why}") for each in not_compared]
     return Checked(tuple(found), others, tuple(lost), tuple(not_compared), tuple(findings))
@@ -78,7 +87,7 @@ def paths_of(found: Sequence[Stage]) -> tuple[str, ...]:
 
 def _no_stage(each: Given) -> Finding:
     text = "of no stage of a unit: it is neither CIR, device code, a container of it, nor an object or program"
-    return finding("FP3206", _span((each.path,)), text, "leave it out, or name what the build made of it")
+    return finding(_NO_UNIT, _span((each.path,)), text, "leave it out, or name what the build made of it")
 
 
 def _span(paths: Sequence[str]) -> Span:

@@ -226,7 +226,7 @@ def _is_program(view: View, host: str) -> bool:
 def _unread(host: str, way: str) -> str:
     """Return in words why it is not known what a host file registers."""
     if way == "no capstone":
-        return "following its code needs capstone: pip install 'fatpack[code]'"
+        return "following its code needs capstone: pip install capstone"
     if host == "bitcode":
         return "what bitcode registers is known when it is compiled"
     return "what files of this kind register is not read"

@@ -7,10 +7,13 @@ import sys
 
 from fatpack.answers.policy import config as configs
 from fatpack.answers.policy import limits
-from fatpack.answers.policy.check import Policy, check
+from fatpack.answers.policy.check import check
+from fatpack.answers.policy.policy import Policy
 from fatpack.answers.policy.requirements import forbidden, requirements
+from fatpack.cli.answering.policy_options import is_given
 from fatpack.cli.many.summary import FilesMeter
 from fatpack.cli.show import opened
+from fatpack.cli.terminal import write_document, write_text
 from fatpack.errors import UsageError
 from fatpack.record import Record
 from fatpack.report.text import write_lines
@@ -33,27 +36,31 @@ class Asked(Record):
     source: str
 
 
-def policy(
-    given: Mapping[str, Any], config: str | None, *, no_config: bool, deep: bool, names_kernels: bool
-) -> Asked | None:
+def policy(given: Mapping[str, Any], options: Mapping[str, Any]) -> Asked | None:
     """Return the policy of the command line and of a file together, None if neither asks for anything.
 
+    ``given`` are the settings of the command line, ``options`` say which file is read, and how files are.
     Raises UsageError and TargetError for what cannot be meant, ``OSError`` for a file that cannot be read.
     """
-    file = configs.named(config) if config else None if no_config else configs.nearest()
+    config, no_config = options["config"], options["no_config"]
+    if config is not None and no_config:
+        raise UsageError("--config and --no-config contradict each other", hint="leave one of them out")
+    file = configs.named(config) if config is not None else None if no_config else configs.nearest()
     values = {**(file.values if file is not None else {}), **given}
-    if not any(values.get(name) for name in configs.RULES):
+    if not any(is_given(values.get(name)) for name in configs.RULES):
         return None
-    if bool(values.get("max-growth")) != bool(values.get("against")):
+    if "per" in given and not values.get("require"):
+        raise UsageError("--per says what must serve the devices of --require, and none are given")
+    if ("max-growth" in values) != ("against" in values):
         raise UsageError("--max-growth and --against go together", hint="--max-growth 5% --against OLD")
-    if values.get("max-growth"):
+    if "max-growth" in values:
         limits.growth_of(values["max-growth"])
     if values.get("per", "unit") not in ("unit", "library"):
         raise UsageError(f"per is {values['per']!r}", hint="unit or library")
     made = Policy(
         require=requirements(values.get("require", ()), configs.presets(file)),
         forbid=forbidden(values.get("forbid", ())),
-        max_size=limits.size_of(values["max-size"]) if values.get("max-size") else None,
+        max_size=limits.size_of(values["max-size"]) if "max-size" in values else None,
         max_growth=values.get("max-growth") or "",
         against=values.get("against") or "",
         uniform=bool(values.get("uniform")),
@@ -61,8 +68,9 @@ def policy(
         metadata=bool(values.get("metadata")),
         per=values.get("per") or "unit",
         exclude=tuple(values.get("exclude", ())),
-        deep=deep,
-        names_kernels=names_kernels,
+        deep=options["deep"],
+        names_kernels=options["kernels"],
+        verify=bool(values.get("verify")),
     )
     return Asked(made, "" if file is None else file.path)
 
@@ -90,7 +98,11 @@ def _write(checked: Checked, output: str, verbose: int) -> None:
     if output == "text":
         from fatpack.report.answers.policy.texts import render
 
-        write_lines(render(checked, verbose=verbose), sys.stdout)
+        write_text(render(checked, verbose=verbose), verbose=verbose, wraps=True)
+    elif output == "sarif":
+        from fatpack.report.answers.policy.sarif import sarif
+
+        write_document(sarif(checked))
     elif output == "junit":
         from fatpack.report.answers.policy.junit import junit
 
@@ -104,13 +116,13 @@ def _write(checked: Checked, output: str, verbose: int) -> None:
             with open(path, "a", encoding="utf-8", errors="backslashreplace") as file:
                 write_lines(summary(checked), file)
     else:
-        from fatpack.report.json_text import json_pieces
+        write_document(checked.to_dict())
 
-        if output == "sarif":
-            from fatpack.report.answers.policy.sarif import sarif
 
-            document = sarif(checked)
-        else:
-            document = checked.to_dict()
-        sys.stdout.writelines(json_pieces(document))
-        sys.stdout.write("\n")
+def write_presets(config: str | None, *, read: bool) -> None:
+    """Print the presets of a project, from ``config`` or, if files are ``read``, the nearest one, and our own."""
+    own = configs.named(config) if config else configs.nearest() if read else None
+    rows = [[f"@{name}", ", ".join(value), own.path] for name, value in own.presets.items()] if own else []
+    rows += [[f"@{each.name}", each.require, f"{each.what}: {each.source}"] for each in configs.brought()]
+    names, lists = (max(len(row[at]) for row in rows) for at in (0, 1))
+    write_lines((f"{name:{names}}  {asked:{lists}}  {what}" for name, asked, what in rows), sys.stdout)

@@ -7,7 +7,8 @@ from collections import Counter
 from fatpack.answers.diff.facts import Sizes
 from fatpack.errors import counted
 from fatpack.printable import printable
-from fatpack.report.text import WIDEST, columns, size_words
+from fatpack.report.text import WIDEST, columns, form_word, target_word
+from fatpack.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 #: names in the first line, and kernels of an architecture without ``-v``
 _NAMED, _KERNELS = 4, 5
 
-#: share of the bytes that files grew by, in percent, from which the first line says where most of them are, or all
-_MOST, _ALL = 80, 95
+#: share of the bytes that came, or of those that went, in percent, from which the first line says where most of them
+#: are, or all; and what one such share may differ from all that files grew by, so that it explains it
+_MOST, _ALL, _NEAR = 80, 95, 20
 
 #: fields of kernels that are told in words
 _WORDS = {
@@ -46,6 +48,9 @@ def render(diff: Diff, *, verbose: int = 0) -> Iterator[str]:
     yield printable(headline(diff))
     for item in diff.unread:
         yield printable(f"not read: {item.path}: {item.problem}")
+    for name, unlooked in ((diff.old, diff.old_unlooked), (diff.new, diff.new_unlooked)):
+        if not unlooked.is_asked:
+            yield printable(f"{name}: {unlooked.sentence()}")
     for library in diff.libraries:
         if verbose or not library.is_same:
             yield ""
@@ -57,8 +62,13 @@ def render(diff: Diff, *, verbose: int = 0) -> Iterator[str]:
 
 
 def headline(diff: Diff) -> str:
-    """Return what matters in one line: what was lost first, then what came, what changed, and the bytes."""
+    """Return what matters in one line: what is not known first, then what was lost, what came, what changed, bytes."""
     parts = []
+    if diff.unread:
+        parts.append(f"could not be read: {_some([_last(item.path) for item in diff.unread], 'file')}")
+    for kind, name in (("lost", diff.new), ("added", diff.old)):
+        if diff.libraries and not diff.unread and all(library.kind == kind for library in diff.libraries):
+            parts.append(f"no device code in {name}")
     for kind in ("lost", "added"):
         words = _gone(diff, kind)
         if words:
@@ -69,9 +79,11 @@ def headline(diff: Diff) -> str:
         parts.append(grown)
     images = sum(arch.new_images for library in diff.libraries for arch in library.archs)
     count = f"{counted(len(diff.libraries), 'library')}, {counted(images, 'image')}"
-    if not parts and not diff.libraries:
-        return "no device code on either side" if not diff.unread else "nothing could be compared"
-    return "; ".join(parts) if parts else f"the same device code: {count}"
+    if not diff.libraries:
+        return "; ".join([*parts, "nothing was compared" if diff.unread else "no device code on either side"])
+    if len(parts) == bool(diff.unread):
+        parts.append(f"{'else ' if parts else ''}the same device code: {count}")
+    return "; ".join(parts)
 
 
 def _gone(diff: Diff, kind: str) -> list[str]:
@@ -131,7 +143,11 @@ def _places(diff: Diff, field: str) -> str:
 
 
 def _growth(diff: Diff) -> str:
-    """Return by how much the files grew or shrank, and for which architecture; "" for not at all."""
+    """Return by how much the files grew or shrank, and where most of it is; "" for not at all.
+
+    That is one architecture, if most of the bytes are its that came (or went, where the files shrank). Where others
+    went the other way, so that it came to more than all together, both are told.
+    """
     total = diff.growth
     if not total:
         return ""
@@ -139,10 +155,18 @@ def _growth(diff: Diff) -> str:
     for library in diff.libraries:
         for arch in library.archs:
             deltas[_title(arch)] = deltas.get(_title(arch), 0) + arch.new.stored - arch.old.stored
-    moved = {name: delta for name, delta in deltas.items() if delta}
-    name = max(moved, key=lambda each: moved[each] if total > 0 else -moved[each], default="")
-    share = 100 * moved[name] // total if name else 0
-    where = f", all {name}" if share >= _ALL and len(moved) == 1 else f", most of it {name}" if share >= _MOST else ""
+    sign = 1 if total > 0 else -1
+    name = max(deltas, key=lambda each: sign * deltas[each], default="")
+    along = sum(delta for delta in deltas.values() if delta * sign > 0)
+    where = ""
+    if name and 100 * deltas[name] * sign >= _MOST * abs(along):
+        others = sum(delta for delta in deltas.values() if delta * sign < 0)
+        differs = 100 * abs(deltas[name] - total)
+        if 100 * abs(others) > _NEAR * abs(total):
+            where = f": {name} {_signed(deltas[name])}, others {_signed(others)}"
+        elif differs <= _NEAR * abs(total):
+            is_all = along == deltas[name] and differs <= (100 - _ALL) * abs(total)
+            where = f", all {name}" if is_all and not others else f", most of it {name}"
     packed = diff.packed_growth
     return f"{_signed(total)}{where}{f' ({_signed(packed)} in the archive)' if packed else ''}"
 
@@ -151,7 +175,7 @@ def _library(library: LibraryDiff, diff: Diff, *, verbose: int) -> Iterator[str]
     archs = library.archs if library.kind == "both" else tuple(map(_alone, library.archs))
     old = sum((arch.old for arch in archs), Sizes())
     new = sum((arch.new for arch in archs), Sizes())
-    moved = f" (was {_last(library.old_path or '')})" if _is_renamed(library, diff) else ""
+    moved = f" (was {_before(library)})" if _is_renamed(library, diff) else ""
     state = {"lost": ": lost", "added": ": added", "both": ""}[library.kind]
     packed = ""
     if library.old_packed is not None or library.new_packed is not None:
@@ -177,11 +201,17 @@ def _alone(arch: ArchDiff) -> ArchDiff:
 
 
 def _is_renamed(library: LibraryDiff, diff: Diff) -> bool:
-    if library.kind != "both" or library.old_path is None or library.new_path is None:
+    if library.kind != "both":
         return False
-    if library.old_path == diff.old or library.new_path == diff.new:
-        return False
-    return not library.old_path.endswith(library.name)
+    if library.old_path == diff.old or library.new_path == diff.new:  # files that were named
+        return _last(diff.old) != _last(diff.new) and _last(library.old_path or "") != _last(library.new_path or "")
+    return library.old_name is not None and library.old_name != library.name
+
+
+def _before(library: LibraryDiff) -> str:
+    """Return what a library was called: its name, or its path where only that is new."""
+    old = library.old_name or ""
+    return old if _last(old) == _last(library.name) else _last(old)
 
 
 def _arch_row(arch: ArchDiff) -> list[str]:
@@ -206,9 +236,10 @@ def _kernels(arch: ArchDiff, *, verbose: int) -> Iterator[str]:
     words = [f"{counts[kind]} {kind}" for kind in ("lost", "added", "changed") if counts[kind]]
     kinds = [f"kernels: {', '.join(words)}"] if words else []
     kinds += _tendencies(kernels)
-    kinds += ["variables changed"] if arch.variables else []
+    kinds += ["variables, version or ABI changed"] if arch.variables else []
     yield printable(f"  {_title(arch)}: {'; '.join(kinds)}")
-    times = Counter((item.kind, _named(item, verbose=verbose), _needs_words(item)) for item in kernels)
+    ordered = sorted(kernels, key=_worth)
+    times = Counter((item.kind, _named(item, verbose=verbose), _needs_words(item)) for item in ordered)
     rows = [
         [kind, printable(name), " ".join(filter(None, (needs, f"({count} times)" if count > 1 else "")))]
         for (kind, name, needs), count in times.items()
@@ -217,6 +248,12 @@ def _kernels(arch: ArchDiff, *, verbose: int) -> Iterator[str]:
     yield from columns(shown, indent="    ")
     if len(shown) < len(rows):
         yield f"    and {len(rows) - len(shown)} more; -v lists them"
+
+
+def _worth(kernel: KernelDiff) -> tuple[int, int]:
+    """Return what sorts kernels by what matters: lost, added, changed in what they need, in their code alone."""
+    needs = {field for field, _, _ in kernel.needs}
+    return ("lost", "added", "changed").index(kernel.kind), 0 if needs & set(_TENDING) else 1 if needs else 2
 
 
 def _tendencies(kernels: Iterable[KernelDiff]) -> list[str]:
@@ -246,13 +283,15 @@ def _needs_words(kernel: KernelDiff) -> str:
         before, now = (
             "?" if value is None else size_words(value) if field in _IN_BYTES else str(value) for value in (old, new)
         )
+        if before == now:  # sizes that differ by less than is shown
+            before, now = f"{old} B", f"{new} B"
         words.append(f"{_WORDS[field]} {before} → {now}")
     return ", ".join(words)
 
 
 def _title(arch: ArchDiff) -> str:
-    name = arch.arch or arch.offload or "no architecture"
-    return name if arch.form in _USUAL else f"{name} {arch.form}".strip()
+    name = target_word(arch.arch, arch.form) or arch.offload or "no architecture"
+    return name if arch.form in _USUAL or name != (arch.arch or name) else f"{name} {form_word(arch.form)}".strip()
 
 
 def _last(path: str) -> str:

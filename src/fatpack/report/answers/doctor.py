@@ -5,17 +5,20 @@ The document is that of ``Diagnosis.to_dict``; ``schemas/doctor.schema.json`` de
 
 from __future__ import annotations
 
-from fatpack.answers.doctor.facts import SCHEMA, VERIFIED
+from fatpack.answers.doctor.facts import CHECKS, SCHEMA, VERIFIED
 from fatpack.printable import printable
 from fatpack.report.finding_text import finding_lines
-from fatpack.report.text import columns, size_words
+from fatpack.report.text import columns
+from fatpack.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-__all__ = ["SCHEMA", "render"]
+__all__ = ["SCHEMA", "checks", "render"]
+
+_NOTHING = "nothing verified: no file was read"
 
 #: files with findings whose findings are shown without ``-v``
 _FILES = 20
@@ -34,13 +37,22 @@ def render(document: Mapping[str, Any], *, verbose: int = 0) -> Iterator[str]:
     yield from _not_verified(document)
 
 
+def checks() -> Iterator[str]:
+    """Yield the lines of ``--list``: every row of the table, what it is held against, and its findings."""
+    for check in CHECKS:
+        codes = ", ".join(code if len(code) > 4 else f"{code}xx" for code in check.codes)
+        yield f"{check.what}: {check.says}"
+        yield f"  {check.how}"
+        yield f"  findings: {codes}"
+
+
 def _verdict(document: Mapping[str, Any]) -> str:
     files, states = document["files"], [each["state"] for each in document["patients"]]
     read = f"{_many(document['images'], 'image')}, {size_words(document['inflated'])} inflated and parsed"
     if document["verdict"] == "healthy":
         return f"healthy: {_many(files, 'file')}, {read}"
     if document["verdict"] == "empty":
-        return "nothing to verify: no file was read"
+        return f"nothing verified: {_many(files, 'file')} without device code" if files else _NOTHING
     if files == 1 and len(states) == 1:
         return f"{document['verdict']}: 1 file, {read}"
     parts = [
@@ -61,7 +73,8 @@ def _verified(document: Mapping[str, Any], verbose: int) -> Iterator[str]:
         [row["what"], f"{row['checked']:,}", f"{row['wrong']:,}" if row["wrong"] else "-", VERIFIED[row["what"]]]
         for row in met
     )
-    yield from columns(rows, right=(1, 2), indent="  ")
+    if met:
+        yield from columns(rows, right=(1, 2), indent="  ")
     others = [row["what"] for row in document["verified"] if row not in met]
     if others and verbose:
         yield f"  nothing of these was met: {', '.join(others)}"
@@ -135,9 +148,12 @@ def _not_verified(document: Mapping[str, Any]) -> Iterator[str]:
     yield "not verified"
     rows = []
     for each in document["not_verified"]:
-        files = f" in {_many(each['files'], 'file')}" if each["files"] > 1 else ""
+        is_told = each["files"] < 2 or (each["files"] == each["count"] and each["what"].startswith("files"))
+        files = "" if is_told else f" in {_many(each['files'], 'file')}"
         count = size_words(each["count"]) if each["what"].startswith("bytes") else f"{each['count']:,}"
         what = each["what"].removeprefix("bytes ")
+        if each["count"] == 1 and what.startswith(("images ", "files ")):
+            what = what.replace("s ", " ", 1)
         rows.append([count, printable(f"{what}{files}: {each['why']}")])
     yield from columns(rows, right=(0,), indent="  ")
 

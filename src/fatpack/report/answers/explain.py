@@ -6,6 +6,7 @@ import os
 
 from fatpack.errors import counted
 from fatpack.printable import printable
+from fatpack.report.style import wrapped_lines
 from fatpack.report.text import columns
 from fatpack.target.choice.rules import MARKS
 
@@ -29,6 +30,12 @@ _PLACES, _MORE_PLACES = 3, 50
 #: images refused by one rule that share a line if they are so many, and how many of them are named there
 _ALIKE, _NAMES = 5, 12
 
+#: the rule of variables of the environment that hide images
+_HIDDEN = "C13"
+
+#: what every driver inflates: nothing depends on it
+_PLAIN = ("lz4",)
+
 #: outcome → words
 _OUTCOMES = {"runs": "runs", "compiles": "runs after compiling", "fails": "fails", "unknown": "not known to run"}
 
@@ -42,22 +49,7 @@ def render(explained: Explained, *, verbose: int = 0, width: int = 0) -> Iterato
 
     Lines wider than ``width`` (0: any) go on in the next at a blank: commands and names of errors are to be copied.
     """
-    for line in _lines(explained, verbose):
-        yield from _wrapped(line, width) if width else (line,)
-
-
-def _wrapped(line: str, width: int) -> Iterator[str]:
-    """Yield a line in pieces, those behind the first below its text."""
-    margin = " " * (len(line) - len(line.lstrip(" ")) + 2)
-    while len(line) > width:
-        cut = line.rfind(" ", len(margin), width + 1)
-        if cut < 0:
-            cut = line.find(" ", width)
-        if cut < 0 or not line[:cut].strip():
-            break
-        yield line[:cut].rstrip()
-        line = margin + line[cut:].lstrip(" ")
-    yield line
+    yield from wrapped_lines(_lines(explained, verbose), width)
 
 
 def _lines(explained: Explained, verbose: int) -> Iterator[str]:
@@ -74,8 +66,7 @@ def _lines(explained: Explained, verbose: int) -> Iterator[str]:
 
 def _device(device: DeviceAnswer, verbose: int) -> Iterator[str]:
     yield printable(device.verdict)
-    if files := _files(device.units):
-        yield printable(f"  {files}")
+    yield from (printable(f"  {line}") for line in _files(device.units))
     for note in device.notes:
         yield printable(f"  {note}")
     folds: dict[object, list[UnitAnswer]] = {}
@@ -87,8 +78,8 @@ def _device(device: DeviceAnswer, verbose: int) -> Iterator[str]:
         yield from _units(units, verbose)
 
 
-def _files(units: tuple[UnitAnswer, ...]) -> str:
-    """Return which files run and which do not, "" if all is in one; ``units`` has those that fail first."""
+def _files(units: tuple[UnitAnswer, ...]) -> list[str]:
+    """Return which files run and which do not, nothing if all is in one; ``units`` has those that fail first."""
     ends: dict[str, str] = {}
     for unit in units:
         for place in unit.places:
@@ -97,8 +88,9 @@ def _files(units: tuple[UnitAnswer, ...]) -> str:
     for outcome in reversed(_OUTCOMES.values()):
         names = [os.path.basename(path) for path, end in ends.items() if end == outcome]
         more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
-        parts += [f"{outcome}: {', '.join(names[:_NAMES])}{more}"] if names else []
-    return "; ".join(parts) if len(ends) > 1 else ""
+        count = counted(len(names), "file")
+        parts += [f"{outcome}: {count}: {', '.join(names[:_NAMES])}{more}"] if names else []
+    return parts if len(ends) > 1 else []
 
 
 def _units(units: list[UnitAnswer], verbose: int) -> Iterator[str]:
@@ -106,17 +98,17 @@ def _units(units: list[UnitAnswer], verbose: int) -> Iterator[str]:
     unit = max(units, key=lambda one: one.count)
     places = tuple(place for one in units for place in one.places)
     is_fine = unit.outcome in ("runs", "compiles")
-    doubt = "" if unit.is_certain or not is_fine else " (believed: it is documented nowhere)"
+    doubt = "" if unit.is_certain or not is_fine else f" ({_doubt(unit)})"
     yield printable(f"  {_OUTCOMES[unit.outcome]}: {_count(unit, places)} [{unit.rule}]: {unit.reason}{doubt}")
-    if verbose or not is_fine:
-        most = _MORE_PLACES if verbose else _PLACES
-        for place in places[:most]:
-            yield printable(f"    {_place(place)}")
-        if len(places) > most:
-            yield f"    and {len(places) - most} more"
+    if not is_fine and not verbose:
+        yield from _places(places, _PLACES)
     yield from columns(_images(unit.images, verbose), indent="    ")
+    if verbose:  # there may be many
+        yield from _places(places, _MORE_PLACES)
     if len(units) > 1:
-        yield f"    the images of {len(places) - unit.count} differ from these, and answer alike (-v shows them)"
+        count = len(places) - unit.count
+        do = "does" if count == 1 else "do"
+        yield f"    {counted(count, 'more container')} with other images {do} the same (-v lists them)"
     for state in unit.states:
         yield printable(f"    on {state.state}: {_OUTCOMES[state.outcome]} [{state.rule}]: {state.reason}")
     if unit.told is not None:
@@ -127,6 +119,20 @@ def _units(units: list[UnitAnswer], verbose: int) -> Iterator[str]:
         yield printable(f"    to mend: {mend}")
     if unit.danger:
         yield printable(f"    no cure: {unit.danger}")
+
+
+def _doubt(unit: UnitAnswer) -> str:
+    """Return what is not certain of a unit that runs all the same."""
+    if any(image.role == "may" for image in unit.images):
+        return "which of those that fit is taken is documented nowhere; each of them runs"
+    return "nobody has documented it, and nobody reports otherwise"
+
+
+def _places(places: tuple[Place, ...], most: int) -> Iterator[str]:
+    for place in places[:most]:
+        yield printable(f"    {_place(place)}")
+    if len(places) > most:
+        yield f"    and {len(places) - most} more"
 
 
 def _images(images: tuple[ImageAnswer, ...], verbose: int) -> list[list[str]]:
@@ -145,7 +151,10 @@ def _images(images: tuple[ImageAnswer, ...], verbose: int) -> list[list[str]]:
         elif image is alike[0]:
             names = [printable(one.name) for one in alike]
             more = [f"{len(names) - _NAMES} more"] if len(names) > _NAMES else []
-            words = f"{counted(len(names), 'image')} for others: {', '.join([*names[:_NAMES], *more])}"
+            listed = ", ".join([*names[:_NAMES], *more])
+            hidden = image.rule == _HIDDEN  # by what the environment says, whatever they are for
+            words = f"{counted(len(names), 'image')}{'' if hidden else ' for others'}: {listed}"
+            words += f": {printable(image.reason)}" if hidden else ""
             rows.append(["", "", "", _FITS["no"], image.rule, words])
     return rows
 
@@ -176,8 +185,12 @@ def _place(place: Place) -> str:
 
 
 def _image(image: ImageAnswer) -> list[str]:
-    facts = [image.compression or "", f"PTX {image.ptx_version}" if image.ptx_version else ""]
+    facts = [
+        "" if image.compression in _PLAIN else image.compression or "",
+        f"PTX {image.ptx_version}" if image.ptx_version else "",
+    ]
     facts.append(f"needs CUDA {image.needs}" if image.needs else "")
+    facts.append(f"holds {image.holds}" if image.holds else "")
     if image.has_kernel is not None:
         facts.append("has the kernel" if image.has_kernel else "lacks the kernel")
     return [

@@ -12,7 +12,8 @@ from fatpack.ops.slim.outcome import by_architecture
 from fatpack.outcomes import exit_code, message
 from fatpack.printable import printable
 from fatpack.report.finding_list import finding_record
-from fatpack.report.text import columns, size_words
+from fatpack.report.style import PLAIN, painted_lines, table
+from fatpack.sizes import size_words
 from fatpack.trees.leaves import SEPARATOR
 
 TYPE_CHECKING = False
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from fatpack.ops.slim.choosing.selection import Unserved
     from fatpack.ops.slim.outcome import Outcome, Unmet
     from fatpack.ops.slim.wishes import Wishes
+    from fatpack.report.style import Style
     from fatpack.target.devices import Device
 
 SCHEMA = "fatpack.slim/1"
@@ -110,7 +112,10 @@ def _refused(one: Unserved) -> dict[str, Any]:
 
 
 def render(
-    outcomes: Sequence[Outcome], unserved: Sequence[Unmet] = (), devices: Sequence[Device] = ()
+    outcomes: Sequence[Outcome],
+    unserved: Sequence[Unmet] = (),
+    devices: Sequence[Device] = (),
+    style: Style = PLAIN,
 ) -> Iterator[str]:
     """Yield a table of the files that change, what stayed as it is and why, the sum of all, and what is not served.
 
@@ -123,13 +128,18 @@ def render(
         has_deflated = any(item.deflated for item in slimmed)
         head = ["file", "before", "after", "saved", *(["in a wheel"] if has_deflated else []), "kept", "dropped"]
         rows = [head, *(_row(item, has_deflated=has_deflated) for item in slimmed)]
-        yield from columns(rows, right=(1, 2, 3))
+        yield from table(rows, style, right=(1, 2, 3), names=(0,), role=lambda row, _: "" if row else "heading")
+    yield from painted_lines(_below(outcomes, len(slimmed), unserved), style)
+
+
+def _below(outcomes: Sequence[Outcome], slimmed: int, unserved: Sequence[Unmet]) -> Iterator[str]:
+    """Yield what stands below the table: what stayed as it is and why, the sum of all, and what is not served."""
     for item in outcomes:
         yield from _remarks(item)
     if len(outcomes) > 1:
         before, after = (sum(getattr(item, name) for item in outcomes) for name in ("before", "after"))
         yield (
-            f"{counted(len(slimmed), 'file')} of {len(outcomes)} slimmed: "
+            f"{counted(slimmed, 'file')} of {len(outcomes)} slimmed: "
             f"{size_words(before)} → {size_words(after)}{_saved(before, after)}"
         )
 

@@ -14,6 +14,7 @@ from fatpack.report.html.sections.head import archs, head, title_of
 from fatpack.report.html.sections.images import images
 from fatpack.report.markup import Markup, element
 from fatpack.report.pictures.colours import FAMILIES, PICTURE_STYLE, style
+from fatpack.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,11 +89,9 @@ def _foot(overview: Overview, version: str) -> Markup:
     skipped = sum(file.not_searched for file in overview.files)
     if skipped:
         notes.append(element("li", f"{skipped:,} bytes of hosts were not searched; --deep searches them."))
-    unknown = sum(1 for arch in overview.archs if arch.bytes.stored is None)
-    if unknown:
-        notes.append(
-            element("li", "Stored bytes are not known of images in containers that are compressed as a whole.")
-        )
+    if overview.shared:
+        words = "of bundles that are compressed as one: their images share them."
+        notes.append(element("li", f"{size_words(overview.shared)} of the stored bytes are {words}"))
     notes.append(element("li", "kB, MB and GB are powers of 1000. Kernels of one name in a library count once."))
     made = element("p", f"Made by fatpack {version}. This page loads nothing and works without a network.")
     return element("footer", element("ul", *notes), made)

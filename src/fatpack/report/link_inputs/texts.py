@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fatpack.errors import counted
 from fatpack.printable import printable
-from fatpack.report.text import columns, size_words
+from fatpack.report.text import columns
+from fatpack.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from fatpack.report.markup import Markup, element
 from fatpack.report.pictures.colours import known
 from fatpack.report.pictures.drawing import label, svg
-from fatpack.report.text import size_words
+from fatpack.report.pictures.words import cut
+from fatpack.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def byte_grid(map: ByteMap) -> Markup | None:
 
 def _title(region: Region) -> str:
     first = f"{region.start:#x} · {region.size:,} {'byte' if region.size == 1 else 'bytes'}"
-    return "\n".join(filter(None, (region.name, region.value, region.arch, region.doc, first)))
+    return "\n".join(filter(None, (cut(region.name), cut(region.value), region.arch, cut(region.doc), first)))
 
 
 def _runs(

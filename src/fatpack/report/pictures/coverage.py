@@ -6,11 +6,11 @@ from fatpack.answers.overview.names import stem
 from fatpack.report.markup import Markup, element
 from fatpack.report.pictures.colours import known
 from fatpack.report.pictures.drawing import box, fitting, label, svg
-from fatpack.report.pictures.words import base, many
+from fatpack.report.pictures.words import base, cut, many
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fatpack.answers.overview.records import Coverage, Overview, Pattern
+    from fatpack.answers.overview.records import KernelCoverage, Overview, Pattern
 
 #: What each kind of cell means, in the order of the legend.
 CELLS = {
@@ -44,7 +44,7 @@ def coverage(overview: Overview) -> Markup | None:
     return svg(max(width, 700), y + 16, "Coverage: kernels by the architectures they are there for", *drawn)
 
 
-def rows_of(item: Coverage) -> list[Pattern]:
+def rows_of(item: KernelCoverage) -> list[Pattern]:
     """Return the rows of a library in the order of reading: the most frequent one, then those with holes."""
     first, *rest = item.patterns
     return [first, *sorted(rest, key=lambda row: (not row.holes, -row.count, row.cells))]
@@ -55,7 +55,7 @@ def row_name(row: Pattern) -> str:
     return stem(row.names[0]) if row.count == 1 else many(row.count, "kernel")
 
 
-def _library(item: Coverage, y: float, width: float) -> tuple[Markup, float]:
+def _library(item: KernelCoverage, y: float, width: float) -> tuple[Markup, float]:
     name = base(item.path)
     drawn = [label(fitting(name, _NAME - 10), 4, y, "strong")]
     for number, column in enumerate(item.columns):
@@ -64,7 +64,9 @@ def _library(item: Coverage, y: float, width: float) -> tuple[Markup, float]:
     for row in rows[:_MOST_ROWS]:
         y += _LINE
         text = row_name(row)
-        drawn.append(element("g", element("title", "\n".join(row.names[:5])), label(fitting(text, _NAME - 20), 14, y)))
+        drawn.append(
+            element("g", element("title", "\n".join(map(cut, row.names[:5]))), label(fitting(text, _NAME - 20), 14, y))
+        )
         for number, (cell, family) in enumerate(zip(row.cells, item.families, strict=True)):
             place = box(_NAME + _STEP * number, y - _CELL / 2, _CELL, _CELL, cell, 2.5)
             words = element("title", f"{item.columns[number]}: {CELLS.get(cell, 'text only')}")

@@ -72,7 +72,8 @@ def byte_map(view: View, images: Mapping[int, tuple[str, str]]) -> ByteMap:
         if count > _MOST_LABELS:
             break
         for level in levels:
-            level.add(label, images)
+            if not level.is_full:
+                level.add(label, images)
     rows, cells = (_finest(levels[at : at + len(_LEVELS)]) for at in (0, len(_LEVELS)))
     path = view.chain[0] if view.chain else ""
     return ByteMap(path, len(view), _LEVELS[rows.depth], _whole(rows, view), count, _whole(cells, view))

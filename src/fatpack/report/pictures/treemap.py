@@ -6,8 +6,8 @@ from fatpack.report.markup import Markup, element
 from fatpack.report.pictures.colours import known
 from fatpack.report.pictures.drawing import box, fitting, label, svg
 from fatpack.report.pictures.squarified import Box, tiles
-from fatpack.report.pictures.words import base, many, sizes
-from fatpack.report.text import size_words
+from fatpack.report.pictures.words import base, cut, many, sizes
+from fatpack.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ _MOST_LIBRARIES = 60
 _SMALLEST = 26.0
 
 _STRIP = 16.0
+
+_SHARED = "\nin a bundle that is compressed as one"
 
 
 def treemap(overview: Overview, *, is_stored: bool) -> Markup | None:
@@ -63,21 +65,24 @@ def _library(file: FileOverview, place: Box, is_stored: bool, *, is_only: bool) 
     if not is_only:
         has_strip = place.height > 3 * _STRIP and place.width > 40
         inner = place.inside(1.5, _STRIP if has_strip else 0)
-        title = f"{file.path}\n{sizes(file.bytes)}"
+        title = f"{cut(file.path)}\n{sizes(file.bytes)}"
         head = _boxed(place, "lib", title, name if has_strip else "")
+    # In a bundle that is compressed as a whole no image has stored bytes of its own: inflated ones divide the box.
+    is_shared = is_stored and any(arch.bytes.stored is None for arch in file.archs)
+    is_stored = is_stored and not is_shared
     archs = [arch for arch in file.archs if _size(arch.bytes, is_stored=is_stored)]
     if inner.area < _SMALLEST:
         return head
     places = tiles(inner, [_size(arch.bytes, is_stored=is_stored) for arch in archs])
-    drawn = [_arch(arch, spot, is_stored) for arch, spot in zip(archs, places, strict=True)]
+    drawn = [_arch(arch, spot, is_stored, is_shared) for arch, spot in zip(archs, places, strict=True)]
     return element("g", head, *drawn)
 
 
-def _arch(arch: ArchBytes, place: Box, is_stored: bool) -> Markup:
+def _arch(arch: ArchBytes, place: Box, is_stored: bool, is_shared: bool) -> Markup:
     has_strip = place.height > 2.5 * _STRIP and place.width > 44
-    size = size_words(_size(arch.bytes, is_stored=is_stored))
-    title = f"{arch.label}\n{many(arch.bytes.count, 'image')} · {sizes(arch.bytes)}"
-    head = _boxed(place, "arch", title, f"{arch.label}  {size}" if has_strip else "")
+    size = "" if is_shared else size_words(_size(arch.bytes, is_stored=is_stored))
+    title = f"{arch.label}\n{many(arch.bytes.count, 'image')} · {sizes(arch.bytes)}{_SHARED if is_shared else ''}"
+    head = _boxed(place, "arch", title, f"{arch.label}  {size}".rstrip() if has_strip else "")
     inner = place.inside(1, _STRIP if has_strip else 0)
     parts, more = _drawable(arch.parts, inner, is_stored)
     weights: list[float] = [_size(part.bytes, is_stored=is_stored) for part in parts]
@@ -119,5 +124,8 @@ def _part(arch: str, part: Part, place: Box) -> Markup:
         what = f"{arch}{kernels}"
     shown = part.name.rpartition("::")[2] if part.kind == "kernels" else part.name
     return _boxed(
-        place, "part" if part.kind == "kernels" else "part rest", f"{part.name}\n{what}\n{sizes(part.bytes)}", shown
+        place,
+        "part" if part.kind == "kernels" else "part rest",
+        f"{cut(part.name)}\n{what}\n{sizes(part.bytes)}",
+        shown,
     )

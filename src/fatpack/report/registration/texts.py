@@ -30,7 +30,7 @@ _WAYS = {
     "not read": "its code is not read",
     "other": "its code is not read",
     "lto": "LTO code: not looked at, compile it to see what it registers",
-    "no capstone": "its code is read in part: pip install 'fatpack[code]' for the rest",
+    "no capstone": "its code is read in part: pip install capstone for the rest",
 }
 
 

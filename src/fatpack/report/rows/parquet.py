@@ -1,4 +1,4 @@
-"""Rows as Parquet, through pyarrow: the only module that knows it (``pip install 'fatpack[parquet]'``)."""
+"""Rows as Parquet, through pyarrow: the only module that knows it (``fatpack[parquet]``)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ try:
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 except ImportError as error:
-    raise Unsupported(f"Parquet needs pyarrow ({error})", hint="pip install 'fatpack[parquet]'") from error
+    raise Unsupported(f"Parquet needs pyarrow ({error})", hint="pip install pyarrow") from error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@
 
     images   stored  inflated  arch    form
         12  1.21 MB    3.4 MB  sm_80   cubin
-         4   210 kB    1.1 MB  sm_90   ptx
+         4   210 kB    1.1 MB  compute_90  ptx
         16  1.42 MB    4.5 MB  total
 
 Images count wherever they are: in containers, as members of archives, as files of their own. One that holds containers
@@ -19,7 +19,8 @@ from __future__ import annotations
 from fatpack.errors import counted
 from fatpack.printable import printable
 from fatpack.report.style import PLAIN, table
-from fatpack.report.text import is_fat_object, size_words
+from fatpack.report.text import form_word, is_fat_object, target_word
+from fatpack.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -154,8 +155,38 @@ def _part(whole: int, size: int, total: int) -> int:
     return whole * size // total if total else 0
 
 
+def _grouped(rows: Sequence[dict[str, Any]], by: Sequence[str], weight: str) -> Sequence[dict[str, Any]]:
+    """Return rows by several keys in groups by the first, the largest first; rows by one key as they are."""
+    if len(by) < 2:
+        return rows
+    totals: dict[str, int] = {}
+    for row in rows:
+        totals[row[by[0]]] = totals.get(row[by[0]], 0) + row[weight]
+    return sorted(rows, key=lambda row: (-totals[row[by[0]]], row[by[0]]))
+
+
+def _prefix(paths: Sequence[str]) -> str:
+    """Return what several paths begin with, up to the name of a package or folder; of one path, its package."""
+    first, last = min(paths, default=""), max(paths, default="")
+    if first == last:
+        return first[: first.rfind("!") + 1]
+    at = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
+    return first[: max(first.rfind("!", 0, at), first.rfind("/", 0, at)) + 1]
+
+
+def _word(row: dict[str, Any], key: str) -> str:
+    """Return a value as people write it: ``compute_90`` for what PTX is for, and a code object without a dash."""
+    if key == "form":
+        return form_word(row[key])
+    return target_word(row[key], row["form"]) if key == "arch" else str(row[key])
+
+
 def table_lines(record: dict[str, Any], style: Style = PLAIN) -> Iterator[str]:
-    """Yield the sums as an aligned table with its total as the last line."""
+    """Yield the sums as an aligned table with its total as the last line.
+
+    Sums by several keys are in groups by the first of them, largest first, and a file is named once in its group. What
+    the paths of all files begin with, a package or folder, stands above.
+    """
     by = record["by"]
     keys = _columns(by)
     fields: list[tuple[str, str, Callable[[int], str]]] = [("images", "images", str)]
@@ -163,8 +194,16 @@ def table_lines(record: dict[str, Any], style: Style = PLAIN) -> Iterator[str]:
         fields.append(("code_size", "code", size_words))
     fields += [("stored_size", "stored", size_words), ("size", "inflated", size_words)]
     rows = [[*(heading for _, heading, _ in fields), *keys]]
-    for row in record["rows"]:
-        rows.append([*(text(row[field]) for field, _, text in fields), *(printable(row[key]) for key in keys)])
+    prefix = _prefix([row["file"] for row in record["rows"]]) if "file" in by else ""
+    if prefix:
+        yield style.painted(f"in {printable(prefix)}", "heading")
+    before: dict[str, Any] = {}
+    for row in _grouped(record["rows"], by, "code_size" if "kernel" in by else "stored_size"):
+        cells = [_word(row, key).removeprefix(prefix if key == "file" else "") for key in keys]
+        if by[0] == "file" and len(keys) > 1 and row["file"] == before.get("file"):
+            cells[0] = ""
+        rows.append([*(text(row[field]) for field, _, text in fields), *map(printable, cells)])
+        before = row
     if "kernel" not in by:
         rows.append([*(text(record["total"][field]) for field, _, text in fields), "total", *[""] * (len(keys) - 1)])
     edges = (0, -1 if "kernel" in by else len(rows) - 1)

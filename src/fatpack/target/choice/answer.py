@@ -10,7 +10,10 @@ class Candidate(Record):
 
     ``form`` is a form of images (cubin, ptx, ltoir, code-object, …) or the kind of an entry that no driver takes
     (relocatable-ptx), ``arch`` the stored one, ``triple`` where the runtime looks at it. ``ptx_version`` is that of a
-    PTX text, ``compression`` the method, None for none.
+    PTX text, ``compression`` the method, None for none. ``holds`` is what the bytes are for by their own account, where
+    that contradicts ``arch``, else "". ``code_object`` is the version of an AMD code object, None where it was not
+    read. ``bytes_are`` says what the bytes are in place of the stored form: the form that they have, or ``damaged``, or
+    ``unknown``; "" where they are that form, or nobody looked.
     """
 
     form: str
@@ -18,6 +21,9 @@ class Candidate(Record):
     triple: str = ""
     ptx_version: tuple[int, int] | None = None
     compression: str | None = None
+    holds: str = ""
+    code_object: int | None = None
+    bytes_are: str = ""
 
 
 class Answer(Record):
@@ -25,8 +31,8 @@ class Answer(Record):
 
     ``outcome`` is ``runs``, ``compiles`` (PTX or SPIR-V, when it is loaded) or ``fails``. ``image`` is the position of
     the image that was taken, also where it then fails; None if none fits. ``rule`` is the name of the rule that
-    decided, ``reason`` says it in words; ``error`` is the message of the runtime. ``is_certain`` is False where the
-    rule is neither documented nor observed.
+    decided, ``reason`` says it in words; ``error`` is the message of the runtime, ``code`` its number where others have
+    the same words. ``is_certain`` is False where the rule is neither documented nor observed.
     """
 
     outcome: str
@@ -35,6 +41,7 @@ class Answer(Record):
     reason: str
     error: str = ""
     is_certain: bool = True
+    code: int | None = None
 
 
 class Judgement(Record):

@@ -9,10 +9,8 @@ from __future__ import annotations
 from fatpack.record import Record
 from fatpack.target.choice import cuda, hip, kpack, openmp, sycl
 from fatpack.target.choice.answer import Answer, Judgement
-from fatpack.target.compatibility import HIP_SPIRV
-from fatpack.target.nvidia import cuda_of_ptx, parse_nvidia
+from fatpack.target.nvidia import cuda_of_ptx
 from fatpack.target.target_id import signs
-from fatpack.target.triple import is_amdgpu, is_nvptx
 from fatpack.target.vocabulary import vocabulary
 
 TYPE_CHECKING = False
@@ -31,11 +29,16 @@ OUTCOMES = ("fails", "unknown", "compiles", "runs")
 _NEWEST_BUNDLE, _WRITTEN_SINCE = 3, (7, 2)
 
 
+#: what bytes are that have no form
+_ARE = {"damaged": "is damaged", "unknown": "is nothing that is known"}
+
+
 class Images(Record):
     """Images of one vendor among which a runtime chooses, in stored order.
 
     ``offload`` is the programming model. ``bundle_version`` is that of a compressed bundle, None for all else.
-    ``is_kpack`` says that an archive holds them, ``is_bare`` that they are a file without a container.
+    ``is_kpack`` says that an archive holds them, ``is_bare`` that they are a file without a container, ``is_module``
+    that they are an abstract module of a SYCLBIN file.
     """
 
     candidates: tuple[Candidate, ...]
@@ -43,6 +46,7 @@ class Images(Record):
     bundle_version: int | None = None
     is_kpack: bool = False
     is_bare: bool = False
+    is_module: bool = False
 
 
 class Choice(Record):
@@ -68,22 +72,34 @@ class Choice(Record):
     state: str = ""
 
 
-def vendor_of(triple: str, arch: str) -> str:
-    """Return whose devices an image is for: nvidia, amd or intel, which stands for all that SYCL compiles for."""
-    if is_nvptx(triple) or parse_nvidia(arch.partition(",")[0]) is not None:
-        return "nvidia"
-    if is_amdgpu(triple) or arch.startswith(("gfx", HIP_SPIRV)) or "amd-amdhsa" in triple:
-        return "amd"
-    return "intel"
-
-
 def ask(images: Images, device: Device, settings: Settings) -> tuple[Choice, ...]:
     """Return what a device gets: one choice, or for AMD one for every setting of the features that was left open."""
     if device.vendor == "nvidia":
-        return (_nvidia(images, device, settings),)
-    if device.vendor == "amd":
-        return tuple(_amd(images, state, settings) for state in states(device, settings))
-    return (_intel(images, device),)
+        found: tuple[Choice, ...] = (_nvidia(images, device, settings),)
+    elif device.vendor == "amd":
+        found = tuple(_amd(images, state, settings) for state in states(device, settings))
+    else:
+        found = (_intel(images, device),)
+    return tuple(_by_bytes(choice, images) for choice in found)
+
+
+def _by_bytes(choice: Choice, images: Images) -> Choice:
+    """Return a choice by what the bytes of what may be taken are: labels decide what is taken, and bytes what loads.
+
+    Observed are cubins in CUDA fat binaries: those that are nothing, or damaged, are refused (C10). Of all else nobody
+    knows what comes of it.
+    """
+    wrong = [number for number in choice.may if images.candidates[number].bytes_are]
+    if not wrong or choice.outcome == "fails":
+        return choice
+    image = images.candidates[wrong[0]]
+    label = f"what is stored as {'PTX' if image.form == 'ptx' else f'a {image.form}' if image.form else 'code'}"
+    reason = f"{label} for {image.arch or image.triple} {_ARE.get(image.bytes_are, f'has the form {image.bytes_are}')}"
+    is_cuda = images.offload == "cuda"
+    rule = "C10" if is_cuda else choice.rule
+    if is_cuda and len(wrong) == len(choice.may) and image.form == "cubin" and image.bytes_are in _ARE:
+        return choice.replace(outcome="fails", rule=rule, reason=reason, is_certain=True, error=("cuda", 200), text="")
+    return choice.replace(outcome="unknown", rule=rule, reason=reason, is_certain=False, error=None)
 
 
 def states(device: Device, settings: Settings) -> tuple[str, ...]:
@@ -102,12 +118,24 @@ def _nvidia(images: Images, device: Device, settings: Settings) -> Choice:
     candidates = images.candidates
     if images.offload == "sycl":
         judgements = tuple(sycl.judge(image, device.arch, "cuda") for image in candidates)
-        return _of_answer(sycl.choose(candidates, device.arch, "cuda"), judgements)
+        answer = sycl.choose(candidates, device.arch, "cuda", is_module=images.is_module)
+        return _of_driver(_of_answer(answer, judgements), images, device, settings)
     if images.offload == "openmp":
         judgements = tuple(openmp.judge(image, device.arch) for image in candidates)
         answer = openmp.choose(candidates, device.arch)
-        return _of_answer(answer, judgements, _cuda_error(answer.error))
-    choice = _cuda(images, device, arch, settings)
+        return _of_driver(_of_answer(answer, judgements, _cuda_error(answer)), images, device, settings)
+    return _of_driver(_cuda(images, device, arch, settings), images, device, settings)
+
+
+def _of_driver(choice: Choice, images: Images, device: Device, settings: Settings) -> Choice:
+    """Return a choice by what is known of the driver, which loads what OpenMP's plugin and SYCL's adapter take, too."""
+    if choice.outcome in ("runs", "compiles") and images.offload in ("openmp", "sycl"):
+        form = "" if choice.image is None else images.candidates[choice.image].form
+        name = "CUDA_FORCE_PTX_JIT" if form == "cubin" and settings.forces_ptx else ""
+        name = "CUDA_DISABLE_PTX_JIT" if form == "ptx" and settings.disables_ptx else name
+        if name:
+            reason = f"{choice.reason}; what {name} makes of an image without a fat binary is not known"
+            return choice.replace(outcome="unknown", rule="C13", reason=reason, is_certain=False, error=None)
     first = first_cuda(device)
     if settings.driver is None or first is None or settings.driver >= first or choice.outcome == "fails":
         return choice
@@ -135,7 +163,7 @@ def _cuda(images: Images, device: Device, arch: NvidiaArch, settings: Settings) 
     if images.is_bare and answer.image is None and candidates and candidates[0].form == "ptx":
         # No entry says what it is for: the compiler refuses its target.
         return _of_answer(answer.replace(rule="C7", error=""), judgements, ("cuda", 218))
-    base = _of_answer(answer, judgements, _cuda_error(answer.error)).replace(may=may)
+    base = _of_answer(answer, judgements, _cuda_error(answer)).replace(may=may)
     if images.is_bare and base.rule == "C2":
         base = base.replace(rule="C16")
     ends = {number: _end(candidates[number], judgements[number], device, settings) for number in may}
@@ -145,15 +173,21 @@ def _cuda(images: Images, device: Device, arch: NvidiaArch, settings: Settings) 
         return base.replace(outcome="unknown", reason=reason, is_certain=False, error=None)
     if "fails" in outcomes or any(judgements[number].fits and judgements[number].is_certain for number in may):
         return base
-    return _doubted(base, candidates) if may else base
+    return _doubted(base, candidates, device) if may else base
 
 
-def _doubted(choice: Choice, candidates: Sequence[Candidate]) -> Choice:
+def _doubted(choice: Choice, candidates: Sequence[Candidate], device: Device) -> Choice:
     """Return a choice among images of which nobody knows whether they fit."""
     number = choice.may[0] if choice.image is None else choice.image
     judged, name = choice.judgements[number], _name(candidates[number])
+    arch = device.nvidia
+    if arch is not None and cuda.contradicted(candidates[number], arch) is not None:
+        reason = f"{name} holds code for {candidates[number].holds}, and what a driver makes of that is not known"
+        return choice.replace(outcome="unknown", rule="C10", reason=reason, is_certain=False, error=None)
     reason = f"whether {name} {judged.reason} is not known"
-    if judged.rule == "C3":
+    if judged.rule == "C8":
+        reason = f"{name} {judged.reason}"
+    elif judged.rule == "C3":
         reason = f"drivers of CUDA 12 refuse {name} on Tegra, and what newer ones do is not known"
     elif not judged.fits:
         reason = f"whether {name} fits is not known: it {judged.reason}"
@@ -175,8 +209,10 @@ def _end(image: Candidate, judged: Judgement, device: Device, settings: Settings
     )
 
 
-def _cuda_error(text: str) -> tuple[str, int] | None:
-    return next((("cuda", code) for code, words in cuda.ERRORS.items() if words == text), None)
+def _cuda_error(answer: Answer) -> tuple[str, int] | None:
+    if answer.code is not None:
+        return "cuda", answer.code
+    return next((("cuda", code) for code, words in cuda.ERRORS.items() if words == answer.error), None)
 
 
 def _of_answer(
@@ -204,10 +240,13 @@ def _amd(images: Images, state: str, settings: Settings) -> Choice:
             Judgement(arch in listed, "K4", f"{'is' if arch in listed else 'is not'} a name that the loader asks for")
             for arch in archs
         )
-        answer = kpack.choose(kpack.candidates([archs], state), lambda _, arch: arch in archs)
-        if isinstance(answer, kpack.KpackAnswer) and answer.outcome == "runs":
-            answer = answer.replace(image=archs.index(answer.arch))
-        choice = _of_answer(answer, judgements, ("hip", 200) if answer.outcome == "fails" else None, state)
+        found = kpack.choose(kpack.candidates([archs], state), lambda _, arch: arch in archs)
+        answer: Answer = found
+        if found.outcome == "runs":
+            taken = archs.index(found.arch)
+            answer = hip.loaded(candidates[taken], found.replace(image=taken), state, settings.rocm)
+        code = 200 if answer.code is None else answer.code
+        choice = _of_answer(answer, judgements, ("hip", code) if answer.outcome == "fails" else None, state)
     else:
         choice = _hip(images, state, settings)
     if settings.override and choice.image is not None and choice.outcome != "fails":
@@ -225,7 +264,7 @@ def _hip(images: Images, state: str, settings: Settings) -> Choice:
     if answer.image is None:
         rule = judgements[0].rule if len(judgements) == 1 else answer.rule
         return _of_answer(answer.replace(rule=rule, error=""), judgements, ("hip", 200), state)
-    choice = _of_answer(answer, judgements, None, state)
+    choice = _of_answer(answer, judgements, None if answer.code is None else ("hip", answer.code), state)
     if choice.outcome == "fails" or images.bundle_version is None:
         return choice
     if images.bundle_version == 1:
@@ -238,10 +277,13 @@ def _hip(images: Images, state: str, settings: Settings) -> Choice:
 
 
 def _intel(images: Images, device: Device) -> Choice:
+    if images.offload == "openmp":
+        judgements = tuple(openmp.judge_intel(image) for image in images.candidates)
+        return _of_answer(openmp.choose_intel(images.candidates, device.arch), judgements)
     line = vocabulary().intel.get(device.arch)
     adapter = "opencl-cpu" if line is not None and line.kind == "cpu" else "level-zero"
     judgements = tuple(sycl.judge(image, device.arch, adapter) for image in images.candidates)
-    answer = sycl.choose(images.candidates, device.arch, adapter)
+    answer = sycl.choose(images.candidates, device.arch, adapter, is_module=images.is_module)
     if answer.image is not None and not judgements[answer.image].is_certain:
         answer = answer.replace(rule="Y2", reason=judgements[answer.image].reason, is_certain=False)
     return _of_answer(answer, judgements)

@@ -2,9 +2,11 @@
 
 =====  ==================================================================================================
 C2-C7   what fits: :func:`fatpack.target.nvidia.loads`
-C8      PTX whose version is above the driver's is taken all the same, and then fails
+C8      PTX whose version is above the driver's is taken all the same, and then fails. A forward-compatibility package
+        beside the driver lifts the limit on some parts, and gives error 804 on all others
 C9      a fitting cubin before PTX; of PTX the highest number; ``a`` before plain; the first of equals
-C10     there is no second try: what was taken and fails is not replaced by another entry
+C10     there is no second try: what was taken and fails is not replaced by another entry; so does what is for
+        another architecture than its label says
 C11     relocatable PTX and kinds of entries that nobody knows are no candidates
 C12     LTO-IR and other code for linkers is no candidate
 C13     ``CUDA_FORCE_PTX_JIT`` hides cubins, ``CUDA_DISABLE_PTX_JIT`` forbids to compile
@@ -32,8 +34,12 @@ ERRORS = {
     200: "device kernel image is invalid",
     209: "no kernel image is available for execution on the device",
     222: "the provided PTX was compiled with an unsupported toolchain.",
+    218: "a PTX JIT compilation failed",
     223: "PTX JIT compilation was disabled",
 }
+
+#: CUDA_ERROR_INVALID_SOURCE, with the words of 200: a cubin whose header is for another number than its label
+_CONTRADICTS = 300
 
 #: CUDA version of the first driver that inflates zstd
 ZSTD_SINCE = (12, 4)
@@ -65,7 +71,8 @@ def choose(
     answer = _of_cubins(cubins, texts, device) or _of_texts(texts)
     if answer is None or answer.image is None:
         rule = "C13" if forces_ptx and not texts else "C12" if _holds_linker_code(images) else "C2"
-        reason = f"no image fits compute capability {device.capability}"
+        hides = "CUDA_FORCE_PTX_JIT hides cubins, and no PTX" if rule == "C13" else "no image"
+        reason = f"{hides} fits compute capability {device.capability}"
         return Answer("fails", None, rule, reason, ERRORS[209], is_certain=not doubtful)
     taken = images[answer.image]
     if answer.outcome == "compiles" and doubtful:
@@ -75,7 +82,7 @@ def choose(
         return answer.replace(
             outcome="fails", rule="C13", reason=f"{answer.reason}; compiling is off", error=ERRORS[223]
         )
-    return _loaded(taken, answer, driver)
+    return _of_label(taken, answer, device) or _loaded(taken, answer, driver)
 
 
 def judge(
@@ -86,18 +93,32 @@ def judge(
     if image.form in LINKED:
         return Judgement(False, "C12", f"{image.form} is for linkers and compilers")
     if image.form not in ("cubin", "ptx"):
-        return Judgement(False, "C11", f"{image.form or 'an unknown kind'} is no candidate")
+        is_for_link = image.form == "relocatable-ptx"
+        words = "relocatable PTX is for the device link" if is_for_link else image.form or "an unknown kind"
+        return Judgement(False, "C11", f"{words}: no driver takes it" if is_for_link else f"{words} is no candidate")
     if arch is None:
         return Judgement(False, "C11", f"{image.arch or 'no architecture'} is no name of a compute capability")
     if forces_ptx and image.form == "cubin":
         return Judgement(False, "C13", "CUDA_FORCE_PTX_JIT hides cubins")
     ruling = loads(arch, device, image.form, driver)
+    if ruling.answer and driver is not None and image.form == "ptx" and is_unknown_text(image):
+        return Judgement(True, "C8", f"is PTX {_dotted(image)}, of which nobody knows the driver", False)
     rule = _rule_of(arch, is_text=image.form == "ptx")
     if rule == "C2" and (arch.number in ALONE or (device.number in ALONE and arch.major == device.major)):
         rule = "C3"
     if not ruling.is_certain and not RENAMED.keys().isdisjoint((arch.number, device.number)):
         rule = "C6"
-    return Judgement(ruling.answer, rule, f"runs on {ruling.rule}", ruling.is_certain)
+    is_certain = ruling.is_certain and contradicted(image, device) is None
+    return Judgement(ruling.answer, rule, f"runs on {ruling.rule}", is_certain)
+
+
+def is_unknown_text(image: Candidate) -> bool:
+    """Return whether an image is PTX of a version of which nobody knows the first driver."""
+    return image.ptx_version is not None and cuda_of_ptx(image.ptx_version) is None
+
+
+def _dotted(image: Candidate) -> str:
+    return ".".join(map(str, image.ptx_version or ()))
 
 
 def possible(
@@ -115,7 +136,8 @@ def possible(
     cubins, texts = _fitting(images, device, driver)
     doubtful = _doubtful(images, device, driver)
     cubins, doubtful = ([], []) if forces_ptx else (cubins, doubtful)
-    open_ones = [number for number, image in enumerate(images) if any(image is one for one in doubtful)]
+    doubts = set(map(id, doubtful))
+    open_ones = [number for number, image in enumerate(images) if id(image) in doubts]
     if cubins:
         own = [fit for fit in cubins if fit[1].number == device.number and fit[1].suffix != "f"]
         exact = [fit for fit in own if fit[1].suffix == "a"] or own
@@ -196,6 +218,34 @@ def _holds_linker_code(images: Sequence[Candidate]) -> bool:
     return any(image.form in LINKED for image in images)
 
 
+def _of_label(image: Candidate, answer: Answer, device: NvidiaArch) -> Answer | None:
+    """Return what comes of an image that was taken for its label, and is for another architecture; None for others."""
+    held = contradicted(image, device)
+    if held is None:
+        return None
+    is_text = image.form == "ptx"
+    reason = f"the {'PTX' if is_text else 'cubin'} labelled {image.arch} is for {held.name}"
+    stored = parse_nvidia(image.arch)
+    if not loads(held, device, image.form).answer and (stored is None or held.number != stored.number):
+        code = 218 if is_text else _CONTRADICTS
+        return answer.replace(
+            outcome="fails", rule="C10", reason=reason, error=ERRORS.get(code, ERRORS[200]), code=code
+        )
+    return answer.replace(rule="C10", reason=reason, is_certain=False)
+
+
+def contradicted(image: Candidate, device: NvidiaArch) -> NvidiaArch | None:
+    """Return what an image is for whose label says something else that matters to a device; None for others.
+
+    A suffix that only one of them has does not matter where the bytes are for the device; PTX for a lower number never.
+    """
+    held, stored = parse_nvidia(image.holds), parse_nvidia(image.arch)
+    if held is None or stored is None:
+        return None
+    is_for_device = loads(held, device, image.form).answer
+    return None if is_for_device and (image.form == "ptx" or held.number == stored.number) else held
+
+
 def _loaded(image: Candidate, answer: Answer, driver: tuple[int, int] | None) -> Answer:
     """Return what comes of an image that was taken: the driver tries no other."""
     if driver is None:
@@ -204,7 +254,7 @@ def _loaded(image: Candidate, answer: Answer, driver: tuple[int, int] | None) ->
         reason = f"{answer.reason}; drivers inflate zstd since CUDA {ZSTD_SINCE[0]}.{ZSTD_SINCE[1]}"
         return answer.replace(outcome="fails", rule="C15", reason=reason, error=ERRORS[200])
     if answer.outcome == "compiles" and image.ptx_version is not None:
-        text = f"PTX {image.ptx_version[0]}.{image.ptx_version[1]}"
+        text = f"PTX {_dotted(image)}"
         needed = cuda_of_ptx(image.ptx_version)
         if needed is None:
             return answer.replace(reason=f"{answer.reason}; nobody knows which driver {text} needs", is_certain=False)

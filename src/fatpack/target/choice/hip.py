@@ -3,10 +3,11 @@
 ====  =====================================================================================================
 H1-H2  names are asked for in order: the device's target ID, its generic processor, SPIR-V
 H3     of each name the first entry in file order that fits; an exact ID further back is not preferred
+H5     the header of what was taken must be for the device too, whatever its entry says
 H7     none fits: hipErrorInvalidImage today, hipErrorNoBinaryForGpu in runtimes of 2024 and older
 H8     several devices are served in order, until one has no image; without one for the first, none is served
 H11    SPIR-V is compiled when it is loaded
-H13    generic processors need code object version 6, which ROCm reads since 6.3
+H13    generic processors need code object version 6, which ROCm reads since 6.3; other processors may have it too
 ====  =====================================================================================================
 
 Source: clr/hipamd/src/hip_fatbin.cpp of ROCm/rocm-systems, amd/comgr/src/comgr-metadata.cpp of ROCm/llvm-project, both
@@ -27,6 +28,15 @@ if TYPE_CHECKING:
 #: the runtime's message where no entry fits
 ERROR = "hipErrorInvalidImage: no compatible code objects found"
 
+#: what the runtime says where the header of a code object is for another processor, and where it cannot be read
+_NO_BINARY, _INVALID = "hipErrorNoBinaryForGpu", "HSA_STATUS_ERROR_INVALID_CODE_OBJECT"
+
+#: what is known of bytes without such a header
+_NOT_LOADED = "the code object is not loaded; which error that gives is not known"
+
+#: the version of code objects that older runtimes do not read
+_NEWEST = 6
+
 #: the first ROCm that reads code object version 6
 GENERICS_SINCE = (6, 3)
 
@@ -43,7 +53,7 @@ def choose(
         for number, image in enumerate(images):
             verdict = serves_hip(image.arch, name)
             if verdict.answer:
-                return _taken(number, name, device, verdict.reason, rocm)
+                return loaded(image, _taken(number, name, device, verdict.reason, rocm), device, rocm)
     return Answer("fails", None, "H3", f"no entry fits {device}", ERROR)
 
 
@@ -85,6 +95,29 @@ def choose_all(
     return answers
 
 
+def loaded(image: Candidate, answer: Answer, device: str, rocm: tuple[int, int] | None) -> Answer:
+    """Return what comes of an image that was taken: its header is read when it is loaded."""
+    if answer.outcome != "runs":
+        return answer
+    if image.bytes_are and image.bytes_are != "damaged":
+        reason = f"what is stored for {image.arch} {is_none(image)}"
+        return answer.replace(outcome="fails", rule="H5", reason=reason, error=_NOT_LOADED)
+    if image.holds and not any(serves_hip(image.holds, name).answer for name in hip_names(device)):
+        reason = f"the code object labelled {image.arch} is for {image.holds}"
+        return answer.replace(outcome="fails", rule="H5", reason=reason, error=_NO_BINARY, code=209)
+    if image.code_object == _NEWEST and rocm is not None and rocm < GENERICS_SINCE:
+        reason = f"{image.arch} is of code object version 6, which needs ROCm 6.3 or newer"
+        return answer.replace(outcome="fails", rule="H13", reason=reason, error=_INVALID)
+    return answer
+
+
+def is_none(image: Candidate) -> str:
+    """Return what bytes are that are no code object, in words: ``is an object, and no code object``."""
+    if image.bytes_are == "unknown":
+        return "is nothing that is known, and no code object"
+    return f"has the form {image.bytes_are}, and is no code object"
+
+
 def _taken(number: int, name: str, device: str, reason: str, rocm: tuple[int, int] | None) -> Answer:
     if name == HIP_SPIRV:
         return Answer("compiles", number, "H11", "SPIR-V is compiled for the device")
@@ -92,5 +125,5 @@ def _taken(number: int, name: str, device: str, reason: str, rocm: tuple[int, in
         return Answer("runs", number, "H3", reason)
     if rocm is not None and rocm < GENERICS_SINCE:
         reason = f"{name} needs ROCm {GENERICS_SINCE[0]}.{GENERICS_SINCE[1]} or newer"
-        return Answer("fails", number, "H13", reason, "HSA_STATUS_ERROR_INVALID_CODE_OBJECT")
+        return Answer("fails", number, "H13", reason, _INVALID)
     return Answer("runs", number, "H4", f"the runtime asks for {name} after {device}")

@@ -7,6 +7,7 @@ K3    a place with ``@GFXARCH@`` stands for one archive per name of K1 and K2, i
 K4    for each name of K2 in its order, the archives that list it, in the order of their places, are looked into
 K5    the first that holds the code object gives it; the others are not asked
 K6    loaders before rocm-systems#9874: the first archive that lists a name decides, whether it holds the code or not
+K7    the code object that is found is handed to all devices of the machine, whatever they are
 ====  =====================================================================================================
 
 Source: ``shared/kpack/runtime/src/loader.cpp`` and ``isa_target_match.h`` of ROCm/rocm-systems, before and after
@@ -95,7 +96,7 @@ def choose(
     for rows in candidates:
         for number, arch in rows:
             if holds(number, arch):
-                return KpackAnswer("runs", number, "K5", "the archive lists the device and holds it", "", True, arch)
+                return KpackAnswer("runs", number, "K5", "the archive lists the device and holds it", arch=arch)
             if not tries_all:
                 return KpackAnswer(
                     "fails", number, "K6", "the first archive that lists the device does not hold it", _ERROR

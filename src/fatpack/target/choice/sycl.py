@@ -3,11 +3,15 @@
 ====  =====================================================================================================
 Y1     an image with a ``compile_target`` is for that device alone; SPIR-V without one is the fall-back
 Y2     then the adapter chooses by triple and order; CUDA's does not look at the architecture
+Y3     an image whose kernels require aspects or work-group sizes that the device lacks is not taken. What a device has
+       only its driver knows, and so this is said beside the answer, and decides nothing
 Y4     none: the program throws when it asks for the kernel
+Y6     SYCLBIN: of each abstract module the first native image that fits, else the first that is compiled
 ====  =====================================================================================================
 
 Source: the adapters of oneapi-src/unified-runtime (``device.cpp`` of each), 2026; Y1 as the pull requests 14909, 15208
-and 18492 of intel/llvm describe it.
+and 18492 of intel/llvm describe it; Y3 and Y6: ``sycl/source/detail`` of intel/llvm (``program_manager``,
+``syclbin.cpp``), 2026.
 """
 
 from __future__ import annotations
@@ -35,8 +39,11 @@ _TRIPLES = {
 _TAKES_LAST = ("opencl-cpu", "opencl-gpu")
 
 
-def choose(images: Sequence[Candidate], device: str, adapter: str) -> Answer:
-    """Return what an adapter takes for a device; ``arch`` of an image is its ``compile_target``, "" without one."""
+def choose(images: Sequence[Candidate], device: str, adapter: str, *, is_module: bool = False) -> Answer:
+    """Return what an adapter takes for a device; ``arch`` of an image is its ``compile_target``, "" without one.
+
+    With ``is_module`` they are the images of an abstract module of a SYCLBIN file, of which the runtime chooses (Y6).
+    """
     for kind in _TRIPLES[adapter]:
         found = [
             number
@@ -46,10 +53,11 @@ def choose(images: Sequence[Candidate], device: str, adapter: str) -> Answer:
         if not found:
             continue
         if kind == "spir64":
-            taken = found[-1] if adapter in _TAKES_LAST else found[0]
-            return Answer("compiles", taken, "Y2", "SPIR-V is compiled for the device")
+            taken = found[-1] if adapter in _TAKES_LAST and not is_module else found[0]
+            return Answer("compiles", taken, "Y6" if is_module else "Y2", "SPIR-V is compiled for the device")
         is_sure = adapter != "cuda" or images[found[0]].arch == device
-        return Answer("runs", found[0], "Y2" if adapter == "cuda" else "Y1", f"the first for {kind}", "", is_sure)
+        rule = "Y6" if is_module else "Y2" if adapter == "cuda" else "Y1"
+        return Answer("runs", found[0], rule, f"the first for {kind}", "", is_sure)
     return Answer("fails", None, "Y4", f"no image is for {device}", ERROR)
 
 

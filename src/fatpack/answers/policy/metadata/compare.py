@@ -7,6 +7,7 @@ import os
 
 from fatpack.answers.policy.coverage import covers, has_later
 from fatpack.answers.policy.metadata.extras import normal
+from fatpack.answers.policy.metadata.folders import outer, places_in_folders
 from fatpack.answers.policy.metadata.places import places
 from fatpack.answers.policy.outcome import Violation
 from fatpack.answers.policy.requirements import Requirement
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from fatpack.answers.policy.metadata.declared import Claim, Declaration
     from fatpack.answers.policy.metadata.places import Place
-    from fatpack.answers.policy.units import Library, Unit
+    from fatpack.answers.policy.units import FileUnits, UnitRows
     from fatpack.io.budget import Budget
 
 #: architectures that a message names
@@ -32,19 +33,22 @@ _NOTHING = "nothing in it declares what its device code is for"
 _HINT = "declare it in variant.json or METADATA of a wheel, info/index.json of conda's, control of Debian's packages"
 
 
-def violations(found: Sequence[Library], names: Sequence[str], budget: Budget) -> Iterator[Violation]:
+def violations(found: Sequence[FileUnits], names: Sequence[str], budget: Budget) -> Iterator[Violation]:
     """Yield where declarations and contents of packages differ, and what nothing declares, named or in a package."""
     met = [place for item in found if item.last.error is None for place in places(item.last, budget)]
+    met += places_in_folders(names, (item.last.path for item in found), budget)
+    inside = {place.package: _inside(place, found) for place in met}
     scopes: dict[str, None] = {}
     for place in met:
         if place.problem:
             yield _violation("FP3301", place.path, "metadata", f"its declaration cannot be read: {place.problem}")
-            scopes[place.package] = None
+            scopes |= dict.fromkeys(inside[place.package])
     needs: dict[str, tuple[str, ...]] = {}
     for place in met:
         needs[place.package] = (*needs.get(place.package, ()), *place.needs)
     for place in met:
-        own = (place.package, *_wheels(met, needs[place.package])) if place.declarations else ()
+        packages = (place.package, *_wheels(met, needs[place.package])) if place.declarations else ()
+        own = [path for package in packages for path in inside[package]]
         scopes |= dict.fromkeys(own)
         units = [unit for item in found if _is_in(item.last.path, own) for unit in item.units]
         for each in place.declarations:
@@ -56,8 +60,16 @@ def _violation(code: str, path: str, subject: str, text: str, hint: str = "") ->
     return Violation(code, CODES[code][0], path, subject, text, hint)
 
 
+def _inside(place: Place, found: Sequence[FileUnits]) -> tuple[str, ...]:
+    """Return the paths that what a place declares is about: all that is one of them, or in one."""
+    files = (item.last.path for item in found if place.files and os.path.normpath(outer(item.last.path)) in place.files)
+    return place.package, *files
+
+
 def _is_in(path: str, scopes: Sequence[str]) -> bool:
-    return any(path == scope or path.startswith(f"{scope}{SEPARATOR}") for scope in scopes)
+    return any(
+        path == scope or path.startswith((f"{scope}{SEPARATOR}", f"{scope.rstrip(os.sep)}{os.sep}")) for scope in scopes
+    )
 
 
 def _wheels(met: Sequence[Place], needs: Sequence[str]) -> list[str]:
@@ -66,7 +78,7 @@ def _wheels(met: Sequence[Place], needs: Sequence[str]) -> list[str]:
     return [path for path in paths if normal(os.path.basename(path).partition("-")[0]) in needs]
 
 
-def _undeclared(found: Sequence[Library], names: Sequence[str], scopes: Sequence[str]) -> Iterator[Violation]:
+def _undeclared(found: Sequence[FileUnits], names: Sequence[str], scopes: Sequence[str]) -> Iterator[Violation]:
     bare = [name for name in names if not any(_is_named(scope, name, names) for scope in scopes)]
     for name in bare:
         yield _violation("FP3313", name, "metadata", _NOTHING, _HINT)
@@ -91,7 +103,7 @@ def _is_named(path: str, name: str, names: Sequence[str]) -> bool:
     return len(names) == 1 or is_in or fnmatch.fnmatchcase(path.partition(SEPARATOR)[0], name)
 
 
-def _compared(place: Place, declared: Declaration, units: Sequence[Unit]) -> Iterator[Violation]:
+def _compared(place: Place, declared: Declaration, units: Sequence[UnitRows]) -> Iterator[Violation]:
     for claim in declared.claims:
         why = _lack(claim, [unit for unit in units if unit.vendor == claim.vendor])
         if why:
@@ -116,7 +128,7 @@ def _number(arch: str) -> int:
     return parsed.number if parsed is not None else 0
 
 
-def _lack(claim: Claim, units: Sequence[Unit]) -> str:
+def _lack(claim: Claim, units: Sequence[UnitRows]) -> str:
     """Return why units do not bear out what is declared of them; "" if they do."""
     if not units:
         return "no device code for such devices is in it"
@@ -125,7 +137,7 @@ def _lack(claim: Claim, units: Sequence[Unit]) -> str:
     return "" if any(claim.name in unit.archs for unit in units) else _unserved(claim, units)
 
 
-def _unserved(claim: Claim, units: Sequence[Unit]) -> str:
+def _unserved(claim: Claim, units: Sequence[UnitRows]) -> str:
     """Return why no unit serves a device for which there is no image of its own; "" if one does."""
     exact = parse_nvidia(claim.arch)
     try:
@@ -141,7 +153,7 @@ def _unserved(claim: Claim, units: Sequence[Unit]) -> str:
     return "" if any(answer.serves for answer in answers) else f"{answers[0].reason} [{answers[0].rule}]"
 
 
-def _newer(claim: Claim, units: Sequence[Unit]) -> str:
+def _newer(claim: Claim, units: Sequence[UnitRows]) -> str:
     """Return which PTX needs a newer CUDA than is declared, where its version is known (rule C8)."""
     for row in (row for unit in units for row in unit.images if claim.version and row.form == "ptx"):
         major, _, minor = (row.ptx_version or "").partition(".")

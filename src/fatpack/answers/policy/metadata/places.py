@@ -6,16 +6,16 @@ conda, both of its formats      ``info/index.json``
 Debian                          ``control`` of ``control.tar``
 ==============================  ==========================================================
 
-Files that lie in folders, unpacked, are not looked for.
+What lies unpacked in folders is found by :mod:`fatpack.answers.policy.metadata.folders`.
 """
 
 from __future__ import annotations
 
 import os
 
-from fatpack.answers.policy.kernels import opened
 from fatpack.answers.policy.metadata import classifiers, conda, debian, extras, variant
 from fatpack.answers.policy.metadata.declared import MOST, Declaration, Unreadable
+from fatpack.answers.policy.reopening import opened
 from fatpack.errors import FatpackError
 from fatpack.model import Finding
 from fatpack.outcomes import message
@@ -25,14 +25,25 @@ from fatpack.trees.leaves import SEPARATOR, LeafPath
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from fatpack.facts.columns import AnyRow
     from fatpack.io.budget import Budget
-    from fatpack.packages import Member
+    from fatpack.io.source import Source
 
     Reader = Callable[[bytes], Declaration]
 
-_INFO = ".dist-info"
+#: how folders end in which wheels say what they are
+INFO = ".dist-info"
+
+#: files there → what reads them
+WHEEL: dict[str, tuple[Reader, ...]] = {
+    "METADATA": (extras.declaration, classifiers.declaration),
+    "variant.json": (variant.declaration,),
+}
+
+#: the file in which packages of conda say what they are, and what reads it
+CONDA: tuple[str, tuple[Reader, ...]] = ("info/index.json", (conda.declaration,))
 
 #: packages in others that hold only what is installed
 _FILES = {"data.tar": ".deb", "pkg-": ".conda"}
@@ -40,7 +51,8 @@ _FILES = {"data.tar": ".deb", "pkg-": ".conda"}
 
 class Place(Record):
     """A file that declares: its path, the package that it is about, what it declares, and in which distributions code
-    of that package may lie besides. ``problem`` is why it cannot be read.
+    of that package may lie besides. ``problem`` is why it cannot be read. ``files`` are those of a package that lies
+    unpacked among others; without them it is about all that is in the package.
     """
 
     path: str
@@ -48,6 +60,7 @@ class Place(Record):
     declarations: tuple[Declaration, ...] = ()
     needs: tuple[str, ...] = ()
     problem: str = ""
+    files: frozenset[str] = frozenset()
 
 
 def places(row: AnyRow, budget: Budget) -> Iterator[Place]:
@@ -63,7 +76,7 @@ def places(row: AnyRow, budget: Budget) -> Iterator[Place]:
             for item in room(row.host or "").members(source.view()):
                 readers = () if isinstance(item, Finding) else _readers(row.host or "", names, item.name)
                 if readers and not isinstance(item, Finding):
-                    yield _place(f"{row.path}{SEPARATOR}{item.name}", about, item, readers)
+                    yield declared_in(f"{row.path}{SEPARATOR}{item.name}", about, item.open, readers)
                     if row.host == "tar":
                         return
     except (FatpackError, OSError) as error:
@@ -84,20 +97,18 @@ def _about(host: str, names: tuple[str, ...]) -> str | None:
 def _readers(host: str, names: tuple[str, ...], name: str) -> tuple[Reader, ...]:
     folder, _, file = name.rpartition("/")
     if host == "zip":
-        is_info = folder.endswith(_INFO) and "/" not in folder
-        known: dict[str, tuple[Reader, ...]] = {
-            "METADATA": (extras.declaration, classifiers.declaration),
-            "variant.json": (variant.declaration,),
-        }
-        return known.get(file, ()) if is_info else ()
+        return WHEEL.get(file, ()) if folder.endswith(INFO) and "/" not in folder else ()
     if name == "control" and len(names) > 1 and os.path.basename(names[-1]).startswith("control.tar"):
         return (debian.declaration,)
-    return (conda.declaration,) if name == "info/index.json" else ()
+    return CONDA[1] if name == CONDA[0] else ()
 
 
-def _place(path: str, about: str, member: Member, readers: tuple[Reader, ...]) -> Place:
+def declared_in(
+    path: str, about: str, opening: Callable[[], AbstractContextManager[Source]], readers: tuple[Reader, ...]
+) -> Place:
+    """Return what a file declares, or why it cannot be read; nothing is raised for it."""
     try:
-        with member.open() as source:
+        with opening() as source:
             data = source.beginning(MOST + 1)
             if len(data) > MOST:
                 raise Unreadable(f"it has more than {MOST} bytes")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fatpack.printable import printable
 from fatpack.report.answers.policy.words import headline, kernel_words
-from fatpack.report.text import size_words
+from fatpack.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ def workflow_commands(checked: Checked) -> Iterator[str]:
         yield f"::{_LEVELS[item.severity]} title={title}::{_data(f'{where}{item.message}{reason}{hint}')}"
     if len(checked.violations) > _MOST:
         yield f"::notice title=fatpack::{len(checked.violations) - _MOST} more are in the summary of the step"
+    if not checked.unlooked.is_asked:
+        yield f"::notice title=fatpack::{_data(checked.unlooked.sentence())}"
     yield headline(checked)
 
 
@@ -42,6 +44,9 @@ def summary(checked: Checked) -> Iterator[str]:
     """Yield the lines of the summary, in GitHub's Markdown."""
     yield f"### fatpack check: {_cell(headline(checked))}"
     yield ""
+    if checked.unlooked:
+        yield _cell(checked.unlooked.sentence())
+        yield ""
     if checked.violations:
         yield "| | file | what | units | kernels |"
         yield "|---|---|---|---|---|"

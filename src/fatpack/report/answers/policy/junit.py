@@ -6,7 +6,7 @@ Structure: the schema of the Jenkins xUnit plug-in (``junit-10.xsd``): ``testsui
 
 from __future__ import annotations
 
-from fatpack.printable import printable
+from fatpack.printable import as_markup
 from fatpack.report.answers.policy.texts import violation_lines
 from fatpack.report.answers.policy.words import vendor_words
 
@@ -48,9 +48,11 @@ def junit(checked: Checked) -> Iterator[str]:
         name = "error" if _has_error(items) else "failure"
         yield f'      <{name} type="{of_kind[0].code}" message="{_text(head)}">'
         for item in items:
-            yield from (_text(line) for line in violation_lines(item, verbose=1))
+            yield from (_text(line) for line in violation_lines(item))
         yield f"      </{name}>"
         yield "    </testcase>"
+    if checked.unlooked:
+        yield f"    <system-out>{_text(checked.unlooked.sentence())}</system-out>"
     yield "  </testsuite>"
     yield "</testsuites>"
 
@@ -61,5 +63,4 @@ def _has_error(items: list[Violation]) -> bool:
 
 def _text(text: str) -> str:
     """Return text for XML: no control characters, and none that XML means something by."""
-    escaped = printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
-    return escaped.encode("utf-8", "backslashreplace").decode()
+    return as_markup(text).encode("utf-8", "backslashreplace").decode()

@@ -1,7 +1,8 @@
 """A policy's outcome as SARIF 2.1.0, for code scanning: a rule for each code, a result for each violation.
 
 Source: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0", sections 3.13 (sarifLog), 3.14 (run),
-3.27 (result), 3.29 (physicalLocation); the offset of a unit is a region of bytes (3.30.11).
+3.20.21 (toolExecutionNotifications), 3.27 (result), 3.29 (physicalLocation); the offset of a unit is a region of bytes
+(3.30.11).
 """
 
 from __future__ import annotations
@@ -31,6 +32,10 @@ def sarif(checked: Checked) -> dict[str, Any]:
     """Return the document as plain data."""
     codes = list(dict.fromkeys(item.code for item in checked.violations))
     failed = [item for item in checked.violations if item.is_unread]
+    invocation: dict[str, Any] = {"executionSuccessful": not failed, "exitCode": checked.exit_code}
+    if checked.unlooked:
+        said = {"level": "note", "message": {"text": checked.unlooked.sentence()}}
+        invocation["toolExecutionNotifications"] = [said]
     return {
         "$schema": _SCHEMA,
         "version": "2.1.0",
@@ -50,7 +55,7 @@ def sarif(checked: Checked) -> dict[str, Any]:
                         ],
                     }
                 },
-                "invocations": [{"executionSuccessful": not failed, "exitCode": checked.exit_code}],
+                "invocations": [invocation],
                 "results": [_result(item, codes) for item in checked.violations],
             }
         ],

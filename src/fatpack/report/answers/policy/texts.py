@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
     from fatpack.answers.policy.outcome import Checked, Hole, Violation
 
+#: how advice begins that is the same for each file that cannot be read
+_LOOK = "fatpack inspect "
+
 #: units of a library that are shown without -v
 _SHOWN = 3
 
@@ -28,7 +31,7 @@ def render(checked: Checked, *, verbose: int = 0) -> Iterator[str]:
         package = around if mark else ""
         margin = "    " if mark else "  "
         yield from violation_lines(item, verbose=verbose, place=inside or around, margin=margin, hints=False)
-    hints = list(dict.fromkeys(item.hint for item in checked.violations if item.hint))
+    hints = _few(list(dict.fromkeys(item.hint for item in checked.violations if item.hint)), verbose)
     yield from (printable(f"  {'what to do:' if not at else '           '} {hint}") for at, hint in enumerate(hints))
     if verbose:
         broken = {item.path for item in checked.violations if item.is_broken}
@@ -39,9 +42,21 @@ def render(checked: Checked, *, verbose: int = 0) -> Iterator[str]:
                 yield printable(f"  {outcome}: {library.path}: {units} for {', '.join(library.archs)}")
     if checked.violations and any(item.is_broken for item in checked.violations):
         yield printable(f"  asked: {'; '.join(checked.rules) or 'that all can be read'}")
-        yield f"  {counted(checked.files, 'file')} looked into, {len(checked.libraries)} with device code"
+        if checked.files:
+            yield f"  {counted(checked.files, 'file')} looked into, {len(checked.libraries)} with device code"
+    if checked.unlooked:
+        yield f"  {checked.unlooked.sentence()}"
     if checked.config:
         yield printable(f"  policy of {checked.config}")
+
+
+def _few(hints: list[str], verbose: int) -> list[str]:
+    """Return what to do; of what is the same for many files the first, unless ``verbose``."""
+    alike = [hint for hint in hints if hint.startswith(_LOOK)]
+    if verbose or len(alike) <= _SHOWN:
+        return hints
+    more = f"{alike[0]}, and so for {counted(len(alike) - 1, 'other file')}"
+    return [more if hint == alike[0] else hint for hint in hints if hint not in alike[1:]]
 
 
 def violation_lines(
@@ -58,14 +73,17 @@ def violation_lines(
             hole
         )
     shown = list(groups.values()) if verbose else list(groups.values())[:_SHOWN]
+    are_read = any(hole.kernels is not None for holes in shown for hole in holes)
     for holes in shown:
-        yield printable(f"{margin}  {_units(holes, verbose)}")
+        yield printable(f"{margin}  {_units(holes, verbose, is_named=are_read)}")
     hidden = sum(len(holes) for holes in list(groups.values())[len(shown) :])
     if hidden:
         yield f"{margin}  and {counted(hidden, 'unit')} more; -v shows them"
+    if shown and not are_read:
+        yield f"{margin}  {kernel_words(None)}"
 
 
-def _units(holes: list[Hole], verbose: int) -> str:
+def _units(holes: list[Hole], verbose: int, *, is_named: bool) -> str:
     first = holes[0]
     place = f"container {first.position}" if first.position else first.member or "loose images"
     if first.section:
@@ -78,4 +96,4 @@ def _units(holes: list[Hole], verbose: int) -> str:
         names = None if names is None or hole.kernels is None else names | dict.fromkeys(hole.kernels)
     kernels = kernel_words(None if names is None else tuple(names), verbose=verbose)
     words = f"{place} has {', '.join(first.has)}; {first.reason}{rule}"
-    return f"{words}: {kernels}" if kernels else words
+    return f"{words}: {kernels}" if kernels and is_named else words

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fatpack.answers.policy.outcome import VENDORS
 from fatpack.errors import counted
 from fatpack.printable import printable
+from fatpack.report.style import fitted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 _FIRST = 3
 
 #: what is about files that were named, or packages, and not about libraries with device code
-_OF_PATHS = ("FP3301", "FP3302", "FP3307", "FP3308", "FP3311", "FP3313")
+_OF_PATHS = ("FP3301", "FP3302", "FP3307", "FP3308", "FP3311", "FP3313", "FP3315")
 
 #: kernels of a unit that are named without -v, if they take no more than as many characters
 _NAMED = 3
@@ -70,6 +71,7 @@ def _subject(item: Violation) -> str:
     return {
         "FP3301": "cannot be read",
         "FP3302": "no device code",
+        "FP3305": f"not known whether {item.subject} is served",
         "FP3304": f"nothing for {item.subject} itself",
         "FP3306": f"forbidden {item.subject}",
         "FP3307": "too large",
@@ -77,6 +79,8 @@ def _subject(item: Violation) -> str:
         "FP3309": f"kernels without {item.subject}",
         "FP3311": f"declares {item.subject} without it",
         "FP3313": "declares nothing",
+        "FP3314": "labels are wrong",
+        "FP3315": "RECORD and files differ",
     }.get(item.code, item.subject if item.code.startswith("FP33") else "registration")
 
 
@@ -112,7 +116,7 @@ def kernel_words(names: tuple[str, ...] | None, *, verbose: int = 0) -> str:
     if not names:
         return ""
     if not verbose and sum(map(len, names[:_NAMED])) > _LONGEST:
-        name = names[0] if len(names[0]) <= _LONGEST else f"{names[0][:_LONGEST]}…"
+        name = fitted(names[0], _LONGEST)
         return f"kernel {name}" if len(names) == 1 else f"{len(names)} kernels, as {name}"
     shown = names if verbose else names[:_NAMED]
     more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""

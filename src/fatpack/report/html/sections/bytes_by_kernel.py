@@ -22,6 +22,7 @@ def bytes_by_kernel(overview: Overview) -> Markup | None:
     if not drawn:
         return None
     unknown = sum(1 for file in overview.files if file.bytes.stored is None)
+    shared = sum(1 for file in overview.files if file.shared)
     first = "inflated" if unknown and "inflated" in drawn else next(iter(drawn))
     choices = []
     for kind in drawn:
@@ -34,8 +35,13 @@ def bytes_by_kernel(overview: Overview) -> Markup | None:
     )
     if unknown and "stored" in drawn:
         lead += (
-            f" {many(unknown, 'library')} with containers that are compressed as a whole: it is not known which of "
-            "their stored bytes are whose, and they are in the picture of inflated bytes only."
+            f" The stored bytes of {many(unknown, 'library')} are not known, which are in the picture of inflated "
+            "bytes only."
+        )
+    if shared and "stored" in drawn:
+        lead += (
+            f" {many(shared, 'library')} {'has' if shared == 1 else 'have'} bundles that are compressed as one: such a "
+            "library's stored bytes are divided as its inflated ones are."
         )
     box = element("div", *choices, *boxes, class_="switch")
     return section("bytes", "Where the bytes are", lead, joined((box,)))

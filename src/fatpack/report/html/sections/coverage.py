@@ -6,13 +6,13 @@ from fatpack.report.html.sections.parts import chip, name, section
 from fatpack.report.markup import Markup, element, escaped, joined
 from fatpack.report.pictures.colours import known
 from fatpack.report.pictures.coverage import CELLS, row_name, rows_of
-from fatpack.report.pictures.words import base, many
+from fatpack.report.pictures.words import base, many, runs_on
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fatpack.answers.overview.records import Coverage, Overview, Pattern
+    from fatpack.answers.overview.records import KernelCoverage, Overview, Pattern
 
 #: LIMIT: libraries, and characters of kernel names, that a page shows: 1.2 MB of names open in no time.
 _MOST_LIBRARIES, _MOST_CHARACTERS = 60, 1_200_000
@@ -27,7 +27,7 @@ _LONGEST = 300
 class _Names:
     """The names that are listed, as far as there is room; rows with holes ask first."""
 
-    def __init__(self, libraries: Sequence[Coverage]) -> None:
+    def __init__(self, libraries: Sequence[KernelCoverage]) -> None:
         self._room = _MOST_CHARACTERS
         self.shown = 0
         self._of: dict[int, list[str]] = {}
@@ -79,7 +79,7 @@ def _cell_legend(cell: str, words: str) -> Markup:
     return element("li", element("i", class_=f"cell {cell} f-other"), " ", words)
 
 
-def _library(item: Coverage, names: _Names) -> Markup:
+def _library(item: KernelCoverage, names: _Names) -> Markup:
     heads = [element("th", "kernels", scope="col"), element("th", "", scope="col", class_="n")]
     for label, family in zip(item.columns, item.families, strict=True):
         heads.append(element("th", chip(label, family), scope="col", class_="col"))
@@ -91,10 +91,11 @@ def _library(item: Coverage, names: _Names) -> Markup:
     holes = f", {item.with_holes:,} with holes" if item.with_holes else ""
     words = element("span", f" {many(item.kernels, 'kernel')}{holes}", class_="soft")
     title = element("h3", element("bdi", base(item.path)), words, title=item.path if len(item.path) < 300 else None)
-    return element("div", title, element("div", table, class_="scroll"), class_="library")
+    devices = element("p", runs_on(item), class_="runs")
+    return element("div", title, devices, element("div", table, class_="scroll"), class_="library")
 
 
-def _rows(row: Pattern, item: Coverage, names: _Names) -> list[Markup]:
+def _rows(row: Pattern, item: KernelCoverage, names: _Names) -> list[Markup]:
     cells = [
         element(
             "td",

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from fatpack.report.html.sections.parts import count_cell, name, section, size_cell, table
 from fatpack.report.markup import Markup, element
-from fatpack.report.pictures.words import many
-from fatpack.report.text import size_words
+from fatpack.report.pictures.words import directory, many
+from fatpack.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.answers.overview.records import Duplicate, Overview
+
+
+#: Duplicates that are shown at once, the dearest; the others are folded. Places that are named of each.
+_FIRST, _PLACES = 10, 3
+
+_HEADS = (
+    ("what", False),
+    ("for", False),
+    ("copies", True),
+    ("files", True),
+    ("bytes of one", True),
+    ("cost of the others", True),
+    ("image in", False),
+)
 
 
 def duplicates(overview: Overview) -> Markup | None:
@@ -17,33 +31,43 @@ def duplicates(overview: Overview) -> Markup | None:
     if not overview.image_count:
         return None
     compared = "the same image, and the same code of kernels" if overview.compares_code else "the same image"
+    has_images = any(item.kind == "image" for item in overview.duplicates)
     if not overview.duplicates:
         return section("duplicates", "Duplicates", f"Compared by digest: {compared}. Nothing is there twice.")
-    kinds = [item.kind for item in overview.duplicates]
-    lead = f"Compared by digest: {compared}. {many(overview.duplicate_count, 'duplicate')}; "
-    cost = f"those of images cost {size_words(overview.duplicate_cost)}"
-    lead += f"{cost if 'image' in kinds else 'no image is there twice'}. "
+    lead = f"Compared by digest: {compared}. {many(overview.duplicate_count, 'duplicate')}"
+    lead += (
+        f"; those of images cost {size_words(overview.duplicate_cost)}. "
+        if has_images
+        else "; no image is there twice. "
+    )
     if len(overview.duplicates) < overview.duplicate_count:
-        lead += f"The {len(overview.duplicates):,} dearest are shown."
-    heads = [("what", False), ("for", False), ("copies", True), ("files", True), ("bytes of one", True)]
-    heads += [("cost of the others", True), ("where", False)]
-    rows = [_row(item) for item in overview.duplicates]
-    return section("duplicates", "Duplicates", lead, table("t-twice", heads, rows, finds="Filter duplicates"))
+        lead += f"The {len(overview.duplicates):,} dearest are listed. "
+    if any(item.kind == "kernel" for item in overview.duplicates):
+        lead += "Code of one kernel may be the same for several architectures, each of which needs its own. "
+    folder = directory(file.path for file in overview.files)
+    first = table("t-twice", _HEADS, (_row(item, folder) for item in overview.duplicates[:_FIRST]))
+    rest = overview.duplicates[_FIRST:]
+    if not rest:
+        return section("duplicates", "Duplicates", lead, first)
+    more = table("t-twice-more", _HEADS, (_row(item, folder) for item in rest), finds="Filter duplicates")
+    summary = element("summary", f"{len(rest):,} more")
+    return section("duplicates", "Duplicates", lead, first, element("details", summary, more, class_="more"))
 
 
-def _row(item: Duplicate) -> Markup:
-    where = [element("li", name(place, 110)) for place in item.places[:3]]
-    if len(item.places) > 3:
-        where.append(element("li", "and more", class_="soft"))
+def _row(item: Duplicate, folder: str) -> Markup:
+    where = [element("li", name(place.removeprefix(folder), 110)) for place in item.places[:_PLACES]]
+    if item.count > len(where):
+        where.append(element("li", f"and {item.count - len(where):,} more", class_="soft"))
     what = name(item.name, 90) if item.kind == "kernel" else element("span", item.name)
     digest = element("span", f"{item.kind} {item.digest[:12]}", class_="soft name")
+    cost = size_words(item.cost) if item.is_stored else f"{size_words(item.cost)} inflated"
     return element(
         "tr",
         element("td", what, element("br"), digest),
-        element("td", item.label),
+        element("td", ", ".join(item.labels)),
         count_cell(item.count),
         count_cell(item.files),
         size_cell(item.size),
-        size_cell(item.cost),
+        element("td", cost, class_="n", data_v=item.cost),
         element("td", element("ul", *where, class_="where")),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.report.html.sections.parts import count_cell, name, section, size_cell, table
 from fatpack.report.markup import Markup, element
-from fatpack.report.pictures.words import many, sizes
+from fatpack.report.pictures.words import directory, many, sizes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,19 +17,22 @@ def files(overview: Overview) -> Markup | None:
     if len(shown) == 1 and not shown[0].error and not shown[0].not_searched:
         return None
     rest = overview.files_read - len(shown)
-    lead = f"{many(rest, 'file')} without device code are not listed." if rest > 0 else ""
+    lead = f"{many(rest, 'file')} without device code {'is' if rest == 1 else 'are'} not listed." if rest > 0 else ""
+    folder = directory(file.path for file in shown)
     heads = [("file", False), ("kind", False), ("bytes", True), ("of it device code", True), ("architectures", False)]
     heads += [("images", True), ("kernels", True), ("findings", False)]
-    return section("files", "Files", lead, table("t-files", heads, map(_row, shown), finds="Filter files"))
+    return section(
+        "files", "Files", lead, table("t-files", heads, (_row(file, folder) for file in shown), finds="Filter files")
+    )
 
 
-def _row(file: FileOverview) -> Markup:
+def _row(file: FileOverview, folder: str) -> Markup:
     wrong = [" ".join(file.findings)]
     if file.error is not None:
         wrong.append(file.error)
     return element(
         "tr",
-        element("td", name(file.path)),
+        element("td", name(file.path.removeprefix(folder)), title=file.path if len(file.path) < 300 else None),
         element("td", file.host),
         size_cell(file.size),
         size_cell(file.bytes.stored),
@@ -41,8 +44,8 @@ def _row(file: FileOverview) -> Markup:
 
 
 def _bar(file: FileOverview) -> Markup | str:
-    is_stored = bool(file.bytes.stored)
-    whole = (file.bytes.stored if is_stored else file.bytes.inflated) or 0
+    is_stored = bool(file.bytes.stored) and all(arch.bytes.stored is not None for arch in file.archs)
+    whole = sum((arch.bytes.stored if is_stored else arch.bytes.inflated) or 0 for arch in file.archs)
     if not whole:
         return ""
     x, drawn = 0.0, []

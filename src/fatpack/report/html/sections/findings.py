@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import starmap
+
 from fatpack.report.html.sections.parts import count_cell, name, section, table
 from fatpack.report.markup import Markup, element
 
@@ -29,8 +31,12 @@ def _row(item: FindingCount) -> Markup:
         element("td", item.severity, class_=f"severity {item.severity}"),
         element("td", item.meaning),
         count_cell(item.count),
-        element("td", element("ul", *(element("li", name(path)) for path in item.files), class_="where")),
+        element("td", element("ul", *starmap(_said, zip(item.files, item.messages, strict=True)), class_="where")),
     )
+
+
+def _said(path: str, message: str) -> Markup:
+    return element("li", name(path), f": {message}" if message else "")
 
 
 def _unread(path: str, error: str) -> Markup:

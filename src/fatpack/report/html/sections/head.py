@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from fatpack.report.html.sections.parts import chip, name
 from fatpack.report.markup import Markup, element, joined
-from fatpack.report.pictures.words import base, many, sizes
-from fatpack.report.text import size_words
+from fatpack.report.pictures.words import base, many, runs_on, sizes
+from fatpack.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fatpack.answers.overview.records import Overview
+
+
+#: LIMIT: files that could not be read and are named at the head of the page.
+_MOST_UNREAD = 5
 
 
 def title_of(paths: Sequence[str]) -> str:
@@ -28,10 +32,25 @@ def head(overview: Overview, paths: Sequence[str]) -> Markup:
         element("p", "Device code report", class_="kicker"),
         element("h1", element("bdi", title_of(paths))),
         element("p", *_between(shown), class_="paths"),
+        _unread(overview),
         element("p", *summary(overview), class_="summary"),
         element("dl", *_figures(overview), class_="figures"),
     ]
     return element("header", *lines)
+
+
+def _unread(overview: Overview) -> Markup:
+    """Return what was not read, before all else: the rest of the page is of what was."""
+    unread = [file for file in overview.files if file.error is not None]
+    if not unread and not overview.problems:
+        return Markup("")
+    lines = [element("li", file.error or "") for file in unread[:_MOST_UNREAD]]
+    if len(unread) > len(lines):
+        lines.append(element("li", f"and {len(unread) - len(lines):,} more: see the findings"))
+    lines += [element("li", problem) for problem in overview.problems]
+    words = f"{many(len(unread), 'file')} could not be read, or not to the end." if unread else "Not all was done."
+    title = element("strong", words)
+    return element("div", title, element("ul", *lines), class_="unread", role="alert")
 
 
 def _between(items: Sequence[str]) -> list[str]:
@@ -39,12 +58,9 @@ def _between(items: Sequence[str]) -> list[str]:
 
 
 def summary(overview: Overview) -> list[str]:
-    """Return what matters as sentences: damage first, then holes, then what is there."""
+    """Return what matters as sentences: damage first, then holes, then what runs where."""
     said: list[str] = []
     errors = [item for item in overview.findings if item.severity == "error"]
-    unread = [file for file in overview.files if file.error is not None]
-    if unread:
-        said.append(f"{many(len(unread), 'file')} could not be read. ")
     if errors:
         said.append(f"{many(sum(item.count for item in errors), 'place')} with damage: see the findings. ")
     holes = sum(item.with_holes for item in overview.coverage)
@@ -54,27 +70,34 @@ def summary(overview: Overview) -> list[str]:
         kernels = many(overview.kernel_names, "kernel")
         said.append(f"{holes:,} of {kernels} lack an architecture that others of their library have. ")
     links = sum(item.relocatable for item in overview.coverage)
+    is_text = all(" " in label for label in overview.links)  # sm_120 ptx: what no device is of
+    if overview.kernel_names and not holes and is_text and all(item.is_whole for item in overview.coverage):
+        said.append("Every kernel runs on every architecture that its library has machine code for. ")
     if links:
-        of = many(overview.kernel_names, "kernel")
         said.append(
-            f"{links:,} of {of} are relocatable for an architecture: "
-            "no device gets them as they are, they count only through the device link [C14]."
+            f"{many(links, 'kernel')} for {', '.join(overview.links[:6])}: relocatable, so they count only through the "
+            "device link, and no device gets them as they are. "
         )
-    if overview.kernel_names and not holes and not links and all(item.is_whole for item in overview.coverage):
-        said.append("Every kernel runs on every architecture that its library is for.")
+    if len(overview.coverage) == 1:
+        said.append(f"{runs_on(overview.coverage[0])}.")
     return said
 
 
 def _figures(overview: Overview) -> list[Markup]:
     stored = overview.bytes.stored
+    archs = len(overview.arch_names)
     figures = [
-        (size_words(stored), "device code stored") if stored is not None else ("–", "stored: not known of all"),
+        (size_words(stored), "device code stored") if stored is not None else ("not known", "device code stored"),
         (size_words(overview.bytes.inflated), "inflated"),
         (f"{overview.image_count:,}", "images" if overview.image_count != 1 else "image"),
-        (f"{len(overview.archs):,}", "architectures" if len(overview.archs) != 1 else "architecture"),
+        (f"{archs:,}", "architectures" if archs != 1 else "architecture"),
         (f"{overview.kernel_names:,}", "kernels by name" if overview.kernel_names != 1 else "kernel by name"),
         (f"{sum(item.count for item in overview.findings):,}", "findings"),
     ]
+    if overview.shared == stored and stored:
+        figures[0] = size_words(stored), "device code stored, in bundles compressed as one"
+    elif overview.shared:
+        figures.insert(1, (size_words(overview.shared), "of it in bundles compressed as one"))
     return [element("div", element("dd", value), element("dt", words)) for value, words in figures]
 
 
@@ -82,8 +105,8 @@ def archs(overview: Overview) -> Markup | None:
     """Return the bar of all architectures and its legend."""
     if not overview.archs:
         return None
-    is_stored = bool(overview.bytes.stored)
-    whole = (overview.bytes.stored if is_stored else overview.bytes.inflated) or 1
+    is_stored = bool(overview.bytes.stored) and all(arch.bytes.stored is not None for arch in overview.archs)
+    whole = sum((arch.bytes.stored if is_stored else arch.bytes.inflated) or 0 for arch in overview.archs) or 1
     bars, x, legend = [], 0.0, []
     for arch in overview.archs:
         size = (arch.bytes.stored if is_stored else arch.bytes.inflated) or 0
@@ -104,4 +127,6 @@ def archs(overview: Overview) -> Markup | None:
         role="img",
         aria_label="Bytes by architecture",
     )
+    kind = "stored" if is_stored else "inflated"
+    legend.append(element("li", f"bytes {kind}", class_="soft"))
     return joined((element("div", bar, class_="barbox"), element("ul", *legend, class_="legend")))

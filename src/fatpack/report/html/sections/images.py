@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from fatpack.report.html.sections.parts import chip, count_cell, name, section, size_cell, table
 from fatpack.report.markup import Markup, element
-from fatpack.report.pictures.words import base, many
+from fatpack.report.pictures.words import base, cut, many
+from fatpack.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.answers.overview.records import ImageLine, Overview
+
+
+_BUNDLE = "its bundle is compressed as one: these are the bytes of the bundle"
 
 
 def images(overview: Overview) -> Markup | None:
@@ -31,6 +35,13 @@ def images(overview: Overview) -> Markup | None:
     return section("images", "Images", lead, table("t-images", heads, rows, finds="Filter images"))
 
 
+def _stored(line: ImageLine) -> Markup:
+    """Return the stored bytes of an image, or that its bundle is compressed as one."""
+    if line.stored is not None or line.bundle is None:
+        return size_cell(line.stored)
+    return element("td", f"in {size_words(line.bundle)}", class_="n soft", data_v=-1, title=_BUNDLE)
+
+
 def _row(line: ImageLine, *, has_files: bool, has_findings: bool) -> Markup:
     number = 0
     for part in line.position.replace("/", ".").split("."):
@@ -42,9 +53,9 @@ def _row(line: ImageLine, *, has_files: bool, has_findings: bool) -> Markup:
         element("td", line.position or "–", class_="name", data_v=number),
         element("td", chip(line.label, line.family)),
         element("td", line.form),
-        element("td", " ".join(filter(None, (line.container, line.place)))),
+        element("td", cut(" ".join(filter(None, (line.container, line.place))), 120)),
         offset,
-        size_cell(line.stored),
+        _stored(line),
         size_cell(line.inflated),
         element("td", line.compression),
         count_cell(line.kernels),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fatpack.report.markup import Markup, element, joined
 from fatpack.report.pictures.colours import known
-from fatpack.report.text import size_words
+from fatpack.report.pictures.words import cut
+from fatpack.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,8 +29,7 @@ def name(text: str, most: int = 160) -> Markup:
     """Return a name from a file: in the font of code, cut in its middle if it is very long, whatever way it is read."""
     if len(text) <= most:
         return element("bdi", text, class_="name")
-    shown = f"{text[: most * 3 // 4]}…{text[-most // 5 :]}"
-    return element("bdi", shown, class_="name", title=text[:2000])
+    return element("bdi", cut(text, most), class_="name", title=cut(text))
 
 
 def size_cell(size: int | None) -> Markup:

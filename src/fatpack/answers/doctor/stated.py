@@ -1,0 +1,49 @@
+"""Packages against what they state of their files: Debian's, RPM, conda's. What each kind states, its room knows."""
+
+from __future__ import annotations
+
+import os
+
+from fatpack.errors import FatpackError, FormatError
+from fatpack.findings import finding, unread
+from fatpack.io.budget import Budget
+from fatpack.io.source import Span
+from fatpack.io.sources.opening import open_source
+from fatpack.model import Finding
+from fatpack.outcomes import message
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fatpack.answers.doctor.facts import Notes
+
+
+def verify(path: str, kind: str, notes: Notes, budget: Budget) -> bool:
+    """Note what is wrong with the files of a package that is a local file; return whether it states anything of them.
+
+    It is read once more, all of it: names that are passed over, and files without device code, are compared too. What
+    that inflates is not drawn from the budget a second time.
+    """
+    if not os.path.isfile(path):
+        return False
+    from fatpack.packages.verifying import verifying
+
+    try:
+        with open_source(path, budget=Budget(budget.inflated, budget.output)) as source:
+            view = source.view()
+            compare = verifying(kind, view)
+            if compare is None:
+                return False
+            for item in compare(view):
+                if isinstance(item, Finding):
+                    notes.add(item)
+                elif item.why:
+                    notes.skip("files of packages", item.why, item.count)
+                else:
+                    notes.count("records", item.count)
+    except FatpackError as error:
+        told = error.describe() if isinstance(error, FormatError) else error.problem
+        text = f"what it states of its files cannot be compared: {told}"
+        notes.add(finding(unread("FP3604", error), Span(0, 0, (path,)), text, error.hint))
+    except OSError as error:
+        notes.skip("files of packages", message(error))
+    return True

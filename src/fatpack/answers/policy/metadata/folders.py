@@ -1,0 +1,99 @@
+"""What declares something in folders: wheels and conda packages that lie there unpacked, or as they are installed.
+
+::
+
+    demo/lib.so              one of the files of RECORD, which is what the declaration is about
+    demo-1.dist-info/        METADATA, variant.json, RECORD
+    info/index.json          of conda; the declaration is about all that lies beside info/
+
+How we know: PyPA, "Recording installed projects" and "Binary distribution format"; conda's documentation of packages.
+Only folders are looked into that files were found below: no name that a file states is opened.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from functools import partial
+
+from fatpack.answers.policy.metadata.declared import MOST, Unreadable
+from fatpack.answers.policy.metadata.places import CONDA, INFO, WHEEL, Place, declared_in
+from fatpack.errors import FatpackError
+from fatpack.io.sources.opening import open_source
+from fatpack.outcomes import message
+from fatpack.trees.leaves import LeafPath
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from fatpack.io.budget import Budget
+
+_RECORD = "RECORD"
+
+
+def outer(path: str) -> str:
+    """Return the file itself of a path, which may lead into packages."""
+    return path.names[0] if isinstance(path, LeafPath) else path
+
+
+def places_in_folders(names: Sequence[str], paths: Iterable[str], budget: Budget) -> Iterator[Place]:
+    """Yield the files that declare something in named folders, and in those below that have some of the paths in them.
+
+    Raises nothing for a file or a folder.
+    """
+    for folder in _folders([name for name in names if os.path.isdir(name)], paths):
+        try:
+            entries = sorted(entry.name for entry in os.scandir(folder) if entry.name.endswith(INFO))
+        except OSError as error:
+            yield Place(folder, folder, problem=message(error))
+            continue
+        for name in entries:
+            yield from _wheel(folder, os.path.join(folder, name), budget)
+        index = os.path.join(folder, *CONDA[0].split("/"))
+        if os.path.isfile(index):
+            yield declared_in(index, folder, partial(open_source, index, budget=budget), CONDA[1])
+
+
+def _folders(named: Sequence[str], paths: Iterable[str]) -> Iterable[str]:
+    """Return the named folders, and all between them and the paths."""
+    found = dict.fromkeys(named)
+    for path in map(outer, paths):
+        between: list[str] = []
+        at = os.path.dirname(path)
+        while at and at not in found and at != os.path.dirname(at):
+            between.append(at)
+            at = os.path.dirname(at)
+        if any(f"{at}{os.sep}".startswith(f"{name.rstrip(os.sep)}{os.sep}") for name in named):
+            found |= dict.fromkeys(between)
+    return found
+
+
+def _wheel(folder: str, info: str, budget: Budget) -> Iterator[Place]:
+    """Yield what an unpacked wheel declares; where that is something, RECORD says which files it is about."""
+    paths = {path: readers for name, readers in WHEEL.items() if os.path.isfile(path := os.path.join(info, name))}
+    made = [declared_in(path, info, partial(open_source, path, budget=budget), paths[path]) for path in paths]
+    record, files = os.path.join(info, _RECORD), frozenset[str]()
+    try:
+        if any(each.declarations for each in made):
+            files = _recorded(folder, record, budget)
+    except Unreadable as error:
+        made.append(Place(record, info, problem=str(error)))
+    except (FatpackError, OSError) as error:
+        made.append(Place(record, info, problem=message(error)))
+    for each in made:
+        yield each.replace(files=files)
+
+
+def _recorded(folder: str, path: str, budget: Budget) -> frozenset[str]:
+    """Return the files of an unpacked wheel. Raises Unreadable, FatpackError, ``OSError``."""
+    with open_source(path, budget=budget) as source:
+        data = source.beginning(MOST + 1)
+    if len(data) > MOST:
+        raise Unreadable(f"it has more than {MOST} bytes")
+    try:
+        rows = list(csv.reader(io.StringIO(data.decode("utf-8", "surrogateescape"), newline="")))
+    except csv.Error as error:
+        raise Unreadable(f"it is no table of files: {error}") from error
+    return frozenset(os.path.normpath(os.path.join(folder, row[0])) for row in rows if row)
