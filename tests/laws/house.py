@@ -16,13 +16,13 @@ ROOT = Path(__file__).parents[2] / "src" / "fatpack"
 
 #: The order of the rooms, lowest first: a module imports only from its own room and from levels below it.
 LEVELS = [
-    {"interruption", "literals", "printable", "record"},
-    {"errors", "magics", "result"},
+    {"interruption", "literals", "printable", "record", "sizes", "system"},
+    {"deprecations", "errors", "magics", "result"},
     {"demangling", "doc", "options", "parallel"},
     {"io", "processes"},
     {"model"},
     {"findings", "outcomes"},
-    {"bitstream", "byte_map", "codec", "layout", "messagepack", "target"},
+    {"bitstream", "byte_map", "codec", "layout", "messagepack", "plugins", "target"},
     {"elf"},
     {"symbols"},
     {"images", "formats", "hosts"},
@@ -34,13 +34,14 @@ LEVELS = [
     {"report"},
     {"api"},
     {"survey"},
-    {"cli"},
+    {"cli", "testing"},
+    {"__main__"},
 ]
 
 #: The order of the parts inside a room, lowest first: as in LEVELS, but those of one line do not know each other.
 FLOORS = {
     "formats/cir": [
-        {"words", "bundle_id"},
+        {"words", "bundle_id", "expressions"},
         {"text"},
         {"bytecode"},
         {"modules"},

@@ -11,40 +11,17 @@ from pathlib import Path
 from hypothesis import strategies as st
 from tests.builders import fatbin
 
-from fatpack import formats
 from fatpack.formats.cir.bundle_id import module_name
 from fatpack.formats.cir.bundle_id import parse_id as parse_cir_id
 from fatpack.formats.clang_bundle.ids.bundle_id import parse_id
 from fatpack.formats.syclbin.properties import written
 from fatpack.formats.syclbin.stored import NewModules
-from fatpack.io.source import View
-from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Container, Image, Span, Target
 from fatpack.options import FatbinOptions, Options
+from fatpack.testing.formats import walk
+from fatpack.testing.making import image, joined, view_of
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
-
-
-def view_of(data: bytes, name: str = "test") -> View:
-    return BytesSource(data, name).view()
-
-
-def joined(pieces: object) -> bytes:
-    """Return what a writer yields as one string."""
-    parts: list[bytes] = []
-    for piece in pieces:  # type: ignore[attr-defined]
-        parts.append(_bytes(piece))
-    return b"".join(parts)
-
-
-def _bytes(piece: object) -> bytes:
-    return piece.tobytes() if isinstance(piece, View) else bytes(piece)  # type: ignore[call-overload]
-
-
-def image(data: bytes, **facts: object) -> Image:
-    view = view_of(data, "image")
-    facts = {"target": Target(), "form": "object", **facts}
-    return Image(data=view, size=len(data), stored_size=len(data), span=view.span(), **facts)  # type: ignore[arg-type]
 
 
 _WORDS = st.text(st.characters(min_codepoint=1, exclude_categories=["Cs"]), max_size=20)
@@ -287,15 +264,6 @@ def successive_fixtures() -> list[tuple[str, Path]]:
 
 def host_fixtures() -> list[tuple[str, Path]]:
     return [(name, path) for name, folder in HOSTS.items() for path in fixtures(folder)]
-
-
-def walk(name: str, data: bytes) -> list[Container]:
-    """Return all containers of a file that holds nothing else."""
-    room, view, at, found = formats.room(name), view_of(data), 0, []
-    while at < len(view) and room.detect(view, at):
-        found.append(room.parse(view, at))
-        at += found[-1].span.size
-    return found
 
 
 __all__ = [

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from tests.laws.damage import places
 from tests.laws.rooms import FIXTURES, format_fixtures, view_of
 
 import fatpack
@@ -19,6 +18,7 @@ from fatpack.model import Finding
 from fatpack.report.answers.doctor import render
 from fatpack.report.schemas import text
 from fatpack.scanner import scan
+from fatpack.testing.damage import places
 
 #: Inputs that other commands were found to fail on: they hold no device code, or a note is all there is to say.
 HARMLESS = ("coff-symbols-end-early.obj", "odd-alignment.o", "no-strings-and-bytes-behind.bin")

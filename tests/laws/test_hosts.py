@@ -1,37 +1,26 @@
-"""The laws of every host room (docs/design/architecture.md)."""
+"""The laws of every host room (docs/design/architecture.md); most stand in ``fatpack.testing.hosts``."""
 
 from __future__ import annotations
 
-import tracemalloc
-from collections.abc import Iterable
-from itertools import cycle, product
+from itertools import product
 from pathlib import Path
 
 import pytest
 from tests.builders.bulk import Untouchable
-from tests.laws.damage import HUGE, ends, places, some, starts
 from tests.laws.rooms import FIXTURES, HOSTS, host_fixtures, joined, view_of
 
 from fatpack import hosts
 from fatpack.errors import FatpackError
 from fatpack.hosts.relaying import NewContent, Relay
 from fatpack.io.source import View
-from fatpack.model import Finding, Label
-from fatpack.report.bytes_text import labels
-from fatpack.scanner import Found, host_of, scan
+from fatpack.model import Finding
+from fatpack.scanner import Found, scan
+from fatpack.testing import hosts as laws
+from fatpack.testing.damage import HUGE, ends, places, some, starts
+from fatpack.testing.formats import flipped, huge_numbers
 
 ROOMS = sorted(hosts.ROOMS)
 EDITORS = [name for name in ROOMS if hosts.ROOMS[name].edits and hosts.ROOMS[name].verifies]
-#: what a door states → the parts that the room then has, and else has not
-PARTS = {
-    "edits": ("embed", "replace", "remove", "edit"),
-    "verifies": ("verify",),
-    "relays": ("relay",),
-    "grows": ("grow",),
-    "has_sections": ("sections",),
-    "divides_sections": ("divided_sections",),
-    "has_members": ("rewrite",),
-}
 each_room = pytest.mark.parametrize("name", ROOMS)
 each_fixture = pytest.mark.parametrize(
     ("name", "path"), host_fixtures(), ids=[f"{name}-{path.name}" for name, path in host_fixtures()]
@@ -54,16 +43,7 @@ def test_every_room_has_fixtures() -> None:
 
 @each_room
 def test_the_door_is_complete(name: str) -> None:
-    room = hosts.room(name)
-    for part in ("DOC", "detect", "locate", "labels"):
-        assert hasattr(room, part), f"{room.__name__} lacks {part}; hosts/__init__.py lists what a door must have"
-    door = hosts.ROOMS[name]
-    for stated, parts in PARTS.items():
-        for part in parts:
-            assert hasattr(room, part) == getattr(door, stated), (
-                f"hosts.ROOMS says {stated}={getattr(door, stated)} of {name}, and {room.__name__} "
-                f"{'has' if hasattr(room, part) else 'lacks'} {part}; see hosts/__init__.py"
-            )
+    laws.the_door_is_what_it_states(name)
 
 
 @each_room
@@ -76,55 +56,31 @@ def test_a_room_that_edits_nothing_says_why_and_what_would_work(name: str) -> No
     assert hint, f"REFUSAL of {name} must say what would work instead"
 
 
-@each_fixture
-def test_files_start_as_the_door_says(name: str, path: Path) -> None:
-    starts = hosts.ROOMS[name].starts
-    assert not starts or path.read_bytes().startswith(starts), f"{path.name} does not start as hosts.ROOMS says"
-
-
 @each_room
 def test_the_card_is_honest_and_the_page_exists(name: str) -> None:
-    doc = hosts.room(name).DOC
-    assert doc.name == name, f"DOC.name is {doc.name!r}, and hosts.ROOMS calls this room {name!r}"
-    assert doc.limitations, f"DOC of {name} states no limitation: say what it does not do"
-    assert doc.references, f"DOC of {name} cites nothing: say where its facts are written"
+    laws.the_card_is_honest(name)
     page = Path(__file__).parents[2] / "docs" / "hosts" / f"{name}.md"
     assert page.exists(), f"{page.name} is missing: run make docs"
-    stale = [limitation for limitation in doc.limitations if limitation not in page.read_text(encoding="utf-8")]
+    text = page.read_text(encoding="utf-8")
+    stale = [limitation for limitation in hosts.room(name).DOC.limitations if limitation not in text]
     assert not stale, f"docs/hosts/{page.name} lacks {stale}: run make docs"
 
 
 @each_fixture
 def test_a_host_is_recognised_as_itself_and_nothing_else(name: str, path: Path) -> None:
-    host = host_of(view_of(path.read_bytes()))
-    assert host == name, f"{path.name}, a fixture of {name}, is taken for {host}: see detect, and the order of ROOMS"
+    laws.a_file_is_recognised_as_this_host_alone(name, path.read_bytes(), path.name)
 
 
 @each_fixture
 def test_labels_cover_every_byte_once(name: str, path: Path) -> None:
-    data = path.read_bytes()
-    for source in (hosts.room(name).labels(view_of(data)), labels(view_of(data))):
-        reached = 0
-        for label in source:
-            assert label.span.start == reached, f"the label {label} must start at {reached:#x}: one label per byte"
-            assert label.span.end > reached, f"the label {label} is empty"
-            reached = label.span.end
-        assert reached == len(data), f"labels must reach {len(data):#x}, the end of the file; they end at {reached:#x}"
+    laws.labels_cover_every_byte_once(name, path.read_bytes())
 
 
 def _use(data: bytes) -> None:
     """Scan, label and edit; anything but a result or one of our errors fails the test."""
-    view = view_of(data)
-    for item in scan(view):
-        if isinstance(item, Found):
-            assert item.view.end <= item.view.source.size, f"{item} reaches behind the end of its file"
-    if (name := host_of(view)) == "raw":
+    view, name = view_of(data), laws.used(data)
+    if name == "raw":
         return
-    try:
-        labelled = sum(label.span.size for label in labels(view))
-        assert labelled == len(data), f"labels cover {labelled} bytes of {len(data)}"
-    except FatpackError as error:
-        assert error.chain[:1] == ("test",), f"an error must name the source first: {error!r} names {error.chain}"
     _relay(name, view)
     if name not in EDITORS:
         return
@@ -169,18 +125,10 @@ def _rewrite(name: str, view: View) -> None:
             list(scan(view_of(joined(pieces))))
 
 
-def _labels(data: bytes) -> list[Label]:
-    return list(labels(view_of(data)))
-
-
-def _flipped(data: bytes, at: int, change: int) -> bytes:
-    return data[:at] + bytes([data[at] ^ change]) + data[at + 1 :]
-
-
 @each_fixture
 def test_truncations_give_a_result_or_an_error_of_ours(name: str, path: Path) -> None:
     data = path.read_bytes()
-    for size in some(ends(_labels(data), 100, last=False), 50, path.name):
+    for size in some(ends(laws.labels_of(data), 100, last=False), 50, path.name):
         _use(data[:size])
 
 
@@ -188,11 +136,11 @@ def test_truncations_give_a_result_or_an_error_of_ours(name: str, path: Path) ->
 def test_flipped_bytes_give_a_result_or_an_error_of_ours(name: str, path: Path) -> None:
     """Of two numbers one becomes odd or even, the other negative or huge: the fixtures are little-endian files."""
     data = path.read_bytes()
-    table = _labels(data)
+    table = laws.labels_of(data)
     for at in some(ends(table, 80, last=False)[::2], 30, path.name):
-        _use(_flipped(data, at, 0x01))
+        _use(flipped(data, at, 0x01))
     for at in some(ends(table, 80, last=True)[1::2], 30, path.name):
-        _use(_flipped(data, at, 0xFF))
+        _use(flipped(data, at, 0xFF))
 
 
 @each_fixture
@@ -200,47 +148,31 @@ def test_flipped_bytes_give_a_result_or_an_error_of_ours(name: str, path: Path) 
 def test_bytes_may_be_damaged_or_be_the_last(name: str, path: Path) -> None:
     """Each byte of a number, and hundreds of the others (all of bitcode), inverted, and the last one of the file."""
     data = path.read_bytes()
-    for at in places(_labels(data), 600 if name != "bitcode" else len(data)):
+    for at in places(laws.labels_of(data), 600 if name != "bitcode" else len(data)):
         _use(data[:at])
-        _use(_flipped(data, at, 0xFF))
+        _use(flipped(data, at, 0xFF))
 
 
 @each_fixture
 @pytest.mark.slow
 def test_the_lowest_bit_of_any_number_may_be_wrong(name: str, path: Path) -> None:
     data = path.read_bytes()
-    for at in ends(_labels(data), 300, last=False):
-        _use(_flipped(data, at, 0x01))
-
-
-def _memory_with_huge_numbers(data: bytes, cases: Iterable[tuple[int, int]]) -> None:
-    """Put numbers at places; nothing may be allocated for them."""
-    list(scan(view_of(data)))  # imports and caches are not the file's fault
-    tracemalloc.start()
-    try:
-        for start, value in cases:
-            list(scan(view_of(data[:start] + value.to_bytes(8, "little") + data[start + 8 :])))
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    most = (8 << 20) + 64 * len(data)
-    assert peak < most, (
-        f"a number in the file made the scan allocate {peak} bytes, at most {most} are allowed: "
-        f"compare each size with the bytes that are there before anything is read or allocated"
-    )
+    for at in ends(laws.labels_of(data), 300, last=False):
+        _use(flipped(data, at, 0x01))
 
 
 @each_fixture
 def test_memory_is_bounded_by_the_bytes_present(name: str, path: Path) -> None:
     data = path.read_bytes()
-    _memory_with_huge_numbers(data, zip(some(starts(_labels(data), len(data), 20), 20, path.name), cycle(HUGE)))
+    numbers = some(starts(laws.labels_of(data), len(data), 20), 20, path.name)
+    laws.memory_stays_within_the_bytes_present(data, huge_numbers(numbers))
 
 
 @each_fixture
 @pytest.mark.slow
 def test_memory_is_bounded_whatever_number_is_huge(name: str, path: Path) -> None:
     data = path.read_bytes()
-    _memory_with_huge_numbers(data, product(starts(_labels(data), len(data), 80), HUGE))
+    laws.memory_stays_within_the_bytes_present(data, product(starts(laws.labels_of(data), len(data), 80), HUGE))
 
 
 @each_editable

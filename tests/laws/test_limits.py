@@ -109,8 +109,12 @@ def test_what_is_packed_is_listed_and_comes_out_again(way: str, tmp_path: Path) 
     check(way, LARGE, tmp_path)
 
 
+#: Ways that meet a limit of a gigabyte differently: others differ in headers alone, and each takes half a minute.
+LARGEST = ("offload-binary zstd", "bundle zlib 3", "bundle zstd 2", "fatbin 13.5")
+
+
 @pytest.mark.slow
-@each_way
+@pytest.mark.parametrize("way", LARGEST)
 def test_what_is_packed_of_a_gigabyte_and_more_comes_out_again(way: str, tmp_path: Path) -> None:
     check(way, 1200 << 20, tmp_path)
 
@@ -165,7 +169,7 @@ DOORS = {
 @pytest.mark.parametrize("door", DOORS)
 def test_bombs_by_addition_stop_at_every_door(door: str, capfd: pytest.CaptureFixture[str]) -> None:
     command = DOORS[door]
-    assert main(command) == 2
+    assert main(command) == (1 if "tool" in command else 2)  # a stand-in fails with the code of its original
     said = capfd.readouterr().err
     assert "100 times the" in said
     assert "would be written" in said

@@ -1,0 +1,21 @@
+"""The laws that every format and every host must hold, for authors of plug-ins: ``fatpack.testing`` with pytest.
+
+::
+
+    from fatpack.testing import FormatLaws
+
+    class TestMyContainer(FormatLaws):
+        name = "my-container"
+        models = st.builds(…)
+        fixtures = tuple(Path("tests/fixtures").glob("*.myc"))
+
+The tests of this project's own rooms call the same laws. They need pytest, hypothesis and construct:
+the extra ``testing``.
+"""
+
+from __future__ import annotations
+
+from fatpack.testing.cases import FormatLaws, HostLaws
+from fatpack.testing.making import image, joined, view_of
+
+__all__ = ["FormatLaws", "HostLaws", "image", "joined", "view_of"]
