@@ -1,0 +1,9 @@
+"""``python -m fatpack``: the command, where no script is on the path."""
+
+from __future__ import annotations
+
+import sys
+
+from fatpack.cli import main
+
+sys.exit(main())

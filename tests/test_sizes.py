@@ -1,0 +1,66 @@
+"""Sizes in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from fatpack.answers.policy import limits
+from fatpack.cli.grammar.kinds import Size
+from fatpack.cli.limiting import _parsed
+from fatpack.errors import UsageError
+from fatpack.sizes import compared_words, size_of, size_words
+
+
+def test_sizes_for_people() -> None:
+    sizes = {
+        999: "999 B",
+        1000: "1 kB",
+        18_123: "18.1 kB",
+        999_499: "999 kB",
+        999_500: "1 MB",
+        1_019_999_999: "1.02 GB",
+    }
+    assert {size: size_words(size) for size in sizes} == sizes
+    assert [size_words(10**15 - 1), size_words((1 << 64) - 1)] == ["1 PB", "18.4 EB"]
+
+
+def test_sizes_to_be_compared() -> None:
+    sizes = {43_139_600: "43.1 MB", 40_000_000: "40 MB", 3_139_600: "3.1 MB", 18_000: "18 kB", 9_999: "9999 bytes"}
+    assert {size: compared_words(size) for size in sizes} == sizes
+
+
+SIZES = {
+    "1048576": 1048576,
+    "7b": 7,
+    "1G": 1 << 30,
+    "1g": 1 << 30,
+    "1Gi": 1 << 30,
+    "1GiB": 1 << 30,
+    "1GB": 10**9,
+    "850MB": 850 * 10**6,
+    "850M": 850 << 20,
+    "64 KiB": 64 << 10,
+    "64k": 64 << 10,
+    "1.5G": 3 << 29,
+    "0.1MB": 100_000,
+    "2T": 2 << 40,
+    "3PB": 3 * 10**15,
+    "123456789012345679": 123456789012345679,  # which no float is
+}
+
+
+@pytest.mark.parametrize("text", SIZES)
+def test_a_size_means_the_same_wherever_one_is_given(text: str) -> None:
+    read = [size_of(text), limits.size_of(text), limits.growth_of(text)[1], Size().value(text)]
+    assert [*read, _parsed(f"inflated={text}")[1]] == [SIZES[text]] * 5
+
+
+@pytest.mark.parametrize("text", ["", "G", "-1", "1X", "1GG", "1iB", "٣", "1e9", "5 apples", "1,5G", "1.G", "1" * 19])
+def test_what_is_no_size_is_refused_wherever_one_is_given(text: str) -> None:
+    for read in (size_of, Size().value):
+        with pytest.raises(ValueError, match="is no size; write 850MB"):
+            read(text)
+    with pytest.raises(UsageError, match="is no size"):
+        limits.size_of(text)
+    with pytest.raises(UsageError, match="a number is missing" if not text else "is no number"):
+        _parsed(f"inflated={text}" if text else "inflated")
