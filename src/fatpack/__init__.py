@@ -163,6 +163,9 @@ _HOMES = {
     **dict.fromkeys(("Found", "FoundImage", "NotSearched"), "scanner"),
 }
 
+#: name that goes → the public name in its place, the version that said so first, and the first one without it
+_OLD: dict[str, tuple[str, str, str]] = {}
+
 __all__ = [
     "BadMagic",
     "BadValue",
@@ -242,6 +245,8 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Import a public name from its module (PEP 562), so that ``import fatpack`` itself costs nothing."""
+    if name in _OLD:
+        return _deprecated(name)
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'fatpack' has no attribute {name!r}")
@@ -250,6 +255,17 @@ def __getattr__(name: str) -> object:
     value = getattr(import_module(f"fatpack.{home}"), name)
     globals()[name] = value
     return value
+
+
+def _deprecated(name: str) -> object:
+    """Return what took the place of a name that goes, with a warning."""
+    from warnings import warn
+
+    from fatpack.deprecations import Deprecated
+
+    going = Deprecated(*_OLD[name])
+    warn(going.words(f"fatpack.{name}"), DeprecationWarning, stacklevel=3)
+    return __getattr__(going.instead)
 
 
 def __dir__() -> list[str]:

@@ -33,6 +33,14 @@ def demangled(names: Iterable[str]) -> dict[str, str]:
     return {name: text for name, text in found.items() if text and text != name}
 
 
+def check() -> None:
+    """Raise Unsupported where there is nothing that demangles: before anything is read whose names are wanted."""
+    try:
+        __import__("cxxfilt")
+    except (ImportError, OSError):
+        _program()
+
+
 def _by_package(names: list[str]) -> dict[str, str] | None:
     """Return the names by cxxfilt; None where it is not installed, or finds no C++ library."""
     try:
@@ -48,20 +56,27 @@ def _by_package(names: list[str]) -> dict[str, str] | None:
     return found
 
 
-def _by_program(names: list[str]) -> dict[str, str]:
-    import subprocess
+def _program() -> str:
+    """Return the path of a program that demangles. Raises Unsupported without one."""
     from shutil import which
 
     program = next((path for path in map(which, _PROGRAMS) if path), None)
     if program is None:
         raise Unsupported(
             "nothing here demangles names of C++",
-            hint="pip install 'fatpack[demangle]', or install llvm-cxxfilt or c++filt (binutils)",
+            hint="pip install cxxfilt, or install llvm-cxxfilt or c++filt (binutils)",
         )
+    return program
+
+
+def _by_program(names: list[str]) -> dict[str, str]:
+    import subprocess
+
+    program = _program()
     given = "".join(f"{name}\n" for name in names)
     try:
         done = subprocess.run([program], input=given, capture_output=True, text=True, errors="replace", check=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        raise Unsupported(f"{program} does not demangle: {error}", hint="pip install 'fatpack[demangle]'") from error
+        raise Unsupported(f"{program} does not demangle: {error}", hint="pip install cxxfilt") from error
     lines = done.stdout.splitlines()
     return dict(zip(names, lines, strict=True)) if len(lines) == len(names) else {}

@@ -10,7 +10,12 @@ FP36xx what `doctor` verifies. A code is never reused.
 from __future__ import annotations
 
 from fatpack.errors import LimitExceeded, shortened
+from fatpack.io.source import is_in_file
 from fatpack.model import Finding, Span
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 #: code → (severity, what it means and what to do)
 CODES: dict[str, tuple[str, str]] = {
@@ -31,6 +36,10 @@ CODES: dict[str, tuple[str, str]] = {
         "error",
         "This version cannot read a container, or not take an image out, though its bytes may be right; all others "
         "are listed and extracted.",
+    ),
+    "FP1009": (
+        "note",
+        "A plug-in could not be used, or failed; what it would have read is listed as if it were not installed.",
     ),
     "FP1101": ("warning", "The stored image kind and the bytes of the image disagree."),
     "FP1102": ("warning", "The stored architecture and the one the image itself claims disagree."),
@@ -238,6 +247,10 @@ CODES: dict[str, tuple[str, str]] = {
     "FP2104": ("warning", "A thin archive names a file outside its own directory, which is not opened."),
     "FP2105": ("warning", "A file named by a thin archive has another size now than when the archive was made."),
     "FP2106": ("warning", "A thin archive names a file that is not followed: listed already, or nested too deeply."),
+    "FP2107": (
+        "warning",
+        "The symbol table of an archive leads to no member, or to one that does not define the symbol; links fail.",
+    ),
     "FP2201": ("error", "A section that should hold device code lies outside the COFF object."),
     "FP2202": ("error", "A section name of a COFF object cannot be read, so device code may be missed."),
     "FP2203": ("error", "The section table of a COFF object is cut short; the sections before the cut are listed."),
@@ -370,10 +383,21 @@ CODES: dict[str, tuple[str, str]] = {
     "FP3311": ("error", "A package declares a device or a version of CUDA, and what is in it does not serve that."),
     "FP3312": ("note", "A package has device code for an architecture that it does not declare."),
     "FP3313": ("error", "What packages declare is to be checked, and nothing declares anything."),
+    "FP3314": ("error", "An image is not what its container says it is, or not for what it is said to be for."),
+    "FP3315": ("error", "A file of a wheel is not the one that RECORD describes, or only one of them has it."),
+    "FP3316": ("note", "What was to be read to its end has images that nobody can read, so that they are believed."),
     "FP3601": ("warning", "A container that is read and written again gets other bytes than it has."),
     "FP3602": ("warning", "Bytes of a file are described twice or not at all, so that its structure is in doubt."),
-    "FP3603": ("error", "A file of a wheel is not the one that RECORD describes: its digest or its size is another."),
-    "FP3604": ("warning", "RECORD of a wheel and the files in it do not match, or RECORD cannot be read."),
+    "FP3603": (
+        "error",
+        "A file of a package, or a part of it, has another digest or size than the package states (RECORD of a wheel, "
+        "md5sums of a Debian package, paths.json of a conda package, headers of an RPM package).",
+    ),
+    "FP3604": (
+        "warning",
+        "The list of files in a package (RECORD, md5sums, paths.json) and its files do not match, or the list cannot "
+        "be read.",
+    ),
     "FP3605": (
         "warning",
         "Parts of an object, or of a linked file, lie farther apart than relocations of 32 bits reach; linking fails "
@@ -396,6 +420,37 @@ def finding(
 ) -> Finding:
     """Return a finding with the severity that its code has in the table; very long names in its words are cut."""
     return Finding(code, CODES[code][0], span, shortened(message), shortened(hint), field, section, count)
+
+
+def said(item: Finding, path: str) -> str:
+    """Return what a finding in a file says, in one line with its hint: ``FP1401 at 0x18: entry[0].padded_size: …``.
+
+    The offset is that in the file, and left out inside of what is compressed; then come the names that lead there.
+    """
+    offset = item.span.start if is_in_file(item.span.source) else None
+    at = "" if offset is None else f" at {offset:#x}"
+    return f"{item.code}{at}{where(item.span.source, path)}: {without_offset(item.text, offset)}"
+
+
+def where(chain: Sequence[str], path: str) -> str:
+    """Return the place that a chain of names leads to in a file, `` (a.o → .llvm.offloading)``; "" for the file."""
+    outermost = chain[0] if chain else ""
+    member = outermost[len(path) + 1 : -1] if path and outermost.startswith(f"{path}(") else ""
+    names = [*([member] if member else []), *map(shortened, chain[1:])]
+    return f" ({' → '.join(names)})" if names else ""
+
+
+def message_of(text: str) -> str:
+    """Return the message of what :func:`said` returned."""
+    return text.partition(": ")[2]
+
+
+def without_offset(message: str, offset: int | None) -> str:
+    """Return a message without the offset of the finding itself, which stands in front of it already."""
+    if offset is None:
+        return message
+    before, _, after = message.partition(f" at {offset:#x}")
+    return message if after[:1].isalnum() else before + after
 
 
 def unread(damage: str, error: Exception) -> str:

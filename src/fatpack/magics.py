@@ -17,11 +17,18 @@ SYCLBIN = b"IBYS"
 #: the number 0x1EE55A01, in public headers of before CUDA 4
 OLD_FATBIN = b"\x01\x5a\xe5\x1e"
 
+# Records that register containers: the numbers 0x466243B1 and 0x48495046, as little-endian hosts have them
+CUDA_WRAPPER, HIP_WRAPPER = b"\xb1\x43\x62\x46", b"FPIH"
+
 # Objects and programs
 ELF = b"\x7fELF"
 #: what DOS programs, and so PE images, start with, and the signature that those lead to
 DOS = b"MZ"
 PE = b"PE\0\0"
+#: COFF has no magic, but for objects that start as "anonymous" ones: machine 0 and 65535 sections, which no real object
+#: has. One whose ClassID is the second is a big object.
+ANONYMOUS_COFF = b"\0\0\xff\xff"
+BIG_COFF_CLASS = bytes.fromhex("c7a1bad1eebaa94baf20faf66aa4dcb8")
 #: MH_MAGIC and MH_MAGIC_64, as little-endian and as big-endian files have them
 MACH_O_32, MACH_O_64 = b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe"
 BIG_MACH_O_32, BIG_MACH_O_64 = b"\xfe\xed\xfa\xce", b"\xfe\xed\xfa\xcf"

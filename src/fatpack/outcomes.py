@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from fatpack.errors import FatpackError
 from fatpack.printable import printable
 
@@ -21,8 +23,15 @@ def message(error: FatpackError | OSError) -> str:
         place = f"{name or repr(name)}: " if name is not None else ""
         hint = "; give another name, or --force to overwrite it" if isinstance(error, FileExistsError) else ""
         hint = "; name a file in it" if isinstance(error, IsADirectoryError) else hint
+        hint = _missing_folder(name) if isinstance(error, FileNotFoundError) else hint
         return printable(f"{place}{error.strerror or error}{hint}")
     return printable(str(error))
+
+
+def _missing_folder(name: object) -> str:
+    """Return what to add to the message about a file that is not there: that its folder is missing, if it is."""
+    folder = os.path.dirname(name) if isinstance(name, str) and "://" not in name else ""
+    return f"; there is no folder {folder}" if folder and not os.path.isdir(folder) else ""
 
 
 #: What several files or parts of one exit with together is the last of these that one of them does.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.printable import printable
+from fatpack.printable import as_markup, printable
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -138,8 +138,5 @@ def _list(items: Sequence[Any], depth: int) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    """Return text from files as HTML shows it, letter by letter, and not more of it than fits."""
-    text = text if len(text) <= _LETTERS else f"{text[:_LETTERS]}…"
-    for letter, name in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&#x27;")):
-        text = text.replace(letter, name)
-    return "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in text)
+    """Return text from files as HTML shows it, and not more of it than fits."""
+    return as_markup(text if len(text) <= _LETTERS else f"{text[:_LETTERS]}…")

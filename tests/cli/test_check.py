@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 from elftools.elf.elffile import ELFFile
 from tests.builders.kpack_site import Site, sound
+from tests.builders.policy_files import container, library
 from tests.laws.rooms import FIXTURES
 
 import fatpack
@@ -208,10 +209,12 @@ def test_a_damaged_file_of_a_unit_is_an_error_and_one_of_no_stage_a_finding(run:
 def test_json_says_why_nothing_was_compared(run: Printed, tmp_path: Path) -> None:
     for arguments in (["a.o", "b.o"], ["--stages", "a.o", "b.o"], ["--kpack", "nowhere"]):
         code, printed = run(*arguments, "--json")
-        found = json.loads(printed)
+        document, _, said = printed.rpartition("fatpack: error: ")
+        found = json.loads(document)
         jsonschema.validate(found, json.loads(text("check")))
         assert (code, found["exit_code"], found["error"]["exit_code"]) == (5, 5, 5)
         assert "No such file or directory" in found["error"]["message"]
+        assert said == f"{found['error']['message']}\n"
 
 
 def test_what_is_wrong_with_a_registration_is_no_all_clear(run: Printed, tmp_path: Path) -> None:
@@ -228,3 +231,21 @@ def test_what_is_wrong_with_a_registration_is_no_all_clear(run: Printed, tmp_pat
     assert "FP3043" in printed
     assert "b.o: 3 kernels of k.fatbin not registered here" in printed
     assert (code, "every stage" in printed) == (1, False)
+
+
+def test_two_programs_are_no_stages_of_a_unit(site: Site, run: Printed) -> None:
+    first, second = library("80"), library("90")
+    Path("a.so").write_bytes(first)
+    Path("b.so").write_bytes(second)
+    code, printed = run("a.so", "b.so")
+    assert code == 2
+    assert "nothing says what a.so and 1 other file are to be checked for" in printed
+    assert "fatpack check a.so ... --require" in printed
+    # Who asks for it is told what can be compared, and damage is damage.
+    assert run("--stages", "a.so", "b.so")[0] == 1
+    Path("b.so").write_bytes(second[:-100])
+    code, printed = run("a.so", "b.so")
+    assert (code, "FP1001" in printed) == (3, True)
+    # A container and a program that has it are two stages.
+    Path("a.fatbin").write_bytes(container("80"))
+    assert run("a.fatbin", "a.so")[0] != 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,7 @@ def test_what_packages_declare(place: Path, fatpack: Fatpack) -> None:
         "Debian's packages",
         "  asked: what packages declare is in them",
         "  4 files looked into, 3 with device code",
+        "  not looked into: 1 passed over by name",
     ]
 
 
@@ -114,14 +116,14 @@ def test_what_is_not_there_is_said_once(place: Path, fatpack: Fatpack) -> None:
         ("*.dll", ["unreadable: no file matches *.dll", "  error FP3301: *.dll: no file matches this pattern"]),
     ):
         ran = fatpack("check", name, "--require", "sm_80")
-        assert (ran.code, [line for line in ran.out.splitlines() if name.partition("/")[0] in line]) == (3, lines)
+        assert (ran.code, [line for line in ran.out.splitlines() if name.partition("/")[0] in line]) == (5, lines)
 
 
 def test_lines_stay_readable(place: Path, fatpack: Fatpack) -> None:
     names = "+".join(f"_Z35kOptimizerStatic8bit1StateBlockwise{number}{'PT_' * 40}" for number in range(9))
     (place / "z.whl").write_bytes(zipped({"z/a.so": library(f"80={names}"), "z/notes.bin": bytes(1_200_000)}))
     ran = fatpack("check", "z.whl", "--require", "sm_90", "--max-size", "1kB")
-    assert "9 kernels, as _Z35kOptimizerStatic8bit1State" in ran.out
+    assert "9 kernels, as _Z35kOptimizerStatic8bi…PT_PT_" in ran.out
     assert max(map(len, ran.out.splitlines())) < 170
     assert " over the limit of 1000 bytes" in ran.out
     assert "Python" not in ran.out
@@ -143,6 +145,11 @@ def test_forms_that_cannot_be_meant(place: Path, fatpack: Fatpack) -> None:
         (["x.so", "--against", "x.so"], "go together"),
         (["x.so", "--forbid", "sm_5*,"], "a pattern is empty"),
         (["x.so", "--require", "sm_80", "--config", "x.toml"], "is no TOML"),
+        (["x.so", "--max-size", ""], "is no size"),
+        (["x.so", "--max-growth", "", "--against", "x.so"], "is no size"),
+        (["x.so", "--uniform", "--per", "library"], "--per says what must serve"),
+        (["x.so", "--uniform", "--config", "x.toml", "--no-config"], "contradict"),
+        (["x.so", "--uniform", "--json", "--output", "sarif"], "contradict"),
     ):
         (place / "x.toml").write_text("= 3")
         ran = fatpack("check", *arguments)
@@ -172,6 +179,30 @@ def test_a_project_keeps_its_policy_in_its_file(place: Path, fatpack: Fatpack, m
         assert fatpack("check", "../x.whl", "--config", "../own.toml").code == 2
 
 
+def test_a_policy_that_may_be_there_and_cannot_be_read(place: Path, fatpack: Fatpack) -> None:
+    project = place / "pyproject.toml"
+    for make in (lambda: project.symlink_to("nothing"), lambda: os.mkfifo(project), project.mkdir):
+        make()
+        ran = fatpack("check", "x.so", "--uniform")
+        assert (ran.code, "a policy may be in it; fatpack check --no-config reads none" in ran.err) == (2, True)
+        assert fatpack("check", "x.so", "--uniform", "--no-config").code == 0
+        project.rmdir() if project.is_dir() else project.unlink()
+
+
+def test_json_says_why_nothing_was_checked(place: Path, fatpack: Fatpack) -> None:
+    for arguments, code in (
+        (["x.so", "--require", "RTX 9999"], 2),
+        (["x.so", "--max-size", "5 apples"], 2),
+        (["x.so", "--config", "gone.toml"], 5),
+    ):
+        for form in (["--json"], ["--output", "json"]):
+            ran = fatpack("check", *arguments, *form)
+            document = json.loads(ran.out)
+            jsonschema.validate(document, json.loads(text("check")))
+            assert (ran.code, document["exit_code"], document["error"]["exit_code"]) == (code, code, code)
+            assert document["error"]["message"]
+
+
 def outputs(fatpack: Fatpack, *arguments: str) -> dict[str, Ran]:
     return {name: fatpack("check", *arguments, "--output", name) for name in ("json", "github", "junit", "sarif")}
 
@@ -180,7 +211,7 @@ def test_every_output_renders_the_same(place: Path, fatpack: Fatpack, monkeypatc
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(place / "summary.md"))
     for arguments, code in (
         (["x.whl", "--require", "sm_80,sm_120+ptx"], 1),
-        (["x.whl", "missing.whl", "--require", "sm_90"], 3),
+        (["x.whl", "missing.whl", "--require", "sm_90"], 5),
         (["x.so", "--require", "sm_80"], 0),
     ):
         ran = outputs(fatpack, *arguments)
@@ -256,3 +287,48 @@ def test_names_from_files_are_no_commands(place: Path, fatpack: Fatpack, monkeyp
     assert any("<d> & %" in case.attrib["name"] for case in cases)
     uri = json.loads(ran["sarif"].out)["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]
     assert "%3Cd%3E" in uri["uri"]
+
+
+#: a fat binary of which half is missing
+DAMAGED = (FIXTURES / "cuda_fatbin" / "v130_size.fatbin").read_bytes()[:-300]
+
+
+def test_nothing_is_said_for_each_of_many(place: Path, fatpack: Fatpack) -> None:
+    for number in range(6):
+        (place / f"broken{number}.fatbin").write_bytes(DAMAGED)
+    out = fatpack("check", ".", "--forbid", "sm_5*").out
+    assert out.count("says more") == 1
+    assert "says more, and so for 5 other files" in out
+    assert fatpack("check", ".", "--forbid", "sm_5*", "-v").out.count("says more") == 6
+    assert "looked into" not in fatpack("check", "nothing-there", "--forbid", "sm_5*").out
+
+
+def test_code_for_linkers_is_called_so(place: Path, fatpack: Fatpack) -> None:
+    path = str(FIXTURES / "cuda_fatbin" / "v130_ltoir.fatbin")
+    assert "has sm_80 (LTO-IR); no image fits compute capability 8.0" in fatpack("check", path, "--require", "8.0").out
+    ran = fatpack("check", str(FIXTURES / "cuda_fatbin" / "hosts" / "k1.rdc.o"), "--require", "8.0")
+    assert ran.out.startswith("failed: not known whether sm_80 is served\n")
+
+
+def test_without_a_policy_the_advice_can_be_typed(place: Path, fatpack: Fatpack) -> None:
+    (place / "a b").mkdir()
+    ran = fatpack("check", "a b/x.so")
+    assert "nothing says what x.so is to be checked for; fatpack check 'a b/x.so' --require" in ran.err
+    assert len(ran.err) < 200
+
+
+def test_what_is_believed_is_said(place: Path, fatpack: Fatpack) -> None:
+    path = str(FIXTURES / "cuda_fatbin" / "v130_ltoir.fatbin")
+    ran = fatpack("check", path, "--forbid", "sm_5*")
+    assert (ran.code, ran.out.count("note FP1408"), ran.out.count("are believed")) == (0, 1, 1)
+    assert (
+        "believed" not in fatpack("check", str(FIXTURES / "cuda_fatbin" / "v130_size.fatbin"), "--forbid", "sm_5*").out
+    )
+
+
+def test_junit_does_not_list_every_kernel(place: Path, fatpack: Fatpack) -> None:
+    kernels = "+".join(f"kernel{number}" for number in range(200))
+    (place / "x.so").write_bytes(library(f"80={kernels}"))
+    out = fatpack("check", "x.so", "--require", "sm_90", "--output", "junit").out
+    assert "kernel0" in out
+    assert "kernel199" not in out

@@ -10,11 +10,15 @@ from pathlib import Path
 import jsonschema
 import pytest
 from tests.builders import wheels
-from tests.laws.rooms import FIXTURES
+from tests.laws.rooms import FIXTURES, view_of
 
 import fatpack
+from fatpack.answers.doctor.facts import CHECKS
 from fatpack.cli import main
+from fatpack.findings import CODES
+from fatpack.hosts.archive import build
 from fatpack.report.schemas import text
+from fatpack.symbols import symbols
 
 Ran = Callable[..., tuple[int, list[str]]]
 
@@ -68,8 +72,8 @@ def test_a_file_that_cannot_be_read(run: Ran) -> None:
 def test_a_file_without_device_code_says_so(run: Ran) -> None:
     Path("text.bin").write_bytes(b"nothing\n" * 9)
     code, lines = run("text.bin")
-    assert (code, lines[0]) == (0, "healthy: 1 file, 0 images, 0 B inflated and parsed")
-    assert any("files without device code" in line for line in lines)
+    assert (code, lines[0]) == (1, "nothing verified: 1 file without device code")
+    assert any("1  file without device code: " in line for line in lines)
 
 
 def test_the_document_follows_its_schema(run: Ran) -> None:
@@ -186,7 +190,7 @@ def test_a_file_that_is_not_what_its_name_says_is_suspect(run: Ran, name: str) -
 def test_an_empty_folder_has_nothing_to_verify(run: Ran) -> None:
     Path("empty").mkdir()
     code, lines = run("empty")
-    assert (code, lines[0]) == (1, "nothing to verify: no file was read")
+    assert (code, lines[0]) == (1, "nothing verified: no file was read")
     document = json.loads("\n".join(run("--json", "empty")[1]))
     jsonschema.validate(document, json.loads(text("doctor")))
     assert document["verdict"] == "empty"
@@ -198,3 +202,30 @@ def test_what_a_limit_ended_is_not_damaged(run: Ran) -> None:
     assert "FP1005" in {item.code for item in found.findings}
     assert (found.verdict, found.exit_code) == ("unread", 3)
     assert any("limit" in item.why for item in found.not_verified)
+
+
+def test_all_that_is_verified_is_listed(run: Ran) -> None:
+    code, lines = run("--list")
+    assert code == 0
+    for check in CHECKS:
+        assert f"{check.what}: {check.says}" in lines
+    assert {name for check in CHECKS for name in check.codes if len(name) > 4} <= set(CODES)
+
+
+def test_a_symbol_table_that_lies_is_told(run: Ran) -> None:
+    member = (FIXTURES / "elf" / "clang-22-openmp-gfx90a.o").read_bytes()
+    data = b"".join(map(bytes, build([(b"a.o", view_of(member))])))
+    Path("x.a").write_bytes(data)
+    found = fatpack.doctor("x.a")
+    counts = {row.what: (row.checked, row.wrong) for row in found.verified}
+    assert found, [item.message for item in found.findings]
+    assert counts["symbol tables"][0] > 0
+    name = next(iter(symbols(view_of(member)) or ()))
+    Path("x.a").write_bytes(data.replace(b"\0" + name + b"\0", b"\0" + b"!" * len(name) + b"\0", 1))
+    found = fatpack.doctor("x.a")
+    assert [item.code for item in found.findings] == ["FP2107"]
+    assert "a.o defines" in found.findings[0].message
+    offset = data.index(b"a.o/")
+    at = data.index(offset.to_bytes(4, "big"))
+    Path("x.a").write_bytes(data[:at] + (offset + 2).to_bytes(4, "big") + data[at + 4 :])
+    assert [item.code for item in fatpack.doctor("x.a").findings] == ["FP2107"]

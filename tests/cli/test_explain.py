@@ -103,7 +103,25 @@ def test_containers_that_answer_alike_are_told_once(tmp_path: Path, capsys: pyte
     assert out.startswith("sm_90: 1 of 4 containers run, 3 fail: no kernel image")
     assert out.count("  fails: 3 containers") == 1
     assert "3 containers of 3 files" in out
-    assert out.splitlines()[1] == "  fails: a, b, c; runs: d"
+    assert out.splitlines()[1:3] == ["  fails: 3 files: a, b, c", "  runs: 1 file: d"]
+
+
+def test_with_v_the_images_of_what_fails_stand_above_the_places(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "a").write_bytes(offered.cuda("80"))
+    out = printed(capsys, str(tmp_path), "--device", "sm_90", "-v")[1]
+    assert out.index("sm_80  cubin") < out.index("a: container 0")
+    out = printed(capsys, str(tmp_path), "--device", "sm_90")[1]
+    assert out.index("sm_80  cubin") > out.index("a: container 0")
+
+
+def test_what_hides_images_is_told_in_their_place(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(offered.cuda("70 75 80 86 90"))
+    out = printed(capsys, str(tmp_path), "--device", "sm_90", "--env", "CUDA_FORCE_PTX_JIT=1")[1]
+    assert "CUDA_FORCE_PTX_JIT hides cubins, and no PTX fits compute capability 9.0" in out
+    assert "5 images: sm_70, sm_75, sm_80, sm_86, sm_90: CUDA_FORCE_PTX_JIT hides cubins" in out
+    assert "for others" not in out
 
 
 def test_commands_and_names_of_errors_are_whole_on_a_narrow_terminal() -> None:
@@ -149,9 +167,47 @@ def test_a_file_that_cannot_be_read_is_said_and_decides_the_exit_code(
     code, out, _ = printed(capsys, str(path), "--device", "sm_90")
     assert code == 3
     assert f"not read: {path}" in out
+    path.write_bytes(offered.cuda("90") + offered.cuda("90")[:-40])
+    code, out, _ = printed(capsys, str(path), "--device", "sm_90")
+    assert code == 3
+    assert out.startswith("sm_90: not all of x.fatbin could be read; of what was read, ")
+    explained = fatpack.explain(path, "sm_90")
+    assert (explained.verdict, explained.devices[0].is_complete) == ("unreadable", False)
+    assert not explained.devices[0].is_served
     code, out, _ = printed(capsys, str(tmp_path / "none"), "--device", "sm_90")
     assert code == 5
     assert "not read: " in out
+
+
+def test_an_address_names_a_file_in_a_package_or_an_archive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wheel = tmp_path / "x-1-py3-none-any.whl"
+    wheel.write_bytes(zipped({"p/g.fatbin": offered.cuda("90"), "p/h.fatbin": offered.cuda("80")}))
+    code, out, _ = printed(capsys, f"{wheel}!p/g.fatbin", "--device", "H100")
+    assert (code, out.splitlines()[0]) == (0, "NVIDIA H100 (sm_90): the only container runs")
+    code, out, _ = printed(capsys, f"{wheel}!p/h.fatbin", "--device", "H100")
+    assert code == 1
+    assert "h.fatbin: container 0" in out
+    code, out, _ = printed(capsys, f"{wheel}!p/none.fatbin", "--device", "H100")
+    assert code == 2
+    assert "nothing was read" in out
+
+
+def test_wrong_arguments_in_python_are_told_by_their_names(tmp_path: Path) -> None:
+    data = offered.cuda("80")
+    with pytest.raises(fatpack.UsageError, match="no device was named"):
+        fatpack.explain(data, [])
+    with pytest.raises(fatpack.UsageError, match="no path given"):
+        fatpack.explain([], "sm_80")
+    wrong = {
+        "device is the name of a device, or several in a list, not int": {"device": 80},
+        "a name in device is a text, not float": {"device": [8.6]},
+        "kernel is a regular expression": {"device": "sm_80", "kernel": 5},
+        "env are variables and their values": {"device": "sm_80", "env": ["HSA_XNACK=1"]},
+        r"env\['HSA_XNACK'\] is a text": {"device": "sm_80", "env": {"HSA_XNACK": 1}},
+    }
+    for words, arguments in wrong.items():
+        with pytest.raises(TypeError, match=words):
+            fatpack.explain(data, **arguments)  # type: ignore[arg-type]
 
 
 def test_the_library_answers_as_the_command_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -165,3 +221,14 @@ def test_the_library_answers_as_the_command_does(tmp_path: Path, capsys: pytest.
         fatpack.explain(path, "RTX 9999")
     with pytest.raises(fatpack.UsageError):
         fatpack.explain(path, "sm_80", driver="535", cuda="12.2")
+
+
+def test_a_file_without_any_device_code_is_called_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "text").write_bytes(b"no code")
+    code, out, _ = printed(capsys, str(tmp_path / "text"), "--device", "sm_90")
+    assert (code, out.splitlines()[0]) == (1, "sm_90: no device code was found")
+
+
+def test_relocatable_ptx_is_said_to_be_for_the_device_link(capsys: pytest.CaptureFixture[str]) -> None:
+    path = FIXTURES / "cuda_fatbin" / "v130_reloc_ptx.fatbin"
+    assert "relocatable PTX is for the device link" in printed(capsys, str(path), "--device", "sm_90")[1]

@@ -59,6 +59,15 @@ def test_what_is_no_command_is_one_line(words: list[str], said: str, fatpack: Fa
     assert said in ran.err
 
 
+def test_a_file_in_the_place_of_a_command_is_told_what_shows_it(folder: Path, fatpack: Fatpack) -> None:
+    (folder / "my lib.so").write_bytes(b"")
+    for words in (["my lib.so"], ["help", "my lib.so"]):
+        ran = fatpack(*words)
+        assert ran.code == 2
+        assert "no command 'my lib.so'; fatpack inspect 'my lib.so' shows what is in it" in ran.err
+    assert "fatpack --version prints it" in fatpack("version").err
+
+
 def test_examples_that_need_one_file_run(folder: Path, fatpack: Fatpack) -> None:
     (folder / "libx.so").write_bytes((FIXTURES / "cuda_fatbin" / "hosts" / "libtwo.so").read_bytes())
     ran = 0

@@ -69,7 +69,6 @@ def test_damage_decides_the_exit_code(tmp_path: Path) -> None:
         (["--digests", FOUR], "--digests is for rows alone"),
         (["-o", "x", FOUR], "-o is for rows alone; add --rows jsonl"),
         (["-o", "x.parquet", FOUR], "-o is for rows alone; add --rows parquet"),
-        (["--rows=csv", "--json", FOUR], "--rows and --json exclude each other"),
         (["--rows=csv", "--verify", FOUR], "--rows and --verify exclude each other"),
         (["--rows=csv", "--by=arch", FOUR], "--by and --rows exclude each other"),
         (["--rows=csv", "--bytes", FOUR], "--bytes and --rows exclude each other"),
@@ -83,6 +82,13 @@ def test_what_cannot_be_meant_is_refused(
     printed = capsys.readouterr()
     assert message in printed.err
     assert printed.out == ""
+
+
+def test_rows_and_a_document_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", "--rows=csv", "--json", FOUR]) == 2
+    printed = capsys.readouterr()
+    assert "--rows and --json exclude each other" in printed.err
+    assert json.loads(printed.out)["exit_code"] == 2  # who asked for a document gets one: tests/laws/test_failures.py
 
 
 def test_an_output_is_not_replaced_unless_asked_and_never_an_input(
@@ -121,4 +127,4 @@ def test_only_parquet_takes_pyarrow_and_says_so(rows: str, allowed: set[str]) ->
     assert not loaded & ({"csv", "duckdb", "polars", "pandas", "sqlite3"} - allowed)
     done = subprocess.run([*command, "--rows=parquet", "-o", "x", FOUR], capture_output=True, text=True)
     assert done.returncode == 4
-    assert "pip install 'fatpack[parquet]'" in done.stderr
+    assert "pip install pyarrow" in done.stderr

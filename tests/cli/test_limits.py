@@ -78,7 +78,7 @@ def test_stand_ins_take_limits_from_the_environment(fatpack: Fatpack, monkeypatc
         ("bogus=3", "no limit 'bogus'; limits are inflated, "),
         ("images", "limit images: a number is missing; as in images=100000 or images=8G"),
         ("images=-1", "'-1' is no number"),
-        ("images=1T", "'1T' is no number"),
+        ("images=1X", "'1X' is no number"),
         ("images=" + "9" * 5000, "is no number"),
     ],
 )

@@ -88,10 +88,10 @@ def test_a_command_leaves_no_budget_behind(fatpack: Fatpack) -> None:
     assert fatpack("inspect", "zeros").code == 3
 
 
-@pytest.mark.parametrize("size", ["", "0", "M", "1T", "-1", "1.5G", "٣"])
+@pytest.mark.parametrize("size", ["", "0", "M", "1X", "-1", "٣"])
 def test_what_is_no_size_is_refused(fatpack: Fatpack, size: str) -> None:
     ran = fatpack("inspect", f"--max-inflated={size}", "x")
-    assert (ran.code, "write 1073741824, 1024M or 1G" in ran.err) == (2, True)
+    assert (ran.code, "is no size" in ran.err) == (2, True)
 
 
 def test_it_lowers_the_limit_too(folder: Path, fatpack: Fatpack) -> None:

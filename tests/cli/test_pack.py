@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from shutil import copyfile
 
 import pytest
 from tests.cli.conftest import Ran
+from tests.laws.rooms import FIXTURES
 
 Fatpack = Callable[..., Ran]
 A = "--image=file=a.cubin,triple=nvptx64-nvidia-cuda,arch=sm_80"
@@ -93,7 +95,7 @@ def test_an_image_without_a_kind_in_a_host_is_told_of(folder: Path, fatpack: Fat
 
 
 def _words(path: Path) -> str:
-    from fatpack.report.text import size_words
+    from fatpack.sizes import size_words
 
     return size_words(path.stat().st_size)
 
@@ -181,6 +183,29 @@ def test_slips_are_pointed_out(folder: Path, fatpack: Fatpack, option: str, doub
     ran = fatpack("pack", f"--image={option}", "-o", "x")
     assert ran.code == 0
     assert doubt in ran.err
+
+
+@pytest.mark.parametrize(
+    ("option", "advice"),
+    [
+        ("file=k1.cubin", "add triple=nvptx64-nvidia-cuda,arch=sm_80,kind=cuda, which is what the image says"),
+        ("file=k1.cubin,triple=nvptx64-nvidia-cuda,kind=cuda", "; add arch=sm_80, which is what the image says"),
+        ("file=text", "has no triple; tools will not know which device it is for\n"),
+    ],
+)
+def test_a_slip_names_what_the_image_says(folder: Path, fatpack: Fatpack, option: str, advice: str) -> None:
+    copyfile(FIXTURES / "cuda" / "cubin" / "k1.cuda13.0.sm_80.cubin", folder / "k1.cubin")
+    (folder / "text").write_text("no image")
+    ran = fatpack("pack", f"--image={option}", "-o", "x")
+    assert (ran.code, advice in ran.err) == (0, True)
+
+
+def test_what_is_packed_needs_its_option(folder: Path, fatpack: Fatpack) -> None:
+    ran = fatpack("pack", "--image", "a.cubin", "-o", "x")
+    assert ran.code == 2
+    assert "--image=a.cubin has no file=; write --image=file=a.cubin,triple=TRIPLE,arch=ARCH" in ran.err
+    ran = fatpack("pack", "a.cubin")
+    assert (ran.code, "Try 'fatpack pack --help', or as in: fatpack pack --image file=k.cubin" in ran.err) == (2, True)
 
 
 def test_a_bundle_id_that_is_none_is_pointed_out(folder: Path, fatpack: Fatpack) -> None:

@@ -71,7 +71,7 @@ def test_several_names_are_explained_in_the_order_given() -> None:
 def test_runs_on_shows_the_names_for_each_form_of_image() -> None:
     assert output_of("--runs-on", "sm_120").splitlines() == [
         "sm_120 runs on",
-        "  cubin  compute capability 12.x with x at least 0",
+        "  cubin  compute capability 12.0 and newer 12.x",
         "         sm_120 sm_121",
         "  PTX    every compute capability from 12.0 on",
         "         sm_120 sm_121",
@@ -117,3 +117,12 @@ def test_an_unknown_name_raises_and_prints_nothing() -> None:
     assert isinstance(result.exception, TargetError)
     assert "gfx90c" in result.exception.nearest
     assert result.stdout == ""
+
+
+def test_boards_are_listed_with_architecture_and_source() -> None:
+    lines = output_of("--boards").splitlines()
+    assert {"NVIDIA devices", "AMD devices", "Intel devices"} <= set(lines)
+    row = next(line for line in lines if line.startswith("  GeForce RTX 3080 Ti "))
+    assert row.split()[4:] == ["sm_86", "gpus"]
+    assert any(line.startswith("  gpus ") and "developer.nvidia.com" in line for line in lines)
+    assert isinstance(invoke("--boards", "sm_90").exception, UsageError)

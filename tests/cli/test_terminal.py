@@ -6,11 +6,15 @@ import json
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from fatpack.cli import main
+from fatpack.cli.commands import COMMANDS
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 MAIN = "import sys; from fatpack.cli import main; sys.exit(main())"
@@ -106,3 +110,28 @@ def test_colour_changes_no_word(arguments: list[str]) -> None:
     # A table of plain text has cells of any width that push their own line; one with colour aligns all.
     assert plain.split() == piped(name, "--color=never", *words).split()
     assert plain.split()
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"tool", "help", "completion"}))
+def test_every_command_that_prints_for_people_lets_colour_be_chosen(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``tool`` has the options of the program that it stands in for, and the others print help and scripts."""
+    assert main([name, "--help"]) == 0
+    assert "--color" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "command", [["slim", "x.fatbin", "--drop", "sm_80", "--dry-run"], ["check", "x.fatbin", "--require", "gfx90a"]]
+)
+def test_slim_and_check_have_the_colours_of_other_commands(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(FIXTURES / "cuda_fatbin" / "recorded" / "v130_none.fatbin", tmp_path / "x.fatbin")
+    monkeypatch.chdir(tmp_path)
+    printed = {}
+    for choice in ("always", "never"):
+        main([*command, "--color", choice])
+        printed[choice] = capsys.readouterr().out
+    assert "\x1b[" in printed["always"]
+    assert re.sub(r"\x1b\[\d*m", "", printed["always"]) == printed["never"]

@@ -186,6 +186,7 @@ def test_cubins_by_nvcc(tmp_path: Path, arch: str) -> None:
     old = build("old", CUDA)
     assert len(old) == 3
     assert not changed(old, build("elsewhere", f"// moved\n\n{CUDA}", "-lineinfo"))
+    assert not changed(build("linked", CUDA, "-dc"), build("linked again", f"// moved\n{CUDA}", "-dc", "-lineinfo"))
     assert changed(old, build("constant", CUDA.replace("3.0f", "4.0f"))) == {"scale"}
     assert changed(old, build("shared", CUDA.replace("s[64]", "s[96]"))) == {"scale"}
 
@@ -211,6 +212,33 @@ def test_code_objects_by_clang(tmp_path: Path, linked: tuple[str, ...]) -> None:
     assert not changed(old, code_object(tmp_path, f"// moved\n{AMD}", "-gline-tables-only", *linked))
     assert changed(old, code_object(tmp_path, AMD.replace("7.0f", "8.0f"), *linked)) == {"alone"}
     assert "calls" in changed(old, code_object(tmp_path, AMD.replace("3.0f", "5.0f"), *linked))
+
+
+def test_where_parameters_lie_counts(tmp_path: Path) -> None:
+    """Two launches of the same code with other parameters: as many bytes of them, and none is read."""
+    found = []
+    for params in (".param .u64 at, .param .u64 x", ".param .u64 at, .param .u32 x, .param .u32 y"):
+        text = PTX.replace("alone(.param .u64 at)", f"alone({params})")
+        found.append(cubin(tmp_path, text))
+    assert changed(*found) == {"alone"}
+    objects = []
+    for params in ("float *a, long x", "float *a, int x, int y", "float *other, int named, int otherwise"):
+        text = AMD.replace("alone(float *a) { a[0]", f"alone({params}) {{ {params.split('*')[1].split(',')[0]}[0]")
+        objects.append(code_object(tmp_path, text))
+    assert changed(objects[0], objects[1]) == {"alone"}
+    assert not changed(objects[1], objects[2])
+
+
+def test_version_and_sizes_of_ptx_count_for_the_image() -> None:
+    other = PTX.replace(".version 8.0", ".version 8.1")
+    room = "{}.global .align 4 .b8 room[{}];\n.visible .entry alone"
+    roomy, larger = (PTX.replace(".visible .entry alone", room.format("", size)) for size in (64, 128))
+    hidden = larger.replace("room", "_ZN33_GLOBAL__N__22fe00ac_4_a_cu_table4roomE")
+    again = hidden.replace("22fe00ac", "9be0aaab")
+    made = [variables(text.encode(), "ptx") for text in (PTX, other, roomy, larger, hidden, again)]
+    assert len(set(made)) == 5
+    assert made[4] == made[5]
+    assert not changed(ptx(PTX), ptx(other))
 
 
 def test_variables_count_for_the_image(tmp_path: Path) -> None:
@@ -239,6 +267,18 @@ def test_names_of_units() -> None:
             "_ZN40_GLOBAL__N__b37fe2fa_4_k_cu_2f1254c8_1234_4nameEv",
             "_ZN41_GLOBAL__N__a37fe2fa_4_k_cu_2f1254c8_92345_4nameEv",
         ),
+        ("_ZN33_GLOBAL__N__22fe00ac_4_a_cu_table4anonEPi", "_ZN33_GLOBAL__N__9be0aaab_4_a_cu_table4anonEPi"),
+        (
+            "__nv_static_22__22fe00ac_4_a_cu_table__ZN33_GLOBAL__N__22fe00ac_4_a_cu_table4anonEPi",
+            "__nv_static_22__9be0aaab_4_a_cu_table__ZN33_GLOBAL__N__9be0aaab_4_a_cu_table4anonEPi",
+        ),
+        (
+            "__nv_static_43__0a1b2c3d_17_gemm_4bit_simt_cu_9e0c38a6_641_FP4_LUT_F32",
+            "__nv_static_44__0a1b2c3e_17_gemm_4bit_simt_cu_cc7a13a0_1593_FP4_LUT_F32",
+        ),
+        ("$___ZZ3onePfi1PE1s__62", "$___ZZ3onePfi1PE1s__65"),
+        ("_Z3onePfi1P$229", "_Z3onePfi1P$230"),
+        ("__hip_cuid_2d380fb3c866c39c", "__hip_cuid_0123456789abcdef"),
         ("k.static.b04fd23c98500190", "k.static.0123456789abcdef"),
         ("_Z1kv__intern__b04fd23c98500190", "_Z1kv__intern__0000000000000000"),
     ):

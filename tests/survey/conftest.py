@@ -14,7 +14,8 @@ from tests import reference
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack.facts.reading import RowOptions, rows_of
+from fatpack.facts.options import RowOptions
+from fatpack.facts.reading import rows_of
 from fatpack.io.sources.opening import open_source
 
 Read = Callable[[Path], list[dict[str, Any]]]

@@ -9,7 +9,7 @@ import pytest
 from tests.builders import elf
 
 import fatpack
-from fatpack.facts.reading import RowOptions
+from fatpack.facts.options import RowOptions
 from fatpack.survey.task import Task, TaskOptions, run
 
 OPTIONS = TaskOptions(RowOptions(thorough=False), "jsonl")

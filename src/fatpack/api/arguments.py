@@ -72,6 +72,25 @@ def paths_of(argument: str, given: object) -> list[str]:
     return found
 
 
+def path_of(argument: str, given: object) -> str:
+    """Return one path as a text. Raises TypeError for anything else."""
+    return os.fspath(check(argument, given, (str, os.PathLike), "a path"))  # type: ignore[arg-type]
+
+
+def texts_of(argument: str, given: object) -> tuple[str, ...]:
+    """Return one text, or several in a sequence. Raises TypeError for anything else."""
+    texts = (given,) if isinstance(given, str) else given
+    if isinstance(texts, (bytes, bytearray, memoryview)) or not hasattr(texts, "__iter__"):
+        raise TypeError(f"{argument} is a text, or several in a list, not {type(given).__name__}")
+    return tuple(check(argument, text, str, "a text, or several in a list") for text in texts)
+
+
+def check_switches(**given: object) -> None:
+    """Raise TypeError for the first of some switches that is neither True nor False."""
+    for name, value in given.items():
+        check(name, value, bool, "True or False")
+
+
 def budget_of(max_inflated: int | None = None, max_output: int | None = None, *, force: bool = False) -> Budget:
     """Return the account for one call: what it may inflate and write; None is the default, ``force`` any output.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fatpack.model import Finding
-from fatpack.report.text import size_words
 from fatpack.result import html
+from fatpack.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ from fatpack.api.arguments import budget_of, check, open_input
 from fatpack.api.leaves import leaves, tree_of
 from fatpack.errors import FatpackError, UsageError
 from fatpack.facts.columns import TABLES
+from fatpack.facts.options import RowOptions
 from fatpack.facts.packages import rows_in, rows_of_leaf
-from fatpack.facts.reading import RowOptions, failed
+from fatpack.facts.reading import failed
 from fatpack.io.sources.opening import located
 from fatpack.trees.leaves import Counts, Rules
 

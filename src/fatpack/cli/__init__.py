@@ -14,6 +14,7 @@ from fatpack.interruption import Signals, remove_unfinished
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import NoReturn
 
 
 #: Objects that are made before the collector looks for garbage. Loading modules makes tens of thousands of them, and no
@@ -21,20 +22,54 @@ if TYPE_CHECKING:
 _COLLECT_AFTER = 100_000
 
 
+#: Libraries that are left out where they would have to be compiled (``pyproject.toml``).
+_COMPILED = ("lief", "lz4", "zstandard")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code (the table is in ``docs/cli.md``)."""
     if argv is None:  # a process of our own, not a program that calls us
         gc.set_threshold(_COLLECT_AFTER)
-    arguments = list(sys.argv[1:] if argv is None else argv)
     with Signals() as signals:
         try:
-            return guarded(lambda: _limited(arguments))
+            arguments = list(_called_as(sys.argv) if argv is None else argv)
+            code = guarded(lambda: _limited(arguments))
         except KeyboardInterrupt:
             remove_unfinished()
             return signals.exit_code
         finally:
             if argv is None:
                 gc.freeze()  # the process ends: the interpreter need not look through all that it loaded
+    if argv is None and arguments[:1] == ["tool"]:
+        _end(code)
+    return code
+
+
+def _end(code: int) -> NoReturn:
+    """End the process of a stand-in as it is: taking the interpreter down costs a tenth of starting a bare one.
+
+    Stand-ins leave nothing for that: their files are closed, their threads have ended, and no library that they load
+    waits for the end. Of other commands that cannot be said.
+    """
+    _is_flushed()
+    try:
+        sys.stderr.flush()
+    except OSError:
+        pass  # nobody listens; the exit code is what is left
+    os._exit(code)
+
+
+def _called_as(argv: Sequence[str]) -> Sequence[str]:
+    """Return the arguments of a process: behind ``tool NAME`` if it was called by the name of a stand-in."""
+    path = argv[0]
+    if os.name == "nt":
+        path = os.path.basename(path)  # a stand-in's messages begin with what stands here; launchers take .exe off
+    if path.endswith("fatpack"):
+        return argv[1:]
+    from fatpack.cli.tools import named
+
+    path = path[:-4] if path.lower().endswith(".exe") else path
+    return ["tool", path, *argv[1:]] if named(path) else argv[1:]
 
 
 def _limited(arguments: list[str]) -> int:
@@ -43,6 +78,10 @@ def _limited(arguments: list[str]) -> int:
     All that it opens shares one account of what is inflated and written.
     """
     _open_closed_streams()
+    if "_FATPACK_COMPLETE" in os.environ:
+        from fatpack.cli.completing.asked import run as answer
+
+        return answer(os.environ["_FATPACK_COMPLETE"], arguments)
     if arguments == ["--version"]:
         return _version()
     from fatpack.io.budget import Budget, opened_with
@@ -58,7 +97,7 @@ def _limited(arguments: list[str]) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    if arguments[:1] == ["tool"]:
+    if arguments[:1] == ["tool"] and not _is_placing(arguments[1:2]):
         from fatpack.cli.tools import run as run_tool
 
         return run_tool(arguments[1:])
@@ -83,7 +122,7 @@ def _run_plain(arguments: list[str]) -> int | None:
     """Run a command, or print help; None where it takes click to say what the arguments are, or what is wrong."""
     from fatpack.cli.grammar.response_files import has_response_files
 
-    if "_FATPACK_COMPLETE" in os.environ or has_response_files(arguments):
+    if has_response_files(arguments):
         return None
     from fatpack.cli import commands
 
@@ -126,6 +165,11 @@ def _are_files(arguments: Sequence[str]) -> bool:
     return bool(arguments) and not any(word.startswith(("-", "@")) and word != "-" for word in arguments)
 
 
+def _is_placing(arguments: Sequence[str]) -> bool:
+    """Return whether ``tool`` is asked for what stand-ins are called by, and not to be one."""
+    return bool(arguments) and arguments[0].partition("=")[0] in ("--install", "--uninstall", "--which")
+
+
 def _version() -> int:
     from fatpack import __version__
 
@@ -152,6 +196,9 @@ def guarded(command: Callable[[], int]) -> int:
     except MemoryError:
         return _failed("not enough memory", 5)
     except ImportError as error:
+        if error.name in _COMPILED:
+            advice = f"where it has no wheel, a compiler is needed: pip install {error.name}"
+            return _failed(f"the library {error.name} is not installed, and this needs it; {advice}", 4)
         return _failed(f"a part of the program cannot be loaded: {error}", 5)
     return code
 

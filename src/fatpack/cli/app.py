@@ -1,19 +1,21 @@
 """The command line as click has it: what is not plain is read here, and what is wrong gets its words here.
 
-``fatpack.cli`` decides what comes here; completion does too.
+``fatpack.cli`` decides what comes here.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 
 import click
 
 from fatpack import __version__
 from fatpack.cli.commands import COMMANDS, command
-from fatpack.cli.commands.help import examples_of, overview
+from fatpack.cli.commands.examples import EXAMPLES
+from fatpack.cli.commands.help import examples_of, instead_of, overview
+from fatpack.cli.grammar.asked import schema_asked
 from fatpack.cli.grammar.clicked import Clicked
+from fatpack.cli.grammar.failures import Failures, write_failure
 from fatpack.cli.grammar.help_page import HELP_SPELLINGS, WIDEST
 from fatpack.cli.grammar.response_files import has_response_files, is_response_file
 from fatpack.errors import UsageError
@@ -54,11 +56,7 @@ class LazyGroup(click.Group):
         """Find the command, or say which ones come near."""
         name = args[0] if args else ""
         if name and name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
-            from difflib import get_close_matches
-
-            near = get_close_matches(name, COMMANDS, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]}?" if near else f"commands are {', '.join(COMMANDS)}"
-            ctx.fail(f"no command {name!r}; {hint}")
+            ctx.fail(f"no command {name!r}; {instead_of(name)}")
         return super().resolve_command(ctx, args)
 
 
@@ -103,20 +101,53 @@ def expand(arguments: Sequence[str]) -> list[str]:
     return expanded
 
 
+def _expanded(arguments: Sequence[str]) -> list[str]:
+    """Return what :func:`expand` does; what fails there is a document too, where JSON is asked for."""
+    schema = _schema(arguments)
+    if not schema:
+        return expand(arguments)
+    with Failures(schema):
+        return expand(arguments)
+
+
+def _schema(words: Sequence[str]) -> str:
+    """Return the schema of the document that a command line asks for, "" for none."""
+    return schema_asked(command(words[0]), words[1:]) if words and words[0] in COMMANDS else ""
+
+
+def _example(error: click.UsageError, words: Sequence[str]) -> str:
+    """Return an example as words to be added to advice; "" where there is none.
+
+    It is one of an option whose value is missing, or of a command that takes options alone and was given a word.
+    """
+    examples = EXAMPLES.get(words[0], ()) if words else ()
+    if isinstance(error, click.BadOptionUsage):
+        uses = (use for use, _ in examples if error.option_name in use.replace("=", " ").split())
+    elif examples and "unexpected extra argument" in error.message and not command(words[0]).arguments:
+        uses = (use for use, _ in examples)
+    else:
+        return ""
+    return next((f", or as in: fatpack {use}" for use in uses), "")
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run the command line and return its exit code."""
-    if "_FATPACK_COMPLETE" in os.environ:
-        import fatpack.cli.grammar.bash_completion  # noqa: F401  (registers itself with click)
+    words = _expanded(arguments)
     try:
-        code = group.main(expand(arguments), prog_name="fatpack", standalone_mode=False)
+        code = group.main(words, prog_name="fatpack", standalone_mode=False)
     except PastClick as error:
         raise error.cause from None
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return USAGE
     except click.UsageError as error:
-        path = error.ctx.command_path if error.ctx else "fatpack"
-        sys.stderr.write(f"fatpack: error: {error.format_message()}\nTry '{path} --help'.\n")
+        # Of an option without its value, click tells the group alone.
+        path = f"fatpack {words[0]}" if words and words[0] in COMMANDS else "fatpack"
+        text = error.format_message()
+        sys.stderr.write(f"fatpack: error: {text}\nTry '{path} --help'{_example(error, words)}.\n")
+        schema = _schema(words)
+        if schema:
+            write_failure(schema, text, USAGE)
         return USAGE
     except click.ClickException as error:
         sys.stderr.write(f"fatpack: error: {error.format_message()}\n")

@@ -30,8 +30,9 @@ from fatpack.ops.verify import CONTENT_CODES, Verification, late_damage, verify
 from fatpack.outcomes import FINDINGS, FINE, code_of, worst
 from fatpack.printable import printable
 from fatpack.record import Record
-from fatpack.report.text import size_words, write_lines
+from fatpack.report.text import write_lines
 from fatpack.scanner import Found
+from fatpack.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

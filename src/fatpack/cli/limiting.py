@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fatpack.errors import UsageError
 from fatpack.io import limits
+from fatpack.sizes import size_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,14 +36,12 @@ LIMITS = {
     "copies": "times that an object may grow because its sections overlap",
 }
 
-_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-
 
 class Limits:
     """Limits that hold while a ``with`` block runs; those from before hold again after it."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        """Take texts of the form ``NAME=NUMBER``, where K, M and G are multiples of 1024. Raises UsageError."""
+        """Take texts of the form ``NAME=NUMBER``, where a number may have a unit as sizes have. Raises UsageError."""
         self._wanted = dict(map(_parsed, texts))
         self._before: dict[str, int] = {}
 
@@ -62,8 +61,9 @@ def _parsed(text: str) -> tuple[str, int]:
     name, equals, value = text.partition("=")
     if name not in LIMITS:
         raise UsageError(f"no limit {name!r}", hint=f"limits are {', '.join(LIMITS)}")
-    digits = value[:-1] if value[-1:] in _UNITS else value
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
+    try:
+        number = size_of(value)
+    except ValueError:
         problem = f"{value!r} is no number" if equals else "a number is missing"
-        raise UsageError(f"limit {name}: {problem}", hint=f"as in {name}=100000 or {name}=8G")
-    return name.upper().replace("-", "_"), int(digits) * _UNITS.get(value[-1:], 1)
+        raise UsageError(f"limit {name}: {problem}", hint=f"as in {name}=100000 or {name}=8G") from None
+    return name.upper().replace("-", "_"), number

@@ -7,7 +7,7 @@ import time
 
 from fatpack.errors import counted
 from fatpack.printable import printable
-from fatpack.report.text import size_words
+from fatpack.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 
 from fatpack.cli.grammar.declared import option
-from fatpack.cli.grammar.kinds import FORM, OFFLOAD, TARGET, Choice, Number, Size
+from fatpack.cli.grammar.kinds import BUNDLE_ID, FORM, HELD_TARGET, KERNEL, OFFLOAD, TRIPLE, Choice, Number, Size, Words
 from fatpack.errors import UsageError
 from fatpack.io.budget import allowing, budget_now
 from fatpack.ops.choose.select import Selector
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from contextlib import AbstractContextManager
     from typing import Any
 
@@ -21,12 +21,12 @@ selector_options = (
     option(
         "--arch",
         multiple=True,
-        type=TARGET,
+        type=HELD_TARGET,
         metavar="PATTERN,…",
         help="Architecture: sm_90, sm_80,sm_90, compute_90 (PTX), 'sm_9*', or '!sm_90' for any other. "
         "Repeatable, as the next three.",
     ),
-    option("--triple", multiple=True, metavar="PATTERN,…", help="Target triple."),
+    option("--triple", multiple=True, type=TRIPLE, metavar="PATTERN,…", help="Target triple."),
     option(
         "--offload",
         multiple=True,
@@ -41,12 +41,13 @@ selector_options = (
         metavar="PATTERN,…",
         help="What the image is: cubin, ptx, bitcode, …",
     ),
-    option("--kernel", metavar="REGEX", help="Images with a kernel whose name matches (5 s per image)."),
+    option("--kernel", type=KERNEL, metavar="REGEX", help="Images with a kernel whose name matches (5 s per image)."),
     option("--container", type=Number(0), metavar="N", help="The N-th container, from 0."),
     option("--index", type=Number(0), metavar="M", help="The M-th image of its container, from 0."),
     option(
         "--id",
         multiple=True,
+        type=BUNDLE_ID,
         metavar="BUNDLE-ID",
         help="Per container: the image with this ID, else a compatible one. Repeatable.",
     ),
@@ -57,6 +58,12 @@ selector_options = (
 def selector(selectors: dict[str, Any]) -> Selector:
     """Return the selector that the shared options describe."""
     return Selector(**selectors)
+
+
+def _limits() -> Iterable[str]:
+    from fatpack.cli.limiting import LIMITS
+
+    return (f"{name}=" for name in LIMITS)
 
 
 def _raised(limits: Sequence[str]) -> AbstractContextManager[object]:
@@ -94,7 +101,7 @@ max_inflated_option = option(
     type=Size(),
     during=_inflated,
     metavar="SIZE",
-    help="The most bytes that the command inflates, as 128G. Default: 64G.",
+    help="The most bytes that the command inflates, as 128G (× 2^30) or 128GB (× 10^9). Default: 64G.",
 )
 max_output_option = option(
     "--max-output",
@@ -114,6 +121,7 @@ exclude_option = option(
 limit_option = option(
     "--limit",
     multiple=True,
+    type=Words(_limits),
     during=_raised,
     metavar="NAME=NUMBER",
     help="Allow more than usual, for a file that you trust. Errors name the limits; docs/cli.md lists them.",

@@ -6,7 +6,7 @@ Which option is for which format follows from the formats' records of options: i
 from __future__ import annotations
 
 from fatpack.cli.grammar.declared import option
-from fatpack.cli.grammar.kinds import Choice, Number
+from fatpack.cli.grammar.kinds import TARGET, Choice, Number, Words
 from fatpack.errors import UsageError
 from fatpack.formats.cir.words import FORMS as CIR_FORMS
 from fatpack.formats.clang_bundle.layout import TYPES
@@ -17,10 +17,15 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from fatpack.options import Options
+
+
+def _which_ptx() -> Iterable[str]:
+    return ("none", "newest", "oldest", "all", *TARGET.words())
+
 
 #: option that is not named after the field it sets → format and field
 _FIELDS = {
@@ -134,6 +139,7 @@ packing_options = (
     ),
     option(
         "--include-ptx",
+        type=Words(_which_ptx),
         metavar="none|newest|oldest|all|ARCH,…",
         help="Which PTX goes into a fat binary. Default: all.",
     ),

@@ -10,7 +10,8 @@ from fatpack.cli.options import check_name
 from fatpack.cli.show import opened
 from fatpack.errors import FatpackError, UsageError
 from fatpack.facts.columns import TABLES
-from fatpack.facts.reading import RowOptions, failed, rows_of
+from fatpack.facts.options import RowOptions
+from fatpack.facts.reading import failed, rows_of
 from fatpack.io.sources.opening import is_tree
 from fatpack.outcomes import FINDINGS, FINE, worst
 from fatpack.report.text import write_lines

@@ -200,10 +200,10 @@ def opened(path: str) -> tuple[Source | Entered, View]:
     """
     path = located(path)
     given = getattr(path, "given", path)
-    if not given.endswith(")") and "offset=" not in given and "!" not in given:
+    from fatpack.ops.choose.address import is_address, open_place
+
+    if not is_address(given):
         source = open_source(path)
         return source, source.view()
-    from fatpack.ops.choose.address import open_place
-
     file, place = open_place(path, ranges=True)
     return file, place.view

@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import sys
 
-from fatpack.report.style import PLAIN, Style, painted_lines
+from fatpack.report.style import PLAIN, Style, painted_lines, wrapped_lines
 from fatpack.report.text import write_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from types import TracebackType
     from typing import TextIO
 
@@ -44,12 +44,25 @@ def style(stream: TextIO | None = None) -> Style:
     return Style(is_coloured, _columns(stream) if is_terminal else 0) if is_coloured or is_terminal else PLAIN
 
 
-def write_text(lines: Iterable[str], *, verbose: int = 0) -> None:
-    """Write lines for people to stdout as :func:`style` says; ``verbose`` ones stay whole, for names to be copied."""
+def write_text(lines: Iterable[str], *, verbose: int = 0, wraps: bool = False) -> None:
+    """Write lines for people to stdout as :func:`style` says; ``verbose`` ones stay whole, for names to be copied.
+
+    With ``wraps``, lines that are too wide go on in the next, for what is to be typed stands in them.
+    """
     look = style()
-    if verbose:
+    if wraps and not verbose:
+        lines = wrapped_lines(lines, look.width)
+    if wraps or verbose:
         look = look.replace(width=0)
     write_lines(painted_lines(lines, look), sys.stdout)
+
+
+def write_document(document: Mapping[str, object]) -> None:
+    """Write a document to stdout, with a line break behind it."""
+    from fatpack.report.json_text import json_pieces
+
+    sys.stdout.writelines(json_pieces(dict(document)))
+    sys.stdout.write("\n")
 
 
 def _is_coloured(is_terminal: bool) -> bool:

@@ -47,6 +47,9 @@ _LEAST = 32
 #: Ranges that are not further from each other than this are searched as one: neighbours with padding between them.
 _NEAR = 64
 
+# What plug-ins read is searched for too, and this module is imported where something is searched.
+formats.with_plugins()
+
 #: What a search looks for: the magics of formats that have a room.
 _READABLE = tuple(magic for magic, name in formats.MAGICS.items() if name in formats.ROOMS)
 _LONGEST_MAGIC = max(map(len, formats.MAGICS))
@@ -236,6 +239,8 @@ def search(
 
 
 def _claimed(name: str, region: View, at: int) -> int:
+    if name in formats.plugins():
+        return formats.room(name).extent(region, at) or 0
     from fatpack.deep import cut
 
     return cut.claimed(name, region, at)
@@ -256,6 +261,8 @@ def _cut(name: str, region: View, at: int) -> Container | Finding | None:
 
     None if it is whole, or does not look like one.
     """
+    if name in formats.plugins():
+        return None
     from fatpack.deep import cut
 
     if not cut.is_cut(name, region, at):

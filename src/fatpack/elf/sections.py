@@ -121,11 +121,13 @@ class Sections:
         """Return what :meth:`read` does for the section of a number, of what was read ahead if that holds it."""
         _, kind, _, _, offset, size, _, _ = self.headers[index]
         start = offset - self._block_at
-        if kind == NOBITS or start < 0 or start + size > len(self._block) or size > limits.IMAGE_SECTION_SIZE:
-            return self.read(self.row(index))
+        if kind == NOBITS or size > limits.IMAGE_SECTION_SIZE or offset + size > len(self.view):
+            return self.read(self.row(index))  # which says what is wrong
         self._unread -= size
         if self._unread < 0:
             raise self._overlaps(self.row(index))
+        if start < 0 or start + size > len(self._block):
+            return self.view.read(offset, size)
         return self._block[start : start + size]
 
     def _spend(self, section: Section, size: int) -> None:

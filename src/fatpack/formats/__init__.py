@@ -21,13 +21,20 @@ from fatpack import magics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any, Protocol
 
     from fatpack.doc import Doc
     from fatpack.io.source import Piece, View
     from fatpack.layout import Layout
-    from fatpack.model import Container, Label
+    from fatpack.model import Container, Finding, Label
+
+    class Late(Protocol):
+        """What formats offer of which listing leaves something unchecked. ``verify`` raises FormatError."""
+
+        def is_hashed(self, container: Container) -> bool: ...  # noqa: D102
+        def is_unchecked(self, container: Container) -> bool: ...  # noqa: D102
+        def verify(self, container: Container) -> list[Finding]: ...  # noqa: D102
 
     class Format(Protocol):
         """The door of a format room."""
@@ -53,6 +60,16 @@ ROOMS = {
     "syclbin": "fatpack.formats.syclbin",
 }
 
+#: JSON name of the format → module with ``is_hashed``, ``is_unchecked`` and ``verify``, each of a container: what only
+#: reading all of its content tells, and listing it leaves out
+LATE = {
+    "clang-offload-bundle": "fatpack.formats.clang_bundle.compressed.verify",
+    "llvm-offload-binary": "fatpack.formats.offload_binary.verify",
+}
+
+#: JSON name of the format → module with ``symptoms(container, findings)``: by what bugs of its producers are recognised
+SYMPTOMS = {"clang-offload-bundle": "fatpack.formats.clang_bundle.symptoms"}
+
 #: JSON name of what is listed as a container and is none → module, which has ``describe``, ``labels`` and ``write``
 ALONE = {"bare-image": "fatpack.deep.bare"}
 
@@ -70,6 +87,34 @@ MAGICS = {
 
 #: four bytes → the magic that starts with them
 _MAGIC_OF = {magic[:4]: magic for magic in MAGICS}
+
+
+#: the names of plug-ins that joined, once they were asked for
+_joined: list[tuple[str, ...]] = []
+
+
+def with_plugins() -> bool:
+    """Let the formats of plug-ins (:mod:`fatpack.plugins`) join ours; return whether any did just now.
+
+    They are asked for where something is met that none of our rooms knows, and only once.
+    """
+    if _joined:
+        return False
+    _joined.append(())
+    from fatpack import plugins as others
+
+    for plugin in others.joining(others.FORMATS, (*ROOMS, *ALONE, *MAGICS.values()), tuple(MAGICS)):
+        ROOMS[plugin.name] = plugin.room.__name__
+        _LOADED[plugin.name] = plugin.room
+        MAGICS.update(dict.fromkeys(plugin.begins, plugin.name))
+        _MAGIC_OF.update({magic[:4]: magic for magic in plugin.begins})
+        _joined[0] += (plugin.name,)
+    return bool(_joined[0])
+
+
+def plugins() -> tuple[str, ...]:
+    """Return the JSON names of formats of plug-ins that joined ours."""
+    return _joined[0] if _joined else ()
 
 
 def sniff(head: bytes) -> str | None:
@@ -92,6 +137,8 @@ def starting(view: View, at: int = 0) -> str | None:
     """
     head = view.head(at, 48)
     name = sniff(head)
+    if name is None and not _joined and with_plugins():
+        name = sniff(head)
     if name == "llvm-offload-binary":
         kind = _KIND_AT.get(int.from_bytes(head[4:8], "little"))
         if kind is not None and head[kind : kind + 2] in _SYCLBIN_KINDS and room("syclbin").detect(view, at):
@@ -143,3 +190,17 @@ def room(name: str) -> Format:
     if known is None:
         known = _LOADED[name] = __import__(ROOMS.get(name) or ALONE[name], fromlist=["write"])
     return known
+
+
+def late_check(name: str) -> Late | None:
+    """Return what checks all content of containers of a format, None where listing checks all; imports it."""
+    return __import__(LATE[name], fromlist=["verify"]) if name in LATE else None
+
+
+def symptoms(container: Container, findings: Iterable[Finding]) -> Iterable[str]:
+    """Return the names of facts about a container that known bugs of producers show by."""
+    name = SYMPTOMS.get(container.format)
+    if name is None:
+        return ()
+    found: Iterable[str] = __import__(name, fromlist=["symptoms"]).symptoms(container, findings)
+    return found

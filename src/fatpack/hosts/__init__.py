@@ -13,6 +13,7 @@
 ``grow``    ``grow(view, content, name=…) -> Iterable[Piece]``: as ``embed``, with nothing of the view cut; optional
 ``relay``   ``relay(view, change, mode=…) -> Relayed``: loaded sections with fewer bytes; optional
 ``rewrite`` ``rewrite(view, {number: content}) -> Sequence[Piece]``: other contents of members; for hosts that have any
+``check``   ``check(view) -> Iterator[int | Finding]``: tables against what they lead to, and how many; optional
 =========  ==========================================================================================
 
 A host knows no format: it says *where* bytes lie, ``fatpack.scanner`` finds out what they are. Editors return pieces
@@ -79,6 +80,11 @@ if TYPE_CHECKING:
         """What hosts offer that are not edited: why not, and what would work."""
 
         REFUSAL: tuple[str, str]
+
+    class Checker(Protocol):
+        """What hosts offer whose tables can be held against what they lead to: findings, then how many names."""
+
+        def check(self, view: View) -> Iterator[int | Finding]: ...  # noqa: D102
 
     class Rewriter(Host, Protocol):
         """What hosts offer whose sites are members: other contents for some of them, or the reason why not."""
@@ -180,8 +186,8 @@ class Door(Record):
     ``edits``: embed, replace, remove and edit, or the reasons why not; a room without has ``REFUSAL``, if its files are
     no archives. ``verifies``: verify. ``grows``: grow. ``has_sections``: sections. ``divides_sections``:
     divided_sections, better or faster than dividing what sections gives. ``has_members``: its sites are files of their
-    own, which addresses name in parentheses; then it has rewrite. ``objcopy`` is the module that adds and removes
-    sections byte for byte as llvm-objcopy does it, "" if there is none.
+    own, which addresses name in parentheses; then it has rewrite. ``checks``: check. ``objcopy`` is the module that
+    adds and removes sections byte for byte as llvm-objcopy does it, "" if there is none.
     """
 
     module: str
@@ -193,6 +199,7 @@ class Door(Record):
     has_sections: bool = False
     divides_sections: bool = False
     has_members: bool = False
+    checks: bool = False
     objcopy: str = ""
 
 
@@ -209,7 +216,7 @@ ROOMS = {
         divides_sections=True,
         objcopy="fatpack.hosts.elf.objcopy",
     ),
-    "archive": Door("fatpack.hosts.archive", magics.ARCHIVES, verifies=True, has_members=True),
+    "archive": Door("fatpack.hosts.archive", magics.ARCHIVES, verifies=True, has_members=True, checks=True),
     "pe": Door(
         "fatpack.hosts.pe",
         (magics.DOS,),
@@ -230,7 +237,8 @@ ROOMS = {
     ),
 }
 
-_LONGEST_START = max(len(start) for door in ROOMS.values() for start in door.starts)
+#: bytes of a file that tell what it starts with; plug-ins have no longer starts (``fatpack.plugins.MOST_MAGIC``)
+_LONGEST_START = 24
 
 
 def objcopy(name: str) -> Objcopy:
@@ -266,8 +274,42 @@ def divided_sections(name: str, view: View, places: Iterator[Site | Finding] | N
     return divide(sections(name, view))
 
 
+#: the names of plug-ins that joined, once they were asked for
+_joined: list[tuple[str, ...]] = []
+
+
+def with_plugins() -> bool:
+    """Let the hosts of plug-ins (:mod:`fatpack.plugins`) join ours; return whether any did just now.
+
+    They are asked for when a file is met that none of our rooms knows, and only once.
+    """
+    if _joined:
+        return False
+    _joined.append(())
+    from fatpack import plugins
+
+    starts = [start for door in ROOMS.values() for start in door.starts]
+    for plugin in plugins.joining(plugins.HOSTS, ROOMS, (*starts, *magics.PACKAGES)):
+        ROOMS[plugin.name] = Door(
+            plugin.room.__name__,
+            plugin.begins,
+            edits=all(hasattr(plugin.room, part) for part in ("embed", "replace", "remove", "edit")),
+            verifies=hasattr(plugin.room, "verify"),
+            has_sections=hasattr(plugin.room, "sections"),
+            has_members=hasattr(plugin.room, "rewrite"),
+        )
+        _LOADED[plugin.name] = plugin.room
+        _joined[0] += (plugin.name,)
+    return bool(_joined[0])
+
+
 def detected(view: View) -> str | None:
     """Return the JSON name of the host that the bytes are, None if they are none; asks the rooms in their order."""
+    name = _detected(view)
+    return _detected(view) if name is None and not _joined and with_plugins() else name
+
+
+def _detected(view: View) -> str | None:
     head = view.head(0, _LONGEST_START)
     for name, door in ROOMS.items():
         if (not door.starts or head.startswith(door.starts)) and room(name).detect(view):
@@ -287,7 +329,7 @@ def editor(name: str) -> Editor | None:
 
 def refusal(name: str) -> tuple[str, str]:
     """Return why files of a host that no room edits stay as they are, and what would work; imports the room."""
-    return _refuser(name).REFUSAL
+    return getattr(_refuser(name), "REFUSAL", (f"{name} is a host that a plug-in reads and does not edit", "extract"))
 
 
 def grower(name: str) -> Grower | None:
@@ -298,6 +340,11 @@ def grower(name: str) -> Grower | None:
 def relayer(name: str) -> Relayer | None:
     """Return a host room that takes loaded bytes out of linked files, None for others; imports it."""
     return _module(name) if ROOMS[name].relays else None
+
+
+def checker(name: str) -> Checker | None:
+    """Return a host room whose tables can be checked, None for others; imports it."""
+    return _module(name) if name in ROOMS and ROOMS[name].checks else None
 
 
 def rewriter(name: str) -> Rewriter:

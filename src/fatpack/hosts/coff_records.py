@@ -6,6 +6,7 @@ from 10,000,000 on, ``//`` and the offset as six base64 digits, most significant
 
 from __future__ import annotations
 
+from fatpack import magics
 from fatpack.layout import Field, Layout
 from fatpack.record import Record
 
@@ -13,6 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import TypeAlias
+
+    from fatpack.io.source import View
 
     Row: TypeAlias = tuple[bytes, int, int, int, int, int, int, int, int, int]
     """The fields of a section header."""
@@ -64,6 +67,16 @@ def named(names: Mapping[int, str], number: int) -> str:
 def machine_name(number: int) -> str:
     """Return a machine in words."""
     return named(MACHINES, number)
+
+
+def stored_machine(view: View, host: str) -> int:
+    """Return the machine of a COFF object, classic or big, or of a PE image (``pe``); 0 where the bytes end before."""
+    at = 0
+    if host == "pe":
+        at = int.from_bytes(view.head(0x3C, 4), "little") + len(magics.PE)
+    elif view.head(0, 4) == magics.ANONYMOUS_COFF:
+        at = 6  # behind the version
+    return int.from_bytes(view.head(at, 2), "little")
 
 
 def section_flags(flags: int) -> str:

@@ -18,6 +18,7 @@ kernel. One module per family:
                   ``amdgpu_kernel`` and ``ptx_kernel``, which nothing loads but :func:`facts`
 ``code``          digests of what kernels do, put together from what ``cubin_code``, ``amdgpu_code`` and
                   ``ptx_digest`` read of the forms
+``heads``         what the first bytes of a compressed image say of it
 ``agreement``     whether an image's own claims contradict what a container stored about it
 ``sidecar``       what a compiler wrote beside an image, and whether the image contradicts it
 ================  ===================================================================================

@@ -185,8 +185,8 @@ _AGREEING = {
 }
 
 
-#: forms whose bytes start with a magic: what lacks it is something else, or damaged
-_WITH_MAGIC = {"bitcode", "cubin", "fatbin", "spirv"}
+#: forms whose bytes start with a magic, or a directive: what lacks it is something else, or damaged
+_WITH_MAGIC = {"bitcode", "code-object", "cubin", "fatbin", "ptx", "spirv"}
 
 
 #: what is stored and claimed → the contradictions. A library has thousands of images for a dozen targets.

@@ -3,19 +3,23 @@
 =============  =====================================================================================================
 form           what the digest of a kernel covers
 =============  =====================================================================================================
-cubin          the machine code of its section, its constant banks but the one of parameters, the relocations of both
-               with the names of their symbols, and the same of each function that it is known to call
-code-object    the machine code of its symbol, its descriptor without the place of the code, relocations in it, and all
-               code of the section that is no kernel's
+cubin          the machine code of its section, its constant banks, the relocations of both with the names of their
+               symbols, its attributes in ``.nv.info`` (where each parameter lies, bounds, stack, registers) but the
+               version of CUDA's API, and the same of each function that it is known to call
+code-object    the machine code of its symbol, its descriptor without the place of the code, relocations in it, all
+               code of the section that is no kernel's, and its metadata without names of parameters and of source
+               languages: where each parameter lies and what it is, hidden ones too
 ptx            its header and body without comments, strings, blanks and directives of lines, numbered labels and
                depots without the number of the function; and the same of each function of the text that it calls
-variables      of an image, not of a kernel: the names and initial values of variables that functions share. Sections
-               ``.nv.global.init`` and ``.nv.constant*`` of no function; what is loaded of a code object beside code and
-               descriptors; the text of PTX outside of functions
+variables      of an image, not of a kernel, what all functions share: names, sizes and initial values of variables,
+               with what is relocated in them; flags and ABI of the ELF header. Sections ``.nv.global*`` and
+               ``.nv.constant*`` of no function; what is loaded of a code object beside code and descriptors, and what
+               its metadata says of the image; the text of PTX outside of functions, with its version and target
 any of these   what :class:`~fatpack.images.kernel.Kernel` says that it needs: registers, memory, bounds, parameters
 =============  =====================================================================================================
 
-Not covered: lines, names of source files and times of them (``-lineinfo``), notes of tools, the order of kernels.
+Not covered: lines, names of source files and times of them (``-lineinfo``), notes of tools, the order of kernels and
+of sections, and the second form of the code in cubins since sm_100, which holds numbers of lines.
 Names that compilers make of a unit's path or contents go in without that part (:func:`without_unit`). Code objects that
 were linked hold distances to data in their code: there a kernel counts as changed too when the data of its neighbours
 moved. SPIR-V, LLVM bitcode, LTO-IR and Tile IR have no digests.
@@ -37,8 +41,23 @@ _NVCC_UNIT = re.compile(
     r"(?<!\d)\d*(_GLOBAL__N_|_INTERNAL)_[0-9a-f]{8}_(\d{1,9}_\w{1,512}?)_[0-9a-f]{8}(?:_\d{1,9})?(?=_|\d|[A-Z]|\b)"
 )
 
+#: the same ahead of static names, where objects for the device link are made: __nv_static_43__HASH_17_k_cu_HASH_641_t
+_NVCC_STATIC = re.compile(r"__nv_static_\d{1,5}__[0-9a-f]{8}_(\d{1,9}_\w{1,512}?)_[0-9a-f]{8}(?:_\d{1,9})?(?=_)")
+
+#: the same where a name of the unit takes the place of the second number: _GLOBAL__N__22fe00ac_4_a_cu_table. Objects
+#: for the device link say it twice: __nv_static_22__22fe00ac_4_a_cu_table__ZN33_GLOBAL__N_…
+_NVCC_NAMED = re.compile(r"(_GLOBAL__N_|_INTERNAL|__nv_static_\d{1,5}_)_[0-9a-f]{8}(?=_\d)")
+
 #: what clang puts behind the name of a kernel or variable that other units do not see
 _CLANG_UNIT = re.compile(r"(\.|__)(static|intern|anon)(\.|__)[0-9a-f]{16,}$")
+#: so many digits it puts there at least: looking at these first is quicker, for names have thousands of bytes
+_CLANG_DIGITS = 16
+
+#: what ptxas calls static memory of a function, with a number of its own: $___ZZ3onePfi1PE1s__62, _Z3onePfi1P$229
+_PTXAS_LOCAL = re.compile(r"^(?:(\$___.{1,2048})__|(_Z.{1,2048})\$)\d{1,9}$")
+
+#: what clang adds to each unit of HIP, with a digest of its path
+_HIP_UNIT = "__hip_cuid_"
 
 #: fields of a kernel that its digest covers: all but its name, and its size, which is that of the code
 _NEEDS = tuple(
@@ -51,11 +70,28 @@ _NEEDS = tuple(
 _STEPS = 16
 
 
+#: parts of more bytes are not copied to be hashed
+_SMALL = 4096
+
+
 def without_unit(name: str) -> str:
     """Return a mangled name without what a compiler made of the path or contents of its unit."""
-    if "_GLOBAL__N_" in name or "_INTERNAL" in name:
-        name = _NVCC_UNIT.sub(r"\1_\2", name)
-    return _CLANG_UNIT.sub(r"\1\2", name)
+    if "_GLOBAL__N_" in name or "_INTERNAL" in name or "__nv_static_" in name:
+        if "__nv_static_" in name:
+            name = _NVCC_STATIC.sub(r"__nv_static_\1", name)
+        name = _NVCC_NAMED.sub(r"\1", _NVCC_UNIT.sub(r"\1_\2", name))
+    if name.startswith(_HIP_UNIT):
+        return _HIP_UNIT
+    if "$" in name:
+        name = _PTXAS_LOCAL.sub(r"\1\2", name)
+    if not name[-_CLANG_DIGITS:].strip("0123456789abcdef"):
+        name = _CLANG_UNIT.sub(r"\1\2", name)
+    return name
+
+
+def of_header(osabi: int, abi_version: int, flags: int) -> bytes:
+    """Return what the header of a device ELF says that decides whether, and how, a driver loads it."""
+    return b"abi %d.%d flags %#x" % (osabi, abi_version, flags)
 
 
 def digest(parts: Iterable[bytes | memoryview]) -> bytes:
@@ -63,9 +99,14 @@ def digest(parts: Iterable[bytes | memoryview]) -> bytes:
     from hashlib import sha256
 
     made = sha256()
+    small: list[bytes | memoryview] = []  # an image has a thousand relocations, of which each is a part
     for part in parts:
-        made.update(b"%d:" % len(part))
-        made.update(part)
+        small += b"%d:" % len(part), part
+        if len(part) > _SMALL:
+            made.update(b"".join(small[:-1]))
+            made.update(part)
+            small = []
+    made.update(b"".join(small))
     return made.digest()
 
 

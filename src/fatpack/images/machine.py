@@ -94,9 +94,9 @@ def _portable_executable(view: View, head: bytes) -> Recognised | None:
 
 def _coff(view: View, head: bytes) -> Recognised | None:
     """Recognise COFF objects, which have no magic: machine, section table and symbol table must make sense."""
-    if head[:4] == b"\0\0\xff\xff" and len(head) >= 56:
+    if head[:4] == magics.ANONYMOUS_COFF and len(head) >= 56:
         # ANON_OBJECT_HEADER_BIGOBJ: version 2, machine at 6, class ID at 12
-        is_big = head[4:6] == b"\x02\0" and head[12:16] == b"\xc7\xa1\xba\xd1"
+        is_big = head[4:6] == b"\x02\0" and head[12:16] == magics.BIG_COFF_CLASS[:4]
         machine = _COFF_MACHINES.get(int.from_bytes(head[6:8], "little"), "")
         return Recognised("object", triple=machine, detail=f"COFF, {machine}") if is_big and machine else None
     machine = _COFF_MACHINES.get(int.from_bytes(head[:2], "little"), "")

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 
+from fatpack import system
 from fatpack.io.source import View
 from fatpack.io.sources.file import FileSource
 from fatpack.io.sources.pieces import PiecesSource
@@ -83,7 +84,7 @@ def grow(
     """
     own = old.source.fileno()
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDWR | system.PLAIN)
     except OSError:  # read-only, or a program that runs: a new file can still take its name
         return None
     try:
@@ -93,7 +94,7 @@ def grow(
         try:
             return _grow(fd, path, old, change, like, verify, progress)
         except BaseException as error:
-            os.pwrite(fd, change.before, change.at)
+            system.write_at(fd, change.before, change.at)
             os.ftruncate(fd, size)
             if isinstance(error, OSError) and error.filename is None:
                 raise type(error)(error.errno, error.strerror, path) from error
@@ -123,7 +124,7 @@ def _grow(
     os.fsync(fd)
     done = 0
     while done < len(change.patch):
-        done += os.pwrite(fd, change.patch[done:], change.at + done)
+        done += system.write_at(fd, change.patch[done:], change.at + done)
     os.fsync(fd)
     give(fd, like, path)
     return size

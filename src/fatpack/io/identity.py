@@ -57,6 +57,8 @@ def give(fd: int, wanted: Identity, path: str) -> None:
         value = wanted.attributes[name]
         if has.attributes.get(name) != value:
             _keep(f"its attribute {name}", path, os.setxattr, fd, name, value)
+    if not hasattr(os, "fchmod"):
+        return  # Windows: a file has one bit, which says that it is read-only, and such files are not replaced
     # Also where it seems right: a change of owner, and writing, take the bits away that lend rights (setuid).
     os.chmod(fd, wanted.mode)
 

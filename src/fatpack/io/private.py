@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
+from fatpack import system
 from fatpack.io.writing import write_pieces
 
 TYPE_CHECKING = False
@@ -40,7 +41,7 @@ def write_for_reading(path: str, pieces: Iterable[Piece]) -> None:
     """Write a new file that its owner alone can read. It is no output of the command, so nothing counts its bytes."""
     from fatpack.io.budget import UNCOUNTED
 
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | system.PLAIN, 0o600)
     try:
         write_pieces(fd, pieces, budget=UNCOUNTED)
     finally:

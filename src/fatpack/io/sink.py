@@ -12,7 +12,7 @@ import errno
 import os
 import stat
 
-from fatpack import interruption
+from fatpack import interruption, system
 from fatpack.errors import UsageError
 from fatpack.io import unnamed
 from fatpack.io.budget import UNCOUNTED, budget_of_output
@@ -184,7 +184,7 @@ def _fill(
         from fatpack.io.identity import give
 
         give(fd, like, path)
-    elif mode is not None:
+    elif mode is not None and hasattr(os, "fchmod"):
         os.fchmod(fd, mode)
     return size
 
@@ -234,7 +234,7 @@ def check_target(path: str, force: bool, inputs: Iterable[View]) -> os.stat_resu
             raise UsageError(f"{path} is a link to nothing", hint="remove it, or give another name") from None
         return None
     if stat.S_ISDIR(old.st_mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        system.refuse_folder(path)
     refuse_inputs(path, inputs)
     if not force:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
@@ -271,7 +271,8 @@ def _create_beside(path: str, mode: int) -> tuple[str, int]:
     # Noted before it exists: a signal may come right after it does. The name is no other run's.
     interruption.unfinished.add(temporary)
     try:
-        return temporary, os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | system.PLAIN
+        return temporary, os.open(temporary, flags, mode | system.NEEDED_MODE)
     except OSError as error:
         interruption.unfinished.discard(temporary)
         # The user asked for `path`; the temporary name would only confuse.
@@ -294,7 +295,7 @@ def _rename(temporary: str, path: str) -> None:
 
 
 def _write_special(path: str, pieces: Iterable[Piece], progress: Progress | None, budget: Budget | None = None) -> int:
-    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    fd = os.open(path, os.O_WRONLY | system.PLAIN)
     try:
         return write_pieces(fd, pieces, progress, budget=budget)
     except OSError as error:

@@ -91,6 +91,10 @@ class Source:
         """Return ``size`` bytes at ``offset``; the caller has checked that they are inside."""
         raise NotImplementedError
 
+    def beginning(self, size: int) -> bytes:
+        """Return up to ``size`` first bytes, with as little work as that takes."""
+        return self.read(0, min(size, self.size))
+
     def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
         """Yield the bytes of a range in bounded pieces, valid until the next is asked for."""
         raise NotImplementedError
@@ -158,6 +162,9 @@ class Source:
 
         What packages hold has checksums that are at its end, or beside it; plain files have none.
         """
+
+    def give_way(self) -> None:
+        """Let another file have the name of this one, if it is a file; what was read is not lost."""
 
     def rest(self) -> None:
         """Free what is only needed while reading; the next read takes it again."""

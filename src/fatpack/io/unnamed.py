@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 
+from fatpack import system
+
 _TMPFILE = getattr(os, "O_TMPFILE", 0)
 
 #: whether such files can be made and named here, until one could not
@@ -23,7 +25,7 @@ def create(path: str, mode: int) -> int | None:
     if not _works or not path:
         return None
     try:
-        return os.open(os.path.dirname(path) or os.curdir, os.O_RDWR | _TMPFILE | os.O_CLOEXEC, mode)
+        return os.open(os.path.dirname(path) or os.curdir, os.O_RDWR | _TMPFILE | system.PLAIN, mode)
     except OSError:
         return None
 

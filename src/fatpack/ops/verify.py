@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fatpack import images
+from fatpack import formats, images
 from fatpack.errors import FormatError, HostError, Unsupported
 from fatpack.findings import finding, unread
 from fatpack.images.agreement import disagreements
@@ -17,7 +17,7 @@ from fatpack.scanner import Found, scan
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Any, Self
+    from typing import Self
 
     from fatpack.io.source import View
     from fatpack.model import Container, Image
@@ -75,22 +75,9 @@ def _unchecked(items: Iterable[Found | Finding]) -> Iterator[Found]:
     """Yield the containers that were not checked when they were read, without looking at their images."""
     for item in items:
         if not isinstance(item, Finding):
-            check = _late_check(item.container.format)
+            check = formats.late_check(item.container.format)
             if check is not None and check.is_unchecked(item.container):
                 yield item
-
-
-def _late_check(format: str) -> Any:
-    """Return the module that checks what listing left out of containers of a format; None if it leaves nothing out."""
-    if format == "clang-offload-bundle":
-        from fatpack.formats.clang_bundle.compressed import verify as of_bundles
-
-        return of_bundles
-    if format == "llvm-offload-binary":
-        from fatpack.formats.offload_binary import verify as of_binaries
-
-        return of_binaries
-    return None
 
 
 def _everything(items: Iterable[Found | Finding]) -> Iterator[Found]:
@@ -109,7 +96,8 @@ def _is_in_file(found: Found) -> bool:
 def _check(container: Container) -> Callable[[], list[Finding]]:
     def run() -> list[Finding]:
         try:
-            return list(_late_check(container.format).verify(container))
+            late = formats.late_check(container.format)
+            return [] if late is None else late.verify(container)
         except FormatError as error:
             return [finding(unread("FP1001", error), container.span, error.describe(), error.hint)]
 

@@ -44,7 +44,7 @@ DOC = Doc(
     reads="packages of version 2.x with members of any compression that tar archives may have",
     writes="none",
     limitations=(
-        "What dpkg checks when it installs (checksums in `control.tar`, signatures) is not checked.",
+        "Listings do not compare files with `md5sums`; `fatpack doctor` does. Signatures are not checked.",
         "Parts of split packages (`debian-split`) are not put together.",
         "The old format of before 1995 is not read.",
     ),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from _thread import allocate_lock
 
+from fatpack import system
 from fatpack.errors import BadValue
 from fatpack.io import limits
 from fatpack.io.source import Source
@@ -129,7 +130,7 @@ class Growing(Content):
                 if self._whole is None:
                     if self._fd < 0:
                         return bytes(self._kept[offset : offset + size])
-                    return os.pread(self._fd, size, offset)
+                    return system.read_at(self._fd, size, offset)
         return self._whole.read(offset, size)
 
     def pieces(self, offset: int, size: int) -> Iterator[memoryview]:
@@ -232,4 +233,4 @@ def _write(fd: int, data: bytes | bytearray | memoryview, at: int) -> None:
     with memoryview(data) as left:
         done = 0
         while done < len(left):
-            done += os.pwrite(fd, left[done:], at + done)
+            done += system.write_at(fd, left[done:], at + done)

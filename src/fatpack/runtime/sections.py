@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from fatpack.model import Finding
     from fatpack.runtime.assembled import Assembled
 
+#: How the sections with records are called, as far as PE images, which cut names, leave of it.
+_CUDA, _HIP = ".nvFatBi", ".hipFatB"
+
 
 def read(
     view: View,
@@ -41,10 +44,15 @@ def read(
 
         yield from containers.containers(view, host, others, tables)
     if tables:
-        from fatpack.runtime.registration import cuda, hip
+        # Objects have records of one model; the module for the other would only find that.
+        if any(_CUDA in (site.section or "") for site in tables):
+            from fatpack.runtime.registration import cuda
 
-        yield from cuda.check(view, host, tables, starts.get("cuda-fatbin", ()), searched_ranges)
-        yield from hip.check(view, host, tables, starts.get("clang-offload-bundle", ()))
+            yield from cuda.check(view, host, tables, starts.get("cuda-fatbin", ()), searched_ranges)
+        if any(_HIP in (site.section or "") for site in tables):
+            from fatpack.runtime.registration import hip
+
+            yield from hip.check(view, host, tables, starts.get("clang-offload-bundle", ()))
     if records:
         from fatpack.runtime.registration import without_sections
 

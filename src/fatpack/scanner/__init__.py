@@ -17,6 +17,8 @@ Rules the code below obeys:
 
 from __future__ import annotations
 
+import sys
+
 from fatpack.findings import finding
 from fatpack.model import Finding
 from fatpack.scanner.found import Found, FoundImage, LateImages, inflated
@@ -34,7 +36,13 @@ __all__ = ["Found", "FoundImage", "LateImages", "NotSearched", "Scan", "host_of"
 
 
 def scan(
-    view: View, *, deep: bool = False, is_member: bool = False, is_quick: bool = False, judges: bool = True
+    view: View,
+    *,
+    deep: bool = False,
+    is_member: bool = False,
+    is_quick: bool = False,
+    judges: bool = True,
+    recognises: bool = True,
 ) -> Scan:
     """Return every container in a file, an object, or a bare container, and a finding for everything wrong.
 
@@ -42,23 +50,33 @@ def scan(
     to its last byte. ``deep`` searches every file so (:mod:`fatpack.deep`); what that finds comes behind the others of
     its host. A member of an archive in which something was found is searched like that only if no room reads it
     (``is_member`` says that the view is one). With ``is_quick`` a file in which nothing is found is not searched.
-    Without ``judges`` it is not asked whether hosts register what they launch.
+    Without ``judges`` it is not asked whether hosts register what they launch. Without ``recognises`` nobody looks at
+    images: each is what its container says, of the form ``unknown``, and nothing is inside.
 
     Order is that of the bytes within a host; containers that only records lead to (:mod:`fatpack.runtime`) come behind
     those of its sections. Nothing is read but headers, unless something is compressed or searched; of a large
     compressed bundle its table is inflated, and the rest when its images are looked at. Never raises for damaged input:
     an unreadable host is a finding as well. Raises ``OSError`` when reading fails.
     """
-    return Scan(view, deep, is_member, is_quick, judges=judges)
+    return Scan(view, deep, is_member, is_quick, judges=judges, recognises=recognises)
 
 
 class Scan:
     """A scan under way: an iterator over what is found, which knows afterwards what was not searched."""
 
-    def __init__(self, view: View, deep: bool, is_member: bool, is_quick: bool = False, *, judges: bool = True) -> None:
+    def __init__(
+        self,
+        view: View,
+        deep: bool,
+        is_member: bool,
+        is_quick: bool = False,
+        *,
+        judges: bool = True,
+        recognises: bool = True,
+    ) -> None:
         self._ends_with_places = is_member or is_quick
-        self._judges = judges
-        self._visit = first(view, ALL if deep else SECTIONS, judges=judges)
+        self._judges, self._recognises = judges, recognises
+        self._visit = first(view, ALL if deep else SECTIONS, judges=judges, recognises=recognises)
         if is_member and not deep and self._visit.host == "raw":
             self._visit = self._visit.replace(search=ANYWHERE)
         self._items = self._both_models(self._whole())
@@ -107,7 +125,7 @@ class Scan:
         if self._ends_with_places or starts_as_container(self._visit):
             yield from waiting
         else:
-            self._visit = first(self._visit.view, ANYWHERE, judges=self._judges)
+            self._visit = first(self._visit.view, ANYWHERE, judges=self._judges, recognises=self._recognises)
             yield from listed(self._visit)
 
     def _both_models(self, items: Iterator[Found | Finding]) -> Iterator[Found | Finding]:
@@ -123,6 +141,9 @@ class Scan:
             yield item
         if old and new:
             yield _mixed(self._visit.view, old, new)
+        plugins = sys.modules.get("fatpack.plugins")  # which nothing imports that met no unknown bytes
+        for problem in plugins.problems() if plugins else ():
+            yield finding("FP1009", self._visit.view.span(0, 0), problem)
 
 
 def _mixed(view: View, old: Collection[str], new: Collection[str]) -> Finding:

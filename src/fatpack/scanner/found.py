@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fatpack.errors import HostError
     from fatpack.images import Recognised
     from fatpack.images.kernel import Kernel
-    from fatpack.io.source import View
+    from fatpack.io.source import Source, View
     from fatpack.model import Container, Finding, Image, Span, Target
 
     Enter: TypeAlias = "Callable[[View, str], tuple[Found | Finding, ...]]"
@@ -218,11 +218,13 @@ class LateImages:
         return self._found
 
 
-def recognise_all(stored: Sequence[Image], enter: Enter) -> tuple[FoundImage, ...] | LateImages:
+def recognise_all(stored: Sequence[Image], enter: Enter | None) -> tuple[FoundImage, ...] | LateImages:
     """Recognise images, those that come out of a stream not before somebody looks at them.
 
-    ``enter`` walks what an image of a form holds.
+    ``enter`` walks what an image of a form holds; with None nobody looks at images.
     """
+    if enter is None:
+        return tuple([FoundImage(image, images.UNKNOWN) for image in stored])
     if not stored:
         return ()
     if is_unread(stored[0]):
@@ -301,6 +303,19 @@ def inflated(found: FoundImage, neighbours: Sequence[Image] = ()) -> FoundImage:
     recognised = images.recognise(found.data)
     wrong = _disagreements(found.as_stored, recognised, neighbours)
     return found.replace(recognised=recognised, inside=(*wrong, *found.inside))
+
+
+def compared(found: FoundImage, holder: Source, neighbours: Sequence[Image] = ()) -> FoundImage:
+    """Return an image that was listed without inflating it, compared with what is stored about it by its first bytes.
+
+    ``holder`` is the source of its container, ``neighbours`` are the images of that. What contradicts is ``inside``;
+    it still counts as not inflated. Raises as :func:`inflated` does.
+    """
+    from fatpack.images import heads
+
+    recognised = heads.recognise(found.as_stored, holder)
+    wrong = tuple(_disagreements(found.as_stored, recognised, neighbours))
+    return found.replace(inside=(*wrong, *found.inside)) if wrong else found
 
 
 def _disagreements(image: Image, recognised: Recognised, neighbours: Sequence[Image]) -> Iterable[Finding]:

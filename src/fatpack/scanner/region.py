@@ -75,7 +75,7 @@ def _containers(site: Site, visit: Visit, enter: Enter) -> Iterator[Found | Find
             at = at + extent if extent else magics.after(at + 4)
             continue
         stored = view.slice(at, container.span.size)
-        inside = recognise_all(container.images, enter)
+        inside = recognise_all(container.images, enter if visit.progress.recognises else None)
         yield Found(container, stored, host, site.section, member, site.index, inside, numbers)
         last, is_damaged = container.format, False
         if container.findings:

@@ -23,7 +23,10 @@ def host_of(view: View) -> str:
     """Return the JSON name of the host the bytes are: ``raw`` when they are no host we know."""
     if formats.sniff(view.head(0, 24)):
         return "raw"
-    return hosts.detected(view) or "raw"
+    host = hosts.detected(view)
+    if host is None:
+        formats.with_plugins()  # what nobody knows may be a container of theirs
+    return host or "raw"
 
 
 #: how some packages begin, and other files too: scripts with an archive behind them, and LZMA of before xz
@@ -62,12 +65,13 @@ class Progress:
     ``containers`` is how many more are listed, ``is_outside`` whether containers were found in places that are not
     made for them, ``has_plain_members`` whether there may be members of archives in which none was found. ``units`` are
     what objects and programs register in which nothing is wrong about that; without ``judges`` nobody asks for it.
+    Without ``recognises`` images are what their containers say, and nothing looks into them.
     """
 
-    __slots__ = ("_skipped", "containers", "has_plain_members", "is_outside", "judges", "units")
+    __slots__ = ("_skipped", "containers", "has_plain_members", "is_outside", "judges", "recognises", "units")
 
-    def __init__(self, *, judges: bool = True) -> None:
-        self.judges = judges
+    def __init__(self, *, judges: bool = True, recognises: bool = True) -> None:
+        self.judges, self.recognises = judges, recognises
         self.containers = limits.CONTAINERS
         self.is_outside = self.has_plain_members = False
         self.units: list[Unit] = []
@@ -106,6 +110,6 @@ class Visit(Record):
         return Visit(view, host_of(view), self.depth - 1, SECTIONS, self.progress, is_inside=True)
 
 
-def first(view: View, search: int, *, judges: bool = True) -> Visit:
+def first(view: View, search: int, *, judges: bool = True, recognises: bool = True) -> Visit:
     """Return the visit with which a scan starts."""
-    return Visit(view, host_of(view), limits.NESTING, search, Progress(judges=judges))
+    return Visit(view, host_of(view), limits.NESTING, search, Progress(judges=judges, recognises=recognises))

@@ -405,7 +405,7 @@ def _with_bare_images(
 def _found(
     container: Container, stored: View, visit: Visit, section: str | None, index: int | None, inside: _Inside
 ) -> Found:
-    images = recognise_all(container.images, inside)
+    images = recognise_all(container.images, inside if visit.progress.recognises else None)
     return Found(container, stored, visit.host, section, visit.member, index, images, visit.numbers)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from fatpack.errors import FatpackError
+from fatpack.facts.options import RowOptions
 from fatpack.facts.packages import rows_in
-from fatpack.facts.reading import RowOptions, failed, unread
+from fatpack.facts.reading import failed, unread
 from fatpack.io import limits
 from fatpack.io.budget import Budget
 from fatpack.io.sources.opening import located, open_source

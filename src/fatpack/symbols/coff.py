@@ -37,9 +37,7 @@ _MACHINES = frozenset(
 )
 _ARM64EC, _ARM64X = 0xA641, 0xA64E
 
-_ANONYMOUS = b"\0\0\xff\xff"
-#: Class ids behind an anonymous header: a big object, and one that holds the compiler's intermediate code
-_BIG = bytes.fromhex("c7a1bad1eebaa94baf20faf66aa4dcb8")
+#: ClassID of an anonymous object that holds the compiler's intermediate code
 _INTERMEDIATE = bytes.fromhex("38feb30ca5d9ab4dac9bd6b6222653c2")
 #: A compiled resource starts with an empty one
 _RESOURCE = bytes.fromhex("0000000020000000ffff0000ffff0000")
@@ -72,8 +70,8 @@ _NAME = 256
 
 def symbols(view: View, head: bytes) -> Iterator[bytes] | None:
     """Return the symbols of a file that starts with ``head``; None if LLVM takes it for no COFF. Raises FormatError."""
-    if head.startswith(_ANONYMOUS):
-        if head[12:28] == _BIG:
+    if head.startswith(magics.ANONYMOUS_COFF):
+        if head[12:28] == magics.BIG_COFF_CLASS:
             return _big(view)
         return None if head[12:28] == _INTERMEDIATE else _import(view)
     if head.startswith(magics.DOS):

@@ -72,20 +72,25 @@ class Counts:
     """What was met on the way to the leaves, and not looked into; counts of several walks add up.
 
     ``passed`` and ``excluded`` are files that were left out by their names, and excluded folders; ``links`` and
-    ``special`` stand in folders; ``packages`` are those that were looked into, ``used``
-    the patterns that excluded something.
+    ``special`` stand in folders. ``denied`` must not be read, and ``vanished`` were gone when their turn came: both are
+    leaves with an error. ``packages`` are those that were looked into, ``used`` the patterns that excluded something.
     """
 
-    __slots__ = ("excluded", "links", "packages", "passed", "special", "used")
+    __slots__ = ("denied", "excluded", "links", "packages", "passed", "special", "used", "vanished")
 
     def __init__(self) -> None:
-        self.passed = self.excluded = self.links = self.special = self.packages = 0
+        self.passed = self.excluded = self.links = self.special = self.packages = self.denied = self.vanished = 0
         self.used: set[str] = set()
+
+    def fail(self, error: Failure | None) -> None:
+        """Count a file that cannot be opened, if that is for lack of permission, or because it is gone."""
+        self.denied += isinstance(error, PermissionError)
+        self.vanished += isinstance(error, FileNotFoundError)
 
     def add(self, other: Counts) -> None:
         """Add the counts of another walk."""
         self.used |= other.used
-        for name in ("excluded", "links", "packages", "passed", "special"):
+        for name in ("denied", "excluded", "links", "packages", "passed", "special", "vanished"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
@@ -147,15 +152,22 @@ class Node(Record):
         """Yield the leaves: the file, or those in it. Raises nothing for a file: what cannot be read is a leaf."""
         if self.open is None:
             if self.leaf is not None:
+                counts.fail(self.leaf.error)
                 yield self.leaf if self.said is None else self.leaf.replace(findings=tuple(self.said.findings()))
             return
         try:
             source = self.open()
         except (FatpackError, OSError) as error:
+            counts.fail(error)
             yield Leaf(self.path, self.parts, error=error)
             return
         with source:
-            yield from _of(source.view(), self, rules, counts)
+            try:
+                view = source.view()
+            except (FatpackError, OSError) as error:  # what is inflated has a size when all of it is
+                yield Leaf(self.path, self.parts, error=error)
+                return
+            yield from _of(view, self, rules, counts)
             # How it is stored in its package is known when it was read.
             if self.said is not None:
                 self.said.take(getattr(source, "findings", ()))

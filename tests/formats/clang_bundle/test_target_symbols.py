@@ -38,6 +38,12 @@ def test_strings_of_another_kind_are_kept_under_no_target() -> None:
     }
 
 
+def test_the_symbols_of_one_id_are_given_as_they_are_stored() -> None:
+    data = view(b"a.b\0a.\xff.c\0a.d.e\0ab.x\0a.\0a.b\0a.cut")
+    assert target_symbols.defined(data, "a") == [b"b", b"\xff.c", b"d.e", b"b", b"cut"]
+    assert target_symbols.defined(data, "a.d") == [b"e"]
+
+
 def test_a_section_out_of_all_proportion_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(target_symbols, "_LARGEST", 5)
     data = view(b"a.b\0c.d\0")

@@ -252,7 +252,7 @@ def test_without_the_extra_one_sentence_says_what_to_install(monkeypatch: pytest
     for module, url in (("fsspec.asyn", "https://example.com/x"), ("s3fs", "s3://bucket/x")):
         with monkeypatch.context() as settings:
             settings.setitem(sys.modules, module, None)
-            with pytest.raises(Unsupported, match=r"pip install 'fatpack\[remote\]'"):
+            with pytest.raises(Unsupported, match=r"pip install fsspec"):
                 opened(url)
 
 

@@ -57,8 +57,8 @@ def test_the_image_is_the_one_that_the_driver_takes(names: str, device: str, exp
 def test_the_choice_says_why_and_what_else_would_fit() -> None:
     (choice,) = choose([image("p75"), image("80")], f"{CUDA}sm_86")
     assert choice.text == (
-        f"{CUDA}sm_86: chose {CUDA}sm_80, which is compatible: the cubin for sm_80 runs on compute capability 8.x with "
-        f"x at least 0 (also compatible: {CUDA}sm_75)"
+        f"{CUDA}sm_86: chose {CUDA}sm_80, which is compatible: the cubin for sm_80 runs on compute capability 8.0 and "
+        f"newer 8.x (also compatible: {CUDA}sm_75)"
     )
 
 

@@ -12,7 +12,7 @@ from tests.runtime.registration.test_cuda import FATBIN, record
 from tests.runtime.registration.test_hip import bundle
 from tests.runtime.registration.test_hip import record as hip_record
 
-from fatpack.cli.tools.llvm_offload_binary.extracting import llvm_images
+from fatpack.cli.tools.llvm.stored_images import llvm_images
 from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Finding
 from fatpack.scanner import Found, scan

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.survey.conftest import Read, expected
 
-from fatpack.facts.reading import RowOptions
+from fatpack.facts.options import RowOptions
 from fatpack.survey.driver import survey
 from fatpack.survey.engines.local import Local
 from fatpack.survey.task import Result, Task, TaskOptions

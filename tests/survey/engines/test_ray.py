@@ -14,7 +14,7 @@ from tests import reference
 from tests.survey.conftest import Read, expected
 
 from fatpack.cli import main
-from fatpack.facts.reading import RowOptions
+from fatpack.facts.options import RowOptions
 from fatpack.survey.driver import survey
 from fatpack.survey.manifest import Totals
 from fatpack.survey.task import TaskOptions

@@ -8,8 +8,9 @@ from fatpack.answers.policy import check as checking
 from fatpack.answers.policy import config as configs
 from fatpack.answers.policy import limits
 from fatpack.answers.policy.outcome import Checked
+from fatpack.answers.policy.policy import Policy
 from fatpack.answers.policy.requirements import forbidden, requirements
-from fatpack.api.arguments import budget_of, paths_of, patterns_of
+from fatpack.api.arguments import budget_of, check_switches, path_of, paths_of, patterns_of, texts_of
 from fatpack.api.arguments import check as checked_argument
 from fatpack.errors import UsageError
 
@@ -32,6 +33,7 @@ def check(
     uniform: bool = False,
     registered: bool = False,
     metadata: bool = False,
+    verify: bool = False,
     per: Literal["unit", "library"] = "unit",
     config: str | os.PathLike[str] | None = None,
     exclude: Sequence[str] = (),
@@ -44,21 +46,30 @@ def check(
     The arguments are the options of ``fatpack check``: ``require`` are devices (``sm_80``, ``sm_120+ptx``, ``gfx942``,
     ``RTX 4090``) and presets (``@torch-2.9``), in one text or several; ``forbid`` are patterns of architectures.
     ``max_size`` is in bytes, or a text as ``850MB``. ``config`` is a TOML file whose settings hold where no argument
-    says else; no pyproject.toml is looked for. ``names_kernels`` reads the kernels of large libraries too.
+    says else; no pyproject.toml is looked for. ``verify`` reads all there is to its last byte, ``names_kernels`` the
+    kernels of large libraries too.
 
-    Nothing is raised for a file: what cannot be read is a violation, and ``exit_code`` is 3. Raises UsageError for a
-    policy that asks for nothing, or cannot be meant, and TargetError for a device that nobody knows.
+    Nothing is raised for a file: what cannot be read is a violation, and ``exit_code`` is 3, 4 or 5. Raises UsageError
+    for a policy that asks for nothing, or cannot be meant, and TargetError for a device that nobody knows.
     """
     names = paths_of("paths", paths)
-    file = configs.named(os.fspath(config)) if config is not None else None
+    check_switches(uniform=uniform, registered=registered, metadata=metadata, verify=verify, deep=deep)
+    check_switches(names_kernels=names_kernels)
+    if max_size is not None and (isinstance(max_size, bool) or not isinstance(max_size, (int, str))):
+        raise TypeError(f"max_size is a number of bytes, or a text as '850MB', not {type(max_size).__name__}")
+    if isinstance(max_size, int) and max_size < 0:
+        raise UsageError(f"max_size is {max_size}", hint="give the number of bytes")
+    checked_argument("max_growth", max_growth, str, "a text, as '5%' or '20MB'")
+    checked_argument("per", per, str, "'unit' or 'library'")
+    file = configs.named(path_of("config", config)) if config is not None else None
     own = file.values if file is not None else {}
     size = max_size if max_size is not None else own.get("max-size")
-    policy = checking.Policy(
-        require=requirements(_texts("require", require) or own.get("require", ()), configs.presets(file)),
-        forbid=forbidden(_texts("forbid", forbid) or own.get("forbid", ())),
+    policy = Policy(
+        require=requirements(texts_of("require", require) or own.get("require", ()), configs.presets(file)),
+        forbid=forbidden(texts_of("forbid", forbid) or own.get("forbid", ())),
         max_size=limits.size_of(size) if isinstance(size, str) else size,
         max_growth=max_growth or own.get("max-growth", ""),
-        against=os.fspath(against) or own.get("against", ""),
+        against=path_of("against", against) or own.get("against", ""),
         uniform=uniform or bool(own.get("uniform")),
         registered=registered or bool(own.get("registered")),
         metadata=metadata or bool(own.get("metadata")),
@@ -66,10 +77,12 @@ def check(
         exclude=patterns_of(exclude) or tuple(own.get("exclude", ())),
         deep=deep,
         names_kernels=names_kernels,
+        verify=verify or bool(own.get("verify")),
     )
     if not policy.rules:
         raise UsageError(
-            "the policy asks for nothing", hint="give require, forbid, max_size, uniform, registered or metadata"
+            "the policy asks for nothing",
+            hint="give require, forbid, max_size, uniform, registered, metadata or verify",
         )
     if bool(policy.max_growth) != bool(policy.against):
         raise UsageError("max_growth and against go together")
@@ -77,8 +90,3 @@ def check(
         raise UsageError(f"per is {policy.per!r}", hint="unit or library")
     source = "" if file is None else file.path
     return checking.check(names, policy, budget=budget_of(max_inflated), config=source)
-
-
-def _texts(argument: str, value: str | Sequence[str]) -> tuple[str, ...]:
-    texts = (value,) if isinstance(value, str) else tuple(value)
-    return tuple(checked_argument(argument, text, str, "a text, or several in a list") for text in texts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fatpack.answers.diff.compare import compare
 from fatpack.answers.diff.facts import Diff
 from fatpack.answers.diff.reading import Side
-from fatpack.api.arguments import budget_of, patterns_of
+from fatpack.api.arguments import budget_of, check_switches, path_of, patterns_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,10 +36,12 @@ def diff(
     raised for a file: what could not be read, or is not there, is in ``unread``. Raises UsageError for a pattern that
     no file has, and Unsupported where nothing demangles.
     """
+    paths = path_of("old", old), path_of("new", new)
+    check_switches(kernels=kernels, demangle=demangle, deep=deep)
     budget, left_out = budget_of(max_inflated), patterns_of(exclude)
     found = compare(
-        Side(old, left_out, deep, budget, raises=False),
-        Side(new, left_out, deep, budget, raises=False),
+        Side(paths[0], left_out, deep, budget, raises=False),
+        Side(paths[1], left_out, deep, budget, raises=False),
         kernels=kernels,
     )
     if demangle:

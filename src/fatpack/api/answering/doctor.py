@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from fatpack.api.arguments import budget_of, paths_of, patterns_of
+from fatpack.api.arguments import budget_of, check_switches, paths_of, patterns_of
 from fatpack.errors import UsageError
 
 TYPE_CHECKING = False
@@ -35,9 +35,10 @@ def doctor(
     from fatpack.answers.doctor.diagnosing import diagnose
 
     patterns = patterns_of(exclude)
+    check_switches(deep=deep)
     if not paths:
         raise UsageError("no path given", hint="fatpack.doctor(path)")
-    names = [name for given in paths for name in paths_of("a path", given)]
+    names = [name for given in paths for name in paths_of("paths", given)]
     unmatched: list[str] = []
     found = diagnose(names, exclude=patterns, deep=deep, unmatched=unmatched, budget=budget_of(max_inflated))
     if unmatched:

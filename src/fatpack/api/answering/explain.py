@@ -6,9 +6,12 @@ import os
 
 from fatpack.answers.explain.asked import question
 from fatpack.answers.explain.explain import explain as _explain
-from fatpack.api.arguments import paths_of
+from fatpack.api.arguments import budget_of, check, paths_of
 from fatpack.api.rows import rows_with
-from fatpack.facts.reading import RowOptions
+from fatpack.errors import UsageError
+from fatpack.facts.gathering import gather
+from fatpack.facts.options import RowOptions
+from fatpack.io.sources.opening import located, open_source
 
 __all__ = ["explain"]
 
@@ -17,7 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fatpack.answers.explain.records import Explained
+    from fatpack.io.source import Source, View
     from fatpack.io.sources.opening import Input
+    from fatpack.trees.entering import Entered
 
 
 def explain(
@@ -34,6 +39,8 @@ def explain(
 ) -> Explained:
     """Return what devices load of a path or several, bytes or a binary file, and why: what ``fatpack explain`` says.
 
+    A path may be an address, as there: ``x.whl!lib/libx.so``, ``libx.a(m.o)``.
+
     ``device`` is an architecture or what a device is sold as (``sm_87``, ``"RTX 4090"``, ``gfx1031``, ``pvc``,
     ``this-machine``), or several. ``driver`` is NVIDIA's (``"535"`` or 535) or ``cuda`` the CUDA version that it has,
     ``rocm`` that of ROCm, ``env`` what variables the program will find. ``kernel`` is a regular expression: only
@@ -43,16 +50,46 @@ def explain(
     unknown device, UsageError and TypeError for wrong arguments. Names are explained by
     :func:`fatpack.target.explain`, files here.
     """
-    names = [device] if isinstance(device, str) else list(device)
-    variables = [f"{name}={value}" for name, value in (env or {}).items()]
+    names = [device] if isinstance(device, str) else _names(device)
+    check("kernel", kernel, str, "a regular expression, as a text")
+    check("deep", deep, bool, "True or False")
+    variables = [f"{name}={value}" for name, value in _variables(env).items()]
     asked = question(names, driver=driver, cuda=cuda, rocm=rocm, variables=variables, kernel=kernel)
-    options = RowOptions(deep=deep, kernel=kernel)
-    if isinstance(data, (list, tuple)):
-        paths = paths_of("data", data)
-        given: list[Input] = [*paths]
-    else:
-        named = isinstance(data, (str, os.PathLike))
-        paths = [os.fspath(data) if named else str(getattr(data, "name", "")) or "bytes"]  # type: ignore[arg-type]
-        given = [data]  # type: ignore[list-item]
-    rows = (row for one in given for row in rows_with(one, options, max_inflated))
-    return _explain(rows, paths, asked)  # type: ignore[arg-type]  # rows of images were asked for
+    options = RowOptions(heads=True, deep=deep, kernel=kernel)
+    if not isinstance(data, (str, os.PathLike, list, tuple)):
+        name = str(getattr(data, "name", "")) or "bytes"
+        return _explain(rows_with(data, options, max_inflated), [name], asked)  # type: ignore[arg-type]  # of images
+    paths, unmatched, budget = paths_of("data", data), list[str](), budget_of(max_inflated)
+
+    def opened(path: str) -> tuple[Source | Entered, View]:
+        from fatpack.ops.choose.address import is_address, open_place
+
+        if not is_address(path):
+            source = open_source(located(path), budget=budget)
+            return source, source.view()
+        entered, place = open_place(path, ranges=True)
+        place.view.source.budget = budget
+        return entered, place.view
+
+    rows = gather(paths, options, unmatched=unmatched, budget=budget, opener=opened)
+    found = _explain(rows, paths, asked)  # type: ignore[arg-type]  # rows of images were asked for
+    if unmatched:
+        raise UsageError(f"no file matches {unmatched[0]}")
+    return found.replace(unlooked=rows.unlooked)
+
+
+def _names(device: object) -> list[str]:
+    if not isinstance(device, (list, tuple)):
+        raise TypeError(f"device is the name of a device, or several in a list, not {type(device).__name__}")
+    return [check("a name in device", name, str, "a text") for name in device]
+
+
+def _variables(env: Mapping[str, str] | None) -> Mapping[str, str]:
+    if env is None:
+        return {}
+    if not hasattr(env, "items"):
+        raise TypeError(f"env are variables and their values in a dictionary, not {type(env).__name__}")
+    for name, value in env.items():
+        check("a name in env", name, str, "a text")
+        check(f"env[{name!r}]", value, str, "a text, as '1'")
+    return env

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 
-from fatpack.api.arguments import budget_of, check, paths_of, patterns_of
+from fatpack.api.arguments import budget_of, check, check_switches, paths_of, patterns_of
 from fatpack.api.output import write_pieces_to
 from fatpack.errors import FatpackError, UsageError
 from fatpack.facts.gathering import gather
-from fatpack.facts.reading import RowOptions
-from fatpack.io.sources.opening import located
+from fatpack.facts.options import RowOptions
+from fatpack.io.sources.opening import located, open_source
 from fatpack.ops.choose.address import open_place
+from fatpack.outcomes import exit_code, message, worst
 
 __all__ = ["KINDS", "write_report"]
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from fatpack.answers.overview.records import Overview
     from fatpack.api.output import Output
     from fatpack.facts.columns import AnyRow
-    from fatpack.io.budget import Budget
     from fatpack.io.source import Source, View
     from fatpack.report.pictures.regions import ByteMap
     from fatpack.trees.entering import Entered
@@ -37,6 +37,7 @@ def write_report(
     kind: str = "html",
     force: bool = False,
     exclude: Sequence[str] = (),
+    demangle: bool = False,
     deep: bool = False,
     max_inflated: int | None = None,
     unmatched: list[str] | None = None,
@@ -48,29 +49,65 @@ def write_report(
     ``treemap``, ``coverage``, ``bytes``. ``output`` is a path, which is refused if it exists unless ``force``, or a
     binary file. What cannot be read is in the report, and in ``exit_code`` of the result; nothing is raised for it.
     ``exclude`` are patterns of files that are left out, ``unmatched`` gets the patterns in ``paths`` that no file has,
-    ``on_file`` each file's row; ``deep`` and ``max_inflated`` are as for :func:`fatpack.open`. All images are inflated
-    and read, one after the other. Raises UsageError for arguments, and where there is nothing to draw, ``OSError`` for
-    the output.
+    ``on_file`` each file's row; ``deep`` and ``max_inflated`` are as for :func:`fatpack.open`. ``demangle`` lists
+    kernels by the names that people write (the package cxxfilt, or ``c++filt`` on PATH). All images are inflated and
+    read, one after the other. Raises UsageError for arguments, and where there is nothing to draw, Unsupported where
+    nothing demangles, ``OSError`` for the output. Where there is no device code the result's ``exit_code`` is 1.
     """
     given = paths_of("paths", paths)
+    check_switches(force=force, demangle=demangle, deep=deep)
     if check("kind", kind, str, "a text") not in KINDS:
         raise UsageError(f"there is no report of kind {kind!r}", hint=f"kinds are {', '.join(KINDS)}")
     if isinstance(output, (str, os.PathLike)):
         _refuse(os.fspath(output), given, force=force)
     from fatpack.answers.overview.collecting import overview_of
 
+    if demangle:
+        from fatpack import demangling
+
+        demangling.check()  # before all is read
     budget = budget_of(max_inflated)
     names = [located(path) for path in given]
-    options = RowOptions(digests=True, kernels=True, each_kernel=True, deep=deep)
+    options = RowOptions(digests=True, kernels=True, each_kernel=True, deep=deep, digest_sizes=_sizes(names, deep=deep))
     missing: list[str] = [] if unmatched is None else unmatched
     rows = gather(
         names, options, exclude=patterns_of(exclude), unmatched=missing, on_file=on_file, budget=budget, opener=_opened
     )
     overview = overview_of(rows)
+    if rows.unlooked:
+        overview = overview.replace(notes=(*overview.notes, f"{rows.unlooked.sentence().capitalize()}."))
+    if demangle:
+        from fatpack.answers.overview.demangled import with_demangled
+
+        overview = with_demangled(overview)
     if missing and unmatched is None:
         raise UsageError(f"no file matches {missing[0]}")
-    write_pieces_to(output, (text.encode() for text in _texts(overview, names, kind, budget)), force=force)
+    map = None
+    if kind in ("html", "bytes"):
+        overview, map = _with_byte_map(overview)
+    write_pieces_to(output, (text.encode() for text in _texts(overview, names, kind, map)), force=force)
     return overview
+
+
+def _sizes(names: Sequence[str], *, deep: bool) -> frozenset[int] | None:
+    """Return the sizes that several images of plain files have; None where heads alone do not say that.
+
+    Of the images of libtorch_cuda.so, 94 in 100 bytes are of those with a size of their own, which need no digest; its
+    heads are read in a third of a second. Files in packages would be inflated twice for it.
+    """
+    from fatpack.answers.overview.twice import repeated_sizes
+    from fatpack.scanner.visit import package_of
+
+    try:
+        for name in names:
+            if not os.path.isfile(name):
+                return None
+            with open_source(name) as source:
+                if package_of(source.view()):
+                    return None
+        return repeated_sizes(gather(names, RowOptions(deep=deep)))
+    except (FatpackError, OSError):
+        return None  # the reading itself says what is wrong
 
 
 def _refuse(output: str, paths: Sequence[str | os.PathLike[str]], *, force: bool) -> None:
@@ -89,7 +126,7 @@ def _opened(path: str) -> tuple[Source | Entered, View]:
     return file, place.view
 
 
-def _texts(overview: Overview, names: Sequence[str], kind: str, budget: Budget) -> Iterator[str]:
+def _texts(overview: Overview, names: Sequence[str], kind: str, map: ByteMap | None) -> Iterator[str]:
     if kind == "markdown":
         from fatpack.report.answers.overview import markdown
 
@@ -98,11 +135,11 @@ def _texts(overview: Overview, names: Sequence[str], kind: str, budget: Budget) 
         from fatpack import __version__
         from fatpack.report.html.page import page
 
-        return page(overview, names, _byte_map(overview, budget), __version__)
-    return iter((_picture(overview, kind, budget),))
+        return page(overview, names, map, __version__)
+    return iter((_picture(overview, kind, map),))
 
 
-def _picture(overview: Overview, kind: str, budget: Budget) -> str:
+def _picture(overview: Overview, kind: str, map: ByteMap | None) -> str:
     from fatpack.report.pictures.byte_grid import byte_grid
     from fatpack.report.pictures.colours import FAMILIES
     from fatpack.report.pictures.coverage import coverage
@@ -114,7 +151,6 @@ def _picture(overview: Overview, kind: str, budget: Budget) -> str:
     elif kind == "coverage":
         picture = coverage(overview)
     else:
-        map = _byte_map(overview, budget)
         picture = None if map is None else byte_grid(map)
     if picture is None:
         lacking = {"treemap": "no images", "coverage": "no kernels", "bytes": "no file that can be read again"}[kind]
@@ -122,14 +158,20 @@ def _picture(overview: Overview, kind: str, budget: Budget) -> str:
     return alone(picture, FAMILIES)
 
 
-def _byte_map(overview: Overview, budget: Budget) -> ByteMap | None:
-    """Return the bytes of the file with most device code; None if it cannot be read a second time."""
+def _with_byte_map(overview: Overview) -> tuple[Overview, ByteMap | None]:
+    """Return the bytes of the file with most device code, and the overview with a note if there is no such map.
+
+    The file is read a second time. Where that fails, which it did not a moment ago, the exit code says so too.
+    """
     from fatpack.report.pictures.regions import byte_map
 
-    files = [file for file in overview.files if file.error is None and _is_there(file.path)]
+    files = [file for file in overview.files if file.error is None]
     if not files:
-        return None
+        return overview, None
     chosen = max(files, key=lambda file: file.bytes.stored or file.bytes.inflated)
+    if not _is_there(chosen.path):
+        note = f"There is no byte map: {chosen.path} is not a local file, and is not read a second time."
+        return overview.replace(notes=(*overview.notes, note)), None
     images = {
         line.offset: (line.label, line.family)
         for line in overview.images
@@ -138,9 +180,11 @@ def _byte_map(overview: Overview, budget: Budget) -> ByteMap | None:
     try:
         source, view = _opened(chosen.path)
         with source:
-            return byte_map(view, images)
-    except (FatpackError, OSError):
-        return None  # it was read a moment ago, and its own findings are in the report
+            return overview, byte_map(view, images)
+    except (FatpackError, OSError) as error:
+        problem = f"There is no byte map: {message(error)}"
+        code = worst((overview.exit_code, exit_code(error)))
+        return overview.replace(problems=(problem,), exit_code=code), None
 
 
 def _is_there(path: str) -> bool:

@@ -34,6 +34,7 @@ COMMANDS = {
     "report": "Write a page, a picture or a text on what is in files: bytes, coverage, duplicates.",
     "survey": "Collect the rows of many files, on all cores or on a cluster, into a folder of tables.",
     "tool": "Behave as another tool; without a name, list them.",
+    "completion": "Print the script by which bash, zsh or fish completes command lines.",
     "help": "Show what a command takes.",
 }
 
@@ -44,7 +45,7 @@ GROUPS = {
     "Take apart": ("extract", "link-inputs"),
     "Change": ("embed", "replace", "remove", "map", "slim"),
     "Fleets": ("survey",),
-    "Others": ("tool", "help"),
+    "Others": ("tool", "completion", "help"),
 }
 
 

@@ -10,6 +10,7 @@ from fatpack.cli.messages import Meter, say, tell_abandoned, warn
 from fatpack.cli.options import (
     allow_any_output,
     check_name,
+    color_option,
     deep_option,
     force_option,
     limit_option,
@@ -35,9 +36,9 @@ from fatpack.ops.verify import CONTENT_CODES, content_findings
 from fatpack.outcomes import FINDINGS, code_of
 from fatpack.printable import printable
 from fatpack.record import Record
-from fatpack.report.text import size_words
 from fatpack.scanner import Found, scan
 from fatpack.scanner.visit import package_of
+from fatpack.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ _SHOWN = 20
     max_output_option,
     deep_option,
     limit_option,
+    color_option,
     force_option,
     quiet_option,
 )

@@ -44,6 +44,10 @@ EXAMPLES = {
     "report": [("report libx.so -o report.html", "a page with pictures of a file")],
     "doctor": [("doctor libx.so", "everything that can be verified, verified")],
     "survey": [("survey wheels -o tables", "the rows of all files in a folder, as Parquet")],
-    "tool": [("tool cuobjdump -lelf libx.so", "what cuobjdump would print")],
+    "tool": [
+        ("tool cuobjdump -lelf libx.so", "what cuobjdump would print"),
+        ("tool --install stand-ins", "links for clang -B, nvcc and others that call tools by their names"),
+    ],
+    "completion": [("completion bash", "the script for bash, for eval or a file in its folder of completions")],
     "help": [("help inspect", "what a command takes")],
 }

@@ -6,6 +6,7 @@ from fatpack.cli.extracting import Request, extract_range, make_plan, report_pro
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import DIRECTORY, FILE, INPUT
 from fatpack.cli.options import (
+    color_option,
     deep_option,
     exclude_option,
     force_option,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     max_output_option,
     deep_option,
     limit_option,
+    color_option,
     force_option,
     quiet_option,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from fatpack.cli import commands
@@ -31,13 +32,23 @@ def command(names: tuple[str, ...]) -> int:
         raise UsageError(f"{len(names)} names given, one was expected", hint=f"fatpack help {names[0]}")
     (name,) = names
     if name not in commands.COMMANDS:
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, commands.COMMANDS, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]}?" if near else f"commands are {', '.join(commands.COMMANDS)}"
-        raise UsageError(f"no command {name!r}", hint=hint)
+        raise UsageError(f"no command {name!r}", hint=instead_of(name))
     sys.stdout.write(page(name))
     return 0
+
+
+def instead_of(name: str) -> str:
+    """Return what to type in the place of what is no command: a file, a word of other tools, a slip."""
+    from difflib import get_close_matches
+
+    if os.path.exists(name):
+        from shlex import quote
+
+        return f"fatpack inspect {quote(name)} shows what is in it"
+    if name == "version":
+        return "fatpack --version prints it"
+    near = get_close_matches(name, commands.COMMANDS, n=1, cutoff=0.5)
+    return f"did you mean {near[0]}?" if near else f"commands are {', '.join(commands.COMMANDS)}"
 
 
 def overview(path: str = "fatpack", width: int | None = None) -> str:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     option(
         "--schema",
         is_flag=True,
-        help="Print the JSON schema of this output (with --by: of the sums; with --rows) and exit.",
+        help="Print the JSON schema of this output, with --by or --rows of theirs, and exit.",
     ),
     option("--bytes", name="as_bytes", is_flag=True, help="Print an annotated hexdump: what every byte is."),
     option("--at", type=Offset(), metavar="OFFSET", help="Print what the byte at this offset is."),
@@ -61,6 +61,8 @@ if TYPE_CHECKING:
     option("--one-program", is_flag=True, help="Warn about files whose architectures or forms differ."),
     option("-v", "--verbose", count=True, help="Add addresses, attributes and all kernel names."),
     color_option,
+    schema=SCHEMA,
+    schemas={"runtime": "fatpack.runtime/1", "by": "fatpack.sums/1"},
 )
 def command(
     files: tuple[str, ...],
@@ -103,7 +105,7 @@ def command(
 
     Where nothing is missing, a line says what an object or a program registers. --runtime shows, instead of images,
     which kernels host code registers and launches, with wrappers, offload entries and the constructors that lead there.
-    The code of linked programs for x86-64 is followed with capstone (pip install 'fatpack[code]').
+    The code of linked programs for x86-64 is followed with capstone (pip install capstone).
 
     With --one-program, FILEs are the objects and archives that are linked into one program. A warning names each part
     whose architectures or forms (PTX, cubin, LTO-IR) differ from those of the first.
@@ -138,7 +140,7 @@ def command(
     if rows:
         _refuse("--rows", _without(others, "--deep", "--kernels", "--inflate"))
         from fatpack.cli.rows import write_rows
-        from fatpack.facts.reading import RowOptions
+        from fatpack.facts.options import RowOptions
 
         wanted = RowOptions(rows_of, digests, reading["kernels"], reading["inflate"], reading["deep"])
         return write_rows(files, wanted, rows, output, force=force, exclude=exclude)

@@ -72,6 +72,7 @@ _ADVICE = "; --whole-archive in front of an archive links all of its images"
     force_option,
     quiet_option,
     option("-v", "--verbose", count=True, help="Show the files of each group, and inputs that are not linked."),
+    schema=SCHEMA,
 )
 def command(
     words: tuple[str, ...],

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 
 from fatpack.cli.grammar.declared import option, takes
-from fatpack.cli.grammar.kinds import FILE, INPUT, Choice
+from fatpack.cli.grammar.kinds import FILE, IMAGE, INPUT, Choice
 from fatpack.cli.messages import Meter, say, tell_abandoned, warn
 from fatpack.cli.options import (
     allow_any_output,
     check_name,
+    color_option,
     force_option,
     limit_option,
     max_inflated_option,
@@ -31,7 +32,7 @@ from fatpack.ops.pack.bundles.fat_object import host_entry
 from fatpack.ops.pack.formats import open_images, pack_as
 from fatpack.ops.pack.slips import slips
 from fatpack.options import BundleOptions
-from fatpack.report.text import size_words
+from fatpack.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
         "--image",
         name="images",
         multiple=True,
+        type=IMAGE,
         metavar="file=F,triple=T[,arch=A][,kind=K][,key=value…]",
         help="An image and what it is for; repeatable. kind: cuda, hip, openmp or sycl; in bundles also host. "
         "Bundles and CIR containers also take id=BUNDLE-ID instead of triple, arch and kind. Offload binaries "
@@ -80,6 +82,7 @@ if TYPE_CHECKING:
     max_inflated_option,
     max_output_option,
     limit_option,
+    color_option,
     quiet_option,
 )
 def command(

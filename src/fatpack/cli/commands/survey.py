@@ -5,9 +5,17 @@ from __future__ import annotations
 import time
 
 from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import FILE, INPUT, Choice, Number
+from fatpack.cli.grammar.kinds import DIRECTORY, FILE, INPUT, Choice, Number
 from fatpack.cli.messages import StatusLine, duration, say, tell_abandoned
-from fatpack.cli.options import check_name, deep_option, exclude_option, limit_option, max_inflated_option, quiet_option
+from fatpack.cli.options import (
+    check_name,
+    color_option,
+    deep_option,
+    exclude_option,
+    limit_option,
+    max_inflated_option,
+    quiet_option,
+)
 from fatpack.errors import UsageError, counted
 from fatpack.facts.columns import SCHEMA, TABLES
 from fatpack.outcomes import FINDINGS, MALFORMED, UNSUPPORTED
@@ -29,7 +37,7 @@ _CODES = {FINDINGS: "with warnings", UNSUPPORTED: "with parts that are not suppo
 @takes(
     argument("sources", INPUT, metavar="SOURCES...", is_many=True),
     option("--from", name="lists", multiple=True, type=FILE, metavar="LIST", help="A file with a source on each line."),
-    option("-o", "--output", type=FILE, metavar="FOLDER", help="Where the tables go; given again, it goes on."),
+    option("-o", "--output", type=DIRECTORY, metavar="FOLDER", help="Where the tables go; given again, it goes on."),
     option("--format", type=Choice(FORMATS), default="parquet", help=f"Of the tables, {SCHEMA}: docs/rows.md."),
     option("--rows-of", type=Choice(TABLES), default="images", help="What has a row."),
     option("--kernels", is_flag=True, help="Count the kernels of images, and find the most registers."),
@@ -40,6 +48,7 @@ _CODES = {FINDINGS: "with warnings", UNSUPPORTED: "with parts that are not suppo
     option("--thorough", is_flag=True, help="Search files in which nothing is found to their last byte."),
     max_inflated_option,
     limit_option,
+    color_option,
     option("--engine", type=Choice(ENGINES), default="local", help="Where files are read."),
     option("--address", metavar="ADDRESS", help="The scheduler of dask, or the cluster of ray."),
     option("--workers", type=Number(1), metavar="N", help="Processes for local. Default: one per core."),
@@ -77,7 +86,7 @@ def command(
         raise UsageError("no folder given", hint="fatpack survey SOURCES... -o FOLDER")
     if not sources and not lists:
         raise UsageError("no source given", hint="fatpack survey SOURCES... -o FOLDER")
-    from fatpack.facts.reading import RowOptions
+    from fatpack.facts.options import RowOptions
     from fatpack.io.budget import budget_now
     from fatpack.survey.driver import PART_FILES, survey
     from fatpack.survey.engines import engine_of

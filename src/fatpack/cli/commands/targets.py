@@ -29,16 +29,19 @@ _VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
 @takes(
     argument("names", TARGET, metavar="[NAME]...", is_many=True),
     option("--runs-on", is_flag=True, help="Show for each NAME where images made for it run."),
+    option("--boards", is_flag=True, help="List the names of boards, as sold, with architecture and source."),
     option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
     schema_option,
     color_option,
+    schema=SCHEMA,
 )
-def command(names: tuple[str, ...], *, runs_on: bool, as_json: bool, schema: bool) -> None:
+def command(names: tuple[str, ...], *, runs_on: bool, boards: bool, as_json: bool, schema: bool) -> None:
     """List the names of GPU targets, or explain each NAME.
 
     A NAME is an architecture (sm_90a, compute_80), an AMD processor, target ID or alias (gfx90a:xnack+,
     gfx9-4-generic, tahiti), an Intel device or CPU (pvc, xe-bmg-g21, skylake-avx512), a compute capability (8.0),
-    a triple (amdgcn-amd-amdhsa), or a board as it is sold ('RTX 4090', MI300X). Case matters but in names of boards.
+    a triple (amdgcn-amd-amdhsa), or a board as it is sold ('RTX 4090', MI300X); --boards lists these. Case matters but
+    in their names.
     """
     from fatpack.target import explain, listing
 
@@ -49,6 +52,13 @@ def command(names: tuple[str, ...], *, runs_on: bool, as_json: bool, schema: boo
         return
     if runs_on and not names:
         raise UsageError("--runs-on needs a NAME", hint="for example: fatpack targets sm_90a --runs-on")
+    if boards:
+        if names or runs_on or as_json:
+            raise UsageError("--boards lists all names of boards, and stands alone", hint="fatpack targets --boards")
+        from fatpack.target.tables import boards as tables
+
+        _print(map(_table, tables()))
+        return
     # Everything is looked up before anything is printed: one unknown name leaves no half output.
     explanations = [explain(name) for name in names]
     if as_json:

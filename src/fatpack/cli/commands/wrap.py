@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 
 from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import FILE, INPUT, Choice
+from fatpack.cli.grammar.kinds import FILE, HOST_TRIPLE, IMAGE, INPUT, Choice
 from fatpack.cli.messages import Meter, say, tell_abandoned, warn
 from fatpack.cli.options import (
     allow_any_output,
     check_name,
+    color_option,
     force_option,
     limit_option,
     max_inflated_option,
@@ -17,7 +18,7 @@ from fatpack.cli.options import (
     quiet_option,
 )
 from fatpack.errors import UsageError, counted
-from fatpack.formats.offload_binary.image_option import parse_image_option
+from fatpack.formats.offload_binary.image_option import check_file, parse_image_option
 from fatpack.io.names import stem
 from fatpack.io.sink import write_file
 from fatpack.io.sources.opening import located, open_source
@@ -25,7 +26,7 @@ from fatpack.io.writing import write_pieces
 from fatpack.ops.wrap.given import Given
 from fatpack.ops.wrap.registration import KINDS
 from fatpack.ops.wrap.wrap import DEFAULT_HOST, DEFAULT_VERSION, EMITS, VERSIONS, wrap
-from fatpack.report.text import size_words
+from fatpack.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         "--image",
         name="images",
         multiple=True,
+        type=IMAGE,
         metavar="file=F,triple=T[,arch=A][,key=value…]",
         help="An image, and what it is for where its bytes do not say that; repeatable. fatpack pack --help lists the "
         "keys; with --kind=cuda, kind is that of the image: elf, ptx, nvvm or tileir.",
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     option("-o", "--output", type=FILE, metavar="FILE", help='Where to write; "-" is stdout. Default: STEM.wrapper.o.'),
     option(
         "--host-triple",
+        type=HOST_TRIPLE,
         metavar="TRIPLE",
         default=DEFAULT_HOST,
         help="The host that is linked for. There are objects for ELF x86-64 and AArch64, and for COFF x86-64.",
@@ -82,6 +85,7 @@ if TYPE_CHECKING:
     max_inflated_option,
     max_output_option,
     limit_option,
+    color_option,
     quiet_option,
 )
 def command(
@@ -137,8 +141,7 @@ def _opened(files: Sequence[str], images: Sequence[str], opened: list[Source]) -
         given.append(Given(name, opened[-1].view()))
     for text in images:
         stated = parse_image_option(text)
-        if not stated.files:
-            raise UsageError(f"{stated.text} has no file=", hint="write --image=file=PATH,triple=TRIPLE,arch=ARCH")
+        check_file(stated)
         for name in stated.files:
             opened.append(open_source(located(name), resting=True))
             given.append(Given(name, opened[-1].view(), stated))

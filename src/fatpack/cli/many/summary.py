@@ -7,7 +7,7 @@ import os
 from fatpack.cli.messages import StatusLine, say
 from fatpack.errors import counted
 from fatpack.printable import printable
-from fatpack.report.text import size_words
+from fatpack.sizes import size_words
 from fatpack.trees.leaves import Counts
 
 TYPE_CHECKING = False
@@ -118,5 +118,7 @@ class FilesMeter(StatusLine):
             self.show(self.text())
 
     def text(self) -> str:
-        """Return how many there were so far."""
+        """Return how many there were so far; of the first nothing is known before it was read."""
+        if not self._files:
+            return f"reading the first file, {super().text()}"
         return f"{counted(self._files, 'file')}, {self._with_code} with device code, {super().text()}"

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.facts.columns import AnyRow
-    from fatpack.facts.reading import RowOptions
+    from fatpack.facts.options import RowOptions
     from fatpack.io.source import View
 
 

@@ -8,13 +8,13 @@ from contextlib import suppress
 
 from fatpack import __version__, proof
 from fatpack.cli.messages import say
+from fatpack.cli.terminal import write_text
 from fatpack.errors import HostError, UsageError
 from fatpack.io.sink import check_target, write_file
 from fatpack.io.sources.opening import open_source
 from fatpack.outcomes import FINDINGS, FINE
 from fatpack.report.answers import certificate, package_certificate
 from fatpack.report.json_text import json_pieces
-from fatpack.report.text import write_lines
 from fatpack.scanner.visit import package_of
 
 TYPE_CHECKING = False
@@ -66,12 +66,13 @@ def verify_files(
         if target is not None:
             check_target(target, force, views)
         proved = Proved(*views)
+        if target is not None:  # before anything is printed: what fails is the only document of what asked for JSON
+            write_file(target, proved.text(), force=force, inputs=views)
         if as_json:
             sys.stdout.write(b"".join(proved.text()).decode())
         elif not quiet:
-            write_lines(proved.lines, sys.stdout)
+            write_text(proved.lines)
         if target is not None:
-            write_file(target, proved.text(), force=force, inputs=views)
             say(f"wrote {target}", quiet=quiet)
     return FINE if proved.is_proved else FINDINGS
 

@@ -73,19 +73,35 @@ def read(data: View, ids: tuple[str, ...] = ()) -> dict[str, list[str]]:
     return found
 
 
+def defined(data: View, id: str) -> list[bytes]:
+    """Return the symbols that a section notes for one bundle ID, as they are stored and in that order.
+
+    Raises HostError for a section that is too large to read.
+    """
+    if len(data) > _LARGEST:
+        raise _too_large(data, "read")
+    prefix = f"{id}.".encode("utf-8", "surrogateescape")
+    lines = data.tobytes().split(b"\0")
+    return [line[len(prefix) :] for line in lines if line.startswith(prefix) and len(line) > len(prefix)]
+
+
 def without(data: View, gone: Collection[str]) -> bytes | None:
     """Return a section without the symbols of some bundle IDs; None if it has none of them.
 
     Raises HostError for one that is too large to read.
     """
     if len(data) > _LARGEST:
-        raise HostError(
-            f"the symbols of the images take {len(data)} bytes, and no more than {_LARGEST} are edited",
-            hint="build the object without the images",
-            chain=data.chain,
-        )
+        raise _too_large(data, "edited")
     prefixes = tuple(f"{id}.".encode("utf-8", "surrogateescape") for id in gone)
     stored = data.tobytes()
     lines = stored.split(b"\0")
     kept = [line for line in lines if not line.startswith(prefixes)]
     return b"\0".join(kept) if len(kept) < len(lines) else None
+
+
+def _too_large(data: View, done: str) -> HostError:
+    return HostError(
+        f"the symbols of the images take {len(data)} bytes, and no more than {_LARGEST} are {done}",
+        hint="build the object without the images",
+        chain=data.chain,
+    )

@@ -61,9 +61,10 @@ DOC = Doc(
     name=FORMAT,
     title="CUDA fat binary",
     description=(
-        "The container in which NVIDIA's compilers keep device code for several GPUs: cubins, PTX, LTO-IR and Tile IR. "
-        "nvcc and clang call fatbinary to write it; the library nvFatbin writes it too. In programs it lies in "
-        "sections named .nv_fatbin and __nv_relfatbin, and wherever else the records in .nvFatBinSegment point."
+        "The container, fatbin for short, in which NVIDIA's compilers keep device code for several GPUs: cubins, PTX, "
+        "LTO-IR and Tile IR. nvcc and clang call fatbinary to write it; the library nvFatbin writes it too. In "
+        "programs it lies in sections named .nv_fatbin and __nv_relfatbin, and wherever else the records in "
+        ".nvFatBinSegment point."
     ),
     references=(
         "fatbinary --help and cuobjdump --help, CUDA 13.0",

@@ -199,8 +199,15 @@ def _inflated(stored: View, method: str, size: int | None) -> View:
         present=min(len(stored), stored.source.present),
         origin=stored.source,
         stream=Call(_pieces, stored, method, stated),
+        start=Call(_start, stored, method),
     )
     return View(source, 0, size, (*stored.chain, name))
+
+
+def _start(stored: View, method: str, size: int) -> bytes:
+    from fatpack.codec import beginning
+
+    return beginning(stored, size, method=method, format=FORMAT)
 
 
 def _whole(stored: View, method: str, size: int) -> bytes | bytearray:

@@ -55,6 +55,14 @@ def parse_image_option(text: str) -> ImageOption:
     return ImageOption(tuple(values.get("file", ())), pairs, f"--image={text}")
 
 
+def check_file(option: ImageOption) -> None:
+    """Raise UsageError for an option that names no file; a path without ``file=`` in front is what people try first."""
+    if not option.files:
+        first = option.text.removeprefix("--image=").partition(",")[0]
+        path = first if first and "=" not in first else "PATH"
+        raise UsageError(f"{option.text} has no file=", hint=f"write --image=file={path},triple=TRIPLE,arch=ARCH")
+
+
 def image_kind(name: str, is_bitcode: bool, version: int) -> int:
     """Return the image kind that LLVM stores in that container version: bitcode is known by its magic, which
     ``is_bitcode`` says, and all else by the file's extension.

@@ -10,6 +10,11 @@ if TYPE_CHECKING:
     from fatpack.model import Container, Finding
 
 
+def is_hashed(container: Container) -> bool:
+    """Return whether a hash of its content is stored: in none."""
+    return False
+
+
 def is_unchecked(container: Container) -> bool:
     """Return whether a container is a compressed binary whose content was too large to be inflated when it was read."""
     return isinstance(container.record, Header) and container.record.body.source.is_streamed

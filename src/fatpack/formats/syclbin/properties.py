@@ -77,6 +77,22 @@ def read(text: bytes, wrong: Callable[[int, int, str], None] | None = None) -> I
             yield Property(current, _decoded(line[: line.find(b"=")]), value, start, size)
 
 
+def set_names(text: bytes) -> Iterator[str]:
+    """Yield the names of the property sets of a text in stored order, also of those without a property."""
+    for line in text.split(b"\n"):
+        end = line.rfind(b"]")
+        if line.startswith(b"[") and end >= 0:
+            yield _decoded(line[1:end])
+
+
+def stored_value(text: bytes, item: Property) -> int | bytes:
+    """Return a property's value as DPC++ keeps it: bytes stand behind the eight that say how many bits they have."""
+    if isinstance(item.value, int):
+        return item.value
+    line = text[item.at : item.at + item.size].removesuffix(b"\r")
+    return decoded(line.partition(b"=")[2].partition(b"|")[2])
+
+
 def _value(line: bytes) -> tuple[int | bytes | None, str]:
     """Return the value of a property, None if it has none that can be read, and what is wrong with it."""
     name, _, rest = line.partition(b"=")

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import Piece
     from fatpack.model import Label
 
-__all__ = ["DOC", "LAYOUTS", "build", "detect", "labels", "locate", "members", "rewrite", "verify"]
+__all__ = ["DOC", "LAYOUTS", "build", "check", "detect", "labels", "locate", "members", "rewrite", "verify"]
 
 DOC = Doc(
     name=FORMAT,
@@ -148,6 +148,13 @@ def rewrite(view: View, contents: Mapping[int, Sequence[Piece]]) -> Sequence[Pie
     from fatpack.hosts.archive.write import rewrite
 
     return rewrite(view, contents)
+
+
+def check(view: View) -> Iterator[int | Finding]:
+    """Yield what is wrong with the tables of symbols, and at last how many names in them were followed."""
+    from fatpack.hosts.archive.index import check
+
+    return check(view)
 
 
 def verify(before: View, after: View) -> None:

@@ -10,8 +10,6 @@ QUIRK(GNU ar 2.19 and newer): a thin archive made from a regular one names that 
 
 from __future__ import annotations
 
-import re
-
 from fatpack.errors import BadMagic, BadValue, FormatError, LimitExceeded, Truncated
 from fatpack.findings import finding
 from fatpack.hosts.archive.layout import (
@@ -147,7 +145,7 @@ def intact_members(view: View) -> Iterator[Member | Damage]:
 
 
 #: A header as every archiver writes it: name, date, owners, mode, size, terminator.
-_LIKELY = re.compile(rb"[^\0\n]{16}[-0-9 ]{12}[-0-9 ]{6}[-0-9 ]{6}[0-7 ]{8}[0-9][0-9 ]{9}`\n")
+_LIKELY = rb"[^\0\n]{16}[-0-9 ]{12}[-0-9 ]{6}[-0-9 ]{6}[0-7 ]{8}[0-9][0-9 ]{9}`\n"
 
 #: LIMIT: headers inside the last member that are tried before those behind it.
 _TRIED = 4
@@ -179,15 +177,25 @@ def _next_header(view: View, at: int, last: Member | None) -> int:
 
 
 def _likely_headers(view: View, start: int, end: int) -> Iterator[int]:
-    """Yield the even positions in a range where a member header may be whose member lies in the archive."""
-    for chunk in range(start, end, limits.CHUNK):
+    """Yield the even positions in a range where a member header may be whose member lies in the archive.
+
+    The terminator is looked for first, which costs a hundredth of looking for the whole; no header begins in a hole.
+    """
+    import re
+
+    likely = re.compile(_LIKELY)
+    behind = HEADER.size - len(TERMINATOR)
+    chunk = start
+    while (chunk := view.skip_hole(chunk)) < end:
         block = view.head(chunk, limits.CHUNK + HEADER.size - 1)
-        found = _LIKELY.search(block)
-        while found is not None:
-            place = chunk + found.start()
-            if place < min(end, chunk + limits.CHUNK) and place % 2 == 0 and _end_of(view, place) <= len(view) + 1:
+        mark = block.find(TERMINATOR, behind)
+        while mark >= 0:
+            place = chunk + mark - behind
+            is_near = place < min(end, chunk + limits.CHUNK) and place % 2 == 0
+            if is_near and likely.match(block, mark - behind) and _end_of(view, place) <= len(view) + 1:
                 yield place
-            found = _LIKELY.search(block, found.start() + 1)
+            mark = block.find(TERMINATOR, mark + 1)
+        chunk += limits.CHUNK
 
 
 def _end_of(view: View, at: int) -> int:
@@ -200,8 +208,10 @@ def _end_of(view: View, at: int) -> int:
 
 def _leads_to_the_end(view: View, at: int) -> bool:
     """Return whether headers follow each other from a position to the end of the archive."""
+    import re
+
     while at < len(view):
-        if not _LIKELY.fullmatch(view.head(at, HEADER.size)):
+        if not re.fullmatch(_LIKELY, view.head(at, HEADER.size)):
             return False
         at = _end_of(view, at)
     return at <= len(view) + 1

@@ -11,11 +11,6 @@ FORMAT = "coff"
 HEADER = file_header(FORMAT)
 SECTION = section_header(FORMAT)
 
-#: What an "anonymous" object starts with: an unknown machine and 65535 sections, which no real object has.
-ANONYMOUS = b"\0\0\xff\xff"
-#: ClassID of a big object; other anonymous objects hold something else, such as the compiler's intermediate code.
-BIG_CLASS = bytes.fromhex("c7a1bad1eebaa94baf20faf66aa4dcb8")
-
 BIG_HEADER = Layout(
     FORMAT,
     "big object header",

@@ -8,10 +8,9 @@ QUIRK(llvm-objcopy): sections it adds have VirtualSize and VirtualAddress set al
 
 from __future__ import annotations
 
+from fatpack import magics
 from fatpack.errors import BadMagic, BadValue, Truncated
 from fatpack.hosts.coff.layout import (
-    ANONYMOUS,
-    BIG_CLASS,
     BIG_HEADER,
     BIG_SYMBOL,
     FORMAT,
@@ -134,7 +133,7 @@ def kind(view: View) -> str | None:
     COFF has no magic: a classic object is one whose header and first section headers all make sense.
     """
     head = view.head(0, BIG_HEADER.size)
-    if head.startswith(ANONYMOUS):
+    if head.startswith(magics.ANONYMOUS_COFF):
         return _anonymous_kind(head)
     if len(head) < HEADER.size:
         return None
@@ -152,11 +151,11 @@ def kind(view: View) -> str | None:
 
 
 def _anonymous_kind(head: bytes) -> str | None:
-    """Tell objects apart that start as anonymous ones do: import objects are version 0, big objects have a class."""
+    """Tell anonymous objects apart: import objects are version 0, big ones have a class, others hold something else."""
     version, machine = int.from_bytes(head[4:6], "little"), int.from_bytes(head[6:8], "little")
     if len(head) < HEADER.size or machine not in MACHINES:
         return None
-    if version >= 2 and head[12:28] == BIG_CLASS and len(head) == BIG_HEADER.size:
+    if version >= 2 and head[12:28] == magics.BIG_COFF_CLASS and len(head) == BIG_HEADER.size:
         return "big"
     return "anonymous" if version else "import"
 

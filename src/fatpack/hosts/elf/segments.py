@@ -22,6 +22,12 @@ _WRITABLE = 2
 #: DT_RELA, DT_RELASZ and DT_REL, DT_RELSZ: type of a section of such relocations → tags of its address and size
 _TABLES = {constants.RELA: (7, 8), constants.REL: (17, 18)}
 
+#: DT_NEEDED, DT_STRTAB, DT_STRSZ and DT_SONAME
+_NEEDED, _STRINGS, _STRINGS_SIZE, _SONAME = 1, 5, 10, 14
+
+#: LIMIT: libraries whose names are read, and bytes of a name.
+_MOST_NEEDED, _LONGEST_NAME = 1000, 256
+
 #: LIMIT: bytes of a dynamic table that are read. Real ones have some dozen entries of 16 bytes.
 _DYNAMIC_SIZE = 1 << 16
 
@@ -53,21 +59,56 @@ def _segments(elf: ElfFile, wanted: int) -> list[Segment]:
     return found
 
 
-def relocation_tables(elf: ElfFile) -> list[Section]:
-    """Return the tables of relocations that the dynamic table names, as sections without a number; none if damaged."""
+def needed(elf: ElfFile) -> tuple[str, ...]:
+    """Return the names of the libraries that a program loads when it starts (DT_NEEDED), in order; none if damaged."""
+    return _names(elf, _NEEDED)
+
+
+def soname(elf: ElfFile) -> str:
+    """Return the name by which programs ask for a library (DT_SONAME), "" for none."""
+    return next(iter(_names(elf, _SONAME)), "")
+
+
+def _names(elf: ElfFile, wanted_tag: int) -> tuple[str, ...]:
     try:
-        segments, tables = loaded(elf), _segments(elf, constants.DYNAMIC)
+        segments, entries = loaded(elf), _dynamic(elf)
     except FormatError:
-        return []
+        return ()
+    tags = dict(reversed(entries))
+    address, size = tags.get(_STRINGS, 0), tags.get(_STRINGS_SIZE, 0)
+    names = []
+    for segment in segments:
+        inside = address - segment.address
+        if 0 <= inside < segment.size and size:
+            stored = min(size, segment.size - inside)
+            wanted = [value for tag, value in entries if tag == wanted_tag and value < stored]
+            for value in wanted[:_MOST_NEEDED]:
+                name = elf.view.head(segment.offset + inside + value, min(_LONGEST_NAME, stored - value))
+                names.append(name.partition(b"\0")[0].decode("utf-8", "replace"))
+            break
+    return tuple(names)
+
+
+def _dynamic(elf: ElfFile) -> list[tuple[int, int]]:
+    """Return the entries of the dynamic table, up to its end: tag and value. Raises FormatError as :func:`loaded`."""
     word = "Q" if elf.layouts.word == 8 else "I"
     row = struct.Struct(("<" if elf.layouts.order == "little" else ">") + 2 * word)
-    tags: dict[int, int] = {}
-    for table in tables[:1]:
+    entries: list[tuple[int, int]] = []
+    for table in _segments(elf, constants.DYNAMIC)[:1]:
         block = elf.view.head(table.offset, min(table.size, _DYNAMIC_SIZE))
         for tag, value in row.iter_unpack(block[: len(block) - len(block) % row.size]):
             if not tag:
                 break
-            tags.setdefault(tag, value)
+            entries.append((tag, value))
+    return entries
+
+
+def relocation_tables(elf: ElfFile) -> list[Section]:
+    """Return the tables of relocations that the dynamic table names, as sections without a number; none if damaged."""
+    try:
+        segments, tags = loaded(elf), dict(reversed(_dynamic(elf)))
+    except FormatError:
+        return []
     found = []
     for type, (address_tag, size_tag) in _TABLES.items():
         address, size = tags.get(address_tag, 0), tags.get(size_tag, 0)

@@ -2,7 +2,8 @@
 
 The code of a kernel NAME is what its symbol NAME spans; in code object v2, that and the ``amd_kernel_code_t`` ahead of
 it. What a section of code has beside its kernels are functions that they may call, and padding: LLVM AMDGPUUsage,
-"Code Objects"; ``s_nop 0``, ``s_code_end`` and zeros fill up.
+"Code Objects"; ``s_nop 0``, ``s_code_end`` and zeros fill up. Where a kernel expects its parameters is in the metadata
+alone, under ``.args``.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from fatpack.elf.header import DYNSYM, SYMTAB, text
 from fatpack.elf.relocations import Relocations
 from fatpack.elf.sections import Sections
 from fatpack.elf.symbols import Symbols
-from fatpack.images.code import digest, without_unit
+from fatpack.images.amd import amdgpu_metadata
+from fatpack.images.code import digest, of_header, without_unit
 from fatpack.images.kernel import check_count
 
 TYPE_CHECKING = False
@@ -61,6 +63,7 @@ def codes(view: View) -> tuple[dict[str, bytes], bytes]:
             functions.setdefault(name, (section, value, size))
         check_count(view, len(descriptors))
     kernels = {name: functions[name] for name in descriptors if name in functions}
+    stated, of_image = amdgpu_metadata.stated(sections)
     moved = _Relocated(sections, names)
     shared = {section: _between(sections, section, kernels) for section in {place[0] for place in kernels.values()}}
     left = len(view)
@@ -71,27 +74,40 @@ def codes(view: View) -> tuple[dict[str, bytes], bytes]:
         if left < 0:  # symbols may share bytes: each is read once at most on average
             break
         start = value - sections.headers[section][3]
-        parts = (descriptors[name], content.tobytes(), *moved.within(section, start, start + size), shared[section])
+        said = stated.get(text(name), b"")
+        parts = descriptors[name], said, content.tobytes(), *moved.within(section, start, start + size), shared[section]
         found[text(name)] = digest(parts)
-    return found, _variables(sections, places_of)
+    sized = (
+        f"{without_unit(text(name))} {text(sections.names[section])} {size}".encode()
+        for name, (_, info, _, section), (_, size) in zip(names, rows, places, strict=True)
+        if info & 15 == _OBJECT and not name.endswith(b".kd") and 0 < section < len(sections.names)
+    )
+    elf = sections.elf
+    header = of_header(elf.osabi, elf.abi_version, elf.flags)
+    return found, digest((header, *of_image, *sorted(set(sized)), _variables(sections, places_of, moved)))
 
 
-def _variables(sections: Sections, descriptors: dict[int, list[int]]) -> bytes:
-    """Return the digest of what is loaded beside code, and of descriptors, whose places are given by section."""
-    parts: list[bytes] = []
+def _variables(sections: Sections, descriptors: dict[int, list[int]], moved: _Relocated) -> bytes:
+    """Return the digest of what is loaded beside code and descriptors, whose places are given by section."""
+    found: list[tuple[bytes, bytes]] = []
     for index, (name, (_, kind, flags, start, _, _, _, _)) in enumerate(
         zip(sections.names, sections.headers, strict=True)
     ):
         if kind != _PROGBITS or not flags & _ALLOC or flags & _EXECUTABLE or name in _OF_THE_LINKER:
             continue
         data, at = sections.bytes_of(index), 0
-        parts.append(name)
+        parts: list[bytes] = []
         for place in sorted(descriptors.get(index, ())):
             if place - start >= at:
                 parts.append(data[at : place - start])
                 at = place - start + _DESCRIPTOR
         parts.append(data[at:])
-    return digest(part for part in parts if part.strip(b"\0"))
+        # Linkers fill up between variables and descriptors.
+        parts = [part for part in parts if part.strip(b"\0")]
+        parts += moved.within(index, 0, len(data)) or moved.at(start, start + len(data))
+        if parts:
+            found.append((name, digest(parts)))
+    return digest(part for pair in sorted(found) for part in pair)
 
 
 class _Relocated:
@@ -113,6 +129,10 @@ class _Relocated:
         offsets, texts = self._of[section]
         first, last = bisect_left(offsets, start), bisect_left(offsets, end)
         return [b"%d %b" % (at - start, line) for at, line in zip(offsets[first:last], texts[first:last], strict=True)]
+
+    def at(self, start: int, end: int) -> list[bytes]:
+        """Return those that change addresses from ``start`` to ``end`` when a linked image is loaded."""
+        return self.within(0, start, end)
 
     def _text(self, _: int, kind: int, symbol: int, addend: int) -> bytes:
         name = text(self._names[symbol]) if symbol < len(self._names) else ""

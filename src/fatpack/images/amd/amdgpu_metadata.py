@@ -67,6 +67,14 @@ _YAML = {
 _YAML_KERNEL, _YAML_INDENT = b"  - Name:", b"      "
 
 
+#: What no launch depends on: names of kernels, parameters and their types, and of the language.
+_NAMES = frozenset((".name", ".symbol", ".type_name", ".language", ".language_version"))
+_YAML_NAMES = (b"Name:", b"SymbolName:", b"TypeName:", b"Language:", b"LanguageVersion:")
+
+#: keys of the whole image that say for what it is, which its header does too, and in which version
+_OF_THE_IMAGE = frozenset(("amdhsa.target", "amdhsa.version", "amdhsa.kernels"))
+
+
 class Metadata(Record):
     """What the notes say: the target as stored ("" when they do not), and by kernel name the values of its fields."""
 
@@ -118,6 +126,71 @@ def _kernel(reader: Reader) -> tuple[str, Values]:
         else:
             reader.skip()
     return name, values
+
+
+def stated(sections: Sections) -> tuple[dict[str, bytes], list[bytes]]:
+    """Return all that the notes say of each kernel but names, and what they say of the image: printf's formats.
+
+    Bytes are the same for the same statements, in whatever order a map has them. Raises FormatError for damage.
+    """
+    kernels: dict[str, bytes] = {}
+    image: list[bytes] = []
+    for owner, kind, view in sections.notes():
+        if (owner, kind) == _METADATA:
+            reader = Reader(view, "metadata")
+            for key in reader.map():
+                if key == "amdhsa.kernels":
+                    for _ in reader.array():
+                        name, said = _said(reader)
+                        if name:
+                            kernels.setdefault(name, said)
+                elif key in _OF_THE_IMAGE:
+                    reader.skip()
+                else:
+                    image.append(key.encode() + reader.stored())
+        elif (owner, kind) == _METADATA_V2:
+            kernels |= _yaml_said(view)
+    return kernels, sorted(image)
+
+
+def _said(reader: Reader) -> tuple[str, bytes]:
+    """Read the map of one kernel: the name of its symbol without ``.kd``, and all else as sorted lines."""
+    name, lines = "", list[bytes]()
+    for key in reader.map():
+        if key == ".symbol":
+            name = reader.text().removesuffix(".kd")
+        elif key == ".args":
+            lines += [b"%d %b" % (number, _argument(reader)) for number in reader.array()]
+        elif key in _NAMES:
+            reader.skip()
+        else:
+            lines.append(key.encode() + reader.stored())
+    return name, b"\n".join(sorted(lines))
+
+
+def _argument(reader: Reader) -> bytes:
+    """Read the map of one parameter: all but names, as sorted words."""
+    words: list[bytes] = []
+    for key in reader.map():
+        if key in _NAMES:
+            reader.skip()
+        else:
+            words.append(key.encode() + reader.stored())
+    return b" ".join(sorted(words))
+
+
+def _yaml_said(view: View) -> dict[str, bytes]:
+    """Return what the metadata of v2 says of each kernel but names, by its name."""
+    found: dict[str, list[bytes]] = {}
+    lines: list[bytes] | None = None
+    for _, line in _lines(view.tobytes().rstrip(b"\0")):
+        if not line.startswith(b" "):
+            lines = None
+        elif line.startswith(_YAML_KERNEL):
+            lines = found.setdefault(_unquoted(line[len(_YAML_KERNEL) :].strip()), [])
+        elif lines is not None and not line.lstrip(b" -").startswith(_YAML_NAMES):
+            lines.append(line.strip())
+    return {name: b"\n".join(lines) for name, lines in found.items()}
 
 
 def _yaml(view: View) -> Iterator[tuple[str, Values]]:

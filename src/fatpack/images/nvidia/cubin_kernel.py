@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 _OLD_OSABI = 0x33
 
 #: sh_type of ``.nv.info``: SHT_LOPROC
-_INFO = 0x70000000
+INFO = 0x70000000
 
 #: attributes of functions, by their symbol …
 _MIN_STACK_SIZE, _REGCOUNT = 0x12, 0x2F
@@ -143,8 +143,8 @@ def of_functions(sections: Sections) -> tuple[dict[int, int], dict[int, int]]:
     stacks: dict[int, int] = {}
     pair = Struct("<II" if sections.order == "little" else ">II")
     for index, name in enumerate(sections.names):
-        if name == b".nv.info" and sections.headers[index][1] == _INFO:
-            for attribute, value in _attributes(sections, index, _OF_FUNCTIONS):
+        if name == b".nv.info" and sections.headers[index][1] == INFO:
+            for attribute, value in attributes(sections, index, _OF_FUNCTIONS):
                 if len(value) == 8:
                     symbol, number = pair.unpack(value)
                     (registers if attribute == _REGCOUNT else stacks)[symbol] = number
@@ -176,7 +176,7 @@ class _Own:
                 if bank.isdigit() and len(bank) < 4:
                     self._constants.setdefault(owner, {})[int(bank)] = size
             elif name.startswith(_OWN_INFO):
-                if kind == _INFO:
+                if kind == INFO:
                     self._infos.setdefault(owner, []).append(index)
             else:
                 sizes = self._shared if name.startswith(_OWN_SHARED) else self._local
@@ -191,7 +191,7 @@ class _Own:
         if infos is None:
             return shared, local, None, constants, None, None, None, None
         sections = self._sections
-        of = dict([item for index in infos for item in _attributes(sections, index, _OF_A_KERNEL)]).get
+        of = dict([item for index in infos for item in attributes(sections, index, _OF_A_KERNEL)]).get
         return (
             shared,
             local,
@@ -212,7 +212,7 @@ class _Own:
         return x, y, z
 
 
-def _attributes(sections: Sections, index: int, wanted: Container[int]) -> list[tuple[int, bytes]]:
+def attributes(sections: Sections, index: int, wanted: Container[int]) -> list[tuple[int, bytes]]:
     """Return (attribute, value) of those in a section of attributes that are wanted.
 
     All are walked over: raises FormatError when one is damaged.

@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 _FUNCTION = re.compile(rb"\.entry\s+([\w$%]+)|\.func\b\s*(?:\([^()]*\)\s*)?([\w$%]+)", re.ASCII)
 
 #: what a variable of the module begins with, and what stands for its name while its value is read
-_VARIABLE = re.compile(rb"\.(?:global|const)\b")
+_VARIABLE = re.compile(rb"(?:\.extern\s+)?\.(?:global|const|shared|texref|samplerref|surfref|alias)\b")
 _VALUE = "="
+
+#: what the text says of itself: which drivers can compile it, and for what
+_MODULE = re.compile(rb"(?m)^[ \t]*\.(?:version|target|address_size)[ \t]+[^\n]*")
 
 _BRACES, _ENDS = re.compile(rb"[{}]"), re.compile(rb"[{};]")
 
@@ -61,7 +64,7 @@ class _Functions:
         self.own: dict[str, bytes] = {}
         self.calls: dict[str, list[str]] = {}
         self.kernels: list[str] = []
-        #: the text of each variable that has a value
+        #: what the text says of itself, and the text of each variable
         self.variables: list[bytes] = []
 
     def take(self, part: bytes) -> None:
@@ -79,7 +82,7 @@ class _Functions:
                 if not self._depth:
                     self._end()
             else:
-                self._forget()
+                self._declare()
         self._keep(part[at:])
 
     def _keep(self, piece: bytes) -> None:
@@ -102,6 +105,7 @@ class _Functions:
         header = b"".join(self._kept)
         found = _FUNCTION.search(header)
         self._forget()
+        self._note(header)
         variable = None if found else _variable(header)
         if variable:
             self._kept.append(variable)
@@ -112,9 +116,21 @@ class _Functions:
                 self.kernels.append(self._name)
             self._kept.append(header[found.start() :])
 
+    def _declare(self) -> None:
+        """Take what ends without a body: a variable, or the declaration of a function, which says nothing."""
+        header = b"".join(self._kept)
+        self._note(header)
+        found = _VARIABLE.search(header)
+        if found is not None and _FUNCTION.search(header) is None:
+            self.variables.append(_plain(header[found.start() :]))
+        self._forget()
+
+    def _note(self, header: bytes) -> None:
+        self.variables += (b" ".join(line.split()) for line in _MODULE.findall(header))
+
     def _end(self) -> None:
         if self._name == _VALUE:
-            self.variables.append(b" ".join(b"".join(self._kept).split()))
+            self.variables.append(_plain(b"".join(self._kept)))
         elif self._name and self._name not in self.own:
             body = _MARKS.sub(b"", _LINES.sub(b"", b"".join(self._kept)))
             words = b" ".join(_NUMBERED.sub(rb"\1", body).split())
@@ -125,6 +141,11 @@ class _Functions:
     def _forget(self) -> None:
         self._kept.clear()
         self._size, self._name = 0, ""
+
+
+def _plain(statement: bytes) -> bytes:
+    """Return the statement of a variable with single blanks, and without what compilers made of its unit."""
+    return without_unit(b" ".join(statement.split()).decode("ascii", "replace")).encode()
 
 
 def _variable(header: bytes) -> bytes:

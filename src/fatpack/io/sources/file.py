@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 
+from fatpack import system
 from fatpack.errors import BadValue, Truncated
 from fatpack.io import limits
 from fatpack.io.source import READ_AHEAD, Source
@@ -25,7 +26,7 @@ _MISSING = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ENXIO)
 
 
 class FileSource(Source):
-    """A regular file, read with ``pread``: its size is taken once, when it is opened.
+    """A regular file, read at places (:mod:`fatpack.system`): its size is taken once, when it is opened.
 
     With ``path`` it can be opened again, if it is the same file then and has not changed: in another process that a
     view of it was pickled for, and here, if it ``rests`` (:meth:`rest`) between uses, so that one command may read more
@@ -85,9 +86,9 @@ class FileSource(Source):
     def _pread(self, offset: int, size: int) -> bytes:
         fd = self.fileno()
         try:
-            data = os.pread(fd, size, offset)
+            data = system.read_at(fd, size, offset)
             while len(data) < size:
-                more = os.pread(fd, size - len(data), offset + len(data))
+                more = system.read_at(fd, size - len(data), offset + len(data))
                 if not more:
                     raise self._changed(size, len(data), offset)
                 data += more
@@ -110,7 +111,7 @@ class FileSource(Source):
         while size:
             part = buffer[: min(size, len(buffer))]
             try:
-                count = os.preadv(self.fileno(), [part], offset)
+                count = system.read_into(self.fileno(), part, offset)
             except OSError as error:
                 raise self._failed(error) from error
             if not count:
@@ -147,7 +148,7 @@ class FileSource(Source):
         path = os.path.join(os.path.dirname(self._path), name)
         try:
             # What is no file, as a pipe, must not be waited for.
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            fd = system.open_to_read(path, system.AT_ONCE)
         except OSError as error:
             if error.errno in _MISSING:
                 return None
@@ -166,7 +167,7 @@ class FileSource(Source):
         if self._fd < 0:
             if self._path is None or not self._rests:
                 raise ValueError(f"{self.name} is closed")
-            fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            fd = system.open_to_read(self._path)
             found = _identity(os.fstat(fd))
             if found != self._identity:
                 os.close(fd)
@@ -180,6 +181,12 @@ class FileSource(Source):
             self._pages.clear()
             os.close(self._fd)
             self._fd = -1
+
+    def give_way(self) -> None:
+        """Let another file have the name: where an open file holds it, this one is closed until somebody reads on."""
+        if system.NAMES_ARE_HELD and self._owned and self._path is not None:
+            self._rests = True
+            self.rest()
 
     def close(self) -> None:
         """Close the file, unless the caller opened it."""

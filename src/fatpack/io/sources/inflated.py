@@ -28,9 +28,9 @@ class Call:
         self._function = function
         self._arguments = arguments
 
-    def __call__(self) -> Any:
-        """Return what the function does."""
-        return self._function(*self._arguments)
+    def __call__(self, *more: object) -> Any:
+        """Return what the function does; ``more`` arguments follow those that are known."""
+        return self._function(*self._arguments, *more)
 
 
 class InflatedSource(Source):
@@ -39,7 +39,8 @@ class InflatedSource(Source):
     They stay in memory until :meth:`rest`, or until so much else was inflated from the same ``origin`` (the source
     that holds the compressed bytes) that ``limits.INFLATED_KEPT`` is reached; the next read inflates them again.
     ``data`` are the bytes, if they are at hand already. ``stream`` yields them in pieces, which costs a reader that
-    needs them only once ``piece_size`` bytes of memory at a time. With a stream, more than
+    needs them only once ``piece_size`` bytes of memory at a time. ``start`` returns so many first bytes, where
+    that takes less than all do (:meth:`beginning`). With a stream, more than
     ``limits.INFLATED_KEPT`` bytes are never in memory: who reads a part of so many reads them through a window. Views
     can be pickled if both are a :class:`Call`.
     """
@@ -55,12 +56,14 @@ class InflatedSource(Source):
         data: Buffer | None = None,
         stream: Callable[[], Iterator[bytes | bytearray | memoryview]] | None = None,
         piece_size: int | None = None,
+        start: Callable[[int], bytes] | None = None,
     ) -> None:
         self.name = name
         self.size = size
         self.present = present
         self._inflate = inflate
         self._once = stream
+        self._start = start
         self._piece_size = size if piece_size is None else piece_size
         self._origin = origin
         if origin is not None:
@@ -122,6 +125,13 @@ class InflatedSource(Source):
         if self._window is not None:
             self._window.rest()
         self.let_go()
+
+    def beginning(self, size: int) -> bytes:
+        """Return up to ``size`` first bytes; the rest is not inflated for them where its method can do without."""
+        size = min(size, self.size)
+        if self._data is None and self._start is not None:
+            return self._start(size)
+        return self.read(0, size)
 
     def read(self, offset: int, size: int) -> bytes:
         """Return a copy of ``size`` inflated bytes at ``offset``."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 
+from fatpack import system
 from fatpack.errors import UsageError
 from fatpack.io import limits
 from fatpack.io.budget import budget_now
@@ -112,7 +112,7 @@ def _from_path(data: str | os.PathLike[str], name: str, *, resting: bool) -> Sou
         raise UsageError("a path cannot contain a NUL character")
     if path == "-":
         return _from_descriptor(0, name or "<stdin>", owned=False)
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    fd = system.open_to_read(path)
     return _from_descriptor(fd, name or path, owned=True, path=path, rests=resting)
 
 
@@ -141,7 +141,7 @@ def _from_descriptor(fd: int, name: str, *, owned: bool, path: str | None = None
         return FileSource(fd, name, owned=owned, path=path, rests=rests)
     try:
         if stat.S_ISDIR(mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+            system.refuse_folder(name)
         is_device = stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not os.isatty(fd))
         if is_device:
             if stat.S_ISBLK(mode) or os.read(fd, 1):
@@ -155,10 +155,10 @@ def _from_descriptor(fd: int, name: str, *, owned: bool, path: str | None = None
 
 def _is_made_when_read(fd: int, status: os.stat_result, name: str) -> bool:
     """Return whether a file has other bytes than its size says, as those of /proc (none) and /sys (a page) have."""
-    if status.st_blocks or status.st_size > _PAGE:
+    if status.st_size > _PAGE or not hasattr(status, "st_blocks") or status.st_blocks:
         return False
     try:
-        return len(os.pread(fd, status.st_size + 1, 0)) != status.st_size
+        return len(system.read_at(fd, status.st_size + 1, 0)) != status.st_size
     except OSError as error:
         raise type(error)(error.errno, error.strerror, name) from error
 

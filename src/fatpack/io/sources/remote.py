@@ -84,7 +84,7 @@ def _module(name: str) -> ModuleType:
         return import_module(name)
     except ImportError as error:
         library = (error.name or name).partition(".")[0]
-        hint = "install what reads them: pip install 'fatpack[remote]'"
+        hint = "install what reads them: pip install fsspec aiohttp s3fs"
         raise Unsupported(f"URLs cannot be read without {library}", hint=hint) from error
 
 

@@ -6,10 +6,10 @@ time all is kept that is inflated from there on: in memory if it is little, else
 
 from __future__ import annotations
 
-import os
 from _thread import allocate_lock
 from bisect import bisect_right
 
+from fatpack import system
 from fatpack.errors import BadValue, FormatError
 from fatpack.io import limits
 from fatpack.parallel import read_ahead, thread_count
@@ -91,7 +91,7 @@ class Window:
         with self._lock:
             self._reach(offset, offset + size, limits.INFLATED_KEPT)
             if self._spool is not None:
-                return os.pread(self._spool.fileno(), size, offset)
+                return system.read_at(self._spool.fileno(), size, offset)
             parts = list(self._parts(offset, size))
         return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
 
@@ -103,7 +103,7 @@ class Window:
                 self._reach(offset, offset + 1, min(limits.INFLATED_KEPT, _PASSED))
                 if self._spool is not None:
                     found = min(self._end, end, offset + limits.CHUNK) - offset
-                    part = memoryview(os.pread(self._spool.fileno(), found, offset))
+                    part = memoryview(system.read_at(self._spool.fileno(), found, offset))
                 else:
                     number = bisect_right(self._starts, offset) - 1
                     start = self._starts[number]

@@ -221,6 +221,11 @@ def outermost(file: Source | Entered) -> View:
     return (file if isinstance(file, Source) else file.package).view()
 
 
+def is_address(text: str) -> bool:
+    """Return whether a text may name a place in a file, and not a file alone: ``x.whl!libx.so``, ``libx.a(m.o)``."""
+    return text.endswith(")") or "offset=" in text or "!" in text
+
+
 def open_place(text: str, *, ranges: bool = False) -> tuple[Source | Entered, Place]:
     """Open the file of an address and find the place in it: with ``ranges``, its bytes. Raises UsageError, ``OSError``.
 

@@ -67,6 +67,7 @@ def write_in_place(
 
     def verified(after: View) -> None:
         (check or verify)(host, after)
+        host.source.give_way()
 
     pieces = list(pieces)
     # Writing to a file takes its capabilities away, and not everybody who may write can give them back.

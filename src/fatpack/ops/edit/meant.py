@@ -136,19 +136,19 @@ def _damaged(parts: Sequence[Part], meant: Collection[int], host: View, verb: st
         yield from wrong
 
 
-def look(host: View) -> Part:
-    """Return a file with everything in it."""
+def look(host: View, *, judges: bool = True) -> Part:
+    """Return a file with everything in it; ``judges`` compares what objects register with what is there."""
     if host_of(host) != "archive":
-        return _part(host, "", limits.NESTING, is_member=False)
-    whole = _part(host, "", limits.NESTING, is_member=True)
+        return _part(host, "", limits.NESTING, is_member=False, judges=judges)
+    whole = _part(host, "", limits.NESTING, is_member=True, judges=judges)
     is_found = any(isinstance(item, Found) for item in everything(whole))
-    return whole if is_found else _part(host, "", limits.NESTING, is_member=False)
+    return whole if is_found else _part(host, "", limits.NESTING, is_member=False, judges=judges)
 
 
-def _part(view: View, title: str, depth: int, *, is_member: bool) -> Part:
+def _part(view: View, title: str, depth: int, *, is_member: bool, judges: bool) -> Part:
     """Return a file with everything in it, archives in archives too."""
     if host_of(view) != "archive":
-        return Part(view, title, tuple(scan(view, is_member=is_member)))
+        return Part(view, title, tuple(scan(view, is_member=is_member, judges=judges)))
     if depth <= 0:
         hint = limits.advice("NESTING")
         raise LimitExceeded("archives are nested too deeply", offset=view.offset(0), hint=hint, chain=view.chain)
@@ -158,7 +158,7 @@ def _part(view: View, title: str, depth: int, *, is_member: bool) -> Part:
             findings.append(site)
             continue
         inner = f"{title}({site.member})" if title else site.member or ""
-        members.append((site.number, _part(site.data, inner, depth - 1, is_member=is_member)))
+        members.append((site.number, _part(site.data, inner, depth - 1, is_member=is_member, judges=judges)))
     return Part(view, title, tuple(findings), tuple(members))
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import ExitStack
 
 from fatpack import hosts, images
 from fatpack.elf import header
@@ -31,7 +30,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.hosts import Site
     from fatpack.io.budget import Budget
-    from fatpack.io.source import View
+    from fatpack.io.source import Source, View
     from fatpack.model import Image
     from fatpack.ops.link_inputs.words import Line, Word
 
@@ -88,10 +87,13 @@ class Inputs:
         self.devices: list[LinkImage] = []
         self.findings: list[Finding] = []
         self.views: list[View] = []
-        with ExitStack() as opened:
+        self._opened: list[Source] = []
+        try:
             for word in line.words:
-                self._read(word, path_of(word, line), opened)
-            self._opened = opened.pop_all()
+                self._read(word, path_of(word, line))
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> Inputs:
         return self
@@ -101,9 +103,10 @@ class Inputs:
 
     def close(self) -> None:
         """Close the files; images can be read no more."""
-        self._opened.close()
+        while self._opened:
+            self._opened.pop().close()
 
-    def _read(self, word: Word, path: str, opened: ExitStack) -> None:
+    def _read(self, word: Word, path: str) -> None:
         if path != "-":
             try:
                 is_folder = stat.S_ISDIR(os.stat(path).st_mode)
@@ -118,7 +121,7 @@ class Inputs:
                 self.inputs.append(LinkInput(path, "directory", why="it is a folder"))
                 return
         source = open_source(path, resting=True, budget=self._budget)
-        opened.callback(source.close)
+        self._opened.append(source)
         view = source.view()
         self.views.append(view)
         reader = _Reader(len(self.inputs), view, word.is_whole)

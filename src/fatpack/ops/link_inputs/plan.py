@@ -11,8 +11,6 @@ import os
 from fatpack import images
 from fatpack.errors import FormatError, Unsupported, UsageError, in_both
 from fatpack.io.names import image_name
-from fatpack.io.sink import write_file
-from fatpack.ops.extract import Extract, checked_paths, write_plan
 from fatpack.ops.link_inputs.grouping import group
 from fatpack.ops.link_inputs.inputs import Inputs, LinkImage, LinkInput
 from fatpack.record import Record
@@ -120,6 +118,9 @@ def write(
 
     Raises UsageError if any of them exists already and ``force`` is not given, or for a directory that is none.
     """
+    from fatpack.io.sink import write_file
+    from fatpack.ops.extract import Extract, checked_paths, write_plan
+
     extracts = [
         Extract(each.name, (each.data,), f"image for {each.device.image.target.canonical}") for each in made.files
     ]

@@ -16,9 +16,7 @@ clang/tools/clang-linker-wrapper; every spelling was tried with 22.1 and 23.1.
 
 from __future__ import annotations
 
-import glob
 import os
-import platform
 
 from fatpack.errors import UsageError
 from fatpack.record import Record
@@ -141,16 +139,26 @@ def path_of(word: Word, line: Line) -> str:
     names = (
         [name[1:]] if name.startswith(":") else [name] if name.endswith(".lib") else [f"lib{name}.so", f"lib{name}.a"]
     )
+    path = _in_folders([_rooted(folder, line.root) for folder in line.folders], names)
+    if path is not None:
+        return path
     system = _system_folders(line.root)
-    for folder in (*(_rooted(folder, line.root) for folder in line.folders), *system):
-        for each in names:
-            path = os.path.join(folder, each)
-            if os.path.exists(path):
-                return path
+    path = _in_folders(system, names)
+    if path is not None:
+        return path
     where = f"in {', '.join(line.folders)}" if line.folders else "and no -L says where libraries are"
     others = f", nor in the system's folders ({', '.join(system)})" if system else ""
     problem = f"-l{name}: no {' and no '.join(names)} {where}{others}"
     raise UsageError(problem, hint="add -L FOLDER, or name the file itself")
+
+
+def _in_folders(folders: Sequence[str], names: Sequence[str]) -> str | None:
+    for folder in folders:
+        for name in names:
+            path = os.path.join(folder, name)
+            if os.path.exists(path):
+                return path
+    return None
 
 
 def _system_folders(root: str) -> list[str]:
@@ -158,6 +166,9 @@ def _system_folders(root: str) -> list[str]:
 
     Several processors may have a folder (``/usr/lib/aarch64-linux-gnu``): that of this machine's comes first.
     """
+    import glob  # with platform and re it takes a third of what a whole stand-in may; lines of compilers have -L
+    import platform
+
     machine = platform.machine()
     folders: list[str] = []
     for pattern in _SYSTEM:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fatpack.errors import UsageError
+from fatpack.formats.offload_binary.image_option import check_file
 from fatpack.io.sources.opening import open_source
 from fatpack.options import BundleOptions, CirOptions, FatbinOptions, KpackOptions, OffloadBinaryOptions, SyclbinOptions
 from fatpack.record import Record
@@ -81,8 +82,7 @@ def open_images(format: str, options: Iterable[ImageOption], opened: list[Source
     """
     packer = named(format).packer
     for option in options:
-        if not option.files:
-            raise UsageError(f"{option.text} has no file=", hint="write --image=file=PATH,triple=TRIPLE,arch=ARCH")
+        check_file(option)
         for name in option.files:
             source = open_source(name, resting=True)
             opened.append(source)

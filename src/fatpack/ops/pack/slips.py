@@ -5,6 +5,9 @@ Offload binaries store any key and any word. The other formats refuse what they 
 
 from __future__ import annotations
 
+from itertools import islice
+
+from fatpack.errors import FatpackError
 from fatpack.formats.clang_bundle.ids.bundle_id import parse_id
 from fatpack.formats.offload_binary.image_option import OFFLOAD_WORDS
 from fatpack.ops.choose.by_id import feature_problem
@@ -27,7 +30,8 @@ _ALIKE = 0.75
 
 def slips(options: Sequence[ImageOption], stored: Sequence[Image]) -> list[str]:
     """Return a sentence for everything that looks like a slip: in options for offload binaries, and in the images."""
-    found = [slip for option in options for slip in _slips(option)]
+    rest = iter(stored)  # an option's images follow those of the option before it
+    found = [slip for option in options for slip in _slips(option, list(islice(rest, len(option.files) or 1)))]
     empty = [image.data.chain for image in stored if not len(image.data) and image.target.offload != "host"]
     found += [f"{chain[0] if chain else 'an image'}: {EMPTY}, and is packed all the same" for chain in empty]
     if not options:
@@ -42,14 +46,16 @@ def _bad_id(spelling: str) -> str:
     return f"id={spelling} is no bundle ID, and no tool will take that image; write KIND-TRIPLE--ARCH"
 
 
-def _slips(option: ImageOption) -> Iterator[str]:
+def _slips(option: ImageOption, images: Sequence[Image]) -> Iterator[str]:
     kind, arch, triple = option.get("kind"), option.get("arch") or "", option.get("triple") or ""
     if kind not in (None, "", "none", *OFFLOAD_WORDS):
         yield f"kind={kind} is no offload kind, stored as none; choose from {', '.join(OFFLOAD_WORDS)}"
     if not triple and option.get("id") is None:
-        yield f"{option.text} has no triple; tools will not know which device it is for"
+        known = _target_words(images, option)
+        yield f"{option.text} has no triple; tools will not know which device it is for{known}"
     if option.get("arch") is None and (is_nvptx(triple) or is_amdgpu(triple)):
-        yield f"{option.text} has no arch; tools will not know which device it is for"
+        known = _target_words(images, option)
+        yield f"{option.text} has no arch; tools will not know which device it is for{known}"
     for key, value in option.pairs:
         if key and not value and key in option.text.removeprefix("--image=").split(","):
             yield (
@@ -65,6 +71,23 @@ def _slips(option: ImageOption) -> Iterator[str]:
             yield "id= is stored as a key of its own, which no tool reads; did you mean triple=, arch= and kind=?"
         elif key not in _KEYS and (meant := _nearest_key(key)):
             yield f"{key}= is stored as a key of its own; did you mean {meant}=?"
+
+
+def _target_words(images: Sequence[Image], option: ImageOption) -> str:
+    """Return as advice the keys that an option lacks and its image answers; "" where it says nothing certain."""
+    if len(images) != 1:
+        return ""
+    from fatpack.images import recognise
+
+    try:
+        claims = recognise(images[0].data)
+    except FatpackError:  # its headers are damaged; what is packed is looked into later, and told
+        return ""
+    triple = claims.triple if "-" in claims.triple else ""  # a family alone is no triple
+    kind = "cuda" if is_nvptx(triple) else ""  # HIP and OpenMP make the same images for AMD's devices
+    missing = [(key, value) for key, value in (("triple", triple), ("arch", claims.arch), ("kind", kind))]
+    words = ",".join(f"{key}={value}" for key, value in missing if value and option.get(key) is None)
+    return f"; add {words}, which is what the image says" if words else ""
 
 
 def _nearest_key(key: str) -> str:

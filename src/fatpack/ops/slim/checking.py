@@ -8,7 +8,6 @@ from fatpack.ops.edit import editor
 from fatpack.ops.edit.bare import is_same
 from fatpack.ops.edit.meant import everything, look
 from fatpack.ops.slim.choosing.rows import spelled
-from fatpack.ops.slim.linked import erasing
 from fatpack.ops.slim.plan import is_linked
 from fatpack.scanner import Found, scan
 
@@ -75,7 +74,13 @@ def _name(row: tuple[str, Image] | tuple[str, Image, str]) -> str:
 
 
 def _images(view: View) -> Iterator[tuple[str, Image]]:
-    items = erasing.present(list(scan(view, judges=False))) if is_linked(view) else everything(look(view))
+    is_program = is_linked(view)
+    if is_program:
+        from fatpack.ops.slim.linked import erasing
+
+        items = erasing.present(list(scan(view, judges=False)))
+    else:
+        items = everything(look(view, judges=False))
     for item in items:
         if isinstance(item, Found):
             for image in item.images:

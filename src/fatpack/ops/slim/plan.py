@@ -13,12 +13,10 @@ from fatpack.ops.edit.meant import choose, everything, look, written
 from fatpack.ops.slim.choosing.refusal import refuse
 from fatpack.ops.slim.choosing.rows import is_host, matches
 from fatpack.ops.slim.choosing.select import select
-from fatpack.ops.slim.linked import erasing, program
 from fatpack.ops.slim.recompression import recompressed, reshaping, unsuited
 from fatpack.ops.verify import content_findings
 from fatpack.record import Record
 from fatpack.scanner import Found, host_of, scan
-from fatpack.target.libraries import naming_library
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,12 +76,16 @@ def plan(view: View, wishes: Wishes) -> Plan:
     Raises Refused where a container that had device code would have none, or would serve a device no more;
     FormatError and HostError for what is damaged or not edited.
     """
-    library = naming_library(view.chain[-1] if view.chain else "")
+    library = None
+    if wishes.devices:
+        from fatpack.target.libraries import naming_library
+
+        library = naming_library(view.chain[-1] if view.chain else "")
     slimmed = _linked(view, wishes, library) if is_linked(view) else _unlinked(view, wishes, library)
     if wishes.drop:
         undone = sum(not is_host(row.image) and matches(row.image, wishes.drop) for row in slimmed.kept)
         slimmed = slimmed.replace(undone=undone)
-    if library is not None and wishes.devices and slimmed.kept:
+    if library is not None and slimmed.kept:
         note = f"{library.library} chooses by name ({library.reason}): all that fits a device stays"
         return slimmed.replace(notes=(*slimmed.notes, note))
     return slimmed
@@ -96,7 +98,7 @@ def _without_code(view: View, items: Sequence[Found | Finding]) -> Plan:
 
 
 def _unlinked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan:
-    whole = look(view)
+    whole = look(view, judges=False)
     items = everything(whole)
     if not any(isinstance(item, Found) for item in items):
         return _without_code(view, items)
@@ -124,6 +126,8 @@ def _reshaped(part: Part, reshape: Callable[[Found], Found]) -> Part:
 
 
 def _linked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan:
+    from fatpack.ops.slim.linked import erasing, program
+
     items = erasing.present(list(scan(view, judges=False)))
     seen, damaged = tuple(unseen(items)), tuple(one for one in items if isinstance(one, Finding) and _is_damage(one))
     if not any(isinstance(item, Found) for item in items):
@@ -187,9 +191,8 @@ def _linked(view: View, wishes: Wishes, library: NamingLibrary | None) -> Plan:
     if relayed.why and change.relay.contents:
         notes.append(f"{_zeros(relayed)}: {relayed.why}")
     pieces, cuts = tuple(relayed.pieces), tuple(relayed.cuts)
-    mode, lines = relayed.mode, tuple(notes)
     whose = selection.vendors, selection.unserved
-    return Plan(pieces, selection.kept, selection.dropped, lines, mode, cuts, seen, damaged, *whose)
+    return Plan(pieces, selection.kept, selection.dropped, tuple(notes), relayed.mode, cuts, seen, damaged, *whose)
 
 
 def _unchanged(
@@ -207,14 +210,24 @@ def _zeros(relayed: Relayed) -> str:
 
 
 def _gone(items: Sequence[Found | Finding], wishes: Wishes) -> frozenset[int]:
-    """Return the ``id()`` of the images that the selector of the wishes means. Raises NothingSelected for none."""
+    """Return the ``id()`` of the images that go by ``selector`` and ``goes``.
+
+    Raises NothingSelected where the selector means none.
+    """
+    asked_for = frozenset(
+        id(image)
+        for item in (items if wishes.goes is not None else ())
+        if isinstance(item, Found)
+        for image in item.images
+        if wishes.goes is not None and wishes.goes(item, image)
+    )
     if wishes.selector is None:
-        return frozenset()
+        return asked_for
     found = frozenset(id(image) for position, _, image in selected(items, wishes.selector) if "/" not in position)
     if not found:
         asked = f" that matches {wishes.selector.describe()}" if not wishes.selector.is_empty() else ""
         raise NothingSelected(f"no image{asked}", hint=instead(items, wishes.selector))
-    return found
+    return found | asked_for
 
 
 def _is_damage(item: Finding) -> bool:

@@ -15,11 +15,6 @@ versions of compressed bundles HIP's runtime reads, is reported by users (ml-exp
 from __future__ import annotations
 
 from fatpack.errors import counted
-from fatpack.formats.cuda_fatbin.layout import COMPRESSED, FLAG_OBFUSCATED, TEXTS
-from fatpack.formats.cuda_fatbin.stored import Entry
-from fatpack.formats.cuda_fatbin.writing.new_entry import METHOD_BITS
-from fatpack.io.sources.memory import BytesSource
-from fatpack.parallel import Tasks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,6 +53,8 @@ def recompressed(rows: Sequence[Row], wishes: Wishes) -> dict[int, tuple[Image, 
     method = wishes.recompress
     if method is None:
         return {}
+    from fatpack.parallel import Tasks
+
     changes: dict[int, tuple[Image, ...]] = {}
     entries = [row for row in rows if row.found.format == _FATBIN and _is_suited(row.image.as_stored, method)]
     tasks: list[Callable[[], Image]] = [_task(row.image.as_stored, method, wishes.level) for row in entries]
@@ -69,6 +66,9 @@ def recompressed(rows: Sequence[Row], wishes: Wishes) -> dict[int, tuple[Image, 
 
 
 def _is_suited(image: Image, method: str) -> bool:
+    from fatpack.formats.cuda_fatbin.layout import FLAG_OBFUSCATED
+    from fatpack.formats.cuda_fatbin.stored import Entry
+
     entry = image.record
     if method not in _METHODS[_FATBIN] or not isinstance(entry, Entry) or entry.group is not None:
         return False
@@ -78,6 +78,11 @@ def _is_suited(image: Image, method: str) -> bool:
 
 
 def _task(image: Image, method: str, level: int | None) -> Callable[[], Image]:
+    from fatpack.formats.cuda_fatbin.layout import COMPRESSED, TEXTS
+    from fatpack.formats.cuda_fatbin.stored import Entry
+    from fatpack.formats.cuda_fatbin.writing.new_entry import METHOD_BITS
+    from fatpack.io.sources.memory import BytesSource
+
     def run() -> Image:
         entry = image.record
         assert isinstance(entry, Entry)

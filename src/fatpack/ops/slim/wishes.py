@@ -7,10 +7,12 @@ from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from fatpack.literals import KeepPtx, Recompression, SlimMode
     from fatpack.ops.choose.select import Selector
+    from fatpack.scanner import Found, FoundImage
     from fatpack.target.devices import Device
 
 #: what becomes of PTX, and of SPIR-V beside images for devices
@@ -28,8 +30,8 @@ class Wishes(Record):
     ``devices`` are those that must be served: of every container what their runtimes would take stays. ``keep`` and
     ``drop`` are patterns of architectures (``sm_9*``, ``gfx90a``, ``compute_80`` for PTX): what ``drop`` names goes in
     any case, what ``keep`` names stays beside what devices need, and alone it says what stays. ``selector`` names
-    images that go. ``keep_ptx`` is ``none``, ``newest`` or ``all``; PTX that alone serves a device stays. None is
-    ``newest`` where devices or ``keep`` are given, else ``all``.
+    images that go, and ``goes`` is asked about each. ``keep_ptx`` is ``none``, ``newest`` or ``all``; PTX that alone
+    serves a device stays. None is ``newest`` where devices or ``keep`` are given, else ``all``.
 
     ``allow_empty`` lets containers lose all device code. ``recompress`` is the method by which images are compressed
     anew, None for as they are, at a ``level`` (None: what the format's own tool takes). ``mode`` says how linked files
@@ -41,6 +43,7 @@ class Wishes(Record):
     keep: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     selector: Selector | None = None
+    goes: Callable[[Found, FoundImage], bool] | None = None
     keep_ptx: KeepPtx | None = None
     allow_empty: bool = False
     recompress: Recompression | None = None
@@ -61,7 +64,8 @@ class Wishes(Record):
     @property
     def drops(self) -> bool:
         """Whether images may go."""
-        return bool(self.devices or self.keep or self.drop or self.selector or self.keep_ptx not in (None, "all"))
+        named = self.devices or self.keep or self.drop or self.selector or self.goes
+        return bool(named or self.keep_ptx not in (None, "all"))
 
     @property
     def ptx(self) -> str:

@@ -47,7 +47,7 @@ DOC = Doc(
     writes="none",
     limitations=(
         "Everything is inflated up to the last file that is read, and files are read in order.",
-        "Signatures and digests are not checked.",
+        "Listings check no digests; `fatpack doctor` does. Signatures by keys are not checked.",
         "Of a file with several names (hard links) the last is listed; if it is empty, none.",
         "Delta packages (`.drpm`) are not read.",
         "Names are taken for UTF-8.",

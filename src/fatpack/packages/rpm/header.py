@@ -36,7 +36,7 @@ _FOLDERS, _FOLDER_OF, _NAMES, _LINKS = 1118, 1116, 1117, 1036
 
 #: type of a value → struct code of its numbers
 _NUMBERS = {3: "H", 4: "I", 5: "Q"}
-_TEXTS = 8
+_TEXT, _BYTES, _TEXTS = 6, 7, 8
 
 
 class File(Record):
@@ -141,6 +141,26 @@ class Header:
         if len(parts) < count:
             raise self._outside(tag, self._size + 1)
         return [part.decode("utf-8", "surrogateescape") for part in parts]
+
+    def text(self, tag: int) -> str:
+        """Return one text, "" if there is none. Raises BadValue if it lies outside."""
+        found = self._tag(tag)
+        if found is None or found[0] != _TEXT:
+            return ""
+        if found[1] > self._size:
+            raise self._outside(tag, found[1])
+        data = self._view.read(self._values_at + found[1], min(self._size - found[1], _NAME))
+        return data.partition(b"\0")[0].decode("utf-8", "surrogateescape")
+
+    def binary(self, tag: int) -> bytes:
+        """Return some bytes, none if there are none. Raises BadValue if they lie outside."""
+        found = self._tag(tag)
+        if found is None or found[0] != _BYTES:
+            return b""
+        _, offset, count = found
+        if offset + count > self._size:
+            raise self._outside(tag, offset + count)
+        return self._view.read(self._values_at + offset, count)
 
     def _outside(self, tag: int, end: int) -> BadValue:
         return self._wrong(tag, "the value lies outside of the header", f"at most {self._size}", str(end))

@@ -9,7 +9,6 @@ may replace is a relocation against that symbol. (gABI, "Relocation"; the proces
 from __future__ import annotations
 
 import sys
-from array import array
 
 from fatpack.elf import constants
 from fatpack.elf.file import ElfFile
@@ -32,6 +31,7 @@ from fatpack.runtime.pointers.pointer import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Collection, Iterator, Sequence
 
     from fatpack.elf.file import Section
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 #: Relocations are read this many bytes at a time, a multiple of every record's size.
 _BLOCK = 24 * 16 * 2048
+_SMALL = 24 * 16 * 64
 
 #: e_type of what the loader may put anywhere
 _DYN = 3
@@ -200,15 +201,25 @@ class ElfProgram:
                 if low <= addend <= high and infos[number] & mask == self._relative:
                     yield places[number], addend
 
-    def _blocks(self, section: Section) -> Iterator[array[int]]:
+    def _blocks(self, section: Section) -> Iterator[array[int] | memoryview]:
         """Yield the words of a table of relocations, in blocks of whole ones."""
         layouts = self._elf.layouts
         by_type = {constants.RELA: layouts.rela.size, constants.RELR: self.word}
         size = by_type.get(section.type, layouts.rel.size)
         view = self.view.slice(section.offset, section.size)
+        kind = "Q" if layouts.word == 8 else "I"
+        if len(view) <= _SMALL and layouts.order == sys.byteorder:
+            # Slower, but importing array takes longer than reading the table of an object.
+            block = view.head(0, len(view) - len(view) % size)
+            if block:
+                words_at_hand = memoryview(block)
+                yield words_at_hand.cast("Q") if layouts.word == 8 else words_at_hand.cast("I")
+            return
+        from array import array
+
         for at in range(0, len(view) - len(view) % size, _BLOCK):
             block = view.head(at, _BLOCK)
-            words = array("Q" if layouts.word == 8 else "I", block[: len(block) - len(block) % size])
+            words = array(kind, block[: len(block) - len(block) % size])
             if layouts.order != sys.byteorder:
                 words.byteswap()
             yield words

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from array import array
 
 from fatpack.io import limits
 from fatpack.record import Record
@@ -102,6 +101,8 @@ def words_between(ranges: Iterable[tuple[int, View]], word: int, order: Order, l
 
     ``ranges`` are the parts of the data, with their addresses.
     """
+    from array import array  # loads all of collections, and most files ask nothing of this
+
     left, most = _SEARCHED, most_taken()
     values: dict[int, int] = {}
     for address, data in ranges:

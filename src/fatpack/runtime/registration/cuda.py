@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 #: QUIRK(nvcc 13.5, --enable-tile): fat binaries of tile code have records in a section of their own.
 NAMES = (".nvFatBinSegment", ".nvFatBinSegmentAlt", ".nvFatBi")
 
-MAGIC = 0x466243B1
+MAGIC = int.from_bytes(magics.CUDA_WRAPPER, "little")
 _VERSION, LINKED_VERSION = 1, 2
 
 _FATBIN = "cuda-fatbin"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 #: What linkers call the section: cut to 8 bytes in PE images.
 NAMES = (".hipFatBinSegment", ".hipFatB")
 
-MAGIC = 0x48495046
+MAGIC = int.from_bytes(magics.HIP_WRAPPER, "little")
 _VERSION = 1
 
 

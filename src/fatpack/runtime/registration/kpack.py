@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from fatpack.errors import BadValue, FormatError
 from fatpack.findings import finding
-from fatpack.messagepack import Reader
 from fatpack.model import Finding
 from fatpack.record import Record
 from fatpack.runtime.pointers.pointer import INSIDE, NULL, OUTSIDE
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fatpack.io.source import View
+    from fatpack.messagepack import Reader
     from fatpack.model import Span
     from fatpack.runtime.registration.records import RegistrationRecord, Segment
 
@@ -112,6 +112,8 @@ def _leads_nowhere(record: RegistrationRecord) -> str:
 
 def _reference(data: View) -> Reference | Finding:
     """Return the map that a view starts with, or what is wrong with it."""
+    from fatpack.messagepack import Reader
+
     reader = Reader(data.slice(0, min(len(data), _SIZE)), "description of kpack archives", FORMAT)
     name: bytes | None = None
     paths: tuple[bytes, ...] | None = None

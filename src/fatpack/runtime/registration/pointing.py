@@ -12,7 +12,6 @@ or a symbol. :func:`others` looks for these. What code makes of its own address,
 from __future__ import annotations
 
 import sys
-from array import array
 
 from fatpack import hosts
 from fatpack.elf.file import ElfFile
@@ -144,6 +143,8 @@ def symbols(view: View, host: str, low: int, high: int, *, only_visible: bool = 
     """
     if host != "elf":
         return []
+    from array import array
+
     elf = ElfFile(view)
     word = elf.layouts.word
     found: set[int] = set()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fatpack.hosts import Site
-    from fatpack.model import Finding
+    from fatpack.model import Finding, Span
     from fatpack.runtime.pointers.pointer import Pointer, Program
 
 NAME = ".tgtimg"
@@ -68,6 +68,11 @@ def read(reader: Program, tables: Sequence[Site]) -> ImageTable:
                 if tally.keeps(wrong):
                     findings.append(wrong)
     return ImageTable(tuple(rows), (*findings, *tally.rest()))
+
+
+def wrong_row(place: Span, text: str) -> Finding:
+    """Return the finding about a row whose image is not where it says."""
+    return finding("FP3011", place, text)
 
 
 def _problem(pointer: Pointer, number: int) -> str:

@@ -1,4 +1,4 @@
-"""A Dask cluster: the only module that knows ``distributed`` (``pip install 'fatpack[dask]'``).
+"""A Dask cluster: the only module that knows ``distributed`` (``fatpack[dask]``).
 
 Workers need fatpack with the same extras, and see files under the paths that the driver gives.
 """
@@ -16,7 +16,7 @@ from fatpack.survey.task import lost, work
 try:
     import distributed
 except ImportError as error:
-    raise Unsupported(f"the engine dask needs distributed ({error})", hint="pip install 'fatpack[dask]'") from error
+    raise Unsupported(f"the engine dask needs distributed ({error})", hint="pip install distributed") from error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""A Ray cluster: the only module that knows ``ray`` (``pip install 'fatpack[ray]'``).
+"""A Ray cluster: the only module that knows ``ray`` (``fatpack[ray]``).
 
 Workers need fatpack with the same extras, and see files under the paths that the driver gives.
 """
@@ -14,7 +14,7 @@ try:
     import ray
     from ray.exceptions import RayError
 except ImportError as error:
-    raise Unsupported(f"the engine ray needs ray ({error})", hint="pip install 'fatpack[ray]'") from error
+    raise Unsupported(f"the engine ray needs ray ({error})", hint="pip install ray") from error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -241,3 +241,11 @@ def test_code_of_a_vendor_that_is_dropped_is_not_said_to_stay() -> None:
     gone = plan(hip, for_("sm_90", drop=("gfx*",), allow_empty=True))
     assert (gone.notes, len(gone.dropped)) == ((), 2)
     assert plan(hip, for_("sm_90", drop=("gfx90a",))).notes == (note,)
+
+
+def test_each_image_may_be_asked_about() -> None:
+    wishes = Wishes(goes=lambda found, image: found.format == "cuda-fatbin" and image.form == "ptx")
+    made = plan(view(cuda("80 90 p80 p90")), wishes)
+    assert ([row.position for row in made.kept], made.mode) == (["0.0", "0.1"], "edit")
+    with pytest.raises(Refused, match="1 container would have no device code left"):
+        plan(view(cuda("80 90")), Wishes(goes=lambda *_: True))

@@ -15,6 +15,7 @@ from fatpack.cli.options import (
     max_inflated_option,
     schema_option,
 )
+from fatpack.cli.terminal import write_document
 from fatpack.errors import UsageError, counted
 from fatpack.outcomes import FINDINGS, FINE, worst
 from fatpack.report.text import write_lines
@@ -42,6 +43,7 @@ from fatpack.report.text import write_lines
     limit_option,
     color_option,
     option("-v", "--verbose", count=True, help="Show libraries that are the same too, and all kernels."),
+    schema=SCHEMA,
 )
 def command(
     releases: tuple[str, ...],
@@ -67,7 +69,8 @@ def command(
     order, are moved: a device may get another one of them.
 
     The exit code is 0 if no device code was lost, added, changed or moved, 1 if some was, and 3 if something cannot be
-    read.
+    read, which the first line says first: whether that was lost is not known. With --json, an input that cannot be
+    opened stands under "unread" too.
     """
     if schema:
         from fatpack.report.schemas import text
@@ -78,14 +81,21 @@ def command(
         raise UsageError(
             f"{counted(len(releases), 'file')} given, two were expected", hint="fatpack diff old.whl new.whl"
         )
+    if releases[0] == releases[1] == "-":
+        raise UsageError("stdin is one input, and two are compared", hint="fatpack diff old.whl - < new.whl")
     failing = _failing(fail_on)
     if demangle and not kernels:
         raise UsageError("--demangle goes with --kernels", hint="fatpack diff OLD NEW --kernels --demangle")
+    if demangle:
+        from fatpack.demangling import check
+
+        check()
     from fatpack.answers.diff.compare import compare
     from fatpack.answers.diff.reading import Side
     from fatpack.cli.show import opened
 
-    found = compare(*(Side(name, exclude, deep, opener=opened) for name in releases), kernels=kernels)
+    sides = (Side(name, exclude, deep, opener=opened, raises=not as_json) for name in releases)
+    found = compare(*sides, kernels=kernels)
     if demangle:
         from fatpack.answers.diff.names import with_demangled
 
@@ -93,10 +103,7 @@ def command(
     fails = not failing.isdisjoint(found.kinds)
     code = worst((FINDINGS if fails else FINE, *(item.exit_code for item in found.unread)))
     if as_json:
-        from fatpack.report.json_text import json_pieces
-
-        sys.stdout.writelines(json_pieces({**found.to_dict(), "exit_code": code}))
-        sys.stdout.write("\n")
+        write_document({**found.to_dict(), "exit_code": code})
         return code
     from fatpack.cli.terminal import style
     from fatpack.report.answers.diff import render

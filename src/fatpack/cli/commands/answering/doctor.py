@@ -14,15 +14,16 @@ from fatpack.cli.options import (
     max_inflated_option,
     schema_option,
 )
-from fatpack.cli.terminal import write_text
+from fatpack.cli.terminal import write_document, write_text
 from fatpack.errors import UsageError
 from fatpack.outcomes import FINE
-from fatpack.report.answers.doctor import SCHEMA, render
+from fatpack.report.answers.doctor import SCHEMA, checks, render
 
 
 @takes(
     argument("files", INPUT, metavar="FILE...", is_many=True),
     option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
+    option("--list", name="lists", is_flag=True, help="Print all that is verified, and against what, and exit."),
     schema_option,
     max_inflated_option,
     deep_option,
@@ -30,11 +31,13 @@ from fatpack.report.answers.doctor import SCHEMA, render
     color_option,
     exclude_option,
     option("-v", "--verbose", count=True, help="Show all findings, and what was not met at all."),
+    schema=SCHEMA,
 )
 def command(
     files: tuple[str, ...],
     *,
     as_json: bool,
+    lists: bool,
     schema: bool,
     deep: bool,
     exclude: tuple[str, ...],
@@ -45,17 +48,22 @@ def command(
     FILE is a file, a folder, a package (wheel, zip, tar, deb, rpm), a URL, or a pattern in quotes. Every container is
     parsed, described byte by byte and written again; every image is inflated, its headers and kernels are read, and
     compared with the target that its container states; hashes of compressed bundles, checksums of zip archives and
-    RECORD of wheels are compared with the content; programs must register what they launch, and find what was moved to
-    kpack archives. Known bugs of compilers and tools are named, with the threads about them.
+    what packages state of their files (RECORD, paths.json, md5sums, headers of RPM) are compared with the content;
+    programs must register what they launch, and find what was moved to kpack archives. Known bugs of compilers and
+    tools are named, with the threads about them.
 
-    The first line is the verdict. Behind it stands what was verified, then findings, then what could not be verified,
-    with the reason. The exit code is 0 if nothing is wrong, 1 if there are warnings or nothing to verify, 3 if
-    something is damaged or a limit was reached, 4 if this version cannot read it, 5 if a file is missing.
+    The first line is the verdict; --list says what it rests on. Behind it stands what was verified, then findings, then
+    what could not be verified, with the reason. The exit code is 0 if nothing is wrong, 1 if there are warnings or
+    nothing was verified, 3 if something is damaged or a limit was reached, 4 if this version cannot read it, 5 if a
+    file is missing.
     """
     if schema:
         from fatpack.report.schemas import text
 
         sys.stdout.write(text("doctor"))
+        return FINE
+    if lists:
+        sys.stdout.writelines(f"{line}\n" for line in checks())
         return FINE
     if not files:
         raise UsageError("no file given", hint="fatpack doctor FILE...")
@@ -73,10 +81,7 @@ def command(
         raise UsageError(f"no file matches {unmatched[0]}")
     document = found.to_dict()
     if as_json:
-        from fatpack.report.json_text import json_pieces
-
-        sys.stdout.writelines(json_pieces(document))
-        sys.stdout.write("\n")
+        write_document(document)
     else:
-        write_text(render(document, verbose=verbose), verbose=verbose)
+        write_text(render(document, verbose=verbose), verbose=verbose, wraps=True)
     return found.exit_code

@@ -6,7 +6,7 @@ import sys
 
 from fatpack.answers.explain.records import SCHEMA
 from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import INPUT
+from fatpack.cli.grammar.kinds import INPUT, KERNEL, TARGET, Words
 from fatpack.cli.options import (
     color_option,
     deep_option,
@@ -15,9 +15,19 @@ from fatpack.cli.options import (
     max_inflated_option,
     schema_option,
 )
-from fatpack.cli.terminal import style, write_text
+from fatpack.cli.terminal import style, write_document, write_text
 from fatpack.errors import UsageError
 from fatpack.outcomes import FINDINGS, FINE, worst
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def _variables() -> Iterable[str]:
+    from fatpack.target.choice.settings import VARIABLES
+
+    return (f"{name}=" for name in VARIABLES)
 
 
 @takes(
@@ -26,6 +36,7 @@ from fatpack.outcomes import FINDINGS, FINE, worst
         "--device",
         name="devices",
         multiple=True,
+        type=TARGET,
         metavar="NAME",
         help="The device: sm_87, 8.7, 'RTX 4090', gfx1031, gfx90a:xnack-, pvc, this-machine. Repeatable.",
     ),
@@ -36,10 +47,11 @@ from fatpack.outcomes import FINDINGS, FINE, worst
         "--env",
         name="variables",
         multiple=True,
+        type=Words(_variables),
         metavar="NAME=VALUE",
         help="A variable that the program will find, as CUDA_FORCE_PTX_JIT=1 or HSA_XNACK=1. Repeatable.",
     ),
-    option("--kernel", metavar="RE", help="Only containers with a kernel whose stored name matches."),
+    option("--kernel", type=KERNEL, metavar="RE", help="Only containers with a kernel whose stored name matches."),
     option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
     schema_option,
     deep_option,
@@ -48,6 +60,7 @@ from fatpack.outcomes import FINDINGS, FINE, worst
     limit_option,
     color_option,
     option("-v", "--verbose", count=True, help="Show all that runs, every place, and the rules with their sources."),
+    schema=SCHEMA,
 )
 def command(
     files: tuple[str, ...],
@@ -68,8 +81,9 @@ def command(
 
     FILES are libraries, programs, objects, containers, images, packages (a wheel), folders and URLs. A program has a
     container per source file or per link, and the runtime chooses from each alone: a container without an image for the
-    device fails when one of its kernels is used. Of every image stands there whether it fits, and the rule that says
-    so; rules are in docs/targets.md, and -v prints them with their sources.
+    device fails when one of its kernels is used. Each image is listed with whether it fits, and the rule that says
+    so; -v prints what the rules say, with their sources. fatpack targets --boards lists the names that --device takes
+    beside architectures. What images say of themselves is compared with their labels.
 
     Without --driver or --cuda no version is compared: PTX needs a driver of its CUDA version, and zstd one of 12.4.
     An AMD device named without its features stands for all their settings. The environment is not read: --env says what
@@ -88,27 +102,29 @@ def command(
         raise UsageError(what, hint="fatpack explain libx.so --device 'RTX 4090'")
     from fatpack.answers.explain.asked import question
     from fatpack.answers.explain.explain import explain
+    from fatpack.cli.show import opened
     from fatpack.facts.gathering import gather
-    from fatpack.facts.reading import RowOptions
+    from fatpack.facts.options import RowOptions
 
     asked = question(devices, driver=driver, cuda=cuda, rocm=rocm, variables=variables, kernel=kernel or "")
-    options = RowOptions(deep=deep, kernel=asked.kernel)
+    options = RowOptions(heads=True, deep=deep, kernel=asked.kernel)
     unmatched: list[str] = []
-    rows = gather(files, options, exclude=exclude, unmatched=unmatched)
+    rows = gather(files, options, exclude=exclude, unmatched=unmatched, opener=opened)
     explained = explain(rows, files, asked)  # type: ignore[arg-type]  # rows of images were asked for
+    explained = explained.replace(unlooked=rows.unlooked)
     code = worst((explained.exit_code, FINDINGS if unmatched else FINE))
     if as_json:
-        from fatpack.report.json_text import json_pieces
-
-        sys.stdout.writelines(json_pieces({**explained.to_dict(), "exit_code": code}))
-        sys.stdout.write("\n")
+        write_document({**explained.to_dict(), "exit_code": code})
     else:
         from fatpack.report.answers.explain import render
 
         write_text(render(explained, verbose=verbose, width=0 if verbose else style().width), verbose=True)
-    if unmatched:
+    left_out = "" if rows.unlooked.is_asked else rows.unlooked.sentence()
+    if unmatched or left_out:
         from fatpack.cli.messages import say
 
         for pattern in unmatched:
             say(f"no file matches {pattern}")
+        if left_out:
+            say(left_out)
     return code

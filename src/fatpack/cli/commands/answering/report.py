@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from io import BytesIO
 
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import FILE, INPUT, Choice
-from fatpack.cli.messages import StatusLine, say
+from fatpack.cli.messages import Held, StatusLine, say
 from fatpack.cli.options import (
     check_name,
+    color_option,
     deep_option,
     exclude_option,
     force_option,
@@ -19,7 +21,7 @@ from fatpack.cli.options import (
 )
 from fatpack.errors import UsageError, counted
 from fatpack.outcomes import FINDINGS, worst
-from fatpack.report.text import size_words
+from fatpack.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +31,13 @@ if TYPE_CHECKING:
 
 @takes(
     argument("paths", INPUT, metavar="PATH...", is_many=True),
-    option("-o", "--output", type=FILE, metavar="FILE", help='Where it goes; "-" is stdout.'),
+    option(
+        "-o",
+        "--output",
+        type=FILE,
+        metavar="FILE",
+        help='Where it goes; "-" is stdout. A name that ends in .md gets Markdown, any other the page.',
+    ),
     force_option,
     option(
         "--svg",
@@ -37,10 +45,12 @@ if TYPE_CHECKING:
         help="Write one picture: bytes by kernel, kernels by architecture, or the bytes of a file.",
     ),
     option("--markdown", is_flag=True, help="Write tables for a pull request. Default: to stdout."),
+    option("--demangle", is_flag=True, help="List kernels by the names that people write: scale(float*, int)."),
     exclude_option,
     deep_option,
     max_inflated_option,
     limit_option,
+    color_option,
     quiet_option,
 )
 def command(
@@ -50,6 +60,7 @@ def command(
     force: bool,
     svg: str | None,
     markdown: bool,
+    demangle: bool,
     exclude: tuple[str, ...],
     deep: bool,
     quiet: bool,
@@ -62,13 +73,15 @@ def command(
     bytes of the file with most device code, and a table of images.
 
     What cannot be read is in the page. The exit code is that of `fatpack inspect`: 0 fine, 1 findings, 3 damage; 1 if a
-    pattern matches nothing.
+    pattern matches nothing, and if there is no device code.
     """
     check_name(output)
     if svg and markdown:
         raise UsageError("--svg and --markdown are two outputs", hint="run it twice")
     if not paths:
         raise UsageError("no file given", hint="fatpack report PATH... -o report.html")
+    if output is not None and not svg and not markdown:
+        markdown = _is_markdown(output)
     if output is None and not markdown:
         name = f"{svg}.svg" if svg else "report.html"
         raise UsageError("no output given", hint=f'fatpack report PATH... -o {name}; "-" is stdout')
@@ -77,19 +90,43 @@ def command(
     meter, unmatched = _Meter(quiet=quiet), list[str]()
     kind = "markdown" if markdown else svg or "html"
     is_shown = output in (None, "-")
-    target = sys.stdout.buffer if output is None or output == "-" else output
+    target = BytesIO() if output is None or output == "-" else output
     try:
         overview = write_report(
-            paths, target, kind=kind, force=force, exclude=exclude, deep=deep, unmatched=unmatched, on_file=meter
+            paths,
+            target,
+            kind=kind,
+            force=force,
+            exclude=exclude,
+            demangle=demangle,
+            deep=deep,
+            unmatched=unmatched,
+            on_file=meter,
         )
     finally:
         meter.finish()
+    if isinstance(target, BytesIO):
+        with Held():  # no line of progress stands before the first of it
+            sys.stdout.buffer.write(target.getbuffer())
+            sys.stdout.flush()
     for name in unmatched:
         say(f"fatpack: warning: no file matches {name}")
+    for problem in overview.problems:
+        say(f"fatpack: error: {problem}")
+    if not overview.image_count:
+        files = counted(overview.files_read, "file")
+        say(f"fatpack: warning: no device code was found in {files}")
     if not is_shown and output is not None:
         _tell(overview, output, quiet=quiet)
-    sys.stdout.flush()
     return worst((overview.exit_code, FINDINGS if unmatched else 0))
+
+
+def _is_markdown(output: str) -> bool:
+    """Return whether an output's name asks for Markdown. Raises UsageError for a picture's: which one?"""
+    ending = os.path.splitext(output)[1].lower()
+    if ending == ".svg":
+        raise UsageError(f"{output} is the name of a picture", hint="say which: --svg treemap, coverage or bytes")
+    return ending == ".md"
 
 
 def _tell(overview: Overview, output: str, *, quiet: bool) -> None:

@@ -7,7 +7,13 @@ from fatpack.cli.editing import Destination, opened, output_options, refused
 from fatpack.cli.grammar.declared import argument, takes
 from fatpack.cli.grammar.kinds import INPUT
 from fatpack.cli.messages import say
-from fatpack.cli.options import limit_option, max_inflated_option, max_output_option, quiet_option
+from fatpack.cli.options import (
+    color_option,
+    limit_option,
+    max_inflated_option,
+    max_output_option,
+    quiet_option,
+)
 from fatpack.errors import UsageError
 from fatpack.ops.edit.embed import embed, embedding_note
 from fatpack.ops.edit.in_place import can_grow
@@ -20,6 +26,7 @@ from fatpack.ops.edit.in_place import can_grow
     max_inflated_option,
     max_output_option,
     limit_option,
+    color_option,
     quiet_option,
 )
 def command(

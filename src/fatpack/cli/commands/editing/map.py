@@ -7,10 +7,11 @@ import sys
 
 from fatpack.cli.editing import Destination, Opened, check_output, output_options, write_substitution
 from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import DIRECTORY, INPUT, Number
+from fatpack.cli.grammar.kinds import DIRECTORY, INPUT, TARGET, TRIPLE, Number
 from fatpack.cli.messages import Meter, say, warn
 from fatpack.cli.options import (
     allow_any_output,
+    color_option,
     limit_option,
     max_inflated_option,
     max_output_option,
@@ -26,7 +27,8 @@ from fatpack.ops.choose.presence import NothingSelected, instead, refuse_empty, 
 from fatpack.outcomes import FINDINGS, code_of, worst
 from fatpack.printable import printable
 from fatpack.record import Record
-from fatpack.report.text import size_words, write_lines
+from fatpack.report.text import write_lines
+from fatpack.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,13 +51,24 @@ if TYPE_CHECKING:
     option("--add", is_flag=True, help="Put each result beside the image that it was made of."),
     option("--replace", is_flag=True, help="Put each result in the place of the image that it was made of."),
     option("--directory", "-d", type=DIRECTORY, metavar="DIR", help="Keep the results as files here."),
-    option("--set-arch", metavar="ARCH", help="With --add and --replace: the architecture that the results are for."),
-    option("--set-triple", metavar="TRIPLE", help="The same for the triple. Default: what each result says of itself."),
+    option(
+        "--set-arch",
+        type=TARGET,
+        metavar="ARCH",
+        help="With --add and --replace: the architecture that the results are for.",
+    ),
+    option(
+        "--set-triple",
+        type=TRIPLE,
+        metavar="TRIPLE",
+        help="The same for the triple. Default: what each result says of itself.",
+    ),
     option("--jobs", "-j", type=Number(1), metavar="N", help="Run N at once. Default: one for each core."),
     *output_options,
     max_inflated_option,
     max_output_option,
     limit_option,
+    color_option,
     quiet_option,
 )
 def command(

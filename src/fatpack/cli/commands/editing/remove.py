@@ -7,6 +7,7 @@ from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import INPUT
 from fatpack.cli.messages import say, warn
 from fatpack.cli.options import (
+    color_option,
     limit_option,
     max_inflated_option,
     max_output_option,
@@ -24,7 +25,7 @@ from fatpack.ops.edit.editor import verify
 from fatpack.ops.slim.choosing.refusal import Refused
 from fatpack.ops.slim.removing import remove
 from fatpack.outcomes import FINDINGS, FINE, MALFORMED
-from fatpack.report.text import size_words
+from fatpack.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     max_output_option,
     option("--dry-run", is_flag=True, help="Only print what would be removed, and the size of the result."),
     limit_option,
+    color_option,
     quiet_option,
 )
 def command(

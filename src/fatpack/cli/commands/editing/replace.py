@@ -7,6 +7,7 @@ from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import INPUT
 from fatpack.cli.messages import say
 from fatpack.cli.options import (
+    color_option,
     limit_option,
     max_inflated_option,
     max_output_option,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     max_output_option,
     option("--dry-run", is_flag=True, help="Only print what would be replaced, and the size of the result."),
     limit_option,
+    color_option,
     quiet_option,
 )
 def command(

@@ -6,9 +6,10 @@ import sys
 
 from fatpack.cli.editing import Destination
 from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import DIRECTORY, FILE, INPUT, TARGET, Choice, Number
+from fatpack.cli.grammar.kinds import DIRECTORY, FILE, HELD_TARGET, INPUT, TARGET, Choice, Number
 from fatpack.cli.messages import say, warn
 from fatpack.cli.options import (
+    color_option,
     force_option,
     limit_option,
     max_inflated_option,
@@ -17,6 +18,7 @@ from fatpack.cli.options import (
     schema_option,
 )
 from fatpack.cli.reporting import report
+from fatpack.cli.terminal import style
 from fatpack.outcomes import FINE
 from fatpack.report.answers.slimming import SCHEMA, record, render, unserved_lines
 from fatpack.report.text import write_lines
@@ -36,11 +38,13 @@ if TYPE_CHECKING:
         metavar="DEVICE,…",
         help="Keep what these devices would load: sm_86, gfx942, 'RTX 4090', this-machine. Repeatable.",
     ),
-    option("--keep", multiple=True, type=TARGET, metavar="PATTERN,…", help="Keep these: 'sm_9*', gfx90a. Repeatable."),
+    option(
+        "--keep", multiple=True, type=HELD_TARGET, metavar="PATTERN,…", help="Keep these: 'sm_9*', gfx90a. Repeatable."
+    ),
     option(
         "--drop",
         multiple=True,
-        type=TARGET,
+        type=HELD_TARGET,
         metavar="PATTERN,…",
         help="Take these out: 'sm_5*,sm_6*'; PTX is compute_80. Repeatable.",
     ),
@@ -77,7 +81,10 @@ if TYPE_CHECKING:
     max_inflated_option,
     max_output_option,
     limit_option,
+    color_option,
     quiet_option,
+    schema=SCHEMA,
+    schemas={"verify": "fatpack.certificate/1"},
 )
 def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
     """Take device code out of FILE that no device needs: slim lib.so --for sm_86,sm_90 -o slim/lib.so
@@ -139,7 +146,8 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
         sys.stdout.writelines(json_pieces(document))
         sys.stdout.write("\n")
     elif not request.quiet:
-        write_lines(render(outcomes, unserved, request.wishes.devices), sys.stderr if to.output == "-" else sys.stdout)
+        stream = sys.stderr if to.output == "-" else sys.stdout
+        write_lines(render(outcomes, unserved, request.wishes.devices, style(stream)), stream)
     elif unserved:
         for line in unserved_lines(unserved):
             say(f"fatpack: warning: {line}")

@@ -6,9 +6,8 @@ file with exactly one operation that is a module is that module; any other is wr
 
 from __future__ import annotations
 
-import re
-
 from fatpack.errors import FormatError, LimitExceeded, counted
+from fatpack.formats.cir.expressions import compiled
 from fatpack.formats.cir.modules.aliases import Aliases
 from fatpack.formats.cir.modules.contents import Tracker
 from fatpack.formats.cir.modules.stored import Module, Outline
@@ -28,14 +27,14 @@ if TYPE_CHECKING:
 #: Levels of modules that are listed: a module, the container in it, and what the container holds.
 _LEVELS = 3
 
-_METADATA = re.compile(rb'"|//|#-\}')
+_METADATA = compiled(rb'"|//|#-\}')
 #: What ends an operation at file level: a line that starts something else.
-_NEXT = re.compile(
+_NEXT = compiled(
     rb'"|//|\{|[\r\n]+(?=[ \t]*(?:[#!][\w$-]+[ \t]*=(?!=)|\{-#|%|"[\w$.]+"[ \t]*\(|module\b|[A-Za-z_]\w*\.[\w$.]+))'
 )
-_LINE = re.compile(rb"[^\r\n]*")
+_LINE = compiled(rb"[^\r\n]*")
 #: What MLIR prints behind operations with -mlir-pretty-debuginfo, which it cannot read itself.
-_PRETTY_LOCATION = re.compile(rb"\[unknown\]|[^ \t\r\n\"#!%@{}()<>=]+:[0-9]+:[0-9]+")
+_PRETTY_LOCATION = compiled(rb"\[unknown\]|[^ \t\r\n\"#!%@{}()<>=]+:[0-9]+:[0-9]+")
 
 
 class Outliner:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from fatpack.formats.cir.expressions import compiled
 from fatpack.formats.cir.text.window import MARGIN, STRING, Text, body_expression
 
 TYPE_CHECKING = False
@@ -13,8 +12,8 @@ if TYPE_CHECKING:
 #: How much is gone through with the exact expression where the quick one may be wrong.
 _DOUBTFUL = 1 << 12
 
-_LINE = re.compile(rb"[^\r\n]*")
-_NAME = re.compile(rb"[#!][A-Za-z$._-][A-Za-z0-9$._-]*(?=<)")
+_LINE = compiled(rb"[^\r\n]*")
+_NAME = compiled(rb"[#!][A-Za-z$._-][A-Za-z0-9$._-]*(?=<)")
 #: Compiled when the first is needed, which few files do.
 _expressions: list[Pattern[bytes]] = []
 
@@ -34,10 +33,10 @@ def _compiled() -> list[Pattern[bytes]]:
         text = rb'[^"/#!]++|/(?:/[^\r\n]*+|(?!/))|' + STRING
         name = rb"[#!](?:[A-Za-z$._-][A-Za-z0-9$._-]*+(?:(?!<)|" + body + rb")|(?![A-Za-z$._-]))"
         short = body_expression(rb'[^<>(){}\[\]"\n/-]++|/(?!/)')
-        _expressions.append(re.compile(rb"(?:" + text + b"|" + name + rb")*+"))
-        _expressions.append(re.compile(body))
-        _expressions.append(re.compile(rb"<(?<=[\w$.-]<)(?!" + short[1:] + b")"))
-        _expressions.append(re.compile(rb"(?:" + text + b"|" + name.replace(body, short) + rb")*+"))
+        _expressions.append(compiled(rb"(?:" + text + b"|" + name + rb")*+"))
+        _expressions.append(compiled(body))
+        _expressions.append(compiled(rb"<(?<=[\w$.-]<)(?!" + short[1:] + b")"))
+        _expressions.append(compiled(rb"(?:" + text + b"|" + name.replace(body, short) + rb")*+"))
     return _expressions
 
 

@@ -6,8 +6,7 @@ types, which one expression steps over; the others go by the grammar.
 
 from __future__ import annotations
 
-import re
-
+from fatpack.formats.cir.expressions import compiled
 from fatpack.formats.cir.text.faults import fault
 from fatpack.formats.cir.text.window import BARE_ID, NUMBER, PLAIN_BODY, SIGIL_ID, SYMBOL, Text
 from fatpack.record import Record
@@ -33,7 +32,7 @@ _VALUE = (
 _END = rb"[ \t]*+\r?\n(?![ \t\r\n]*+(?::|->|<|//))"
 _LINE = rb"(%s)[ \t]*+=[ \t]*+(%s)%s" % (_NAME, _VALUE, _END)
 #: As many such lines as there are, with what follows the last of them.
-_LINES = re.compile(rb"(?:[ \t\r\n]*+%s[ \t]*+=[ \t]*+(?:%s)%s(?=[ \t\r\n]*+[^ \t\r\n:</-]))*+" % (_NAME, _VALUE, _END))
+_LINES = compiled(rb"(?:[ \t\r\n]*+%s[ \t]*+=[ \t]*+(?:%s)%s(?=[ \t\r\n]*+[^ \t\r\n:</-]))*+" % (_NAME, _VALUE, _END))
 
 
 _compiled: list[Pattern[bytes]] = []
@@ -42,7 +41,7 @@ _compiled: list[Pattern[bytes]] = []
 def _line() -> Pattern[bytes]:
     """Return the expression for one such line, compiled when it is needed first: most files are only inspected."""
     if not _compiled:
-        _compiled.append(re.compile(_LINE))
+        _compiled.append(compiled(_LINE))
     return _compiled[0]
 
 

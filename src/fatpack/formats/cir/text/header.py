@@ -8,9 +8,8 @@
 
 from __future__ import annotations
 
-import re
-
 from fatpack.errors import LimitExceeded, counted
+from fatpack.formats.cir.expressions import compiled
 from fatpack.formats.cir.text.faults import fault
 from fatpack.formats.cir.text.strings import unescaped
 from fatpack.formats.cir.text.window import BARE_ID, BLANKS, PLAIN_BODY, Text
@@ -21,8 +20,8 @@ from fatpack.record import Record
 #: LIMIT: bytes of a name, a key or a value that is looked at as a whole.
 LONGEST = 1 << 16
 
-_LOCATION = re.compile(rb"loc[ \t\r\n]*(?=\()")
-_ITEM = re.compile(rb'["<(\[{,})\]]|->|//')
+_LOCATION = compiled(rb"loc[ \t\r\n]*(?=\()")
+_ITEM = compiled(rb'["<(\[{,})\]]|->|//')
 
 
 #: The attributes that mark a module as a container.
@@ -77,10 +76,10 @@ def expect(text: Text, at: int, what: bytes, where: str) -> int:
 _KEY = rb'(?:[A-Za-z_][\w$.]*+|"[^"\\\n\v\f]*+")'
 _VALUE = rb'(?:"[^"\\\n\v\f]*+"|[#!][A-Za-z$_-][\w$.-]*+(?:' + PLAIN_BODY.pattern + rb")?+(?![\w$.<-]))"
 _ATTRIBUTE = _KEY + rb"(?: = " + _VALUE + rb")?+"
-_PLAIN_HEADER = re.compile(
+_PLAIN_HEADER = compiled(
     rb"[ ]?(?:@([A-Za-z_][\w$.]*+)[ ])?(?:attributes[ ]\{(" + _ATTRIBUTE + rb"(?:, " + _ATTRIBUTE + rb")*+)\}[ ])?\{"
 )
-_PLAIN_ATTRIBUTE = re.compile(rb"(" + _KEY + rb")(?: = (" + _VALUE + rb"))?")
+_PLAIN_ATTRIBUTE = compiled(rb"(" + _KEY + rb")(?: = (" + _VALUE + rb"))?")
 
 
 def _plain_header(text: Text, at: int) -> Header | None:

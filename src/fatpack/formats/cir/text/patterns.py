@@ -6,9 +6,9 @@ whatever it holds. Alternatives start with the byte that decides, which is all t
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 
+from fatpack.formats.cir.expressions import compiled
 from fatpack.formats.cir.text.window import STRING
 
 TYPE_CHECKING = False
@@ -25,7 +25,7 @@ def _any(*items: bytes) -> bytes:
 
 
 RESULTS = rb"(?:%[\w$.:,# %-]{1,2000}+=[ \t]*+|)"
-OPERATION = re.compile(RESULTS + rb'(?:([A-Za-z_][\w$.]*)|"([\w$.]+)"[ \t]*\()')
+OPERATION = compiled(RESULTS + rb'(?:([A-Za-z_][\w$.]*)|"([\w$.]+)"[ \t]*\()')
 
 _TEXT = rb'[^{}"/]++'
 _LINE_TEXT = rb'[^{}"/\n]++'
@@ -48,8 +48,8 @@ def _slash(is_certain: bool) -> bytes:
     return _COMMENT + rb"|/" if is_certain else _ONE_SLASH
 
 
-OPENERS = re.compile(rb'\{(?:[ \t\r]*\n[^{}"/\n=]*\{)+(?=[ \t\r]*\n)')
-CLOSERS = re.compile(rb"\}(?:[ \t\r\n]*\})*")
+OPENERS = compiled(rb'\{(?:[ \t\r]*\n[^{}"/\n=]*\{)+(?=[ \t\r]*\n)')
+CLOSERS = compiled(rb"\}(?:[ \t\r\n]*\})*")
 
 _MODULE_NAMES = rb"builtin\.module|gpu\.module|cir\.offload\.(?:container|module)"
 #: A word that starts no operation at the start of a line: it goes on with the head of one.
@@ -74,8 +74,8 @@ def _matters(word: bytes) -> bytes:
 _FUNCTION_MATTERS = _matters(b"kernel")
 _GLOBAL_MATTERS = _matters(b"fatbin_str")
 #: A function that may be a kernel or launch one, and a global that may hold a GPU binary, from behind the name on.
-FUNCTION_MATTERS = re.compile(_FUNCTION_MATTERS)
-GLOBAL_MATTERS = re.compile(_GLOBAL_MATTERS)
+FUNCTION_MATTERS = compiled(_FUNCTION_MATTERS)
+GLOBAL_MATTERS = compiled(_GLOBAL_MATTERS)
 _NAMES = {
     MODULES: rb"module|" + _MODULE_NAMES,
     FUNCTIONS: rb"module|"
@@ -95,7 +95,7 @@ _GENERIC_NAMES = {
 _NO_VALUE = rb'(?<![(\[,<@]")(?<![(\[,<@] ")(?<!at ")'
 _NO_OPERATION = _NO_VALUE + rb'(?<!=")(?<!= ")'
 #: A string at which a run stops because it names an operation, not because it does not end.
-WANTED_STRING = re.compile(b'"' + _NO_OPERATION + rb'[\w$.]+"[ \t]*\(')
+WANTED_STRING = compiled(b'"' + _NO_OPERATION + rb'[\w$.]+"[ \t]*\(')
 
 _runs: dict[tuple[int, bool], Pattern[bytes]] = {}
 _groups: dict[bool, Pattern[bytes]] = {}
@@ -121,7 +121,7 @@ def run(wanted: int, is_certain: bool) -> Pattern[bytes]:
     """
     found = _runs.get((wanted, is_certain))
     if found is None:
-        found = _runs[wanted, is_certain] = re.compile(_run(wanted, is_certain))
+        found = _runs[wanted, is_certain] = compiled(_run(wanted, is_certain))
     return found
 
 
@@ -129,13 +129,13 @@ def group(is_certain: bool) -> Pattern[bytes]:
     """Return the expression for a brace and all that it encloses."""
     found = _groups.get(is_certain)
     if found is None:
-        found = _groups[is_certain] = re.compile(_group(_TEXT, STRING, _slash(is_certain)))
+        found = _groups[is_certain] = compiled(_group(_TEXT, STRING, _slash(is_certain)))
     return found
 
 
 #: Lines that start an operation, and are not the next key of a dictionary.
 _LINE = rb"\n(?=[ \t%A-Za-z_])(?<![,=]\n)(?<![,=][ \r]\n)[ \t]*+" + RESULTS + rb"([A-Za-z_][\w$.]*+)(?![ \t]*+[=,])"
-_LINES = re.compile(_LINE)
+_LINES = compiled(_LINE)
 #: Operations that may stand alone in a region; any other lone word in braces is an attribute without a value.
 _WORDS = ("return", "yield", "break", "continue", "unreachable", "trap", "resume", "terminator")
 _ALONE = "|".join(f"(?<={word})" for word in _WORDS).encode()
@@ -143,8 +143,8 @@ _IN_BRACE = (
     rb"\{[ \t]*+" + RESULTS + rb"([A-Za-z_][\w$]*+\.[\w$.]++(?:(?=[ \t]*+\})(?:" + _ALONE + rb")"
     rb"|(?![ \t]*+\})(?!\s*+[=,]))|return(?=[ \t]*+\}))"
 )
-_BRACED = re.compile(_IN_BRACE)
-_CALLED = re.compile(rb'"[ \t]*\(')
+_BRACED = compiled(_IN_BRACE)
+_CALLED = compiled(rb'"[ \t]*\(')
 _everywhere: list[Pattern[bytes]] = []
 
 
@@ -162,7 +162,7 @@ def _operations() -> Pattern[bytes]:
             _unless(_IN_BRACE),
             _slash(True),
         )
-        _everywhere.append(re.compile(_any(*items) + b"(?:" + b"|".join((_LINE, _IN_BRACE, called)) + rb"|\Z)"))
+        _everywhere.append(compiled(_any(*items) + b"(?:" + b"|".join((_LINE, _IN_BRACE, called)) + rb"|\Z)"))
     return _everywhere[0]
 
 
@@ -180,7 +180,7 @@ _DICTIONARY = (
     rb"|\}(?![ \t]*+(?:loc\(|//|[\r\n}]|\Z))))"
 )
 _LONE_WORD = rb"[ \t]*+([A-Za-z_][\w$.]*+)[ \t]*+\}"
-_BRACE = re.compile(rb"\{(?:" + _DICTIONARY + rb"()|" + _LONE_WORD + rb")")
+_BRACE = compiled(rb"\{(?:" + _DICTIONARY + rb"()|" + _LONE_WORD + rb")")
 _LONE = tuple(word.encode() for word in _WORDS)
 
 
@@ -213,7 +213,7 @@ def functions(*, is_next: bool) -> Pattern[bytes]:
         )
         place = rb"loc\(" + _any(rb'[^()"\n]++', STRING, rb"\(" + _any(rb'[^()"\n]++', STRING) + rb"\)") + rb"\)"
         leap = b"" if is_next else b"(?:|" + _run(FUNCTIONS, True) + b")"
-        _functions[is_next] = re.compile(
+        _functions[is_next] = compiled(
             leap
             + rb"\n[ \t]*+([A-Za-z_][\w$.]*+(?<=func)"
             + rb'[^\n"{}@/]*+@([A-Za-z_][\w$.]*+)'

@@ -13,8 +13,7 @@ The rules, with LLVM 22's ``mlir/lib/AsmParser/Lexer.cpp`` as their source and m
 
 from __future__ import annotations
 
-import re
-
+from fatpack.formats.cir.expressions import compiled
 from fatpack.formats.cir.text.faults import fault, place
 from fatpack.formats.cir.text.strings import long_string_end, short_string_end
 
@@ -28,15 +27,15 @@ if TYPE_CHECKING:
 WINDOW = 1 << 18
 MARGIN = 1 << 12
 
-BARE_ID = re.compile(rb"[A-Za-z_][A-Za-z0-9_$.]*")
+BARE_ID = compiled(rb"[A-Za-z_][A-Za-z0-9_$.]*")
 #: An alias, or a dialect's attribute or type.
-SIGIL_ID = re.compile(rb"[#!](?:[0-9]+|[A-Za-z$._-][A-Za-z0-9$._-]*)")
-SYMBOL = re.compile(rb"@(?=[A-Za-z_\"])")
-NUMBER = re.compile(rb"-?(?:0x[0-9A-Fa-f]+|[0-9]+(?:\.[0-9]*(?:[eE][-+]?[0-9]+)?)?)")
-_BLANK = re.compile(rb"[ \t\r\n\0]*")
-_COMMENT = re.compile(rb"//[^\r\n]*(?:[ \t\r\n]*//[^\r\n]*)*")
-_STRING = re.compile(rb'"[^"\\\n\v\f]*"')
-_BRACKET = re.compile(rb'["<>()\[\]{}]|->|//|\{-#|#-\}')
+SIGIL_ID = compiled(rb"[#!](?:[0-9]+|[A-Za-z$._-][A-Za-z0-9$._-]*)")
+SYMBOL = compiled(rb"@(?=[A-Za-z_\"])")
+NUMBER = compiled(rb"-?(?:0x[0-9A-Fa-f]+|[0-9]+(?:\.[0-9]*(?:[eE][-+]?[0-9]+)?)?)")
+_BLANK = compiled(rb"[ \t\r\n\0]*")
+_COMMENT = compiled(rb"//[^\r\n]*(?:[ \t\r\n]*//[^\r\n]*)*")
+_STRING = compiled(rb'"[^"\\\n\v\f]*"')
+_BRACKET = compiled(rb'["<>()\[\]{}]|->|//|\{-#|#-\}')
 #: Strings with nothing but valid escapes.
 STRING = rb'"[^"\\\n\v\f]*+(?:\\(?:["\\nt]|[0-9A-Fa-f]{2})[^"\\\n\v\f]*+)*+"'
 
@@ -55,8 +54,8 @@ def body_expression(text: bytes) -> bytes:
     return rb"<(?:" + item + b"|" + two + b"|" + groups + rb")*+>"
 
 
-PLAIN_BODY = re.compile(body_expression(rb'[^<>(){}\[\]"/-]++'))
-_BODY_PREFIX = re.compile(rb"[#!][A-Za-z$._-][A-Za-z0-9$._-]*\Z")
+PLAIN_BODY = compiled(body_expression(rb'[^<>(){}\[\]"/-]++'))
+_BODY_PREFIX = compiled(rb"[#!][A-Za-z$._-][A-Za-z0-9$._-]*\Z")
 
 BLANKS = b" \t\r\n\0"
 

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from fatpack.model import Container, Finding
 
 
+def is_hashed(container: Container) -> bool:
+    """Return whether a hash of its content is stored: in all compressed bundles."""
+    return isinstance(container.record, CompressedBundle)
+
+
 def is_unchecked(container: Container) -> bool:
     """Return whether a container is a compressed bundle whose content was too large to be checked when it was read."""
     record = container.record

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from fatpack.codec import LZ4_AT_ONCE, decompress, most_held, most_inflated
+from fatpack.codec import LZ4_AT_ONCE, beginning, decompress, most_held, most_inflated
 from fatpack.codec import inflated as pieces_inflated
 from fatpack.elf.header import header as elf_header
 from fatpack.errors import FatpackError, FormatError, LimitExceeded, Unsupported, hexadecimal
@@ -96,7 +96,11 @@ def inflated_image(packed: View, head: Head, has_nul: bool) -> View:
     method = method_of(head.flags) or ""
     inflate = Call(_inflated, packed, method, head.inflated_size, has_nul)
     stream = Call(_pieces, packed, method, head.inflated_size, has_nul)
-    return inflated(packed, head.inflated_size - has_nul, method, inflate, stream)
+    return inflated(packed, head.inflated_size - has_nul, method, inflate, stream, Call(_start, packed, method))
+
+
+def _start(packed: View, method: str, size: int) -> bytes:
+    return beginning(packed, size, method=method, format=FORMAT)
 
 
 def _inflated(packed: View, method: str, size: int, has_nul: bool) -> memoryview:
@@ -141,13 +145,17 @@ def inflated(
     method: str,
     inflate: Callable[[], Buffer],
     stream: Callable[[], Iterator[bytes | bytearray | memoryview]],
+    start: Callable[[int], bytes] | None = None,
 ) -> View:
-    """Return ``size`` bytes that a function makes of stored ones when they are read, and that come in a stream too."""
+    """Return ``size`` bytes that a function makes of stored ones when they are read, and that come in a stream too.
+
+    ``start`` makes so many first ones alone.
+    """
     name = Derived(f"inflated {method} at {hexadecimal(packed.start)}")
     present = min(len(packed), packed.source.present)
     piece_size = 2 * size if method == "lz4" and size <= LZ4_AT_ONCE else min(size, _WINDOW)
     source = InflatedSource(
-        size, inflate, name, present=present, origin=packed.source, stream=stream, piece_size=piece_size
+        size, inflate, name, present=present, origin=packed.source, stream=stream, piece_size=piece_size, start=start
     )
     return View(source, 0, size, (*packed.chain, name))
 

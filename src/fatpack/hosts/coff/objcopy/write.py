@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from fatpack import magics
 from fatpack.errors import HostError
 from fatpack.hosts.assembly import Assembly
 from fatpack.hosts.coff.layout import (
-    BIG_CLASS,
     BIG_HEADER,
     BIG_SYMBOL,
     HEADER,
@@ -151,7 +151,18 @@ def _header(model: Model, symbol_offset: int, symbol_count: int, *, is_big: bool
     count = len(model.parts)
     if is_big:
         return BIG_HEADER.pack(
-            b"\0\0\xff\xff", 2, old["machine"], old["time"], BIG_CLASS, 0, 0, 0, 0, count, symbol_offset, symbol_count
+            magics.ANONYMOUS_COFF,
+            2,
+            old["machine"],
+            old["time"],
+            magics.BIG_COFF_CLASS,
+            0,
+            0,
+            0,
+            0,
+            count,
+            symbol_offset,
+            symbol_count,
         )
     flags = 0 if coff.is_big else old["flags"]
     return HEADER.pack(old["machine"], count, old["time"], symbol_offset, symbol_count, 0, flags)

@@ -6,8 +6,6 @@ section. Images of one container that are for different programming models or ve
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
-
 from fatpack.ops.slim.choosing import serving
 from fatpack.record import Record
 from fatpack.scanner import Found
@@ -66,6 +64,10 @@ def spelled(image: FoundImage) -> str:
 
 def matches(image: FoundImage, patterns: Sequence[str]) -> bool:
     """Return whether one of some patterns means an image. ``sm_*`` means no PTX, which is ``compute_*``."""
+    if not patterns:
+        return False
+    from fnmatch import fnmatchcase
+
     text = spelled(image)
     texts = {text, text.partition(":")[0]}
     if form_of(image) in serving.LINKED:

@@ -14,10 +14,8 @@ SYCL     images for the device, and SPIR-V if there are none
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from fatpack.record import Record
-from fatpack.target.choice import asking, cuda, hip, kpack, openmp, sycl
+from fatpack.target.choice import cuda, vendors
 from fatpack.target.choice.answer import Candidate
 from fatpack.target.nvidia import loads, parse_nvidia
 
@@ -44,11 +42,14 @@ class Served(Record):
 
 def vendor_of(target: Target) -> str:
     """Return whose devices an image is for: nvidia, amd or intel, which stands for all that SYCL compiles for."""
-    return asking.vendor_of(target.triple, target.arch)
+    return vendors.vendor_of(target.triple, target.arch)
 
 
-# The fat binaries of a library are made for the same architectures, thousand times over.
-@lru_cache(1024)
+#: LIMIT: answers that are kept.
+_MOST_KEPT = 1024
+_kept: dict[tuple[object, ...], Served] = {}
+
+
 def served(
     images: tuple[Candidate, ...], offload: str, device: Device, *, is_kpack: bool = False, all_minors: bool = False
 ) -> Served:
@@ -56,14 +57,40 @@ def served(
 
     ``all_minors`` keeps every image that fits an NVIDIA device, for libraries that ask for kernels by name.
     """
+    # The fat binaries of a library are made for the same architectures, thousand times over. Importing functools takes
+    # longer than slimming an object.
+    key = images, offload, device, is_kpack, all_minors
+    answer = _kept.get(key)
+    if answer is None:
+        if len(_kept) >= _MOST_KEPT:
+            _kept.clear()
+        answer = _kept[key] = _served(images, offload, device, is_kpack=is_kpack, all_minors=all_minors)
+    return answer
+
+
+def _served(images: tuple[Candidate, ...], offload: str, device: Device, *, is_kpack: bool, all_minors: bool) -> Served:
     if device.vendor == "nvidia":
         arch = device.nvidia
-        return _cuda(images, arch, all_minors=all_minors) if arch else Served()
+        found = _cuda(images, arch, all_minors=all_minors) if arch else Served()
+        return _with_bitcode(found, images) if offload == "openmp" else found
     if device.vendor == "amd":
         return _amd(images, offload, device, is_kpack=is_kpack)
+    # Level Zero's plugin takes the first image of OpenMP, whatever it is for (M5): none is of no use.
+    if offload == "openmp" and images:
+        return Served(frozenset([0]), frozenset(range(1, len(images))))
     return _intel(images, device)
 
 
+def _with_bitcode(found: Served, images: Sequence[Candidate]) -> Served:
+    """Return what is served if a plugin was built with a compiler: it takes bitcode for any device (M4)."""
+    bitcode = [number for number, image in enumerate(images) if image.form == "bitcode"]
+    return found.replace(also=found.also.union(bitcode)) if bitcode else found
+
+
+# Not `cuda.possible`, which says what one driver takes: what goes away here is gone for every driver and every user. So
+# no driver is assumed, forms that hold a cubin or PTX in turn count as what they are labelled, entries for several
+# architectures for each, and what must stay (`needed`) is told apart from what may. The rules of fitting are the same
+# (`loads`, `judge`), and tests/laws/test_explain_and_slim.py holds that nothing goes that `explain` says may be taken.
 def _cuda(images: Sequence[Candidate], device: NvidiaArch, *, all_minors: bool) -> Served:
     cubins, texts, doubtful = _fitting(images, device)
     if all_minors:
@@ -148,6 +175,8 @@ def _amd(images: Sequence[Candidate], offload: str, device: Device, *, is_kpack:
 
 
 def _taken_by_amd(images: Sequence[Candidate], offload: str, state: str, *, is_kpack: bool) -> int | None:
+    from fatpack.target.choice import hip, kpack, openmp
+
     if is_kpack:
         archs = [image.arch for image in images]
         answer = kpack.choose(kpack.candidates([archs], state), lambda _, arch: arch in archs)
@@ -158,6 +187,8 @@ def _taken_by_amd(images: Sequence[Candidate], offload: str, state: str, *, is_k
 
 
 def _intel(images: Sequence[Candidate], device: Device) -> Served:
+    from fatpack.target.choice import sycl
+
     for adapter in ("level-zero", "opencl-cpu"):
         answer = sycl.choose(images, device.arch, adapter)
         if answer.image is not None:

@@ -1,7 +1,6 @@
 """What a wheel is called, and what one is called that has other content: two different files never have one name.
 
-The only module that asks the ``packaging`` library, which is the reference for what names and versions may be
-(``fatpack[wheel]``).
+The only module that asks the ``packaging`` library, which is the reference for what names and versions may be.
 """
 
 from __future__ import annotations
@@ -113,5 +112,5 @@ def _packaging(name: str) -> ModuleType:
         module: ModuleType = __import__(f"packaging.{name}", fromlist=[name])
     except ImportError:
         text = "names of wheels need the packaging library"
-        raise Unsupported(text, hint="pip install 'fatpack[wheel]'") from None
+        raise Unsupported(text, hint="pip install packaging") from None
     return module
