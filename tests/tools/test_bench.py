@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from tools.bench import bundle_library, checking, inputs, recording
+from tools.bench import building, bundle_library, checking, inputs, project, recording
 from tools.bench.__main__ import SUBJECTS, main, print_table
 from tools.bench.measure import MB, BenchError, Figure, Sample, against, command, fatpack, measure, peer
 
@@ -206,3 +206,25 @@ def test_the_wheel_to_check_has_what_is_required_of_it(tmp_path: Path) -> None:
     assert checked
     assert [item.units for item in checked.libraries] == [3, 3]
     assert [item.name for item in tmp_path.iterdir()] == [wheel.name]
+
+
+@pytest.mark.parametrize("name", building.CLIENTS)
+def test_builds_call_stand_ins_only_where_these_are_placed(tmp_path: Path, name: str) -> None:
+    client = building.CLIENTS[name]
+    if peer(client.name) is None:
+        pytest.skip(f"{client.name} is not installed")
+    source = project.tiny(tmp_path / f"tiny.{client.suffix}")
+    made = []
+    for which in ("theirs", "counted"):
+        place = building.place(tmp_path / which, client, which)
+        measure({which: building.build(client, place, [source])}, 0)
+        made.append((place / "tiny.o").stat().st_size)
+        assert (place / "calls").exists() is (which == "counted")
+    assert made[0] == made[1]
+    assert len((tmp_path / "counted" / "calls").read_text().splitlines()) == 1
+
+
+def test_units_of_a_project_are_all_different(tmp_path: Path) -> None:
+    made = project.units(tmp_path, 12, "cu")
+    lines = [line for path in made for line in path.read_text().splitlines()[1:]]
+    assert len(set(lines)) == len(lines) == 12 * 28

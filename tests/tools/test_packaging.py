@@ -1,0 +1,147 @@
+"""Packages for others' package managers: Debian's are installed, conda's is tested, a container's files are run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests import reference
+from tests.builders import conda_channel
+
+import fatpack
+
+ROOT = Path(__file__).parents[2]
+PACKAGING = ROOT / "tools/packaging"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+NEEDED = dict(re.findall(r"^([\w-]+) >= ([\d.]+)", "\n".join(PROJECT["dependencies"]), re.MULTILINE))
+
+
+def test_debian_has_what_the_project_needs() -> None:
+    control = (PACKAGING / "debian/control").read_text(encoding="utf-8")
+    for name, version in NEEDED.items():
+        if name in (PACKAGING / "debian/py3dist-overrides").read_text(encoding="utf-8").split():
+            continue  # no package of Debian's
+        assert f" python3-{name}" in control
+        # 8.1 of click and 2.10.68 of construct are the oldest that any supported release has.
+        assert f"python3-{name} (>= {version})" in control or name in {"click", "construct"}
+
+
+class Debian13:
+    """A Debian 13 in a folder, of which commands see a work folder."""
+
+    def __init__(self, root: Path, work: Path) -> None:
+        self._root, self.work = root, work
+
+    def __call__(self, command: str) -> str:
+        """Run a command with the work folder as its own; return what it says."""
+        mounts = 'mount -t proc proc "$1/proc" && mount --bind "$2" "$1/mnt" && exec chroot "$1" sh -ec "$3"'
+        script = (
+            f"cd /mnt; export DEBFULLNAME=Somebody DEBEMAIL=somebody@debian.org SOURCE_DATE_EPOCH=1700000000; {command}"
+        )
+        done = subprocess.run(
+            ["unshare", "--mount", "--pid", "--fork", "sh", "-ec", mounts, "sh", self._root, self.work, script],
+            capture_output=True,
+            text=True,
+            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8"},
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.fixture
+def debian13(tmp_path: Path) -> Iterator[Debian13]:
+    root = Path(os.environ.get("FATPACK_REFERENCE_DEBIAN13") or ROOT / ".reference/debian13/root")
+    if not (root / "usr/bin/lintian").exists() or os.geteuid():
+        reference.missing("Debian 13 (tools/reference/get_debian13.sh), entered as root,")
+    debian = Debian13(root, tmp_path)
+    yield debian
+    debian("dpkg --purge fatpack python3-fatpack 2>/dev/null")
+
+
+@pytest.mark.slow
+def test_debian_13_builds_checks_and_installs_both_packages(debian13: Debian13) -> None:
+    work = debian13.work
+    command = [sys.executable, "-m", "build", "-q", "--sdist", "--outdir", str(work), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True)
+    version = fatpack.__version__
+    shutil.copy(PACKAGING / "debian/build.sh", work)
+    debian13(f"bash build.sh fatpack-{version}.tar.gz out")
+    said = debian13("cd out; lintian --allow-root --pedantic --display-info *.deb")
+    # Only who uploads to Debian has the number of a bug there to close.
+    assert [line for line in said.splitlines() if "initial-upload-closes-no-bugs" not in line] == []
+    debian13("dpkg --install out/*.deb")
+    assert debian13("fatpack --version") == f"fatpack {version}\n"
+    assert "fatpack" in debian13("man --where fatpack fatpack-slim; ls /usr/share/zsh/vendor-completions/_fatpack")
+    debian13("ls /usr/share/bash-completion/completions/fatpack /usr/share/fish/vendor_completions.d/fatpack.fish")
+    tests = f"cd out/fatpack-{version}; mkdir /mnt/auto; AUTOPKGTEST_TMP=/mnt/auto sh debian/tests/command"
+    assert "15 images extracted" in debian13(f"{tests} 2>&1")
+
+
+def test_the_recipe_of_conda_renders_with_version_and_needs_of_the_source() -> None:
+    rattler_build = pytest.importorskip("rattler_build")
+    variants = rattler_build.Stage0Recipe.from_file(PACKAGING / "conda/recipe.yaml").render()
+    recipe = variants[0].recipe.to_dict()
+    assert len(variants) == 1
+    assert recipe["package"] == {"name": "fatpack", "version": fatpack.__version__}
+    # conda-forge's name of lief for Python is another.
+    wanted = {f"{'py-lief' if name == 'lief' else name} >={version}" for name, version in NEEDED.items()}
+    assert set(recipe["requirements"]["run"]) == {f"python {PROJECT['requires-python']}", *wanted}
+    (command,) = PROJECT["scripts"].items()
+    assert recipe["build"]["python"]["entry_points"] == [" = ".join(command)]
+    for test in recipe["tests"]:
+        for path in test.get("files", {}).get("source", []):
+            assert (ROOT / path).is_dir()
+        for path in test.get("package_contents", {}).get("files", []):
+            assert (ROOT / path).is_file()
+
+
+@pytest.mark.slow
+def test_the_recipe_of_conda_builds_and_its_tests_pass(tmp_path: Path) -> None:
+    """No channel of conda's is asked: packages come from PyPI's wheels, under the names of conda-forge."""
+    rattler_build = reference.package("rattler_build")
+    hatchling = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
+    channel = conda_channel.make(tmp_path, ["pip", *hatchling, *NEEDED], {"lief": "py-lief"})
+    command = [sys.executable, "-m", "build", "-q", "--sdist", "--outdir", str(tmp_path), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True)
+    shutil.unpack_archive(tmp_path / f"fatpack-{fatpack.__version__}.tar.gz", tmp_path, filter="data")
+    recipe = tmp_path / f"fatpack-{fatpack.__version__}/tools/packaging/conda/recipe.yaml"
+    (variant,) = rattler_build.Stage0Recipe.from_file(recipe).render()
+    result = variant.run_build(
+        rattler_build.ToolConfiguration(test_strategy="native"),
+        output_dir=tmp_path / "out",
+        channels=[channel.as_uri()],
+    )
+    (package,) = map(Path, result.packages)
+    assert package.parent.name == "noarch"
+    assert package.name.startswith(f"fatpack-{fatpack.__version__}-pyh")
+
+
+@pytest.mark.slow
+def test_the_files_of_the_container_image_run_and_are_30_mb_at_most(tmp_path: Path) -> None:
+    for name in ("mmdebstrap", "unzip"):
+        reference.tool(name)
+    if os.geteuid():
+        reference.missing("root, for chroot,")
+    command = [sys.executable, "-m", "build", "-q", "--wheel", "--outdir", str(tmp_path), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    root = tmp_path / "root"
+    subprocess.run([PACKAGING / "container/root.sh", wheel, root], check=True, capture_output=True)
+    shutil.copytree(ROOT / "tests/fixtures/offload_binary", root / "given")
+    inside = ["chroot", root, "/usr/bin/python3", "-B", "-m", "fatpack"]
+    assert (
+        subprocess.run([*inside, "--version"], capture_output=True, text=True).stdout.split()[1] == fatpack.__version__
+    )
+    done = subprocess.run([*inside, "extract", "/given", "-d", "/made"], capture_output=True, text=True)
+    assert done.returncode == 0 and "15 images extracted" in done.stdout + done.stderr
+    for name in ("given", "made"):
+        shutil.rmtree(root / name)
+    packed = subprocess.run(["tar", "-C", root, "-czf", "-", "."], capture_output=True, check=True).stdout
+    assert len(packed) <= 30_000_000
