@@ -38,6 +38,7 @@ SUBJECTS = {
     "check": "tools.bench.checking",
     "slim": "tools.bench.slimming",
     "wheels": "tools.bench.wheels",
+    "builds": "tools.bench.building",
     "cir": "tools.bench.cir",
     "linearity": "tools.bench.linearity",
 }

@@ -94,14 +94,14 @@ def fatpack(
     return command(FATPACK, *words, outputs=outputs, is_bulk=is_bulk, codes=codes)
 
 
-def measure(commands: Mapping[str, Command], rounds: int) -> dict[str, Sample]:
+def measure(commands: Mapping[str, Command], rounds: int, *, is_warm: bool = False) -> dict[str, Sample]:
     """Run all commands once per round, so that a slow moment of the machine hits them all; return the best of each.
 
-    One round before is not counted: it fills the page cache and the caches of compiled modules. Raises BenchError when
-    a command fails.
+    One round before is not counted: it fills the page cache and the caches of compiled modules. ``is_warm`` says that
+    something else did. Raises BenchError when a command fails.
     """
     samples: dict[str, Sample] = {}
-    for number in range(rounds + 1):
+    for number in range(is_warm, rounds + 1):
         for name, one in commands.items():
             sample = _run(one)
             old = samples.get(name)

@@ -1,0 +1,8 @@
+__global__ void set(int *data) { *data = 1; }
+
+void launch(float *data);
+
+int main() {
+  set<<<1, 1>>>(nullptr);
+  launch(nullptr);
+}

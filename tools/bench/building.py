@@ -1,0 +1,119 @@
+"""Builds: what a compiler costs with stand-ins in the place of its tools, for one tiny unit and for a small project.
+
+Units are compiled one after the other, as one process of ``make`` does. Times are processor times, and of several runs
+the least: a stand-in costs some hundredths of a second, which other work on a machine would hide.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tools.bench import project
+from tools.bench.measure import FATPACK, Command, Figure, command, measure, need
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+UNITS = 12
+ROUNDS, BULK_ROUNDS = 20, 2
+
+#: How much longer a build may take with stand-ins.
+LIMIT = 1.02
+
+#: What is placed. clang-linker-wrapper is not: its stand-in would hand every link over to the original.
+STAND_INS = ("clang-offload-bundler", "llvm-offload-binary", "fatbinary")
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A compiler: its name, the ending of its sources, and the options that every unit gets."""
+
+    name: str
+    suffix: str
+    options: Sequence[str]
+
+    def words(self, place: Path) -> list[str]:
+        """Return the command that looks for its tools in a folder first."""
+        if self.name == "nvcc":
+            return [str(place / "nvcc"), *self.options]
+        return [need(self.name), f"-B{place}", *self.options]
+
+
+CLIENTS = {
+    "nvcc, 3 architectures": Client(
+        "nvcc", "cu", ["-O3", "-c", *(f"-gencode=arch=compute_{arch},code=sm_{arch}" for arch in (80, 90, 120))]
+    ),
+    "clang, HIP, 3 architectures": Client(
+        "clang",
+        "hip",
+        ["-x", "hip", "-nogpulib", "-nogpuinc", "-O3", "-c", "--offload-arch=gfx90a,gfx942,gfx1100"],
+    ),
+}
+
+
+def run(scratch: Path) -> Iterator[Figure]:
+    """Yield the figures of each compiler that is installed."""
+    for name, client in CLIENTS.items():
+        folder = scratch / client.suffix
+        places = [place(folder / which, client, which) for which in ("theirs", "ours", "counted")]
+        yield from _figures(f"{name}: one tiny unit", client, places, [project.tiny(folder / f"tiny.{client.suffix}")])
+        sources = project.units(folder, UNITS, client.suffix)
+        yield from _figures(f"{name}: {UNITS} units", client, places, sources)
+
+
+def _figures(what: str, client: Client, places: Sequence[Path], sources: Sequence[Path]) -> Iterator[Figure]:
+    theirs, ours, counted = (build(client, place, sources) for place in places)
+    is_tiny = len(sources) == 1
+    measure({"counted": counted}, 0)
+    samples = measure({"theirs": theirs, "ours": ours}, ROUNDS if is_tiny else BULK_ROUNDS, is_warm=True)
+    calls = len((places[2] / "calls").read_text().splitlines())
+    (places[2] / "calls").unlink()
+    ratio = samples["ours"].processor / samples["theirs"].processor
+    facts = f"{samples['ours'].processor:.2f} s, {samples['theirs'].processor:.2f} s; calls of stand-ins: {calls}"
+    yield Figure(what, ratio, "x original", None if is_tiny else LIMIT, facts)
+    if is_tiny:
+        cost = (samples["ours"].processor - samples["theirs"].processor) / calls
+        enough = f"at most {LIMIT:g} x where compiling takes {max(cost, 0) / (LIMIT - 1):.1f} s for each call"
+        yield Figure(f"{what}: a call, beyond the original's", cost * 1e3, "ms", None, enough)
+
+
+def place(folder: Path, client: Client, which: str) -> Path:
+    """Make a folder that a compiler looks into first, as docs/how-to/put-in-place.md does.
+
+    It has no tools (``theirs``), stand-ins (``ours``), or scripts that write a line for each call (``counted``).
+    """
+    folder.mkdir(parents=True)
+    for name in () if which == "theirs" else STAND_INS:
+        path = folder / name
+        if which == "ours":
+            path.symlink_to(FATPACK)
+        else:
+            path.write_text(f'#!/bin/sh\necho {name} >> {folder}/calls\nexec {FATPACK} tool {name} "$@"\n')
+            path.chmod(0o755)
+    if client.name == "nvcc":
+        _place_nvcc(folder)
+    return folder
+
+
+def _place_nvcc(folder: Path) -> None:
+    """Link nvcc into a folder, with a profile by which it looks there first."""
+    said = subprocess.run([need("nvcc"), "--dryrun", "-c", "-x", "cu", "/dev/null"], capture_output=True, text=True)
+    top = re.findall(r"^#\$ _HERE_=(.*)/bin$", said.stderr, re.MULTILINE)[0]
+    for name in ("nvcc", "crt"):
+        (folder / name).symlink_to(f"{top}/bin/{name}")
+    with open(f"{top}/bin/nvcc.profile") as file:
+        profile = re.sub(r"(?m)^TOP .*", f"TOP = {top}", file.read())
+    profile = re.sub(r"(?m)^PATH .*", f"PATH += $(_HERE_):{top}/nvvm/bin:{top}/bin:", profile)
+    (folder / "nvcc.profile").write_text(profile)
+
+
+def build(client: Client, place: Path, sources: Sequence[Path]) -> Command:
+    """Return the command that compiles all units, one after the other."""
+    script = place / f"build{len(sources)}.sh"
+    words = " ".join(f"'{word}'" for word in client.words(place))
+    script.write_text("".join(f"{words} '{source}' -o '{place / source.stem}.o'\n" for source in sources))
+    return command("sh", "-e", script)
