@@ -6,6 +6,7 @@ import re
 import shlex
 import tomllib
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from tests.builders.packages import zipped
@@ -51,6 +52,19 @@ def test_the_settings_and_the_example_hold(wheel: None, tmp_path: Path) -> None:
     )
     (example,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     exec(example, {})
+
+
+def test_the_job_for_gitlab_fails_and_leaves_its_report(wheel: None, capsys: pytest.CaptureFixture[str]) -> None:
+    (text,) = (
+        block for block in re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL) if "script:" in block
+    )
+    assert "reports:\n      junit: device-code.xml\n" in text
+    command, _, report = re.findall(r"- (fatpack .*)", text)[0].partition(" > ")
+    assert report == "device-code.xml"
+    assert main(shlex.split(command)[1:]) == 1
+    suites = ElementTree.fromstring(capsys.readouterr().out)
+    assert {case.get("name") for case in suites.iter("testcase")}
+    assert [failure.get("message") for failure in suites.iter("failure")]
 
 
 def test_wrong_arguments_are_errors(wheel: None) -> None:

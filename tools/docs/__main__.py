@@ -27,7 +27,7 @@ def main() -> int:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
     for name in stale:
-        print(f"{'stale' if check else 'wrote'} docs/{name}")
+        print(f"{'stale' if check else 'wrote'} {(ROOT / name).resolve().relative_to(ROOT.parent)}")
     return 1 if check and stale else 0
 
 

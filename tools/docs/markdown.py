@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+#: The marks around what people write into a generated page.
+_BY_HAND, _END = "<!-- by hand: `make docs` keeps this part -->\n", "<!-- end of what is by hand -->\n"
+
 
 def table(heads: list[str], rows: list[list[str]]) -> list[str]:
     """Return the lines of a table, with a blank one behind it."""
@@ -17,3 +20,10 @@ def filled(page: str, name: str, text: str) -> str:
     if not (found and closed):
         raise ValueError(f"the page has no part between {start.strip()!r} and {end!r}")
     return f"{before}{start}\n{text}\n{end}{after}"
+
+
+def kept(page: str) -> str:
+    """Return what people wrote into a generated page, with the marks around it; empty if there is no such part."""
+    _, found, rest = page.partition(_BY_HAND)
+    text, closed, _ = rest.partition(_END)
+    return f"{found}{text}{closed}" if closed else ""

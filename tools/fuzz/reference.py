@@ -1,7 +1,7 @@
 """Stand-ins beside their originals: where the original takes a file, both must print and write the same.
 
 Starting a process for every file makes these targets slow, so they run only when they are asked for, with
-``--differential``. A stand-in may refuse what its original takes: ``docs/tools.md`` says where it is stricter.
+``--differential``. A stand-in may refuse what its original takes: the pages below ``docs/tools`` say where.
 """
 
 from __future__ import annotations

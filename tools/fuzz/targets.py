@@ -9,6 +9,7 @@ from tools.fuzz import checks, evidence, kpack, quick, reference, seeds
 from tools.fuzz.mutate import Field
 
 from fatpack import formats, hosts
+from fatpack.cli.tools import TOOLS
 
 
 class Target(NamedTuple):
@@ -63,6 +64,35 @@ _TOOLS = {
         ("cuda/cubin", "cuda/ptx"),
         [["--create=out", f"--image3=kind={kind},sm=80,file=in"] for kind in ("elf", "ptx")],
     ),
+    "llvm-offload-wrapper": (("offload_binary", "elf"), [["--kind=openmp", "-o", "out", "in"]]),
+    "clang-offload-wrapper": (
+        ("offload_binary", "elf", "file_table"),
+        [
+            ["-target=x86_64-unknown-linux-gnu", "-o", "out", "in"],
+            ["-kind=sycl", "-host=x86_64", "-target=spir64", "-properties=in", "-entries=in", "-o", "out", "in"],
+            ["-kind=sycl", "-host=x86_64", "-target=spir64", "-batch", "-o", "out", "in"],
+        ],
+    ),
+    # Without --offloading they become their originals.
+    "llvm-objdump": (("elf", "coff", "archive", "offload_binary"), [["--offloading", "in"]]),
+    "llvm-readobj": (("elf", "coff", "archive"), [["--offloading", "in"]]),
+    "clang-linker-wrapper": (
+        ("elf", "coff", "archive"),
+        [["--dry-run", "--linker-path=/usr/bin/ld", "--host-triple=x86_64-unknown-linux-gnu", "in", "-o", "out"]],
+    ),
+    "nvprune": (("cuda_fatbin", "elf"), [["-arch", "sm_80", "-o", "out", "in"]]),
+    "clang-offload-deps": (("elf", "coff", "pe"), [["-targets=sycl-spir64-unknown-unknown", "-outputs=out", "in"]]),
+    # No program of that name is run.
+    "llvm-foreach": (("file_table",), [["--in-file-list=in", "--in-replace={}", "--", "no/program", "{}"]]),
+    # It takes addresses of places, no files.
+    "roc-obj-extract": (("elf", "offload_binary"), [["file://in#offset=0&size=64"], ["-o", "-", "file://in"]]),
+    "file-table-tform": (
+        ("file_table",),
+        [
+            ["-extract=Code,Symbols", "-rename=Code,IR", "-o", "out", "in"],
+            ["-replace=Code,0", "-drop_titles", "-o", "out", "in", "in"],
+        ],
+    ),
     "cir-offload-merge": (
         ("cir",),
         [
@@ -71,6 +101,9 @@ _TOOLS = {
         ],
     ),
 }
+
+#: of stand-ins that read whatever holds device code
+_ANY_TOOL = (("elf", "offload_binary", "clang_bundle", "cuda_fatbin"), [["in"]])
 
 
 def _targets() -> Iterator[Target]:
@@ -107,7 +140,8 @@ def _targets() -> Iterator[Target]:
     containers = ("offload_binary", "clang_bundle", "cuda_fatbin", "kpack", "syclbin")
     yield Target("remove", checks.edit_file(checks.without_images), _files(*objects, *containers), fields)
     yield Target("relay", checks.relay_file, seeds.linked, fields)
-    for name, (folders, command_lines) in _TOOLS.items():
+    for name in {module: name for name, module in reversed(TOOLS.items())}.values():
+        folders, command_lines = _TOOLS.get(name, _ANY_TOOL)
         is_text = name == "cir-offload-merge"
         words = seeds.TEXT_WORDS if is_text else seeds.WORDS
         run, own_fields = checks.run_tool(name, *command_lines), _no_fields if is_text else fields

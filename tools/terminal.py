@@ -1,0 +1,84 @@
+"""Pictures of a terminal for README and the pages: ``python -m tools.terminal [--check]``.
+
+Each is made of what a command prints with ``--color=always`` into a terminal of 120 columns, as SVG by rich.
+``--check`` writes nothing and exits 1 if a picture shows other words than its command prints now; how rich draws
+changes with its version, and makes no picture stale.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+IMAGES = ROOT / "docs" / "images"
+LIBRARY = ROOT / "tests" / "fixtures" / "cuda_fatbin" / "hosts" / "libtwo.so"
+
+#: How wide terminals are.
+COLUMNS = 120
+
+#: picture → the command that it shows
+SHOTS = {
+    "terminal-inspect": "fatpack inspect libkernels.so --by arch,form",
+    "terminal-check": "fatpack check libkernels.so --require sm_75,sm_90",
+    "terminal-explain": "fatpack explain libkernels.so --device T4",
+    "terminal-slim": "fatpack slim libkernels.so --for sm_90 --dry-run",
+}
+
+
+def printed(command: str) -> str:
+    """Return what a command prints on a terminal, in a folder with the library that all of them name."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(LIBRARY, Path(folder) / "libkernels.so")
+        words = [sys.executable, "-m", *shlex.split(command), "--color=always"]
+        environment = {**os.environ, "COLUMNS": str(COLUMNS), "PYTHONUTF8": "1"}
+        done = subprocess.run(
+            words, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+    return done.stdout
+
+
+def drawn(name: str, command: str, output: str) -> str:
+    """Return the picture of a command and of what it printed. Nothing in it is loaded from elsewhere."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, color_system="truecolor")
+    console.print(Text.assemble(("$ ", "bold green"), (command, "bold")))
+    console.print(Text.from_ansi(output.rstrip("\n")), soft_wrap=False)
+    picture = console.export_svg(title=" ".join(shlex.split(command)[:2]), unique_id=name)
+    return re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL).rstrip() + "\n"
+
+
+def words(picture: str) -> list[str]:
+    """Return the words that a picture shows, in order."""
+    texts = re.findall(r"<text[^>]*>(.*?)</text>", picture, re.DOTALL)
+    return html.unescape(" ".join(texts)).replace("\xa0", " ").split()
+
+
+def main(arguments: list[str]) -> int:
+    """Write the pictures, or say which are stale; return the exit code."""
+    stale = []
+    for name, command in SHOTS.items():
+        path = IMAGES / f"{name}.svg"
+        picture = drawn(name, command, printed(command))
+        if path.exists() and words(path.read_text(encoding="utf-8")) == words(picture):
+            continue
+        stale.append(name)
+        if "--check" not in arguments:
+            path.write_text(picture, encoding="utf-8")
+    for name in stale:
+        print(f"{'stale' if '--check' in arguments else 'wrote'} docs/images/{name}.svg")
+    return 1 if stale and "--check" in arguments else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
