@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-all test-gpu lint docs golden bench corpus fuzz clean
+.PHONY: demo test test-all test-gpu lint docs site golden bench corpus fuzz clean
 
 demo: .venv/.runtime
 	@$(BIN)/python -I tools/demo/run.py
@@ -33,6 +33,10 @@ lint: .venv/.dev
 docs: .venv/.dev
 	@$(BIN)/python -m tools.docs
 
+# The documents as a site, in site-out/: a link that leads nowhere fails it.
+site: .venv/.dev
+	@$(BIN)/python -m tools.site $(ARGS)
+
 # Record `inspect --json` of every fixture again, beside it; review the diff.
 golden: .venv/.dev
 	@$(BIN)/python -m tools.golden
@@ -60,4 +64,4 @@ fuzz: .venv/.dev
 	@touch $@
 
 clean:
-	rm -rf .venv .reference build dist demo-out bench-out
+	rm -rf .venv .reference build dist demo-out bench-out site-out

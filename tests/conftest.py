@@ -1,15 +1,23 @@
-"""How much a quick run tries, and what it leaves to the sweeps that CI runs."""
+"""How much a quick run tries, what it leaves to the sweeps that CI runs, and what no run may change."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from zlib import crc32
 
 import pytest
 from hypothesis import settings
 from tests.effort import EXAMPLES
+from tests.kept import Kept
 
 settings.register_profile("fatpack", deadline=None, max_examples=EXAMPLES)
 settings.load_profile("fatpack")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Look at the fixtures once, not in each process that runs a part of the tests."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Kept(Path(__file__).parent / "fixtures"))
 
 
 @pytest.hookimpl(tryfirst=True)

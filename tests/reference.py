@@ -15,9 +15,12 @@ from typing import Any, NoReturn
 
 import pytest
 
+#: nvprune and AMD's scripts: where ``tools/reference/get_vendor_tools.sh`` put them.
+VENDOR = os.environ.get("FATPACK_REFERENCE_VENDOR") or str(Path(__file__).parents[1] / ".reference/vendor/bin")
+
 #: Where tools are looked for before PATH: a Debian LLVM 22, and the environment that ``.ci/run`` makes. Several folders
 #: are separated as in PATH.
-FOLDERS = ("/usr/lib/llvm-22/bin", *os.environ.get("FATPACK_REFERENCE_BIN", "").split(os.pathsep))
+FOLDERS = ("/usr/lib/llvm-22/bin", *os.environ.get("FATPACK_REFERENCE_BIN", "").split(os.pathsep), VENDOR)
 
 
 #: LLVM 23, which distributions do not install yet: where ``tools/reference/get_llvm23.sh`` put it.
@@ -27,7 +30,8 @@ LLVM23 = Path(os.environ.get("FATPACK_REFERENCE_LLVM23") or Path(__file__).paren
 LLVM19 = Path(os.environ.get("FATPACK_REFERENCE_LLVM19") or "/usr/lib/llvm-19/bin")
 
 
-def _missing(name: str) -> NoReturn:
+def missing(name: str) -> NoReturn:
+    """Skip the running test for want of a tool; fail it where the tools are required."""
     reason = f"reference tool {name} is not installed (CONTRIBUTING.md lists the packages)"
     if os.environ.get("FATPACK_REQUIRE_REFERENCE") == "1":
         pytest.fail(reason)
@@ -40,7 +44,7 @@ def library(name: str) -> str:
     Debian keeps it in the folder of the release or in that of the machine's architecture.
     """
     folders = [Path("/usr/lib/llvm-22/lib"), *sorted(Path("/usr/lib").glob("*-linux-gnu"))]
-    return next((str(folder / name) for folder in folders if (folder / name).exists()), None) or _missing(name)
+    return next((str(folder / name) for folder in folders if (folder / name).exists()), None) or missing(name)
 
 
 def nvvm_library() -> str:
@@ -50,24 +54,29 @@ def nvvm_library() -> str:
     """
     folder = Path(tool("nvlink")).resolve().parents[1]
     paths = [*folder.glob("nvvm/lib64/libnvvm.so*"), *folder.glob("lib/libnvvm.so*")]
-    return str(paths[0]) if paths else _missing("libnvvm.so")
+    return str(paths[0]) if paths else missing("libnvvm.so")
 
 
 def tool(name: str) -> str:
-    """Return the path of a reference tool; skip or fail the running test when it is missing."""
+    """Return the path of a reference tool; skip or fail the running test when it is missing.
+
+    None runs on Windows: under wine those of the machine are seen, and take none of its paths.
+    """
+    if os.name == "nt":
+        missing(name)
     for folder in filter(None, FOLDERS):
         path = Path(folder) / name
         if path.exists():
             return str(path)
-    return shutil.which(name) or _missing(name)
+    return shutil.which(name) or missing(name)
 
 
 def llvm_tool(name: str, version: str) -> str:
     """Return the path of a tool of LLVM 19, 22 or 23; skip or fail the running test when it is missing."""
-    if version == "22":
+    if version == "22" or os.name == "nt":
         return tool(name)
     path = (LLVM19 if version == "19" else LLVM23) / name
-    return str(path) if path.exists() else _missing(f"{name} of LLVM {version}")
+    return str(path) if path.exists() else missing(f"{name} of LLVM {version}")
 
 
 def package(name: str) -> Any:
@@ -75,7 +84,7 @@ def package(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
-        _missing(f"(Python package) {name}")
+        missing(f"(Python package) {name}")
 
 
 def run(

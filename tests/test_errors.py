@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from fatpack import errors
@@ -54,6 +56,16 @@ def test_exit_codes(error: FatpackError | OSError, code: int) -> None:
 def test_messages_cannot_drive_the_terminal() -> None:
     assert "\x1b" not in message(UsageError("a\x1b[31mb\nc"))
     assert message(FileNotFoundError(2, "No such file or directory", "a\nb")) == "a\\nb: No such file or directory"
+
+
+def test_a_missing_folder_is_told(tmp_path: Path) -> None:
+    def said(name: str) -> str:
+        return message(FileNotFoundError(2, "No such file or directory", name))
+
+    folder = str(tmp_path / "slim")
+    assert said(f"{folder}/x.so") == f"{folder}/x.so: No such file or directory; there is no folder {folder}"
+    assert said(str(tmp_path / "x.so")).endswith("x.so: No such file or directory")
+    assert said("s3://bucket/x.so") == "s3://bucket/x.so: No such file or directory"
 
 
 def test_a_rename_that_failed_names_what_was_asked_for() -> None:

@@ -13,7 +13,8 @@ from jsonschema import Draft202012Validator
 from tests.laws.rooms import FIXTURES
 
 from fatpack.errors import BadValue, Unsupported
-from fatpack.facts.reading import RowOptions, rows_of
+from fatpack.facts.options import RowOptions
+from fatpack.facts.reading import rows_of
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.io.sources.opening import open_source
