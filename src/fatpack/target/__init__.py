@@ -95,12 +95,12 @@ _HOMES = {
 def listed_names() -> list[str]:
     """Return every name of the vocabulary, for shells, which ask at each press of a key.
 
-    `make docs` writes ``data/names.txt`` from the tables beside it: to read these takes several times as long as the
+    `make docs` writes ``data/names.list`` from the tables beside it: to read these takes several times as long as the
     interpreter takes to start.
     """
     import os
 
-    with open(os.path.join(os.path.dirname(__file__), "data", "names.txt"), encoding="utf-8") as file:
+    with open(os.path.join(os.path.dirname(__file__), "data", "names.list"), encoding="utf-8") as file:
         return file.read().split()
 
 

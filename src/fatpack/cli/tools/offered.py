@@ -1,6 +1,6 @@
 """The options of stand-ins, for shells: what each takes by itself, or hands over.
 
-``offered.txt`` has a line for each name. `make docs` writes it from the tables of options in ``docs/tools``.
+``offered.list`` has a line for each name. `make docs` writes it from the tables of options in ``docs/tools``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def offered(program: str) -> Sequence[str]:
     from fatpack.cli.tools import named
 
     tool = named(program)
-    with open(os.path.join(os.path.dirname(__file__), "offered.txt"), encoding="utf-8") as file:
+    with open(os.path.join(os.path.dirname(__file__), "offered.list"), encoding="utf-8") as file:
         for line in file:
             name, *options = line.split()
             if tool is not None and name == tool[0]:
