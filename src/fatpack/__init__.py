@@ -61,7 +61,19 @@ if TYPE_CHECKING:
         UsageError,
     )
     from fatpack.facts.columns import ImageRow, KernelRow
-    from fatpack.literals import (
+    from fatpack.model import Container, Finding, Image, Span, Target
+    from fatpack.ops.choose.select import Selector
+    from fatpack.options import (
+        BundleOptions,
+        CirOptions,
+        FatbinOptions,
+        KpackOptions,
+        OffloadBinaryOptions,
+        Options,
+        SyclbinOptions,
+    )
+    from fatpack.scanner import Found, FoundImage, NotSearched
+    from fatpack.words.literals import (
         BundleType,
         CirForm,
         Compression,
@@ -77,18 +89,6 @@ if TYPE_CHECKING:
         SlimMode,
         SyclbinState,
     )
-    from fatpack.model import Container, Finding, Image, Span, Target
-    from fatpack.ops.choose.select import Selector
-    from fatpack.options import (
-        BundleOptions,
-        CirOptions,
-        FatbinOptions,
-        KpackOptions,
-        OffloadBinaryOptions,
-        Options,
-        SyclbinOptions,
-    )
-    from fatpack.scanner import Found, FoundImage, NotSearched
 
 #: public name → module that defines it
 _HOMES = {
@@ -131,7 +131,7 @@ _HOMES = {
             "SlimMode",
             "SyclbinState",
         ),
-        "literals",
+        "words.literals",
     ),
     **dict.fromkeys(
         (

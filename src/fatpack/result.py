@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fatpack.printable import as_markup, printable
 from fatpack.record import Record
+from fatpack.words.printable import as_markup, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ TABLES = {
 def test_a_type_lists_the_words_of_its_table(name: str) -> None:
     listed, decided = set(get_args(getattr(fatpack, name))), set(TABLES[name])
     assert listed == decided, (
-        f"src/fatpack/literals.py: {name} lists {sorted(listed)}, the code takes {sorted(decided)}"
+        f"src/fatpack/words/literals.py: {name} lists {sorted(listed)}, the code takes {sorted(decided)}"
     )
 
 

@@ -15,8 +15,8 @@ import pytest
 from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
-from fatpack import processes
 from fatpack.cli.many import summary
+from fatpack.machine import processes
 from fatpack.report.schemas import text as schema_text
 
 Fatpack = Callable[..., Ran]

@@ -95,7 +95,7 @@ def test_an_image_without_a_kind_in_a_host_is_told_of(folder: Path, fatpack: Fat
 
 
 def _words(path: Path) -> str:
-    from fatpack.sizes import size_words
+    from fatpack.words.sizes import size_words
 
     return size_words(path.stat().st_size)
 

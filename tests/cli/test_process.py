@@ -16,10 +16,11 @@ import pytest
 from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
-from fatpack import codec, parallel
+from fatpack import codec
 from fatpack.codec.compress import compress
 from fatpack.errors import UsageError
 from fatpack.io.sources.opening import open_source
+from fatpack.machine import parallel
 from fatpack.ops.choose import kernel_pattern
 from fatpack.ops.choose.kernel_pattern import KernelPattern
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Ran
 
-from fatpack import interruption
 from fatpack.io import abandoned
+from fatpack.machine import interruption
 
 #: The command line, in which a write to a file takes one byte, says so on stdout, and waits for the signal.
 SLOW = """

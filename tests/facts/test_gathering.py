@@ -12,11 +12,11 @@ from tests.builders.packages import zipped
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack import processes
 from fatpack.cli.show import opened
 from fatpack.facts.columns import ImageRow, KernelRow
 from fatpack.facts.gathering import gather
 from fatpack.facts.options import RowOptions
+from fatpack.machine import processes
 from fatpack.trees.leaves import Counts
 
 FAT = FIXTURES / "elf" / "clang-22-openmp-gfx90a.o"

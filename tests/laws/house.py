@@ -16,13 +16,14 @@ ROOT = Path(__file__).parents[2] / "src" / "fatpack"
 
 #: The order of the rooms, lowest first: a module imports only from its own room and from levels below it.
 LEVELS = [
-    {"interruption", "literals", "printable", "record", "sizes", "system"},
-    {"deprecations", "errors", "magics", "result"},
-    {"demangling", "doc", "options", "parallel"},
-    {"io", "processes"},
+    {"record"},
+    {"deprecations", "errors", "machine", "magics"},
+    {"doc", "words"},
+    {"options", "result"},
+    {"io"},
     {"model"},
     {"findings", "outcomes"},
-    {"bitstream", "byte_map", "codec", "layout", "messagepack", "plugins", "target"},
+    {"byte_map", "codec", "encoding", "layout", "plugins", "target"},
     {"elf"},
     {"symbols"},
     {"images", "formats", "hosts"},

@@ -230,7 +230,7 @@ def test_fat_objects_need_no_reader_and_little_of_the_standard_library(tmp_path:
         files = loaded - {"gc"}  # a part of the interpreter
         standard = {name for name in files if not name.startswith("fatpack")}
         more = standard - {"__future__", "struct", "_struct", "errno"}
-        more |= files & {*readers, "fatpack.codec", "fatpack.parallel", "fatpack.hosts.coff"}
+        more |= files & {*readers, "fatpack.codec", "fatpack.machine.parallel", "fatpack.hosts.coff"}
         assert not more, _advice(BUNDLER, more)
         code = {name for name in files if not _is_only_a_folder(name)}
         assert len(code) <= 59, f"{len(code)} modules for a fat object, at most 59 are allowed: {sorted(code)}"

@@ -18,7 +18,8 @@ from tests.builders.archive import member as archive_member
 from tests.cli.conftest import Ran, fatpack, folder
 from tests.laws.rooms import FIXTURES
 
-from fatpack import magics, processes
+from fatpack import magics
+from fatpack.machine import processes
 from fatpack.report.schemas import text as schema_text
 
 __all__ = ["fatpack", "folder"]  # fixtures

@@ -13,10 +13,10 @@ import pytest
 from tests.laws.rooms import FIXTURES, image, joined, view_of
 
 import fatpack
-from fatpack import parallel
 from fatpack.cli import main
 from fatpack.errors import UsageError
 from fatpack.formats import clang_bundle
+from fatpack.machine import parallel
 from fatpack.model import Container, Span
 from fatpack.ops.writing import write_all
 

@@ -122,7 +122,7 @@ def test_the_number_of_cores_decides_no_byte(monkeypatch: pytest.MonkeyPatch) ->
     data = [bytes(range(256)) * 40_000]
     made = []
     for count in (1, 2, 5):
-        monkeypatch.setattr("fatpack.parallel.thread_count", lambda count=count: count)
+        monkeypatch.setattr("fatpack.machine.parallel.thread_count", lambda count=count: count)
         made.append(b"".join(compressed(data, "zstd", len(data[0]), 3)))
     assert made[0] == made[1] == made[2]
 

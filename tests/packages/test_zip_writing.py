@@ -198,7 +198,7 @@ def test_other_numbers_of_threads_and_pieces_give_the_same_bytes(monkeypatch: py
     content = os.urandom(700_000) * 5
     whole = packed([content], deflates=True)
     monkeypatch.setattr("fatpack.packages.zip.deflating.thread_count", lambda: 1)
-    monkeypatch.setattr("fatpack.parallel.thread_count", lambda: 1)
+    monkeypatch.setattr("fatpack.machine.parallel.thread_count", lambda: 1)
     parts = packed([content[at : at + 99_991] for at in range(0, len(content), 99_991)], deflates=True)
     assert whole.stored.tobytes() == parts.stored.tobytes()
     assert (whole.crc, whole.size, whole.digest) == (parts.crc, parts.size, hashlib.sha256(content).digest())

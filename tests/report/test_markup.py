@@ -7,8 +7,8 @@ import xml.etree.ElementTree as ET
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fatpack.printable import printable
 from fatpack.report.markup import Markup, element, escaped, joined, number
+from fatpack.words.printable import printable
 
 
 @given(st.text(st.characters(codec=None), max_size=40))

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, get_args
 from tools.docs.markdown import table
 
 import fatpack
-from fatpack import literals
 from fatpack.record import Record
+from fatpack.words import literals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

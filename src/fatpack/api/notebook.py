@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.model import Finding
 from fatpack.result import html
-from fatpack.sizes import size_words
+from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from fatpack.io.budget import Budget
     from fatpack.io.source import Source
     from fatpack.io.sources.opening import Input
-    from fatpack.literals import Format, Offload
     from fatpack.model import Image
     from fatpack.ops.unreadable import Unreadable
+    from fatpack.words.literals import Format, Offload
 
 
 class ImageFile(Record):

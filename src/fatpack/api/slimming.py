@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from fatpack.api.output import Output
     from fatpack.io.source import Source
     from fatpack.io.sources.opening import Input
-    from fatpack.literals import KeepPtx, Recompression, SlimMode
     from fatpack.ops.slim.wishes import Wishes
+    from fatpack.words.literals import KeepPtx, Recompression, SlimMode
 
 
 class Slimmed(Result):

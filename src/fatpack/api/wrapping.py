@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fatpack.io.budget import Budget
     from fatpack.io.source import Source
     from fatpack.io.sources.opening import Input
-    from fatpack.literals import Emit, Runtime
+    from fatpack.words.literals import Emit, Runtime
 
 
 def wrap(

@@ -9,7 +9,7 @@ import gc
 import os
 import sys
 
-from fatpack.interruption import Signals, remove_unfinished
+from fatpack.machine.interruption import Signals, remove_unfinished
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

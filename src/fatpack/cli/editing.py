@@ -21,7 +21,7 @@ from fatpack.ops.edit.embed import container_damage
 from fatpack.ops.edit.in_place import write_in_place
 from fatpack.outcomes import FINE, MALFORMED, code_of
 from fatpack.record import Record
-from fatpack.sizes import size_words
+from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

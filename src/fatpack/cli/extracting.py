@@ -28,11 +28,11 @@ from fatpack.ops.extract import (
 from fatpack.ops.unreadable import ONE_ALONE, Unreadable
 from fatpack.ops.verify import CONTENT_CODES, Verification, late_damage, verify
 from fatpack.outcomes import FINDINGS, FINE, code_of, worst
-from fatpack.printable import printable
 from fatpack.record import Record
 from fatpack.report.text import write_lines
 from fatpack.scanner import Found
-from fatpack.sizes import size_words
+from fatpack.words.printable import printable
+from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.errors import UsageError
 from fatpack.io import limits
-from fatpack.sizes import size_of
+from fatpack.words.sizes import size_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import sys
 import time
 
 from fatpack.errors import counted
-from fatpack.printable import printable
-from fatpack.sizes import size_words
+from fatpack.words.printable import printable
+from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ def _plain(parts: Iterator[memoryview], _size: int, _level: int | None) -> Itera
 def _zstd(parts: Iterator[memoryview], size: int, level: int | None) -> Iterator[bytes]:
     import zstandard
 
-    from fatpack.parallel import thread_count
+    from fatpack.machine.parallel import thread_count
 
     # One worker or more make the same bytes, none makes others (zstd.h, ZSTD_c_nbWorkers).
     packer = zstandard.ZstdCompressor(level=ZSTD_LEVEL if level is None else level, threads=thread_count())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from fatpack.io.sink import write_file
 from fatpack.io.source import View
 from fatpack.io.sources.inflated import InflatedSource
-from fatpack.parallel import Tasks, thread_count
+from fatpack.machine.parallel import Tasks, thread_count
 from fatpack.record import Record
 
 TYPE_CHECKING = False

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import os
 
-from fatpack import system
 from fatpack.io.source import View
 from fatpack.io.sources.file import FileSource
 from fatpack.io.sources.pieces import PiecesSource
 from fatpack.io.writing import write_pieces
+from fatpack.machine import system
 from fatpack.record import Record
 
 TYPE_CHECKING = False

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import stat
 
-from fatpack import system
 from fatpack.io.writing import write_pieces
+from fatpack.machine import system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ import errno
 import os
 import stat
 
-from fatpack import interruption, system
 from fatpack.errors import UsageError
 from fatpack.io import unnamed
 from fatpack.io.budget import UNCOUNTED, budget_of_output
 from fatpack.io.sources.file import FileSource
 from fatpack.io.writing import check_size, write_pieces
+from fatpack.machine import interruption, system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import errno
 import os
 
-from fatpack import interruption
 from fatpack.io import limits
 from fatpack.io.budget import budget_of_output
 from fatpack.io.source import View
+from fatpack.machine import interruption
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

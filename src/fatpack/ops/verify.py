@@ -10,8 +10,8 @@ from fatpack.findings import finding, unread
 from fatpack.images.agreement import disagreements
 from fatpack.io.source import is_in_file
 from fatpack.io.sources.opening import open_source
+from fatpack.machine.parallel import Tasks
 from fatpack.model import Finding
-from fatpack.parallel import Tasks
 from fatpack.scanner import Found, scan
 
 TYPE_CHECKING = False

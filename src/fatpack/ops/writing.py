@@ -5,7 +5,7 @@ from __future__ import annotations
 from fatpack import formats
 from fatpack.errors import UsageError
 from fatpack.io.sources.streamed import StreamedSource
-from fatpack.parallel import Tasks
+from fatpack.machine.parallel import Tasks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 from _thread import allocate_lock
 
-from fatpack import system
 from fatpack.errors import BadValue
 from fatpack.io import limits
 from fatpack.io.source import Source
 from fatpack.io.sources.file import FileSource
 from fatpack.io.sources.memory import BytesSource
+from fatpack.machine import system
 from fatpack.packages.content import Content
 
 TYPE_CHECKING = False

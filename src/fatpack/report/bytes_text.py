@@ -5,9 +5,9 @@ from __future__ import annotations
 from fatpack import formats, hosts
 from fatpack.errors import UsageError, counted
 from fatpack.model import Label
-from fatpack.printable import printable
 from fatpack.report.text import columns
 from fatpack.scanner import Found, host_of, scan
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from fatpack.findings import where, without_offset
-from fatpack.printable import printable
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

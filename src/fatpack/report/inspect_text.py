@@ -12,10 +12,10 @@
 from __future__ import annotations
 
 from fatpack.errors import counted
-from fatpack.printable import printable
 from fatpack.report.places import Places, kernel_words, numbers_of, repeated_names, title
 from fatpack.report.text import column_lines, columns, is_fat_object
-from fatpack.sizes import size_words
+from fatpack.words.printable import printable
+from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -183,7 +183,7 @@ class _Inspection:
 
     def _with_processes(self, items: Iterable[Found | Finding], containers: list[Any]) -> set[tuple[int, ...]]:
         """Do what :meth:`_read` does, and of large files most of it in other processes."""
-        from fatpack.processes import with_processes
+        from fatpack.machine.processes import with_processes
 
         members: set[tuple[int, ...]] = set()
         made_ahead = with_processes(items, self._made, _cost)

@@ -11,9 +11,9 @@ Names come last, so that the numbers stay aligned however long a mangled name is
 
 from __future__ import annotations
 
-from fatpack.printable import printable
 from fatpack.record import Record
 from fatpack.report.text import columns
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

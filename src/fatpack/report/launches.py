@@ -9,8 +9,8 @@
 from __future__ import annotations
 
 from fatpack.facts.launches import launches
-from fatpack.printable import printable
 from fatpack.report.text import columns
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.printable import as_markup
+from fatpack.words.printable import as_markup
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

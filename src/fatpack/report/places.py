@@ -7,8 +7,8 @@ printed of it.
 from __future__ import annotations
 
 from fatpack.errors import counted
-from fatpack.printable import printable
-from fatpack.sizes import size_words
+from fatpack.words.printable import printable
+from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

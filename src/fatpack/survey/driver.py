@@ -6,7 +6,7 @@ import os
 import time
 
 from fatpack.facts.columns import SCHEMA, TABLES
-from fatpack.interruption import Finishing
+from fatpack.machine.interruption import Finishing
 from fatpack.outcomes import worst
 from fatpack.record import Record
 from fatpack.report.rows.texts import clean

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import struct
 
-from fatpack.bitstream import ENTER_BLOCK, BitReader
+from fatpack.encoding.bitstream import ENTER_BLOCK, BitReader
 from fatpack.errors import FormatError, LimitExceeded, Unsupported
 from fatpack.magics import BITCODE, WRAPPED_BITCODE
 from fatpack.symbols.bitcode_module import Module, symbols_of

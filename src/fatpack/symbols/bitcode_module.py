@@ -10,14 +10,14 @@ elsewhere, list nothing.
 
 from __future__ import annotations
 
-from fatpack.bitstream import BitReader
+from fatpack.encoding.bitstream import BitReader
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.bitstream import Abbreviation, Run
+    from fatpack.encoding.bitstream import Abbreviation, Run
     from fatpack.io.source import View
 
 #: Record codes

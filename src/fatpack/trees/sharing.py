@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fatpack.io.budget import budget_now
-from fatpack.processes import with_processes
+from fatpack.machine.processes import with_processes
 from fatpack.record import Record
 from fatpack.trees.leaves import Counts, Said
 

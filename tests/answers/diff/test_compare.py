@@ -256,7 +256,7 @@ def test_results_can_be_pickled_and_compared() -> None:
 
 
 def test_a_damaged_program_that_demangles_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from fatpack import demangling
+    from fatpack.words import demangling
 
     monkeypatch.setattr(demangling, "_by_package", lambda names: None)
     assert demangling.demangled(["_Z5scalePfi", "plain", "_Z"]) == {"_Z5scalePfi": "scale(float*, int)"}

@@ -11,8 +11,8 @@ from fatpack.findings import finding
 from fatpack.findings import unread as code_for
 from fatpack.images import NOT_INFLATED
 from fatpack.io import limits
+from fatpack.machine.processes import with_processes
 from fatpack.model import Finding
-from fatpack.processes import with_processes
 from fatpack.record import Record
 from fatpack.scanner import LateImages, host_of, inflated, scan
 from fatpack.scanner.alone import beside, image_alone, member_images

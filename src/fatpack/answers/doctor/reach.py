@@ -12,7 +12,7 @@ from fatpack.elf.file import ElfFile
 from fatpack.errors import FormatError
 from fatpack.findings import finding
 from fatpack.record import Record
-from fatpack.sizes import size_words
+from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.demangling import demangled
+from fatpack.words.demangling import demangled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

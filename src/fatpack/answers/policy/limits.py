@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 
-from fatpack import sizes
 from fatpack.errors import UsageError
 from fatpack.io.sources.opening import is_pattern
 from fatpack.outcomes import message
 from fatpack.trees.walk import Walk
+from fatpack.words import sizes
 
 
 def size_of(text: str) -> int:
-    """Return the bytes of a text as :func:`fatpack.sizes.size_of` does. Raises UsageError for one that is no size."""
+    """Return the bytes of a text, as :mod:`fatpack.words.sizes` reads it. Raises UsageError for one that is no size."""
     try:
         return sizes.size_of(text)
     except ValueError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.answers.policy.outcome import Required
 from fatpack.record import Record
-from fatpack.sizes import compared_words
+from fatpack.words.sizes import compared_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

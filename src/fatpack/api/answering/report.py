@@ -63,7 +63,7 @@ def write_report(
     from fatpack.answers.overview.collecting import overview_of
 
     if demangle:
-        from fatpack import demangling
+        from fatpack.words import demangling
 
         demangling.check()  # before all is read
     budget = budget_of(max_inflated)

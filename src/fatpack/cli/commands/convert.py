@@ -34,11 +34,11 @@ from fatpack.ops.convert.convert import convert
 from fatpack.ops.unreadable import ONE_ALONE
 from fatpack.ops.verify import CONTENT_CODES, content_findings
 from fatpack.outcomes import FINDINGS, code_of
-from fatpack.printable import printable
 from fatpack.record import Record
 from fatpack.scanner import Found, scan
 from fatpack.scanner.visit import package_of
-from fatpack.sizes import size_words
+from fatpack.words.printable import printable
+from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ from fatpack.cli.reporting import report
 from fatpack.cli.terminal import write_text
 from fatpack.errors import UsageError, counted
 from fatpack.outcomes import FINDINGS, FINE, code_of, worst
-from fatpack.printable import printable
 from fatpack.report.link_inputs.records import SCHEMA
 from fatpack.target.link_groups import VERSIONS
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from fatpack.ops.pack.bundles.fat_object import host_entry
 from fatpack.ops.pack.formats import open_images, pack_as
 from fatpack.ops.pack.slips import slips
 from fatpack.options import BundleOptions
-from fatpack.sizes import size_words
+from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from fatpack.io.writing import write_pieces
 from fatpack.ops.wrap.given import Given
 from fatpack.ops.wrap.registration import KINDS
 from fatpack.ops.wrap.wrap import DEFAULT_HOST, DEFAULT_VERSION, EMITS, VERSIONS, wrap
-from fatpack.sizes import size_words
+from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -149,11 +149,11 @@ class Offset(Text):
 
 
 class Size(Text):
-    """A number of bytes above zero, as :func:`fatpack.sizes.size_of` reads it: 1048576, 800MiB, 850MB or 1G."""
+    """A number of bytes above zero, as :func:`fatpack.words.sizes.size_of` reads it: 1048576, 800MiB, 850MB or 1G."""
 
     def value(self, text: str) -> int:
         """Return the number of bytes. Raises ValueError for a text that is no size."""
-        from fatpack.sizes import size_of
+        from fatpack.words.sizes import size_of
 
         size = size_of(text)
         if not size:

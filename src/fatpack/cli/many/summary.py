@@ -6,9 +6,9 @@ import os
 
 from fatpack.cli.messages import StatusLine, say
 from fatpack.errors import counted
-from fatpack.printable import printable
-from fatpack.sizes import size_words
 from fatpack.trees.leaves import Counts
+from fatpack.words.printable import printable
+from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

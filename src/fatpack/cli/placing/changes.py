@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from fatpack.errors import UsageError
-from fatpack.printable import printable
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

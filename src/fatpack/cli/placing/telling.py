@@ -10,8 +10,8 @@ from fatpack.cli.placing import links
 from fatpack.cli.terminal import style, write_text
 from fatpack.cli.tools import TOOLS, meant, named
 from fatpack.errors import UsageError
-from fatpack.printable import printable
 from fatpack.report.text import columns
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from fatpack.io.sink import check_target, write_file
 from fatpack.ops.slim import packages
 from fatpack.ops.slim.facts import Described, described
 from fatpack.ops.slim.outcome import Outcome
-from fatpack.sizes import size_words
+from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import os
 import sys
 
 from fatpack.outcomes import message
-from fatpack.printable import printable
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

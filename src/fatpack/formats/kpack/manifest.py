@@ -13,10 +13,10 @@ before 46b857b, ``artifact_splitter.py`` and ``loader.cpp``; ``runtime/tests`` k
 
 from __future__ import annotations
 
+from fatpack.encoding.messagepack import Reader
 from fatpack.errors import FormatError
 from fatpack.formats.faults import Errors, Faults
 from fatpack.formats.kpack.toc import decoded
-from fatpack.messagepack import Reader
 from fatpack.record import Record
 
 TYPE_CHECKING = False

@@ -6,11 +6,11 @@ passes over those it does not know.
 
 from __future__ import annotations
 
+from fatpack.encoding.messagepack import Reader
 from fatpack.errors import BadValue, Truncated, counted
 from fatpack.formats.kpack.faults import errors
 from fatpack.formats.kpack.layout import FORMAT, SCHEMES
 from fatpack.io import limits
-from fatpack.messagepack import Reader
 from fatpack.record import Record
 
 TYPE_CHECKING = False

@@ -6,7 +6,7 @@ Header, zeros up to 64, the code objects one behind the other (``none``), or the
 
 from __future__ import annotations
 
-from fatpack import messagepack
+from fatpack.encoding import messagepack
 from fatpack.errors import Unsupported, UsageError
 from fatpack.formats.kpack.layout import COUNT, DATA_OFFSET, FRAME, HEADER, MAGIC, SCHEMES, TYPE, VERSION
 from fatpack.formats.kpack.stored import Entry, Header

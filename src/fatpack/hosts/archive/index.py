@@ -11,8 +11,8 @@ from fatpack.findings import finding
 from fatpack.hosts.archive.layout import MAGIC_SIZE, THIN
 from fatpack.hosts.archive.members import Damage, intact_members
 from fatpack.hosts.archive.symbols import symbol_table
-from fatpack.printable import printable
 from fatpack.symbols import symbols
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ llvm-offload-binary extracts in the reference tests. LLVM takes globals listed i
 
 from __future__ import annotations
 
-from fatpack.bitstream import FORMAT, BitReader
 from fatpack.doc import Doc
+from fatpack.encoding.bitstream import FORMAT, BitReader
 from fatpack.errors import FormatError, HostError
 from fatpack.findings import finding
 from fatpack.hosts import Site

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.bitstream import FORMAT, BitReader
+from fatpack.encoding.bitstream import FORMAT, BitReader
 from fatpack.errors import BadValue
 from fatpack.io import limits
 from fatpack.io.source import Derived, Source, View
@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.bitstream import Run
+    from fatpack.encoding.bitstream import Run
 
 
 class ShiftedSource(Source):

@@ -11,14 +11,14 @@ globals may share one.
 
 from __future__ import annotations
 
-from fatpack.bitstream import DEFINE_ABBREVIATION, END_BLOCK, ENTER_BLOCK, UNABBREVIATED, BitReader
+from fatpack.encoding.bitstream import DEFINE_ABBREVIATION, END_BLOCK, ENTER_BLOCK, UNABBREVIATED, BitReader
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fatpack.bitstream import Abbreviation, Run
+    from fatpack.encoding.bitstream import Abbreviation, Run
 
 #: Block IDs
 _BLOCKINFO, _MODULE, _CONSTANTS = 0, 8, 11

@@ -14,9 +14,9 @@ numbers in brackets.
 
 from __future__ import annotations
 
+from fatpack.encoding.messagepack import Reader
 from fatpack.errors import BadValue
 from fatpack.images.kernel import check_count
-from fatpack.messagepack import Reader
 from fatpack.record import Record
 
 TYPE_CHECKING = False

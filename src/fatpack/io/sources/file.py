@@ -6,10 +6,10 @@ import errno
 import os
 import stat
 
-from fatpack import system
 from fatpack.errors import BadValue, Truncated
 from fatpack.io import limits
 from fatpack.io.source import READ_AHEAD, Source
+from fatpack.machine import system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _MISSING = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ENXIO)
 
 
 class FileSource(Source):
-    """A regular file, read at places (:mod:`fatpack.system`): its size is taken once, when it is opened.
+    """A regular file, read at places (:mod:`fatpack.machine.system`): its size is taken once, when it is opened.
 
     With ``path`` it can be opened again, if it is the same file then and has not changed: in another process that a
     view of it was pickled for, and here, if it ``rests`` (:meth:`rest`) between uses, so that one command may read more

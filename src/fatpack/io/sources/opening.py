@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import stat
 
-from fatpack import system
 from fatpack.errors import UsageError
 from fatpack.io import limits
 from fatpack.io.budget import budget_now
 from fatpack.io.sources.file import FileSource
+from fatpack.machine import system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from _thread import allocate_lock
 from bisect import bisect_right
 
-from fatpack import system
 from fatpack.errors import BadValue, FormatError
 from fatpack.io import limits
-from fatpack.parallel import read_ahead, thread_count
+from fatpack.machine import system
+from fatpack.machine.parallel import read_ahead, thread_count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

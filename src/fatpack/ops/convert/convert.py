@@ -21,6 +21,7 @@ from fatpack.formats.offload_binary.stored import Entry
 from fatpack.io.sharing import refuse_shared
 from fatpack.io.source import View
 from fatpack.io.sources.pieces import PiecesSource
+from fatpack.machine.parallel import Tasks
 from fatpack.model import Finding, Image
 from fatpack.ops.choose.by_id import bundle_id
 from fatpack.ops.choose.presence import NothingSelected, instead
@@ -34,7 +35,6 @@ from fatpack.ops.unreadable import ONE_ALONE, Unreadable, why_unreadable
 from fatpack.ops.verify import CONTENT_CODES
 from fatpack.ops.writing import separated
 from fatpack.options import BundleOptions, CirOptions, FatbinOptions, KpackOptions, SyclbinOptions
-from fatpack.parallel import Tasks
 from fatpack.record import Record
 from fatpack.scanner import Found
 from fatpack.target import is_amdgpu

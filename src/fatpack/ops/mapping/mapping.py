@@ -18,13 +18,13 @@ from fatpack.images.agreement import of_arch, of_triple
 from fatpack.io.budget import budget_now
 from fatpack.io.private import PrivateFolder, size_or_problem, write_for_reading
 from fatpack.io.sources.opening import open_source
+from fatpack.machine.parallel import Tasks, core_count
 from fatpack.ops.choose.presence import NothingSelected
 from fatpack.ops.choose.select import describe, positions
 from fatpack.ops.edit.successor import Labels
 from fatpack.ops.extract import pieces_of
 from fatpack.ops.mapping.placeholders import Template, values_of
 from fatpack.ops.mapping.running import Programs, Said
-from fatpack.parallel import Tasks, core_count
 from fatpack.record import Record
 
 TYPE_CHECKING = False

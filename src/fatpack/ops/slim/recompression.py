@@ -53,7 +53,7 @@ def recompressed(rows: Sequence[Row], wishes: Wishes) -> dict[int, tuple[Image, 
     method = wishes.recompress
     if method is None:
         return {}
-    from fatpack.parallel import Tasks
+    from fatpack.machine.parallel import Tasks
 
     changes: dict[int, tuple[Image, ...]] = {}
     entries = [row for row in rows if row.found.format == _FATBIN and _is_suited(row.image.as_stored, method)]

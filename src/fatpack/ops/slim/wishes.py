@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from fatpack.literals import KeepPtx, Recompression, SlimMode
     from fatpack.ops.choose.select import Selector
     from fatpack.scanner import Found, FoundImage
     from fatpack.target.devices import Device
+    from fatpack.words.literals import KeepPtx, Recompression, SlimMode
 
 #: what becomes of PTX, and of SPIR-V beside images for devices
 PTX = ("none", "newest", "all")

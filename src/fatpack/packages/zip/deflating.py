@@ -11,9 +11,9 @@ import hashlib
 
 from fatpack.io.budget import UNCOUNTED
 from fatpack.io.source import View
+from fatpack.machine.parallel import Tasks, thread_count
 from fatpack.packages import fast
 from fatpack.packages.growing import Growing
-from fatpack.parallel import Tasks, thread_count
 from fatpack.record import Record
 
 TYPE_CHECKING = False

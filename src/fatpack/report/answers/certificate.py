@@ -7,9 +7,9 @@ same two files have the same certificate.
 from __future__ import annotations
 
 from fatpack.errors import counted, hexadecimal
-from fatpack.printable import printable
 from fatpack.report.text import columns
-from fatpack.sizes import size_words
+from fatpack.words.printable import printable
+from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from collections import Counter
 
 from fatpack.answers.diff.facts import Sizes
 from fatpack.errors import counted
-from fatpack.printable import printable
 from fatpack.report.text import WIDEST, columns, form_word, target_word
-from fatpack.sizes import size_words
+from fatpack.words.printable import printable
+from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

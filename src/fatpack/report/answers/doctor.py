@@ -6,10 +6,10 @@ The document is that of ``Diagnosis.to_dict``; ``schemas/doctor.schema.json`` de
 from __future__ import annotations
 
 from fatpack.answers.doctor.facts import CHECKS, SCHEMA, VERIFIED
-from fatpack.printable import printable
 from fatpack.report.finding_text import finding_lines
 from fatpack.report.text import columns
-from fatpack.sizes import size_words
+from fatpack.words.printable import printable
+from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

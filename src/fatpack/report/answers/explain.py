@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from fatpack.errors import counted
-from fatpack.printable import printable
 from fatpack.report.style import wrapped_lines
 from fatpack.report.text import columns
 from fatpack.target.choice.rules import MARKS
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

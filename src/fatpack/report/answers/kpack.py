@@ -6,10 +6,10 @@ The record is ``kpack`` in a document of ``fatpack.check/1``; ``schemas/check.sc
 from __future__ import annotations
 
 from fatpack.errors import counted
-from fatpack.printable import printable
 from fatpack.report.answers.outcomes import device_records, names_of
 from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
 from fatpack.report.text import columns
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fatpack.errors import FormatError
 from fatpack.findings import finding, unread
 from fatpack.formats.kpack import manifest as room
-from fatpack.printable import printable
 from fatpack.report.text import columns
-from fatpack.sizes import size_words
+from fatpack.words.printable import printable
+from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

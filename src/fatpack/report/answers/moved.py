@@ -9,10 +9,10 @@ import os
 
 from fatpack.errors import counted
 from fatpack.model import Finding
-from fatpack.printable import printable
 from fatpack.report.answers.outcomes import device_records, names_of
 from fatpack.report.text import columns
 from fatpack.runtime.registration import hip
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fatpack.answers.overview.names import stem
-from fatpack.printable import printable
 from fatpack.report.pictures.words import base, directory, many, runs_on
-from fatpack.sizes import size_words
+from fatpack.words.printable import printable
+from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

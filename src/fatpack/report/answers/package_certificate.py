@@ -7,8 +7,8 @@ libraries in it have certificates of their own. There is no time in it: the same
 from __future__ import annotations
 
 from fatpack.errors import counted
-from fatpack.printable import printable
 from fatpack.report.answers import certificate
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from fatpack.ops.slim.choosing.refusal import Refused
 from fatpack.ops.slim.choosing.rows import spelled
 from fatpack.ops.slim.outcome import by_architecture
 from fatpack.outcomes import exit_code, message
-from fatpack.printable import printable
 from fatpack.report.finding_list import finding_record
 from fatpack.report.style import PLAIN, painted_lines, table
-from fatpack.sizes import size_words
 from fatpack.trees.leaves import SEPARATOR
+from fatpack.words.printable import printable
+from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ The record is ``stages`` in a document of ``fatpack.check/1``; ``schemas/check.s
 from __future__ import annotations
 
 from fatpack.errors import counted
-from fatpack.printable import printable
 from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
 from fatpack.report.text import columns
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

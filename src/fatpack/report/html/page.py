@@ -14,7 +14,7 @@ from fatpack.report.html.sections.head import archs, head, title_of
 from fatpack.report.html.sections.images import images
 from fatpack.report.markup import Markup, element
 from fatpack.report.pictures.colours import FAMILIES, PICTURE_STYLE, style
-from fatpack.sizes import size_words
+from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from fatpack.report.markup import Markup, element
 from fatpack.report.pictures.colours import known
 from fatpack.report.pictures.drawing import label, svg
 from fatpack.report.pictures.words import cut
-from fatpack.sizes import size_words
+from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

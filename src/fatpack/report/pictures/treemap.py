@@ -7,7 +7,7 @@ from fatpack.report.pictures.colours import known
 from fatpack.report.pictures.drawing import box, fitting, label, svg
 from fatpack.report.pictures.squarified import Box, tiles
 from fatpack.report.pictures.words import base, cut, many, sizes
-from fatpack.sizes import size_words
+from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

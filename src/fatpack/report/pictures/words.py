@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.sizes import size_words
+from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@
 from __future__ import annotations
 
 from fatpack.errors import counted
-from fatpack.printable import printable
 from fatpack.report.finding_text import finding_lines
 from fatpack.report.registration.units import registers, words
 from fatpack.report.text import columns
 from fatpack.runtime.evidence.units import WRAPPER
 from fatpack.runtime.evidence.verdicts import named
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ code.
 from __future__ import annotations
 
 from fatpack.errors import counted
-from fatpack.printable import printable
 from fatpack.report.style import PLAIN, table
 from fatpack.report.text import form_word, is_fat_object, target_word
-from fatpack.sizes import size_words
+from fatpack.words.printable import printable
+from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fatpack.printable import printable
 from fatpack.report.finding_text import finding_lines
 from fatpack.report.inspect_text import not_searched
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fatpack.encoding.messagepack import Reader
     from fatpack.io.source import View
-    from fatpack.messagepack import Reader
     from fatpack.model import Span
     from fatpack.runtime.registration.records import RegistrationRecord, Segment
 
@@ -112,7 +112,7 @@ def _leads_nowhere(record: RegistrationRecord) -> str:
 
 def _reference(data: View) -> Reference | Finding:
     """Return the map that a view starts with, or what is wrong with it."""
-    from fatpack.messagepack import Reader
+    from fatpack.encoding.messagepack import Reader
 
     reader = Reader(data.slice(0, min(len(data), _SIZE)), "description of kpack archives", FORMAT)
     name: bytes | None = None

@@ -6,7 +6,7 @@ its file is read once more by a new one, and then has a row with the reason.
 
 from __future__ import annotations
 
-from fatpack.parallel import core_count
+from fatpack.machine.parallel import core_count
 from fatpack.record import Record
 from fatpack.survey.task import lost, work
 

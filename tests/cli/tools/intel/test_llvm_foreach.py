@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fatpack.cli import main
-from fatpack.parallel import core_count
+from fatpack.machine.parallel import core_count
 
 NAME = "llvm-foreach"
 EACH = ["--in-replace={}", "--in-file-list=list"]

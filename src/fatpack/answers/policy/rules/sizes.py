@@ -6,7 +6,7 @@ from fatpack.answers.policy import limits
 from fatpack.answers.policy.given import violation
 from fatpack.answers.policy.outcome import CheckedPath
 from fatpack.outcomes import INPUT_OUTPUT
-from fatpack.sizes import compared_words
+from fatpack.words.sizes import compared_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -87,7 +87,7 @@ def command(
     if demangle and not kernels:
         raise UsageError("--demangle goes with --kernels", hint="fatpack diff OLD NEW --kernels --demangle")
     if demangle:
-        from fatpack.demangling import check
+        from fatpack.words.demangling import check
 
         check()
     from fatpack.answers.diff.compare import compare

@@ -21,7 +21,7 @@ from fatpack.cli.options import (
 )
 from fatpack.errors import UsageError, counted
 from fatpack.outcomes import FINDINGS, worst
-from fatpack.sizes import size_words
+from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -25,10 +25,10 @@ from fatpack.io.sources.opening import open_source
 from fatpack.ops.choose.address import find, parse_address
 from fatpack.ops.choose.presence import NothingSelected, instead, refuse_empty, unmatched, unseen
 from fatpack.outcomes import FINDINGS, code_of, worst
-from fatpack.printable import printable
 from fatpack.record import Record
 from fatpack.report.text import write_lines
-from fatpack.sizes import size_words
+from fatpack.words.printable import printable
+from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

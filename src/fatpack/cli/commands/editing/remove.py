@@ -25,7 +25,7 @@ from fatpack.ops.edit.editor import verify
 from fatpack.ops.slim.choosing.refusal import Refused
 from fatpack.ops.slim.removing import remove
 from fatpack.outcomes import FINDINGS, FINE, MALFORMED
-from fatpack.sizes import size_words
+from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

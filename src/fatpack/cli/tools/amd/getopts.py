@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 from fatpack.cli.tools.versions import standing_in
-from fatpack.printable import printable
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

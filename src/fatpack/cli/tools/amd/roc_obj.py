@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from fatpack.printable import printable
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import os
 import sys
 
 from fatpack.cli.tools.amd import getopts, uri
-from fatpack.printable import printable
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

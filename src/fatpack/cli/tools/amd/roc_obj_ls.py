@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from fatpack.cli.tools.amd import getopts
-from fatpack.printable import printable
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from fatpack.formats.clang_bundle.ids.llvm_triple import is_architecture
 from fatpack.io.sink import Batch
 from fatpack.io.sources.opening import open_source
 from fatpack.ops.references import module, noted_symbols
-from fatpack.printable import printable
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from fatpack.errors import FatpackError
 from fatpack.io.sink import write_file
 from fatpack.io.sources.opening import open_source
 from fatpack.ops.file_table import FileTable, read_table
-from fatpack.printable import printable
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from fatpack.cli.tools.llvm.failure import Failure, reason
 from fatpack.errors import FatpackError
 from fatpack.io.sink import write_file
 from fatpack.io.sources.opening import open_source
+from fatpack.machine.parallel import core_count
 from fatpack.ops.file_table import read_names
 from fatpack.ops.mapping.repeated import Ended, Running, create_output, substituted
-from fatpack.parallel import core_count
-from fatpack.printable import printable
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

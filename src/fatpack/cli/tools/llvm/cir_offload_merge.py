@@ -22,8 +22,8 @@ from fatpack.formats.clang_bundle.ids.llvm_triple import is_architecture
 from fatpack.io.sink import Batch
 from fatpack.io.sources.opening import open_source
 from fatpack.model import Container, Image, Span
-from fatpack.printable import printable
 from fatpack.target.triple import is_amdgpu
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

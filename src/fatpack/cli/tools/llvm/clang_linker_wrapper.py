@@ -12,7 +12,7 @@ import sys
 from fatpack.cli.tools.llvm.handing_over import hand_over
 from fatpack.cli.tools.versions import standing_in
 from fatpack.errors import FatpackError
-from fatpack.printable import printable
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

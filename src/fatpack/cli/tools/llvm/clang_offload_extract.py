@@ -14,7 +14,7 @@ from fatpack.cli.tools.llvm.failure import reason
 from fatpack.errors import FatpackError
 from fatpack.io.sink import write_file
 from fatpack.io.sources.opening import open_source
-from fatpack.printable import printable
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

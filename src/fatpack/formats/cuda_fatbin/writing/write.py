@@ -63,7 +63,7 @@ def _parts(images: Sequence[Image], style: Style) -> list[Sequence[Piece]]:
     What is to be compressed is compressed on all cores, so that one image for each of them is in memory.
     """
     from fatpack.formats.cuda_fatbin.writing.new_entry import draft_of, finished
-    from fatpack.parallel import Tasks
+    from fatpack.machine.parallel import Tasks
 
     parts: list[Sequence[Piece]] = []
     work: dict[int, Callable[[], Sequence[Piece]]] = {}

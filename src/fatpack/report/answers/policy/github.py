@@ -6,9 +6,9 @@ in properties, ``:`` and ``,`` are escaped), and the Markdown that is appended t
 
 from __future__ import annotations
 
-from fatpack.printable import printable
 from fatpack.report.answers.policy.words import headline, kernel_words
-from fatpack.sizes import size_words
+from fatpack.words.printable import printable
+from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

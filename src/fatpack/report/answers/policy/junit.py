@@ -6,9 +6,9 @@ Structure: the schema of the Jenkins xUnit plug-in (``junit-10.xsd``): ``testsui
 
 from __future__ import annotations
 
-from fatpack.printable import as_markup
 from fatpack.report.answers.policy.texts import violation_lines
 from fatpack.report.answers.policy.words import vendor_words
+from fatpack.words.printable import as_markup
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 from fatpack import __version__
 from fatpack.findings import CODES
-from fatpack.printable import printable
 from fatpack.report.answers.policy.words import kernel_words
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fatpack.errors import counted
-from fatpack.printable import printable
 from fatpack.report.answers.policy.words import headline, kernel_words
 from fatpack.trees.leaves import SEPARATOR
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fatpack.answers.policy.outcome import VENDORS
 from fatpack.errors import counted
-from fatpack.printable import printable
 from fatpack.report.style import fitted
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

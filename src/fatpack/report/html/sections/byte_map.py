@@ -6,7 +6,7 @@ from fatpack.report.html.sections.parts import chip, name, section, size_cell, t
 from fatpack.report.markup import Markup, element
 from fatpack.report.pictures.byte_grid import byte_grid
 from fatpack.report.pictures.words import base, many
-from fatpack.sizes import size_words
+from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fatpack.report.html.sections.parts import count_cell, name, section, size_cell, table
 from fatpack.report.markup import Markup, element
 from fatpack.report.pictures.words import directory, many
-from fatpack.sizes import size_words
+from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

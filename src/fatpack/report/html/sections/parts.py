@@ -5,7 +5,7 @@ from __future__ import annotations
 from fatpack.report.markup import Markup, element, joined
 from fatpack.report.pictures.colours import known
 from fatpack.report.pictures.words import cut
-from fatpack.sizes import size_words
+from fatpack.words.sizes import size_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -69,7 +69,7 @@ def _run(program: str, version: str, given: command_line.Parsed) -> int:
         problem = f"{name}{error.strerror or error}"
     else:
         return 0
-    from fatpack.printable import printable
+    from fatpack.words.printable import printable
 
     sys.stderr.write(printable(f"{program}: error: {problem}") + "\n")
     return 1

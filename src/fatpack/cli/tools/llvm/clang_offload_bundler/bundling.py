@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from fatpack.cli.tools.llvm.clang_offload_bundler.settings import Settings
     from fatpack.io.source import Piece, Source, View
-    from fatpack.literals import BundleType
     from fatpack.options import BundleOptions
+    from fatpack.words.literals import BundleType
 
 #: zstd takes higher levels for its highest, and lower ones for its lowest.
 _LEVELS = (-131072, 22)

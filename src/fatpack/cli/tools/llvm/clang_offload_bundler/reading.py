@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from fatpack.cli.tools.llvm.clang_offload_bundler.settings import Settings
     from fatpack.formats.clang_bundle.compressed.read import Inflated
     from fatpack.io.source import View
-    from fatpack.literals import BundleType
     from fatpack.model import Finding
+    from fatpack.words.literals import BundleType
 
 #: type → comment token of its text bundles
 TEXT = {type: comment for comment, types in COMMENTS.items() for type in types}

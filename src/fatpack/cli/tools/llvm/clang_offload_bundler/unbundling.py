@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def list_ids(settings: Settings) -> None:
     """Print the IDs of a bundle. Raises Refusal, after those that can be read, for a damaged one."""
-    from fatpack.printable import printable
+    from fatpack.words.printable import printable
 
     with open_source(settings.inputs[0]) as source:
         _, found = reading.read(source.view(), settings, "input")
@@ -47,7 +47,7 @@ def unbundle(settings: Settings) -> None:
         if any(entry.is_cut for _, entry in chosen):
             raise Refusal(_words(found.damage))
         if found.damage:
-            from fatpack.printable import printable
+            from fatpack.words.printable import printable
 
             sys.stderr.write(printable(f"{settings.program}: warning: {_words(found.damage)}") + "\n")
         if len({output for output, _ in chosen}) == len(chosen):

@@ -18,7 +18,7 @@ from fatpack.cli.tools.llvm import command_line
 from fatpack.cli.tools.llvm.failure import Failure
 from fatpack.cli.tools.versions import standing_in
 from fatpack.formats.offload_binary.image_option import parse_image_option
-from fatpack.printable import printable
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

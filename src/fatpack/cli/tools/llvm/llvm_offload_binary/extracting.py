@@ -21,8 +21,8 @@ from fatpack.io import limits
 from fatpack.io.budget import budget_of_output
 from fatpack.io.sink import write_file
 from fatpack.io.sources.opening import open_source
-from fatpack.printable import printable
 from fatpack.record import Record
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from fatpack.errors import FormatError, HostError, Unsupported
 from fatpack.io import limits
 from fatpack.io.sink import write_file
 from fatpack.io.sources.opening import open_source
-from fatpack.printable import printable
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

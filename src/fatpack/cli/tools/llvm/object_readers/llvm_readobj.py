@@ -15,7 +15,7 @@ from fatpack.cli.tools.llvm.object_readers.bundles import bundles_of
 from fatpack.cli.tools.llvm.object_readers.objects import objects_of
 from fatpack.cli.tools.versions import standing_in
 from fatpack.io.sources.opening import open_source
-from fatpack.printable import printable
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import sys
 from fatpack.cli.tools.llvm import command_line, tool
 from fatpack.cli.tools.llvm.offload_wrappers.wrapping import Request, run, to_file, to_stdout
 from fatpack.formats.clang_bundle.ids.llvm_triple import is_architecture
-from fatpack.printable import printable
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

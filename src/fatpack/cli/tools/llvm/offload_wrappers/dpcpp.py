@@ -19,8 +19,8 @@ from fatpack.io.sources.opening import open_source
 from fatpack.ops.file_table import read_table
 from fatpack.ops.wrap.dpcpp import FORMATS, KINDS, DpcppImage, entries_in, property_sets_in
 from fatpack.ops.wrap.wrap import wrap_for_dpcpp
-from fatpack.printable import printable
 from fatpack.record import Record
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from fatpack.errors import FatpackError
 from fatpack.io.sink import write_file
 from fatpack.io.sources.opening import open_source
 from fatpack.ops.wrap.wrap import wrap_as_given
-from fatpack.printable import printable
 from fatpack.record import Record
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 def main(program: str, arguments: Sequence[str]) -> int:
     """Run the tool and return its exit code: 0, 1, or 255 for a file without device code."""
-    from fatpack.printable import printable
+    from fatpack.words.printable import printable
 
     name = program.rpartition("/")[2]
 

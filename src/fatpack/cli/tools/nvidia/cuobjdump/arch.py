@@ -13,7 +13,7 @@ from fatpack import magics
 from fatpack.elf.header import CUDA, header
 from fatpack.errors import FormatError, Unsupported
 from fatpack.formats.cuda_fatbin.reading.beginning import beginning
-from fatpack.parallel import Tasks
+from fatpack.machine.parallel import Tasks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import os
 import sys
 
 from fatpack.io.budget import budget_of_output
-from fatpack.printable import printable
+from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

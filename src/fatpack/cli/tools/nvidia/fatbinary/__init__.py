@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from fatpack.cli.tools.nvidia.command_line import Given
     from fatpack.io.source import Piece, Source
-    from fatpack.literals import CompressMode
+    from fatpack.words.literals import CompressMode
 
 _MODES = ("default", "size", "speed", "balance", "none")
 _HOSTS = ("linux", "mac", "windows")
@@ -62,7 +62,7 @@ def main(program: str, arguments: Sequence[str], version: str = "") -> int:
 
 
 def _print(text: str) -> None:
-    from fatpack.printable import printable
+    from fatpack.words.printable import printable
 
     sys.stderr.write(printable(text) + "\n")
 

@@ -48,7 +48,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
 
 
 def _print(text: str) -> None:
-    from fatpack.printable import printable
+    from fatpack.words.printable import printable
 
     sys.stdout.flush()
     sys.stderr.write(printable(text) + "\n")

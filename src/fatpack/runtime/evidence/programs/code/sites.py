@@ -11,7 +11,7 @@ followed, as far as the bound on that goes.
 
 from __future__ import annotations
 
-from fatpack.processes import with_processes
+from fatpack.machine.processes import with_processes
 from fatpack.record import Record
 from fatpack.runtime.evidence import functions
 from fatpack.runtime.evidence.programs.code import search

@@ -15,12 +15,12 @@ import pytest
 from tests.laws.rooms import FIXTURES
 
 import fatpack
-from fatpack import system
 from fatpack.cli import main
 from fatpack.io.growth import grow, growth
 from fatpack.io.identity import identity_of
 from fatpack.io.sink import write_file
 from fatpack.io.sources.opening import open_source
+from fatpack.machine import system
 
 #: What Windows' os has not, of all that is called below src/fatpack.
 MISSING = ("copy_file_range", "fchmod", "pread", "preadv", "pwrite", "posix_spawn", "statvfs", "listxattr", "killpg")

@@ -23,8 +23,8 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 START = """
 import json, os, sys, time
-from fatpack import processes
-from fatpack.processes import with_processes
+from fatpack.machine import processes
+from fatpack.machine.processes import with_processes
 processes.core_count = lambda: 2
 me = os.getpid()
 def cost(item):
@@ -140,7 +140,7 @@ def test_workers_that_are_far_ahead_wait(tmp_path: Path) -> None:
 
 LIBRARY = """
 import os, sys
-from fatpack import processes
+from fatpack.machine import processes
 processes.core_count = lambda: 2
 processes.LEAST = 0
 real, forks = os.fork, []

@@ -23,7 +23,7 @@ from __future__ import annotations
 import os
 import sys
 
-from fatpack.parallel import core_count
+from fatpack.machine.parallel import core_count
 from fatpack.record import Record
 
 TYPE_CHECKING = False

@@ -6,9 +6,9 @@ import struct
 
 import pytest
 
+from fatpack.encoding.messagepack import Reader
 from fatpack.errors import BadValue, FormatError, Truncated
 from fatpack.io.sources.memory import BytesSource
-from fatpack.messagepack import Reader
 
 START = 0x40
 

@@ -8,7 +8,7 @@ from fatpack.answers.policy import limits
 from fatpack.cli.grammar.kinds import Size
 from fatpack.cli.limiting import _parsed
 from fatpack.errors import UsageError
-from fatpack.sizes import compared_words, size_of, size_words
+from fatpack.words.sizes import compared_words, size_of, size_words
 
 
 def test_sizes_for_people() -> None:

@@ -1,0 +1,1 @@
+"""Encodings that formats of others use inside: LLVM's bitstream and MessagePack."""
