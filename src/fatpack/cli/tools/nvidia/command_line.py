@@ -8,6 +8,8 @@ How we know: fatbinary 13.0 with generated command lines and options files.
 
 from __future__ import annotations
 
+import sys
+
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -225,3 +227,16 @@ def words_of(text: str) -> list[str]:
     if is_quoted:
         raise CommandLineError("Stray '\"' character")
     return words if word is None else [*words, word]
+
+
+def report(name: str, kind: str, text: str) -> None:
+    """Print a message of a tool on stderr, behind what stdout has; ``kind`` is ``warning``, ``fatal`` or ``info``."""
+    say(f"{name} {kind:<8}: {text}")
+
+
+def say(line: str) -> None:
+    """Print a line on stderr, behind what stdout has."""
+    from fatpack.words.printable import printable
+
+    sys.stdout.flush()
+    sys.stderr.write(printable(line) + "\n")

@@ -36,12 +36,10 @@ if TYPE_CHECKING:
 
 def main(program: str, arguments: Sequence[str]) -> int:
     """Run the tool and return its exit code: 0, 1, or 255 for a file without device code."""
-    from fatpack.words.printable import printable
-
     name = program.rpartition("/")[2]
 
     def warn(text: str) -> None:
-        sys.stderr.write(printable(f"{name} warning : {text}") + "\n")
+        command_line.report(name, "warning", text)
 
     try:
         given = command_line.parse(arguments, OPTIONS, warn)
@@ -55,7 +53,7 @@ def main(program: str, arguments: Sequence[str]) -> int:
             return 0
         request = request_of(given)
     except command_line.CommandLineError as error:
-        sys.stderr.write(printable(f"{name} fatal   : {error}") + "\n")
+        command_line.report(name, "fatal", str(error))
         return 1
     if request.functions == ():
         warn(r"Empty function name provided with --function. Check if you need to escape characters like '\$'.")

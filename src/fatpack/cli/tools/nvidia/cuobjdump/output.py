@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from fatpack.cli.tools.nvidia.command_line import report
 from fatpack.io.budget import budget_of_output
 from fatpack.words.printable import printable
 
@@ -66,15 +67,15 @@ class Output:
 
     def info(self, text: str) -> None:
         """Print something to know."""
-        self._message("info    ", text)
+        self._message("info", text)
 
     def warning(self, text: str) -> None:
         """Print a warning."""
-        self._message("warning ", text)
+        self._message("warning", text)
 
     def fatal(self, text: str) -> None:
         """Print what the original stops at; the exit code will be 1."""
-        self._message("fatal   ", text)
+        self._message("fatal", text)
         self.code = 1
 
     def damage(self, text: str, end: str) -> None:
@@ -101,5 +102,4 @@ class Output:
 
     def _message(self, kind: str, text: str) -> None:
         self.flush()
-        sys.stdout.flush()
-        sys.stderr.write(printable(f"{self._name} {kind}: {text}") + "\n")
+        report(self._name, kind, text)

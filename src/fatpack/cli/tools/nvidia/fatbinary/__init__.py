@@ -42,9 +42,9 @@ def main(program: str, arguments: Sequence[str], version: str = "") -> int:
     name = program.rpartition("/")[2]
     options = [option for option in OPTIONS if version != "13.0" or option.name not in LATER]
     try:
-        given = command_line.parse(arguments, options, lambda text: _print(f"{name} warning : {text}"))
+        given = command_line.parse(arguments, options, lambda text: command_line.report(name, "warning", text))
     except command_line.CommandLineError as error:
-        _print(f"{name} fatal   : {error}")
+        command_line.report(name, "fatal", str(error))
         return 1
     name = given.last("tool-name") or name
     # QUIRK(fatbinary 13): the deprecated export-dir does nothing but ask for the help.
@@ -61,12 +61,6 @@ def main(program: str, arguments: Sequence[str], version: str = "") -> int:
     return _run(name, given, is_later=version == "13.5" or (not version and _is_later(given)))
 
 
-def _print(text: str) -> None:
-    from fatpack.words.printable import printable
-
-    sys.stderr.write(printable(text) + "\n")
-
-
 def _run(name: str, given: Given, *, is_later: bool) -> int:
     from fatpack.cli.tools.nvidia.fatbinary.images import Fatal, Refusal
 
@@ -74,10 +68,10 @@ def _run(name: str, given: Given, *, is_later: bool) -> int:
     try:
         _write(given, _pack(given, opened, is_later=is_later), undefines=is_later)
     except Fatal as error:
-        _print(f"{name} fatal   : {error}")
+        command_line.report(name, "fatal", str(error))
     except Refusal as error:
         sys.stderr.write("\n")
-        _print(f"nvFatbin error: {error}")
+        command_line.say(f"nvFatbin error: {error}")
     else:
         return 0
     finally:

@@ -23,9 +23,9 @@ def main(program: str, arguments: Sequence[str]) -> int:
     """Run the tool and return its exit code: 0 or 1."""
     name = program.rpartition("/")[2]
     try:
-        given = command_line.parse(arguments, OPTIONS, lambda text: _print(f"{name} warning : {text}"))
+        given = command_line.parse(arguments, OPTIONS, lambda text: command_line.report(name, "warning", text))
     except command_line.CommandLineError as error:
-        _print(f"{name} fatal   : {error}")
+        command_line.report(name, "fatal", str(error))
         return 1
     name = given.last("tool-name") or name
     if given.last("help") or (len(given.positional) != 1 and not given.last("version")):
@@ -40,15 +40,15 @@ def main(program: str, arguments: Sequence[str]) -> int:
         request = request_of(given)
         from fatpack.cli.tools.nvidia.nvprune.pruning import prune
 
-        damage = prune(request, lambda kind, text: _print(f"{name} {kind:<8}: {text}" if kind else text))
+        damage = prune(request, lambda kind, text: _say(name, kind, text))
     except command_line.CommandLineError as error:
-        _print(f"{name} fatal   : {error}")
+        command_line.report(name, "fatal", str(error))
         return 1
     return 1 if damage else 0
 
 
-def _print(text: str) -> None:
-    from fatpack.words.printable import printable
-
-    sys.stdout.flush()
-    sys.stderr.write(printable(text) + "\n")
+def _say(name: str, kind: str, text: str) -> None:
+    if kind:
+        command_line.report(name, kind, text)
+    else:
+        command_line.say(text)
