@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sys
 
+from fatpack.cli.tools.amd import say
 from fatpack.cli.tools.versions import standing_in
-from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def parse(arguments: Sequence[str], letters: str) -> tuple[dict[str, str], list[
             letter, rest = rest[0], rest[1:]
             place = letters.find(letter) if letter != ":" else -1
             if place < 0:
-                sys.stderr.write(printable(f"Unknown option: {letter}") + "\n")
+                say(f"Unknown option: {letter}")
             elif letters[place + 1 : place + 2] != ":":
                 found[letter] = "1"
             elif rest or words:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from fatpack.words.printable import printable
+from fatpack.cli.tools.amd import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,13 +61,8 @@ def main(program: str, arguments: Sequence[str]) -> int:
         return _run(options, words)
     except _Failed as error:
         if str(error):
-            _say(f"error: {error}")
+            say(f"error: {error}")
         return error.code
-
-
-def _say(text: str) -> None:
-    sys.stdout.flush()
-    sys.stderr.write(printable(text) + "\n")
 
 
 def _parse(words: list[str]) -> tuple[dict[str, str], list[str]]:
@@ -100,8 +95,8 @@ def _run(options: dict[str, str], words: list[str]) -> int:
     folder = options.get("o", "")
     if folder:
         os.makedirs(folder, exist_ok=True)
-    state = [0]
-    inputs = [path for file in words[:end] for path in _extracted(file, folder, is_wanted, state)]
+    extraction = _Extraction(folder, is_wanted)
+    inputs = [path for file in words[:end] for path in extraction.written(file)]
     if not inputs:
         raise _Failed("no code object was extracted" if end else "no executables specified")
     mark = "{}" if "i" in options else options.get("I", "")
@@ -109,7 +104,7 @@ def _run(options: dict[str, str], words: list[str]) -> int:
         _execute(suffix, command, mark, inputs)
     if "d" in options:
         _execute(".s", [_disassembler(), "-d", "-"], "", inputs)
-    return state[0]
+    return extraction.code
 
 
 def _selection(expression: str) -> Callable[[str], object]:
@@ -124,36 +119,45 @@ def _selection(expression: str) -> Callable[[str], object]:
         raise _Failed(f"-t {expression}: {error}") from None
 
 
-def _extracted(file: str, folder: str, is_wanted: Callable[[str], object], state: list[int]) -> Iterator[str]:
-    """Write the code objects of a file, and yield their paths; ``state`` is 1 once something could not be read."""
-    from fatpack.cli.tools.amd.listed import Bundle, bundles
-    from fatpack.errors import FatpackError
-    from fatpack.io.sink import write_file
-    from fatpack.io.sources.opening import open_source
+class _Extraction:
+    """Code objects of files, written into a folder; ``code`` is 1 once something could not be read."""
 
-    number = 0
-    try:
-        with open_source("./-" if file == "-" else file) as source:
-            view = source.view()
-            for item in bundles(view):
-                if not isinstance(item, Bundle):
-                    _say(f"error: {item.code} at {item.span.start:#x}: {item.text}")
-                    state[0] = 1
-                    continue
-                number += 1
-                for name, data in item.images:
-                    if not len(data) or not is_wanted(name):
+    def __init__(self, folder: str, is_wanted: Callable[[str], object]) -> None:
+        self.code = 0
+        self._folder, self._is_wanted = folder, is_wanted
+
+    def written(self, file: str) -> Iterator[str]:
+        """Write the code objects of a file, and yield their paths."""
+        from fatpack.cli.tools.amd.listed import Bundle, bundles
+        from fatpack.errors import FatpackError
+        from fatpack.io.sink import write_file
+        from fatpack.io.sources.opening import open_source
+
+        number = 0
+        try:
+            with open_source("./-" if file == "-" else file) as source:
+                view = source.view()
+                for item in bundles(view):
+                    if not isinstance(item, Bundle):
+                        self._fail(f"{item.code} at {item.span.start:#x}: {item.text}")
                         continue
-                    # The name is the file's own: it chooses no folder.
-                    path = os.path.join(folder, f"{os.path.basename(file)}:{number}.{name.replace('/', '_')}")
-                    write_file(path, [data], force=True, inputs=[view])
-                    yield path
-    except OSError as error:
-        _say(f"error: {error.filename or file}: {error.strerror}")
-        state[0] = 1
-    except FatpackError as error:
-        _say(f"error: {file}: {error}")
-        state[0] = 1
+                    number += 1
+                    for name, data in item.images:
+                        if not len(data) or not self._is_wanted(name):
+                            continue
+                        # The name is the file's own: it chooses no folder.
+                        stored = f"{os.path.basename(file)}:{number}.{name.replace('/', '_')}"
+                        path = os.path.join(self._folder, stored)
+                        write_file(path, [data], force=True, inputs=[view])
+                        yield path
+        except OSError as error:
+            self._fail(f"{error.filename or file}: {error.strerror}")
+        except FatpackError as error:
+            self._fail(f"{file}: {error}")
+
+    def _fail(self, text: str) -> None:
+        say(f"error: {text}")
+        self.code = 1
 
 
 def _commands(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:

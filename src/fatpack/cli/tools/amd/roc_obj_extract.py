@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from fatpack.cli.tools.amd import getopts, uri
+from fatpack.cli.tools.amd import getopts, say, uri
 from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
@@ -41,12 +41,12 @@ def main(program: str, arguments: Sequence[str]) -> int:
         return 0
     folder = options.get("o", "")
     if folder not in ("", "-") and not os.path.isdir(folder):
-        _say(f"Error: Path '{folder}' cannot be found.")
+        say(f"Error: Path '{folder}' cannot be found.")
         return _DIED
     if not texts and not sys.stdin.isatty():
         texts = sys.stdin.read().splitlines()
     if not texts:
-        _say("Error: No arguments.")
+        say("Error: No arguments.")
         sys.stdout.write(_HELP)
         return 1
     errors = 0
@@ -54,14 +54,9 @@ def main(program: str, arguments: Sequence[str]) -> int:
         try:
             _extract(text, folder, is_verbose="v" in options)
         except _Wrong as error:
-            _say(f"Error: {error}")
+            say(f"Error: {error}")
             errors += 1
     return min(errors, 255)
-
-
-def _say(text: str) -> None:
-    sys.stdout.flush()
-    sys.stderr.write(printable(text) + "\n")
 
 
 def _extract(text: str, folder: str, *, is_verbose: bool) -> None:

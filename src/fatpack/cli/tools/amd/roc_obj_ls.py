@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from fatpack.cli.tools.amd import getopts
+from fatpack.cli.tools.amd import getopts, say
 from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
@@ -37,11 +37,6 @@ def main(program: str, arguments: Sequence[str]) -> int:
     return code
 
 
-def _say(text: str) -> None:
-    sys.stdout.flush()
-    sys.stderr.write(printable(text) + "\n")
-
-
 def _list(path: str, number: int, *, is_verbose: bool) -> tuple[int, int]:
     """List a file whose first bundle gets a number; return the next number and an exit code."""
     from fatpack.cli.tools.amd.listed import Bundle, bundles
@@ -57,10 +52,10 @@ def _list(path: str, number: int, *, is_verbose: bool) -> tuple[int, int]:
             for item in bundles(source.view()):
                 is_found = True
                 if not isinstance(item, Bundle):
-                    _say(f"Error: {item.code} at {item.span.start:#x}: {item.text}")
+                    say(f"Error: {item.code} at {item.span.start:#x}: {item.text}")
                     code = 1
                 elif item.is_compressed:
-                    _say(
+                    say(
                         f"Error: {path}: the bundle at {item.at:#x} is compressed, so its code objects have no place "
                         f"in the file: fatpack inspect lists them, fatpack extract -d DIR writes them"
                     )
@@ -75,12 +70,12 @@ def _list(path: str, number: int, *, is_verbose: bool) -> tuple[int, int]:
     except OSError as error:
         if error.filename is None:
             raise  # standard output takes no more
-        _say(f"Error: failed to open file: {path}")
+        say(f"Error: failed to open file: {path}")
         return number, error.errno or _DIED
     except FatpackError as error:
-        _say(f"Error: {error}")
+        say(f"Error: {error}")
         return number, _DIED
     if not is_found:
-        _say("Error: No kernel section found")
+        say("Error: No kernel section found")
         return number, _DIED
     return number, code
