@@ -217,7 +217,7 @@ def test_builds_call_stand_ins_only_where_these_are_placed(tmp_path: Path, name:
     made = []
     for which in ("theirs", "counted"):
         place = building.place(tmp_path / which, client, which)
-        measure({which: building.build(client, place, [source])}, 0)
+        measure({which: building.build(client, place, source)}, 0)
         made.append((place / "tiny.o").stat().st_size)
         assert (place / "calls").exists() is (which == "counted")
     assert made[0] == made[1]
