@@ -117,6 +117,9 @@ def test_stand_ins_are_offered(folder: Path) -> None:
         (("tool", "--install", "in", "fat"), ["fatbinary", "fatbinary-13.0", "fatbinary-13.5"]),
         (("tool", "--uninstall", "place", ""), ["cuobjdump", "fatbinary-13.5"]),
         (("tool", "--uninstall", "nowhere", ""), []),
+        (("help", "ins"), ["inspect"]),
+        (("help", "tool", "nv"), ["nvprune"]),
+        (("help", "inspect", "ins"), []),
     ],
     ids=" ".join,
 )

@@ -51,6 +51,14 @@ LINES = {
     "fatpack tool --as=13.5 fat": "fatpack tool --as=13.5 fatbinary",
     "fatpack tool clang-offload-bundler --unb": "fatpack tool clang-offload-bundler --unbundle",
     "fatpack tool --install images nvp": "fatpack tool --install images nvprune",
+    "fatpack help tool cuo": "fatpack help tool cuobjdump",
+    "fatpack extract $HOME/two\\ words.bin --arch=sm_8": "fatpack extract $HOME/two\\ words.bin --arch=sm_80",
+    "fatpack extract 'two words.bin' --arch \"sm_8": "fatpack extract 'two words.bin' --arch \"sm_80\"",
+    "fatpack extract 'two words.bin' --arch '!sm_8": "fatpack extract 'two words.bin' --arch '!sm_80'",
+    "fatpack extract größe.bin --arch \\$\\(x\\),sm_8": "fatpack extract größe.bin --arch \\$\\(x\\),sm_80",
+    "fatpack pack --image=file=two\\ words.bin,tri": "fatpack pack --image=file=two\\ words.bin,triple=",
+    "fatpack pack --image file=two\\ words.bin,kind=hi": "fatpack pack --image file=two\\ words.bin,kind=hip",
+    "fatpack pack '--image=file=two words.bin,kind=hi": "fatpack pack '--image=file=two words.bin,kind=hip'",
     "fatpack pack --image=file=on": "fatpack pack --image=file=one.o",
     "fatpack pack --image file=on": "fatpack pack --image file=one.o",
     "fatpack pack --image tri": "fatpack pack --image triple=",
@@ -71,6 +79,7 @@ def folder(tmp_path: Path) -> Path:
     program.chmod(0o755)
     (tmp_path / "one.o").write_bytes(b"")
     shutil.copy(FIXTURES / "cuda_fatbin" / "recorded" / "v130_default.fatbin", tmp_path / "two words.bin")
+    shutil.copy(tmp_path / "two words.bin", tmp_path / "größe.bin")
     (tmp_path / "images").mkdir()
     return tmp_path
 
@@ -137,12 +146,24 @@ def test_keys_on_a_terminal(folder: Path, shell: str) -> None:
         ("fatpack pack --image=file=on", ["--image=file=one.o"]),
         ("fatpack pack --image file=on", ["file=one.o"]),
         ("fatpack pack --image tri", ["triple="]),
+        ("fatpack help tool cuo", ["cuobjdump"]),
+        ("fatpack inspect 'two", ["two words.bin"]),
+        ('fatpack extract größe.bin --arch "sm_8', ["sm_80"]),
+        ("fatpack extract $HOME/größe.bin --arch '!sm_8", ["!sm_80"]),
+        ("fatpack extract größe.bin --arch \\$\\(x\\),sm_8", ["$(x),sm_80"]),
+        ("fatpack pack --output='tw", ["--output=two words.bin"]),
+        (
+            "fatpack pack --output=",
+            [f"--output={name}" for name in ("bin/", "größe.bin", "images/", "one.o", "two words.bin")],
+        ),
+        ("fatpack pack --image=file=two\\ words.bin,tri", ["--image=file=two words.bin,triple="]),
+        ("fatpack pack '--image=file=two words.bin,file=on", ["--image=file=two words.bin,file=one.o"]),
     ],
 )
 def test_fish_is_asked(folder: Path, line: str, expected: list[str]) -> None:
-    script = f'fatpack completion fish | source; complete -C "{line}"'
+    script = "fatpack completion fish | source; complete -C $argv[1]"
     done = subprocess.run(
-        [reference.tool("fish"), "--no-config", "-c", script],
+        [reference.tool("fish"), "--no-config", "-c", script, line],
         cwd=folder,
         env=environment(folder),
         capture_output=True,

@@ -11,11 +11,27 @@ from fatpack.cli.grammar.declared import argument, takes
 from fatpack.cli.grammar.kinds import Words
 from fatpack.errors import UsageError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
 #: What has no page: it goes to the stand-in, which tells of itself.
 _TOOL = 2
 
 
-@takes(argument("names", Words(lambda: commands.COMMANDS), metavar="[COMMAND]", is_many=True))
+def _names(given: Mapping[str, Sequence[str]]) -> Iterable[str]:
+    """Return the names that may come next: commands, and behind ``tool`` stand-ins."""
+    names = given.get("names", ())
+    if not names:
+        return commands.COMMANDS
+    if list(names) != ["tool"]:
+        return ()
+    from fatpack.cli.tools import TOOLS
+
+    return TOOLS
+
+
+@takes(argument("names", Words(lambda: commands.COMMANDS, given=_names), metavar="[COMMAND]", is_many=True))
 def command(names: tuple[str, ...]) -> int:
     """Show what a command takes, or without a name all commands.
 

@@ -24,7 +24,8 @@ _LONGEST = 70
 class Answer(Record):
     """One answer: a ``plain`` word with what it is, or a ``file`` or ``dir`` for the shell to complete.
 
-    Of a file that is a part of a word, ``help`` is what stands in front of it: ``=``.
+    Of a file, ``value`` is as much of its name as was typed, and ``help`` what stands in front of that in its word:
+    ``--output=``.
     """
 
     kind: str
@@ -137,8 +138,7 @@ def _attached(command: Command, typed: Typed, current: str, held: Held) -> Itera
     for option in command.options:
         if spelling in option.spellings and option.takes_value:
             for answer in _values(option.kind, text, typed, held):
-                is_word = answer.kind == "plain"
-                yield answer.replace(value=f"{spelling}={answer.value}") if is_word else answer
+                yield _behind(f"{spelling}=", answer)
 
 
 def _arguments(command: Command, typed: Typed, current: str, held: Held) -> Iterator[Answer]:
@@ -199,8 +199,14 @@ def _pairs(kind: Pairs, text: str, typed: Typed, held: Held) -> Iterator[Answer]
         )
     elif key in kind.keys:
         for answer in _values(kind.keys[key], value, typed, held):
-            is_word = answer.kind == "plain"
-            yield answer.replace(value=f"{before}{comma}{key}={answer.value}") if is_word else answer.replace(help="=")
+            yield _behind(f"{before}{comma}{key}=", answer)
+
+
+def _behind(before: str, answer: Answer) -> Answer:
+    """Return an answer for the end of a word as one for the word."""
+    if answer.kind == "plain":
+        return answer.replace(value=before + answer.value)
+    return answer.replace(help=before + answer.help)
 
 
 def _beginning(text: str, rows: Iterable[tuple[str, str]]) -> Iterator[Answer]:

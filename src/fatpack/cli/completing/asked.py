@@ -24,14 +24,18 @@ def run(shell: str, arguments: Sequence[str]) -> int:
         return 0
     from fatpack.cli.completing.answers import answers
 
-    kept = 0
     words = list(arguments)
+    replaced = ""
     if shell == "bash":
-        words, kept = line.of_bash(words[0] if words else "", words[1:])
+        words, replaced = line.of_bash(words[0] if words else "", words[1:])
     if not words:
         return 0
+    if shell == "fish":
+        words[-1] = line.unquoted(words[-1])
     for answer in answers(words[:-1], words[-1], _held):
-        value = answer.value[kept:] if answer.kind == "plain" else answer.value
+        value = answer.value
+        if shell == "bash" and answer.kind == "plain":
+            value = replaced + value[len(words[-1]) :]  # the quotes and backslashes that were typed stay
         sys.stdout.write(f"{answer.kind}\t{value}\t{answer.help}\n".encode("utf-8", "replace").decode())
     return 0
 

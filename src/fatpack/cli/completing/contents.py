@@ -42,8 +42,8 @@ def held(what: str, files: Sequence[str], patience: float = _PATIENCE) -> list[s
     words: set[str] = set()
     try:
         with allowing(inflated=_MOST_INFLATED):
-            for path in files[:_MOST_FILES]:
-                for found in _held(path, what):
+            for word in files[:_MOST_FILES]:
+                for found in _held(word, what):
                     words.update(found)
                     if monotonic() > deadline:
                         return None
@@ -52,21 +52,27 @@ def held(what: str, files: Sequence[str], patience: float = _PATIENCE) -> list[s
     return sorted(word for word in words if word and _HARMLESS.issuperset(word)) or None
 
 
-def _may_be(path: str) -> bool:
+def _path(word: str) -> str:
+    """Return the path that a word means: shells pass ``~`` and ``$HOME`` as they were typed."""
+    path = os.path.expanduser(word)
+    return path if "$" not in path or os.path.exists(path) else os.path.expandvars(path)
+
+
+def _may_be(word: str) -> bool:
     """Return whether a word may name something in a file: of an address, what stands in front of its mark."""
-    whole = os.path.expanduser(path)
+    whole = _path(word)
     return any(os.path.isfile(part) for part in (whole, *(whole.partition(mark)[0] for mark in "(!#")))
 
 
-def _held(path: str, what: str) -> Iterator[tuple[str, ...]]:
+def _held(word: str, what: str) -> Iterator[tuple[str, ...]]:
     """Yield words for each image of a file, or of a member that an address names; of what is no regular file, none."""
     from fatpack.ops.choose.address import find, open_file, parse_address
     from fatpack.scanner import scan
     from fatpack.scanner.alone import image_alone
     from fatpack.scanner.found import Found
 
-    address = parse_address(os.path.expanduser(path), ranges=True, packages=True)
-    if "://" in path or not stat.S_ISREG(os.stat(address.path).st_mode):
+    address = parse_address(_path(word), ranges=True, packages=True)
+    if "://" in word or not stat.S_ISREG(os.stat(address.path).st_mode):
         return
     source, address = open_file(address)
     with source:

@@ -7,8 +7,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def of_bash(line: str, words: Sequence[str]) -> tuple[list[str], int]:
-    """Return the words behind the program, and how many characters of the last one bash keeps in front of an answer.
+def of_bash(line: str, words: Sequence[str]) -> tuple[list[str], str]:
+    """Return the words behind the program without quotes, and what of the last one, as it was typed, bash replaces.
 
     Bash breaks words at ``=``, ``:`` and ``@`` (COMP_WORDBREAKS), also into words of their own, and replaces the last
     one: of ``--arch=sm_9`` only ``sm_9``, but of ``=@a`` all of ``@a`` (rl_special_prefixes). Where no blank stands
@@ -29,16 +29,18 @@ def of_bash(line: str, words: Sequence[str]) -> tuple[list[str], int]:
             kept = 0
             whole.append(word)
         at = start + len(word)
-    return [unquoted(word) for word in whole[1:]], kept
+    return [unquoted(word) for word in whole[1:]], whole[-1][kept:] if whole else ""
 
 
 def unquoted(word: str) -> str:
-    """Return a word without the quotes and backslashes of the shell; as it is if they do not end."""
+    """Return a word without the quotes and backslashes of the shell, also where a quote is still open at its end."""
     if not any(mark in word for mark in "\\\"'"):
         return word
     from shlex import split
 
-    try:
-        return "".join(split(word))
-    except ValueError:
-        return word
+    for end in ("", "\\", "'", '"'):
+        try:
+            return "".join(split(word + end))
+        except ValueError:
+            pass
+    return word

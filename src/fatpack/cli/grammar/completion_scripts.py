@@ -2,7 +2,8 @@
 
 Each calls the program that was typed with ``_FATPACK_COMPLETE=SHELL`` and the words up to the cursor, and gets a line
 for each answer: ``plain``, ``file`` or ``dir``, what it stands for, and what it is, with tabs between. Files and
-folders are left to the shell, which has its user's rules.
+folders are left to the shell, which has its user's rules: for these it is told what was typed of the name, and what
+stands in front of it in the same word.
 """
 
 from __future__ import annotations
@@ -30,15 +31,17 @@ complete -o nosort -F _fatpack_completion fatpack 2>/dev/null || complete -F _fa
 _ZSH = r"""#compdef fatpack
 # Completion of fatpack for zsh.
 _fatpack() {
-    local kind value help
-    local -a plain begun
-    while IFS=$'\t' read -r kind value help; do
-        case $kind in
+    local line value help
+    local -a parts plain begun
+    while IFS= read -r line; do
+        parts=("${(@ps:\t:)line}")  # read would take two tabs for one
+        value=$parts[2] help=$parts[3]
+        case $parts[1] in
             plain)
                 value=${value//:/\\:}${help:+:$help}
                 if [[ $value == *= ]]; then begun+=("$value"); else plain+=("$value"); fi ;;
-            file) [[ $PREFIX == --*=* || -n $help ]] && compset -P '*='; _files ;;
-            dir) [[ $PREFIX == --*=* || -n $help ]] && compset -P '*='; _files -/ ;;
+            file) [[ -n $help ]] && compset -P '*='; _files ;;
+            dir) [[ -n $help ]] && compset -P '*='; _files -/ ;;
         esac
     done < <(_FATPACK_COMPLETE=zsh "${~words[1]}" "${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null)
     (( $#plain )) && _describe -V fatpack plain
@@ -55,21 +58,15 @@ _FISH = r"""# Completion of fatpack for fish.
 function __fatpack_complete
     set -l words (commandline -opc)
     set -l current (commandline -ct)
-    set -l option (string match -r -- '^--[^=]*=' $current)
-    set -l path (string replace -r -- '^--[^=]*=' '' $current)
     for line in (_FATPACK_COMPLETE=fish $words[1] $words[2..-1] "$current" 2>/dev/null)
         set -l parts (string split -m 2 \t -- $line)
-        if test "$parts[1]" != plain -a -n "$parts[3]"
-            set option (string match -r -- '^.*=' $current)
-            set path (string replace -r -- '^.*=' '' $current)
-        end
         switch $parts[1]
             case plain
                 printf '%s\t%s\n' $parts[2] "$parts[3]"
             case file
-                string replace -r -- '^' "$option" (__fish_complete_path "$path")
+                printf '%s\n' "$parts[3]"(__fish_complete_path "$parts[2]")
             case dir
-                string replace -r -- '^' "$option" (__fish_complete_directories "$path" '')
+                printf '%s\n' "$parts[3]"(__fish_complete_directories "$parts[2]" '')
         end
     end
 end
