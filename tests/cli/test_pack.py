@@ -11,6 +11,8 @@ import pytest
 from tests.cli.conftest import Ran
 from tests.laws.rooms import FIXTURES
 
+from fatpack.formats.cuda_fatbin.writing.styles import DEFAULT_PRODUCER
+
 Fatpack = Callable[..., Ran]
 A = "--image=file=a.cubin,triple=nvptx64-nvidia-cuda,arch=sm_80"
 B = "--image=file=b.cubin,triple=nvptx64-nvidia-cuda,arch=sm_90,kind=cuda"
@@ -220,3 +222,7 @@ def test_a_bundle_id_that_is_none_is_pointed_out(folder: Path, fatpack: Fatpack)
 def test_future_and_generic_names_are_no_slips(folder: Path, fatpack: Fatpack, arch: str) -> None:
     ran = fatpack("pack", f"--image=file=k.ptx,triple=nvptx64-nvidia-cuda,arch={arch}", "-o", "x")
     assert "unknown" not in ran.err
+
+
+def test_help_names_the_producer_that_is_followed_without_an_option(fatpack: Fatpack) -> None:
+    assert f"of this CUDA version. Default: {DEFAULT_PRODUCER}." in " ".join(fatpack("pack", "--help").out.split())

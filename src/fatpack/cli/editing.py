@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 
-from fatpack.cli.grammar.declared import option
-from fatpack.cli.grammar.kinds import FILE
 from fatpack.cli.messages import Meter, say, tell_abandoned, warn
-from fatpack.cli.options import allow_any_output, check_name, force_option
+from fatpack.cli.options import allow_any_output, check_name
 from fatpack.cli.reporting import report
 from fatpack.errors import UsageError, counted
 from fatpack.io.sources.opening import open_source
@@ -40,19 +38,6 @@ class Destination(Record):
     in_place: bool
     break_links: bool
     force: bool
-
-
-#: -o, --in-place, --break-links and --force; what they say is a :class:`Destination`.
-output_options = (
-    option("-o", "--output", type=FILE, help='Where to write the edited object; "-" is stdout.'),
-    option("--in-place", is_flag=True, help="Change HOST itself, after the result was verified."),
-    option(
-        "--break-links",
-        is_flag=True,
-        help="With --in-place: other names of HOST (hard links) keep the old file.",
-    ),
-    force_option,
-)
 
 
 def check_output(host: str, to: Destination) -> None:

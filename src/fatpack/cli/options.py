@@ -5,16 +5,29 @@ from __future__ import annotations
 import sys
 
 from fatpack.cli.grammar.declared import option
-from fatpack.cli.grammar.kinds import BUNDLE_ID, FORM, HELD_TARGET, KERNEL, OFFLOAD, TRIPLE, Choice, Number, Size, Words
+from fatpack.cli.grammar.kinds import (
+    BUNDLE_ID,
+    FILE,
+    FORM,
+    HELD_TARGET,
+    KERNEL,
+    OFFLOAD,
+    TRIPLE,
+    Choice,
+    Number,
+    Size,
+    Words,
+)
 from fatpack.errors import UsageError
 from fatpack.io.budget import allowing, budget_now
-from fatpack.ops.choose.select import Selector
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from contextlib import AbstractContextManager
     from typing import Any
+
+    from fatpack.ops.choose.select import Selector
 
 #: The selectors; a command takes them as ``**selectors`` for :func:`selector`.
 selector_options = (
@@ -57,6 +70,8 @@ selector_options = (
 
 def selector(selectors: dict[str, Any]) -> Selector:
     """Return the selector that the shared options describe."""
+    from fatpack.ops.choose.select import Selector
+
     return Selector(**selectors)
 
 
@@ -137,6 +152,18 @@ color_option = option(
 #: An output that already exists is refused without this, and one that is out of proportion (:func:`allow_any_output`).
 force_option = option("--force", "-f", is_flag=True, help="Overwrite outputs that exist; write any number of bytes.")
 quiet_option = option("--quiet", "-q", is_flag=True, help="Print only errors.")
+
+#: -o, --in-place, --break-links and --force; what they say is a ``Destination`` of :mod:`fatpack.cli.editing`.
+output_options = (
+    option("-o", "--output", type=FILE, help='Where to write the edited object; "-" is stdout.'),
+    option("--in-place", is_flag=True, help="Change HOST itself, after the result was verified."),
+    option(
+        "--break-links",
+        is_flag=True,
+        help="With --in-place: other names of HOST (hard links) keep the old file.",
+    ),
+    force_option,
+)
 
 
 def check_name(output: str | None) -> None:

@@ -7,12 +7,20 @@ import subprocess
 import sys
 
 import pytest
+from tests.laws.rooms import FIXTURES
 from tests.reference import tool
 
-pytestmark = pytest.mark.reference
+from fatpack.cli.commands import COMMANDS
 
-#: bare interpreter starts that words may cost; what a command imports to declare its options comes on top for some
+CONTAINER = str(FIXTURES / "offload_binary" / "llvm-22-four.bin")
+
+#: Bare interpreter starts that words may cost.
 MOST = 2.5
+
+#: Modules that a command may load to declare its options. What it does with them is loaded when it runs.
+MOST_MODULES = 80
+#: ``wrap`` declares words that stand beside what makes its objects.
+MORE_MODULES = {"wrap": 120}
 
 ASK = "import sys; sys.argv[0] = 'fatpack'; from fatpack.cli import main; sys.exit(main())"
 
@@ -27,12 +35,29 @@ def instructions(*words: str, asks: bool = False) -> int:
     return int(re.findall(r"refs: +([0-9,]+)", done.stderr)[0].replace(",", ""))
 
 
+@pytest.mark.reference
 def test_words_come_quickly() -> None:
     bare = instructions("-I", "-c", "pass")
     for line in (
         ["inspect", "--"],
+        ["pack", "--compress-mode", ""],
+        ["slim", CONTAINER, "--"],
+        ["extract", CONTAINER, "--"],
         ["tool", "clang-offload-bundler", "--un"],
         ["targets", "gfx9"],
     ):
         taken = instructions("-c", ASK, *line, asks=True)
         assert taken <= MOST * bare, f"{line}: {taken / bare:.2f} bare starts"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_options_are_declared_without_what_does_the_work(name: str) -> None:
+    program = f"import sys; before = set(sys.modules); {ASK.replace('sys.exit(main())', 'main()')}"
+    program += "; sys.stderr.write(' '.join(set(sys.modules) - before))"
+    environment = {"_FATPACK_COMPLETE": "zsh", "PYTHONPATH": ":".join(filter(None, sys.path))}
+    command = [sys.executable, "-c", program, name, "-"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    assert done.stdout.startswith("plain\t-"), done.stdout
+    loaded = set(done.stderr.split())
+    assert len(loaded) <= MORE_MODULES.get(name, MOST_MODULES), f"{name}: {sorted(loaded)}"
+    assert not loaded & {"re", "click", "typing", "tomllib"}

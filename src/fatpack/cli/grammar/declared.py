@@ -49,7 +49,7 @@ class Option(Record):
     spellings: tuple[str, ...]
     name: str
     kind: Text
-    metavar: str
+    stated_metavar: str
     use: Literal["value", "values", "flag", "count"]
     absent: Any
     shows_default: bool
@@ -57,6 +57,11 @@ class Option(Record):
     help: str
     is_placed: bool = False
     deprecated: Deprecated | None = None
+
+    @property
+    def metavar(self) -> str:
+        """How help writes a value: what is stated, or what its kind says, which may have to be looked up."""
+        return self.stated_metavar or self.kind.metavar
 
     @property
     def takes_value(self) -> bool:
@@ -187,7 +192,7 @@ def option(
         spellings=spellings,
         name=name or max(spellings, key=len).lstrip("-").replace("-", "_"),
         kind=type,
-        metavar=metavar or type.metavar,
+        stated_metavar=metavar or "",
         use=use,
         absent=absent,
         shows_default=default is not None,

@@ -96,12 +96,17 @@ class Pairs(Text):
 
 
 class Choice(Text):
-    """One of some words, and no other."""
+    """One of some words, and no other; a function of them is called where they are asked for."""
 
     name = "choice"
 
-    def __init__(self, words: Iterable[str]) -> None:
-        self.words = tuple(words)
+    def __init__(self, words: Iterable[str] | Callable[[], Iterable[str]]) -> None:
+        self._words = words if callable(words) else tuple(words)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words, in the order of help."""
+        return tuple(self._words() if callable(self._words) else self._words)
 
     @property
     def metavar(self) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from fatpack.errors import UsageError
-from fatpack.formats.offload_binary.image_option import check_file
-from fatpack.io.sources.opening import open_source
 from fatpack.options import BundleOptions, CirOptions, FatbinOptions, KpackOptions, OffloadBinaryOptions, SyclbinOptions
 from fatpack.record import Record
 
@@ -80,6 +78,9 @@ def open_images(format: str, options: Iterable[ImageOption], opened: list[Source
 
     Raises UsageError for an option without ``file``, ``OSError`` for a file that cannot be read.
     """
+    from fatpack.formats.offload_binary.image_option import check_file
+    from fatpack.io.sources.opening import open_source
+
     packer = named(format).packer
     for option in options:
         check_file(option)

@@ -11,6 +11,7 @@ from fatpack.ops.slim.choosing.rows import spelled
 from fatpack.ops.slim.outcome import by_architecture
 from fatpack.outcomes import exit_code, message
 from fatpack.report.finding_list import finding_record
+from fatpack.report.schemas import SLIM
 from fatpack.report.style import PLAIN, painted_lines, table
 from fatpack.trees.leaves import SEPARATOR
 from fatpack.words.printable import printable
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from fatpack.report.style import Style
     from fatpack.target.devices import Device
 
-SCHEMA = "fatpack.slim/1"
 
 #: files that are named of a device that is not served
 _PATHS = 3
@@ -40,7 +40,7 @@ def record(
     """Return the document of a run; ``is_written`` says that files were written, and not only planned."""
     files = [_file(item) for item in outcomes]
     return {
-        "schema": SCHEMA,
+        "schema": SLIM,
         "written": is_written,
         "devices": [_device(one) for one in wishes.devices],
         "unserved": [{"device": _device(one.device), "paths": list(one.paths)} for one in unserved],

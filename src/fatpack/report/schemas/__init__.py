@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 
+#: What ``slim`` prints, by the name in the document; commands that declare it load nothing that makes it.
+SLIM = "fatpack.slim/1"
+
 
 def text(name: str) -> str:
     """Return the schema of an output as JSON text: ``inspect``, ``runtime``, ``sums``, ``rows``, ``targets``, …."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 
 from fatpack.cli.answering.fitting import fitting_options
@@ -126,10 +125,12 @@ def command(
 def _nothing_asked(paths: tuple[str, ...]) -> UsageError:
     if not paths:
         return UsageError("no file is given", hint="fatpack check PATH --require sm_80,sm_90+ptx; --help shows all")
+    from shlex import quote
+
     name = os.path.basename(paths[0].rstrip("/")) or paths[0]
     more = counted(len(paths) - 1, "other file")
     return UsageError(
         f"nothing says what {name} {'is' if len(paths) == 1 else f'and {more} are'} to be checked for",
-        hint=f"fatpack check {shlex.quote(paths[0])}{' ...' if len(paths) > 1 else ''} --require sm_80,sm_90+ptx; "
+        hint=f"fatpack check {quote(paths[0])}{' ...' if len(paths) > 1 else ''} --require sm_80,sm_90+ptx; "
         "--help shows the other rules, --stages and --kpack",
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fatpack import formats
-from fatpack.cli.editing import Destination, opened, output_options, refused
 from fatpack.cli.grammar.declared import argument, takes
 from fatpack.cli.grammar.kinds import INPUT
 from fatpack.cli.messages import say
@@ -12,11 +10,10 @@ from fatpack.cli.options import (
     limit_option,
     max_inflated_option,
     max_output_option,
+    output_options,
     quiet_option,
 )
 from fatpack.errors import UsageError
-from fatpack.ops.edit.embed import embed, embedding_note
-from fatpack.ops.edit.in_place import can_grow
 
 
 @takes(
@@ -43,6 +40,11 @@ def command(
     Only the tables that must change differ from the host. Embed before linking: what is put into a linked file can be
     inspected, but no program loads it.
     """
+    from fatpack import formats
+    from fatpack.cli.editing import Destination, opened, refused
+    from fatpack.ops.edit.embed import embed, embedding_note
+    from fatpack.ops.edit.in_place import can_grow
+
     to = Destination(output, in_place, break_links, force)
     with opened(host, container, to) as file:
         found = formats.starting(file.content)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fatpack.cli.editing import Destination, check_output, output_options, write_result
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import INPUT
 from fatpack.cli.messages import say, warn
@@ -11,19 +10,12 @@ from fatpack.cli.options import (
     limit_option,
     max_inflated_option,
     max_output_option,
+    output_options,
     quiet_option,
     selector,
     selector_options,
 )
-from fatpack.cli.reporting import report
 from fatpack.errors import counted
-from fatpack.io.sources.opening import open_source
-from fatpack.io.sources.pieces import PiecesSource
-from fatpack.ops.choose.address import find, parse_address, refuse_package
-from fatpack.ops.choose.presence import NothingSelected, refuse_empty
-from fatpack.ops.edit.editor import verify
-from fatpack.ops.slim.choosing.refusal import Refused
-from fatpack.ops.slim.removing import remove
 from fatpack.outcomes import FINDINGS, FINE, MALFORMED
 from fatpack.words.sizes import size_words
 
@@ -62,6 +54,16 @@ def command(
     unless --allow-empty is given. In a linked file all that code can reach keeps its address. slim
     chooses images by devices.
     """
+    from fatpack.cli.editing import Destination, check_output, write_result
+    from fatpack.cli.reporting import report
+    from fatpack.io.sources.opening import open_source
+    from fatpack.io.sources.pieces import PiecesSource
+    from fatpack.ops.choose.address import find, parse_address, refuse_package
+    from fatpack.ops.choose.presence import NothingSelected, refuse_empty
+    from fatpack.ops.edit.editor import verify
+    from fatpack.ops.slim.choosing.refusal import Refused
+    from fatpack.ops.slim.removing import remove
+
     to = Destination(output, in_place, break_links, force)
     if not dry_run:
         check_output(host, to)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fatpack.cli.editing import Destination, opened, output_options, refused, write_substitution
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import INPUT
 from fatpack.cli.messages import say
@@ -11,13 +10,12 @@ from fatpack.cli.options import (
     limit_option,
     max_inflated_option,
     max_output_option,
+    output_options,
     quiet_option,
     selector,
     selector_options,
 )
 from fatpack.errors import UsageError
-from fatpack.ops.choose.presence import NothingSelected
-from fatpack.ops.edit.embed import replace
 from fatpack.outcomes import FINDINGS
 
 TYPE_CHECKING = False
@@ -64,6 +62,9 @@ def command(
     Without selectors NEW is a container, which takes the place of all device code of an object, or of a member of an
     archive; it must have the format of what is there.
     """
+    from fatpack.cli.editing import Destination, opened, refused
+    from fatpack.ops.edit.embed import replace
+
     to, meant = Destination(output, in_place, break_links, force), selector(selectors)
     by_image = every or not meant.is_empty()
     if by_image and section is not None:
@@ -79,6 +80,8 @@ def command(
 
 
 def _replace_image(file: Opened, meant: Selector, *, every: bool, dry_run: bool, force: bool, quiet: bool) -> int:
+    from fatpack.cli.editing import write_substitution
+    from fatpack.ops.choose.presence import NothingSelected
     from fatpack.ops.edit.substitution import replace
 
     try:

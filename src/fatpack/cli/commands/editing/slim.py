@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from fatpack.cli.editing import Destination
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import DIRECTORY, FILE, HELD_TARGET, INPUT, TARGET, Choice, Number
 from fatpack.cli.messages import say, warn
@@ -17,11 +16,8 @@ from fatpack.cli.options import (
     quiet_option,
     schema_option,
 )
-from fatpack.cli.reporting import report
-from fatpack.cli.terminal import style
 from fatpack.outcomes import FINE
-from fatpack.report.answers.slimming import SCHEMA, record, render, unserved_lines
-from fatpack.report.text import write_lines
+from fatpack.report.schemas import SLIM, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,14 +72,14 @@ if TYPE_CHECKING:
     option("--sbom", type=FILE, help="Write what device code a package holds then: CycloneDX, with digests."),
     option("--deflated", is_flag=True, help="Say how many bytes a file takes in a wheel, before and after."),
     option("--dry-run", is_flag=True, help="Only print what would be done."),
-    option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SCHEMA}."),
+    option("--json", name="as_json", is_flag=True, help=f"Print one JSON document, schema {SLIM}."),
     schema_option,
     max_inflated_option,
     max_output_option,
     limit_option,
     color_option,
     quiet_option,
-    schema=SCHEMA,
+    schema=SLIM,
     schemas={"verify": "fatpack.certificate/1"},
 )
 def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
@@ -101,8 +97,6 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
     --for names or something stays that --drop names (the result is written), or if --verify finds a difference.
     """
     if schema:
-        from fatpack.report.schemas import text
-
         sys.stdout.write(text("slim"))
         return FINE
     if options["verify"]:
@@ -112,10 +106,13 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
         check_proof(options)
         to_files = {name: options[name] for name in ("as_json", "force", "quiet", "output")}
         return verify_files(files, options["certificate"], **to_files)
+    from fatpack.cli.editing import Destination
+    from fatpack.cli.reporting import report
     from fatpack.cli.slimming.files import slim_all
     from fatpack.cli.slimming.request import Request, wishes_of
     from fatpack.ops.slim.naming import Naming
     from fatpack.ops.slim.outcome import code_of, unmet
+    from fatpack.report.answers.slimming import record, render, unserved_lines
 
     to = Destination(options["output"], options["in_place"], options["break_links"], options["force"])
     request = Request(
@@ -146,6 +143,9 @@ def command(files: tuple[str, ...], *, schema: bool, **options: Any) -> int:
         sys.stdout.writelines(json_pieces(document))
         sys.stdout.write("\n")
     elif not request.quiet:
+        from fatpack.cli.terminal import style
+        from fatpack.report.text import write_lines
+
         stream = sys.stderr if to.output == "-" else sys.stdout
         write_lines(render(outcomes, unserved, request.wishes.devices, style(stream)), stream)
     elif unserved:

@@ -8,10 +8,6 @@ from __future__ import annotations
 from fatpack.cli.grammar.declared import option
 from fatpack.cli.grammar.kinds import TARGET, Choice, Number, Words
 from fatpack.errors import UsageError
-from fatpack.formats.cir.words import FORMS as CIR_FORMS
-from fatpack.formats.clang_bundle.layout import TYPES
-from fatpack.formats.cuda_fatbin.writing.styles import DEFAULT_PRODUCER, MODES, PRODUCERS
-from fatpack.formats.syclbin.layout import STATES
 from fatpack.ops.pack.formats import FORMATS
 from fatpack.record import Record
 
@@ -25,6 +21,37 @@ if TYPE_CHECKING:
 
 def _which_ptx() -> Iterable[str]:
     return ("none", "newest", "oldest", "all", *TARGET.words())
+
+
+def _types() -> Iterable[str]:
+    from fatpack.formats.clang_bundle.layout import TYPES
+
+    return TYPES
+
+
+def _modes() -> Iterable[str]:
+    from fatpack.formats.cuda_fatbin.writing.styles import MODES
+
+    return MODES
+
+
+def _producers() -> Iterable[str]:
+    from fatpack.formats.cuda_fatbin.writing.styles import PRODUCERS
+
+    return PRODUCERS
+
+
+def cir_forms() -> Iterable[str]:
+    """Return the words of ``--cir-form``."""
+    from fatpack.formats.cir.words import FORMS
+
+    return FORMS
+
+
+def _states() -> Iterable[str]:
+    from fatpack.formats.syclbin.layout import STATES
+
+    return STATES.values()
 
 
 #: option that is not named after the field it sets → format and field
@@ -92,7 +119,7 @@ packing_options = (
     ),
     option(
         "--type",
-        type=Choice(list(TYPES)),
+        type=Choice(_types),
         help="File type of the images of a bundle (default bc). A text type makes a text bundle, o with --host a "
         "fat object.",
     ),
@@ -122,13 +149,13 @@ packing_options = (
     ),
     option(
         "--compress-mode",
-        type=Choice(MODES),
+        type=Choice(_modes),
         help="How to compress the images of a fat binary; none compresses nothing, size also cubins.",
     ),
     option(
         "--producer",
-        type=Choice(PRODUCERS),
-        help=f"Compress a fat binary as fatbinary of this CUDA version. Default: {DEFAULT_PRODUCER}.",
+        type=Choice(_producers),
+        help="Compress a fat binary as fatbinary of this CUDA version. Default: 13.0.",
     ),
     option("--compress-all", is_flag=True, help="Also compress the cubins of a fat binary."),
     option("--concat", is_flag=True, help="Compress the images of a fat binary as one (--producer=13.5)."),
@@ -143,7 +170,7 @@ packing_options = (
         metavar="none|newest|oldest|all|ARCH,…",
         help="Which PTX goes into a fat binary. Default: all.",
     ),
-    option("--cir-form", type=Choice(list(CIR_FORMS)), help="Form of a CIR container (default attribute)."),
+    option("--cir-form", type=Choice(cir_forms), help="Form of a CIR container (default attribute)."),
     option(
         "--cir-ids",
         metavar="ID,…",
@@ -162,7 +189,7 @@ packing_options = (
     ),
     option(
         "--syclbin-state",
-        type=Choice(list(STATES.values())),
+        type=Choice(_states),
         help="State of the kernel bundle in a SYCLBIN file. Default: executable.",
     ),
 )

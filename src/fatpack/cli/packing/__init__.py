@@ -1,0 +1,1 @@
+"""What `fatpack pack` and `fatpack convert` do, and the options that say how containers are made."""
