@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Ran
 
-from fatpack.cli.commands import COMMANDS, GROUPS
+from fatpack.cli.commands import COMMANDS, GROUPS, command
+from fatpack.cli.commands.completion import LINES
 from fatpack.cli.commands.examples import EXAMPLES
+from fatpack.cli.grammar.clicked import _ELSEWHERE
+from fatpack.cli.grammar.completion_scripts import SCRIPTS
 
 Fatpack = Callable[..., Ran]
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -77,3 +80,40 @@ def test_examples_that_need_one_file_run(folder: Path, fatpack: Fatpack) -> None
                 assert fatpack(*shlex.split(words)).code == 0, words
                 ran += 1
     assert ran > 3
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("convert", "x", "--to=bundle"), "--format"),
+        (("extract", "x", "--outdir", "d"), "--directory"),
+        (("pack", "--output-dir", "d"), "--output"),
+        (("extract", "x", "--gpu-architecture=sm_80"), "--arch"),
+        (("slim", "x", "--target", "sm_80"), "--for"),
+        (("explain", "x", "--gpu", "sm_80"), "--device"),
+    ],
+    ids=" ".join,
+)
+def test_what_other_tools_call_an_option_leads_to_ours(fatpack: Fatpack, words: tuple[str, ...], meant: str) -> None:
+    ran = fatpack(*words)
+    option = next(word for word in words if word.startswith("--")).partition("=")[0]
+    assert ran.code == 2
+    assert f"'{option}'" in ran.err
+    assert f"Did you mean '{meant}'?" in ran.err
+
+
+def test_words_of_other_tools_are_none_of_ours() -> None:
+    for name in COMMANDS:
+        spellings = {spelling for option in command(name).options for spelling in option.spellings}
+        assert not {word for word in _ELSEWHERE if word in spellings}, name
+
+
+def test_completion_without_a_shell_says_what_to_type(fatpack: Fatpack) -> None:
+    ran = fatpack("completion")
+    assert (ran.code, ran.out) == (2, "")
+    documented = (FIXTURES.parents[1] / "docs" / "cli.md").read_text(encoding="utf-8").replace("\\|", "|")
+    assert LINES.keys() == SCRIPTS.keys()
+    for shell, (file, line) in LINES.items():
+        assert line in documented
+        assert f"\n  {shell:<5} {file:<27} {line}\n" in ran.err
+    assert "2 shells named, one was expected; fatpack completion zsh" in fatpack("completion", "zsh", "bash").err

@@ -61,7 +61,7 @@ def _words(declared: Command, chance: random.Random, *, is_plain: bool) -> Itera
         if not is_plain and chance.random() < 0.05:
             yield chance.choice(NO_WORDS)
     singles = [each for each in declared.arguments if not each.is_many]
-    choices = [word for each in singles if isinstance(each.kind, Choice) for word in each.kind.words]
+    choices = [word for each in declared.arguments if isinstance(each.kind, Choice) for word in each.kind.words]
     plain, words = choices or ["a.o"], [*WORDS, *choices * len(WORDS)]
     count = len(singles) if is_plain else chance.randint(0, len(singles) + 1)
     for _ in range(count + (chance.randint(0, 3) if len(singles) < len(declared.arguments) else 0)):

@@ -7,16 +7,34 @@ import sys
 from fatpack.cli.grammar.completion_scripts import SCRIPTS
 from fatpack.cli.grammar.declared import argument, takes
 from fatpack.cli.grammar.kinds import Choice
+from fatpack.errors import UsageError
 
 SHELLS = Choice(SCRIPTS)
 
+#: shell → the file that it starts with, and the line that goes there
+LINES = {
+    "bash": ("~/.bashrc", 'eval "$(fatpack completion bash)"'),
+    "zsh": ("~/.zshrc, behind compinit", 'eval "$(fatpack completion zsh)"'),
+    "fish": ("~/.config/fish/config.fish", "fatpack completion fish | source"),
+}
 
-@takes(argument("shell", SHELLS, metavar=SHELLS.metavar))
-def command(shell: str) -> int:
+
+@takes(argument("shells", SHELLS, metavar=SHELLS.metavar, is_many=True))
+def command(shells: tuple[str, ...]) -> int:
     """Print the script by which a shell completes commands, options, names, files and what is in them.
 
     Add one line to the start-up file of the shell. bash: eval "$(fatpack completion bash)"; zsh the same with zsh,
     behind compinit; fish: fatpack completion fish | source. What --arch offers is what the file that was typed holds.
     """
-    sys.stdout.write(SCRIPTS[shell])
+    if not shells:
+        from fatpack.cli.messages import say
+        from fatpack.outcomes import USAGE
+
+        say("fatpack: error: name your shell; one line goes into the file that it starts with:")
+        for shell, (file, line) in LINES.items():
+            say(f"  {shell:<5} {file:<27} {line}")
+        return USAGE
+    if len(shells) > 1:
+        raise UsageError(f"{len(shells)} shells named, one was expected", hint=f"fatpack completion {shells[0]}")
+    sys.stdout.write(SCRIPTS[shells[0]])
     return 0

@@ -21,6 +21,23 @@ else:
     Type = click.ParamType  # click 8.1 has no brackets here
 
 
+#: Where an option chooses devices or their code.
+_DEVICES = ("--arch", "--for", "--device", "--require")
+
+#: What other tools call an option → what it is here: the first one that the command has.
+_ELSEWHERE = {
+    "--to": ("--format",),
+    "--output-format": ("--format",),
+    "--output-file": ("--output",),
+    "--target": _DEVICES,
+    "--targets": _DEVICES,
+    "--gpu": _DEVICES,
+    "--gpu-architecture": _DEVICES,
+    "--offload-arch": _DEVICES,
+    **dict.fromkeys(("--out-dir", "--outdir", "--output-dir", "--output-directory"), ("--directory", "--output")),
+}
+
+
 class Clicked(click.Command):
     """A declared command for click."""
 
@@ -38,7 +55,15 @@ class Clicked(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments, of which those that count by their places are one argument's words."""
-        return super().parse_args(ctx, arranged(self.declared, args))
+        try:
+            return super().parse_args(ctx, arranged(self.declared, args))
+        except click.NoSuchOption as error:
+            known = {spelling for option in self.declared.options for spelling in option.spellings}
+            meant = next((each for each in _ELSEWHERE.get(error.option_name, ()) if each in known), None)
+            if not meant:
+                raise
+            text = f"No such option {error.option_name!r}. Did you mean {meant!r}?"
+            raise click.NoSuchOption(error.option_name, text, ctx=error.ctx) from None
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the help that is printed without click."""
