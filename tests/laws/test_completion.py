@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+
 import pytest
 from tools.docs import stand_ins
 
+from fatpack.cli import tools
 from fatpack.cli.commands import COMMANDS, command
 from fatpack.cli.grammar.kinds import Choice, FileName, Number, Offset, Pairs, Size, Text, Words
 from fatpack.cli.tools import TOOLS
-from fatpack.cli.tools.offered import offered
+from fatpack.cli.tools.llvm.command_line import Option as LlvmOption
+from fatpack.cli.tools.llvm.tool import Tool
+from fatpack.cli.tools.nvidia.command_line import Option as NvidiaOption
+from fatpack.cli.tools.offered import VALUES, offered
 
 #: Values that nobody can guess.
 FREE = {
@@ -65,3 +72,26 @@ def test_the_options_of_every_stand_in_are_offered(name: str) -> None:
     assert f"{name} {' '.join(options)}\n" in stand_ins.offered()
     assert offered(f"/some/where/{name}") == options
     assert offered("nvcc") == ()
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values_belong_to_options_of_their_stand_in(name: str) -> None:
+    options = {option.lstrip("-") for option in offered(name)}
+    assert VALUES[name].keys() <= options
+    assert all(map(_is_offered, VALUES[name].values()))
+
+
+def test_options_of_stand_ins_with_few_values_offer_them() -> None:
+    """Of options whose tables list values or keywords, shells know them too."""
+    offering = {option for values in VALUES.values() for option in values}
+    listing = set()
+    for found in pkgutil.walk_packages(tools.__path__, f"{tools.__name__}."):
+        for each in vars(importlib.import_module(found.name)).values():
+            table = each.options if isinstance(each, Tool) else each
+            for option in table if isinstance(table, tuple) else ():
+                if isinstance(option, LlvmOption) and option.choices:
+                    listing.add(option.name)
+                if isinstance(option, NvidiaOption) and (option.keywords or option.kind == "boolean"):
+                    listing |= {option.name, option.short}
+    assert {"kind", "image3", "compress", "gencode"} <= listing
+    assert listing <= offering, "cli/tools/offered.py: VALUES lacks some"

@@ -164,6 +164,8 @@ def cli_page() -> str:
         "`fatpack extract libx.so --arch=` TAB; where a device is asked for (`--for`, `--device`, `--require`), that",
         "comes first. It is listed for half a second at most; of a file that takes longer, or cannot be read, all",
         "known names are offered.",
+        "Behind `fatpack tool NAME` the options of the original have their values too, as in",
+        "`fatpack tool fatbinary --image3=kind=` TAB and `fatpack tool cuobjdump lib.so -arch` TAB.",
         "",
     ]
     lines += [

@@ -145,6 +145,34 @@ def test_values_behind_an_equals_sign_are_offered(folder: Path, words: tuple[str
     assert answer(folder, *words) == [f"plain,{word}" for word in expected]
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("clang-offload-bundler", "--type=h"), ["--type=hipi"]),
+        (("clang-offload-bundler", "-type", "b"), ["bc"]),
+        (("clang-offload-packager", "--image=file=x,ki"), ["--image=file=x,kind="]),
+        (("llvm-offload-wrapper", "--kind", "s"), ["sycl"]),
+        (("clang-offload-wrapper", "-format=ll"), ["-format=llvmbc"]),
+        (("llvm-readobj", "--elf-output-style=J"), ["--elf-output-style=JSON"]),
+        (("fatbinary-13.5", "--image3=kind=p"), ["--image3=kind=ptx"]),
+        (("fatbinary", "--image3=kind=elf,sm=90"), ["--image3=kind=elf,sm=90", "--image3=kind=elf,sm=90a"]),
+        (("fatbinary", "-compress-mode", "s"), ["speed", "size"]),
+        (("nvprune", "-gencode", "arch=compute_90,code=sm_89"), ["arch=compute_90,code=sm_89"]),
+        (("cuobjdump", "one.o", "-arch", "sm_121"), ["sm_121", "sm_121a", "sm_121f"]),
+    ],
+    ids=" ".join,
+)
+def test_values_of_stand_ins_are_offered(folder: Path, words: tuple[str, ...], expected: list[str]) -> None:
+    assert answer(folder, "tool", *words) == [f"plain,{word}" for word in expected]
+
+
+def test_other_values_of_stand_ins_are_files(folder: Path) -> None:
+    assert answer(folder, "tool", "fatbinary", "--create=on") == ["file,on"]
+    assert answer(folder, "tool", "fatbinary", "--image3=kind=elf,file=on") == ["file,on"]
+    assert answer(folder, "tool", "clang-offload-bundler", "-input=on") == ["file,on"]
+    assert answer(folder, "tool", "clang-offload-bundler", "--input", "on") == ["file,on"]
+
+
 def test_a_file_behind_an_equals_sign_is_left_to_the_shell(folder: Path) -> None:
     assert answer(folder, "pack", "--host=on") == ["file,on"]
     assert answer(folder, "pack", "--image=arch=sm_80,file=on") == ["file,on"]

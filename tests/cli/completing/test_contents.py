@@ -69,6 +69,16 @@ def test_kernels_and_bundle_ids_of_the_file_are_offered() -> None:
     assert {"hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+", "cuda-nvptx64-nvidia-cuda--sm_70"} < set(ids)
 
 
+def test_stand_ins_offer_what_their_files_hold() -> None:
+    fatbin = str(FIXTURES / "cuda_fatbin" / "recorded" / "v130_default.fatbin")
+    assert offered("tool", "cuobjdump", fatbin, "-arch", "sm_") == ["sm_80", "sm_90"]
+    assert offered("tool", "nvprune", "-o", "x", fatbin, "--arch=sm_") == ["--arch=sm_80", "--arch=sm_90"]
+    names = sorted({name for image in fatpack.open(fatbin).images() for name in image.kernel_names})
+    assert offered("tool", "cuobjdump", "-res-usage", fatbin, "-fun", "") == names
+    ids = offered("tool", "clang-offload-bundler", "--type=o", f"-input={CONTAINER}", "-targets=hip")
+    assert ids == ["-targets=hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+"]
+
+
 @pytest.mark.parametrize(
     "path", ["no-such-file", "damaged", ".", "pipe", "https://127.0.0.1:9/x", "text", "a(b)", "~x/y"]
 )

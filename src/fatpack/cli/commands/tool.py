@@ -5,7 +5,7 @@ from __future__ import annotations
 from fatpack.cli.grammar.declared import argument, option, takes
 from fatpack.cli.grammar.kinds import DIRECTORY, FILE, Words
 from fatpack.cli.tools import TOOLS, run, versions
-from fatpack.cli.tools.offered import offered
+from fatpack.cli.tools.offered import offered, value_of
 from fatpack.errors import UsageError
 
 TYPE_CHECKING = False
@@ -42,7 +42,7 @@ def _names(given: Mapping[str, Sequence[str]]) -> Iterable[str]:
     option("-v", "--verbose", count=True, help="With --which: all names, with the files that they mean."),
     argument(
         "words",
-        Words(lambda: TOOLS, then=FILE, given=_names, options=offered),
+        Words(lambda: TOOLS, then=FILE, given=_names, options=offered, value_of=value_of),
         metavar="NAME [ARGS]...",
         is_many=True,
     ),

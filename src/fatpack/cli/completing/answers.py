@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fatpack.cli import commands
 from fatpack.cli.grammar.declared import Argument, Option
-from fatpack.cli.grammar.kinds import Choice, FileName, Pairs, Words
+from fatpack.cli.grammar.kinds import FILE, TEXT, Choice, FileName, Pairs, Words
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -149,12 +149,26 @@ def _arguments(command: Command, typed: Typed, current: str, held: Held) -> Iter
         kind = argument.kind
         places = any(isinstance(option.kind, FileName) or option.use == "flag" for option in typed.options)
         if isinstance(kind, Words) and kind.then and not is_first and not places:
-            if kind.options and current.startswith("-"):
-                first = next(word for each, word in typed.arguments if each == argument)
-                yield from _beginning(current, ((option, "") for option in kind.options(first)))
-                return
-            kind = kind.then
-        yield from _values(kind, current, typed, held)
+            words = [word for each, word in typed.arguments if each == argument]
+            yield from _forwarded(kind, words[0], words[1:], current, held)
+        else:
+            yield from _values(kind, current, typed, held)
+
+
+def _forwarded(kind: Words, first: str, words: Sequence[str], current: str, held: Held) -> Iterator[Answer]:
+    """Yield what may stand behind the name of a stand-in: its options, their values, files."""
+    then = kind.then or TEXT
+    files = [word.partition("=")[2] if word.startswith("-") else word for word in words]
+    typed = Typed(None, tuple((Argument("", FILE, "", True), file) for file in files if file), (), False)
+    option, equals, text = current.partition("=")
+    if current.startswith("-") and equals:
+        value = kind.value_of(first, option) if kind.value_of else None
+        yield from (_behind(f"{option}=", answer) for answer in _values(value or then, text, typed, held))
+    elif current.startswith("-"):
+        yield from _beginning(current, ((each, "") for each in (kind.options(first) if kind.options else ())))
+    else:
+        value = kind.value_of(first, words[-1]) if kind.value_of and words and words[-1].startswith("-") else None
+        yield from _values(value or then, current, typed, held)
 
 
 def _values(kind: Text, text: str, typed: Typed, held: Held) -> Iterator[Answer]:

@@ -32,9 +32,11 @@ _HARMLESS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234
 def held(what: str, files: Sequence[str], patience: float = _PATIENCE) -> list[str] | None:
     """Return every ``arch``, ``triple``, ``offload``, ``form``, ``kernel`` or bundle ``id`` in files, sorted.
 
-    None if that cannot be told: a file cannot be read, holds nothing, or takes longer than a user waits.
+    None if that cannot be told: a file cannot be read, holds nothing, or takes longer than a user waits. What is no
+    file, as an output that is still to be made, is passed over.
     """
-    if not any(map(_may_be, files[:_MOST_FILES])):
+    files = [word for word in files[:_MOST_FILES] if _may_be(word)]
+    if not files:
         return None  # before anything is loaded that reads files
     from fatpack.io.budget import allowing
 
@@ -42,7 +44,7 @@ def held(what: str, files: Sequence[str], patience: float = _PATIENCE) -> list[s
     words: set[str] = set()
     try:
         with allowing(inflated=_MOST_INFLATED):
-            for word in files[:_MOST_FILES]:
+            for word in files:
                 for found in _held(word, what):
                     words.update(found)
                     if monotonic() > deadline:

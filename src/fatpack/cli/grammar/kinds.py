@@ -45,11 +45,12 @@ class InputName(FileName):
 class Words(Text):
     """One of some words, or several with commas between them. Any other word is taken too.
 
-    Of an argument that takes many words, ``then`` is the kind of those behind the first, and ``options`` are the
-    options of what the first one names. ``held`` says what of the images in the files of the command is meant: then a
-    shell offers what these hold, and with ``beside`` the other words too. ``given`` are the words in the place of
-    ``words`` where they depend on what was typed in front: values by the names of options and arguments. ``marked``
-    are words that begin with a mark, by it: they are looked up where it was typed.
+    Of an argument that takes many words, ``then`` is the kind of those behind the first; ``options`` are the options
+    of what the first one names, and ``value_of`` says what the value of one of these may be. ``held`` says what of the
+    images in the files of the command is meant: then a shell offers what these hold, and with ``beside`` the other
+    words too. ``given`` are the words in the place of ``words`` where they depend on what was typed in front: values by
+    the names of options and arguments. ``marked`` are words that begin with a mark, by it: they are looked up where it
+    was typed.
     """
 
     def __init__(
@@ -61,10 +62,11 @@ class Words(Text):
         beside: bool = False,
         given: Callable[[Mapping[str, Sequence[str]]], Iterable[str]] | None = None,
         options: Callable[[str], Iterable[str]] | None = None,
+        value_of: Callable[[str, str], Text | None] | None = None,
         marked: Mapping[str, Callable[[], Iterable[str]]] | None = None,
     ) -> None:
         self.words, self.then, self.held, self.beside = words, then, held, beside
-        self.given, self.options, self.marked = given, options, marked or {}
+        self.given, self.options, self.value_of, self.marked = given, options, value_of, marked or {}
 
 
 class Several(Words):

@@ -1,4 +1,4 @@
-"""The options of stand-ins, for shells: what each takes by itself, or hands over.
+"""The options of stand-ins, for shells: what each takes by itself, or hands over, and what their values may be.
 
 ``offered.list`` has a line for each name. `make docs` writes it from the tables of options in ``docs/tools``.
 """
@@ -7,9 +7,93 @@ from __future__ import annotations
 
 import os
 
+from fatpack.cli.grammar.kinds import BUNDLE_ID, FILE, HOST_TRIPLE, IMAGE, KERNEL, TRIPLE, Choice, Pairs, Words
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+    from fatpack.cli.grammar.kinds import Text
+
+
+def _types() -> Iterable[str]:
+    from fatpack.formats.clang_bundle.layout import TYPES
+
+    return TYPES
+
+
+def _offloads() -> Iterable[str]:
+    from fatpack.ops.wrap.registration import KINDS
+
+    return KINDS
+
+
+def _dpcpp_offloads() -> Iterable[str]:
+    from fatpack.ops.wrap.dpcpp import KINDS
+
+    return KINDS
+
+
+def _dpcpp_formats() -> Iterable[str]:
+    from fatpack.ops.wrap.dpcpp import FORMATS
+
+    return FORMATS
+
+
+def _fatbinary_kinds() -> Iterable[str]:
+    from fatpack.cli.tools.nvidia.fatbinary.images import FORMS
+
+    return FORMS
+
+
+def _fatbinary_modes() -> Iterable[str]:
+    from fatpack.formats.cuda_fatbin.writing.styles import MODES
+
+    return MODES
+
+
+def _named(*beginnings: str) -> Iterable[str]:
+    """Return names of targets that begin so."""
+    from fatpack.target import listed_names
+
+    return (name for name in listed_names() if name.startswith(beginnings))
+
+
+_SM = Words(lambda: _named("sm_"), held="arch")
+_CODE = Words(lambda: _named("sm_", "compute_"), held="arch")
+_VIRTUAL = Words(lambda: _named("compute_"))
+_NUMBER = Words(lambda: (name.removeprefix("sm_") for name in _named("sm_")))
+
+#: stand-in → option without dashes → what its value may be; of other options it is a file, or what only the user knows
+VALUES: dict[str, dict[str, Text]] = {
+    "clang-offload-bundler": {"type": Choice(_types), "targets": BUNDLE_ID},
+    "cir-offload-merge": {"targets": BUNDLE_ID},
+    "llvm-offload-binary": {"image": IMAGE},
+    "clang-offload-packager": {"image": IMAGE},
+    "llvm-offload-wrapper": {"kind": Choice(_offloads), "triple": HOST_TRIPLE},
+    "clang-offload-wrapper": {
+        "kind": Choice(_dpcpp_offloads),
+        "format": Choice(_dpcpp_formats),
+        "host": HOST_TRIPLE,
+        "target": TRIPLE,
+    },
+    "clang-linker-wrapper": {"host-triple": HOST_TRIPLE},
+    "llvm-readobj": {"elf-output-style": Choice(("LLVM", "JSON", "GNU"))},
+    "clang-offload-deps": {"targets": BUNDLE_ID},
+    "cuobjdump": {"gpu-architecture": _SM, "arch": _SM, "function": KERNEL, "fun": KERNEL},
+    "fatbinary": {
+        "compress": Choice(("true", "false")),
+        "compress-mode": Choice(_fatbinary_modes),
+        "image2": Pairs({"kind": Choice(("reloc", "index", "tileir")), "file": FILE}),
+        "image3": Pairs({"kind": Choice(_fatbinary_kinds), "sm": _NUMBER, "file": FILE}),
+    },
+    "nvprune": {
+        "arch": _CODE,
+        "generate-code": Pairs({"arch": _VIRTUAL, "code": _CODE}),
+        "gencode": Pairs({"arch": _VIRTUAL, "code": _CODE}),
+    },
+    "roc-obj": {"target-id": BUNDLE_ID, "t": BUNDLE_ID},
+}
 
 
 def offered(program: str) -> Sequence[str]:
@@ -23,3 +107,11 @@ def offered(program: str) -> Sequence[str]:
             if tool is not None and name == tool[0]:
                 return options
     return ()
+
+
+def value_of(program: str, option: str) -> Text | None:
+    """Return what the value of a stand-in's option may be; None where nothing is known of it."""
+    from fatpack.cli.tools import named
+
+    tool = named(program)
+    return VALUES.get(tool[0], {}).get(option.lstrip("-")) if tool else None

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     #: keyword, architecture, path and content
     _File = tuple[str, str | None, str, View]
 
-#: keyword → form
-_FORMS = {"elf": "cubin", "ptx": "ptx", "nvvm": "ltoir", "tileir": "tileir"}
+#: What --image3 calls an image → what its bytes are.
+FORMS = {"elf": "cubin", "ptx": "ptx", "nvvm": "ltoir", "tileir": "tileir"}
 
 #: The architecture of Tile IR that says none: that of --image2.
 _TILE_IR_ARCH = "80"
@@ -67,7 +67,7 @@ def images_of(given: Given, opened: list[Source], *, is_later: bool) -> Iterator
             number = _TILE_IR_ARCH + number.lstrip("0")
         target = Target(width, f"sm_{number}", "cuda")
         _check(kind, data, target)
-        yield Image(target, _FORMS[kind], data, len(data), len(data), data.span(), attrs=attrs | more)
+        yield Image(target, FORMS[kind], data, len(data), len(data), data.span(), attrs=attrs | more)
         data.source.rest()
 
 
@@ -86,7 +86,7 @@ def _named(given: Given, *, knows_tile_ir: bool) -> Iterator[tuple[str, str | No
     for pairs in given.pairs.get("image3", ()):
         if "kind" in pairs and "sm" not in pairs:
             raise Fatal("Missing sm in image3")
-        yield _kind(pairs, _FORMS.keys() - unknown), pairs["sm"], pairs["file"]
+        yield _kind(pairs, FORMS.keys() - unknown), pairs["sm"], pairs["file"]
     for pairs in given.pairs.get("image2", ()):
         yield _kind(pairs, {"reloc", "index", "tileir"} - unknown), "0", pairs["file"]
     # QUIRK(fatbinary 13): of -elf and -ptx, one image is stored, and none beside --image2.
