@@ -10,6 +10,7 @@ from tools.docs.markdown import filled, kept, table
 
 from fatpack import formats, hosts, packages
 from fatpack.cli.commands import COMMANDS
+from fatpack.cli.commands.completion import LINES
 from fatpack.cli.commands.help import page
 from fatpack.cli.grammar.completion_scripts import SCRIPTS
 from fatpack.cli.limiting import LIMITS
@@ -107,13 +108,6 @@ EXIT_CODES = [
 ]
 
 
-COMPLETION = [
-    ["bash", '`eval "$(fatpack completion bash)"`'],
-    ["zsh", '`eval "$(fatpack completion zsh)"`, behind `compinit`'],
-    ["fish", "`fatpack completion fish | source`"],
-]
-
-
 #: shell → the file in which it looks for completions, below ``share``
 COMPLETIONS = {
     "bash": "bash-completion/completions/fatpack",
@@ -156,8 +150,8 @@ def cli_page() -> str:
     for name in COMMANDS:
         shown = page(name, width=100)
         lines += [f"## fatpack {name}", "", "```text", shown.removesuffix("\n"), "```", ""]
-    lines += ["## Completion", "", "For completion on TAB, add one line to the start-up file of your shell:", ""]
-    lines += table(["shell", "line"], COMPLETION)
+    lines += ["## Completion", "", "For completion on TAB, add one line to the file that your shell starts with:", ""]
+    lines += table(["shell", "file", "line"], [[shell, file, f"`{line}`"] for shell, (file, line) in LINES.items()])
     lines += [
         "Commands, options, stand-ins with their options, known words and files are offered. Behind a file `--arch`,",
         "`--triple`, `--offload`, `--form`, `--kernel` and `--id` offer what it holds, as in",

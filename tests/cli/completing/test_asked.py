@@ -107,6 +107,8 @@ def test_stand_ins_are_offered(folder: Path) -> None:
         (("pack", "--image", "file=a,arch=sm_90"), ["file=a,arch=sm_90", "file=a,arch=sm_90a"]),
         (("wrap", "--host-triple", "aa"), ["aarch64-unknown-linux-gnu"]),
         (("convert", "one.o", "--include-ptx", "n"), ["none", "newest"]),
+        (("explain", "one.o", "--device", "this"), ["this-machine"]),
+        (("slim", "one.o", "--for=this"), ["--for=this-machine"]),
         (("map", "one.o", "--set-arch", "sm_90"), ["sm_90", "sm_90a"]),
         (("tool", "--as", ""), list(dict.fromkeys(word for each in FOLLOWED.values() for word in each.known))),
         (("tool", "--as=13.0", ""), [name for name, each in FOLLOWED.items() if "13.0" in each.known]),

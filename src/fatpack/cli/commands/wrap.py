@@ -18,12 +18,9 @@ from fatpack.cli.options import (
     quiet_option,
 )
 from fatpack.errors import UsageError, counted
-from fatpack.formats.offload_binary.image_option import check_file, parse_image_option
 from fatpack.io.names import stem
 from fatpack.io.sink import write_file
-from fatpack.io.sources.opening import located, open_source
 from fatpack.io.writing import write_pieces
-from fatpack.ops.wrap.given import Given
 from fatpack.ops.wrap.registration import KINDS
 from fatpack.ops.wrap.wrap import DEFAULT_HOST, DEFAULT_VERSION, EMITS, VERSIONS, wrap
 from fatpack.words.sizes import size_words
@@ -33,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fatpack.io.source import Source
+    from fatpack.ops.wrap.given import Given
     from fatpack.ops.wrap.wrap import Wrapped
 
 
@@ -135,6 +133,10 @@ def command(
 
 def _opened(files: Sequence[str], images: Sequence[str], opened: list[Source]) -> list[Given]:
     """Return all that is given, in its order: files first."""
+    from fatpack.formats.offload_binary.image_option import check_file, parse_image_option
+    from fatpack.io.sources.opening import located, open_source
+    from fatpack.ops.wrap.given import Given
+
     given = []
     for name in files:
         opened.append(open_source(name, resting=True))

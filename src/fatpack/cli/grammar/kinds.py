@@ -197,6 +197,8 @@ INPUT = InputName("file")
 DIRECTORY = FileName("dir")
 #: A device, or what it is called as a target: what files hold comes first, and others are asked for too.
 TARGET = Words(_targets, held="arch", beside=True)
+#: The same where the machine can be asked.
+DEVICE = Words(lambda: ("this-machine", *_targets()), held="arch", beside=True)
 #: A target of images that are there, and not of a device.
 HELD_TARGET = Words(_targets, held="arch")
 TRIPLE = Words(_triples, held="triple")

@@ -6,7 +6,7 @@ import sys
 
 from fatpack.answers.explain.records import SCHEMA
 from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import INPUT, KERNEL, TARGET, Words
+from fatpack.cli.grammar.kinds import DEVICE, INPUT, KERNEL, Words
 from fatpack.cli.options import (
     color_option,
     deep_option,
@@ -36,7 +36,7 @@ def _variables() -> Iterable[str]:
         "--device",
         name="devices",
         multiple=True,
-        type=TARGET,
+        type=DEVICE,
         metavar="NAME",
         help="The device: sm_87, 8.7, 'RTX 4090', gfx1031, gfx90a:xnack-, pvc, this-machine. Repeatable.",
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from fatpack.cli.grammar.declared import argument, option, takes
-from fatpack.cli.grammar.kinds import DIRECTORY, FILE, HELD_TARGET, INPUT, TARGET, Choice, Number
+from fatpack.cli.grammar.kinds import DEVICE, DIRECTORY, FILE, HELD_TARGET, INPUT, Choice, Number
 from fatpack.cli.messages import say, warn
 from fatpack.cli.options import (
     color_option,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         "--for",
         name="for_",
         multiple=True,
-        type=TARGET,
+        type=DEVICE,
         metavar="DEVICE,…",
         help="Keep what these devices would load: sm_86, gfx942, 'RTX 4090', this-machine. Repeatable.",
     ),
