@@ -8,10 +8,8 @@ sizes, which depend on the linker.
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -67,11 +65,7 @@ def _printed(command: str, folder: Path) -> str:
         words = [sys.executable, "-m", "fatpack", *rest, "--color=always"]
     elif program == "python":
         words = [sys.executable, *rest]
-    environment = {**os.environ, "COLUMNS": str(terminal.COLUMNS), "PYTHONUTF8": "1"}
-    done = subprocess.run(
-        words, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    return done.stdout
+    return terminal.ran(words, folder)
 
 
 def drawn(scenes: list[Scene]) -> str:
@@ -153,15 +147,7 @@ def masked(picture: str) -> str:
 
 def main(arguments: list[str]) -> int:
     """Write the cast, or say that it is stale; return the exit code."""
-    picture = drawn(recorded())
-    if CAST.exists() and masked(CAST.read_text(encoding="utf-8")) == masked(picture):
-        return 0
-    if "--check" in arguments:
-        print(f"stale {CAST.relative_to(ROOT)}")
-        return 1
-    CAST.write_text(picture, encoding="utf-8")
-    print(f"wrote {CAST.relative_to(ROOT)}")
-    return 0
+    return terminal.renewed({CAST: drawn(recorded())}, masked, arguments)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -38,11 +39,15 @@ def printed(command: str) -> str:
     """Return what a command prints on a terminal, in a folder with the library that all of them name."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(LIBRARY, Path(folder) / "libkernels.so")
-        words = [sys.executable, "-m", *shlex.split(command), "--color=always"]
-        environment = {**os.environ, "COLUMNS": str(COLUMNS), "PYTHONUTF8": "1"}
-        done = subprocess.run(
-            words, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
+        return ran([sys.executable, "-m", *shlex.split(command), "--color=always"], Path(folder))
+
+
+def ran(program: list[str], folder: Path) -> str:
+    """Return what a program prints in a folder, on a terminal of that many columns; messages come in between."""
+    environment = {**os.environ, "COLUMNS": str(COLUMNS), "PYTHONUTF8": "1"}
+    done = subprocess.run(
+        program, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
     return done.stdout
 
 
@@ -64,20 +69,27 @@ def words(picture: str) -> list[str]:
     return html.unescape(" ".join(texts)).replace("\xa0", " ").split()
 
 
+def renewed(pictures: Mapping[Path, str], shown: Callable[[str], object], arguments: list[str]) -> int:
+    """Write the pictures that show something else than their files do, or with ``--check`` name them; return the code.
+
+    ``shown`` is what of a picture counts.
+    """
+    is_check = "--check" in arguments
+    stale = 0
+    for path, picture in pictures.items():
+        if path.exists() and shown(path.read_text(encoding="utf-8")) == shown(picture):
+            continue
+        stale += 1
+        if not is_check:
+            path.write_text(picture, encoding="utf-8")
+        print(f"{'stale' if is_check else 'wrote'} {path.relative_to(ROOT)}")
+    return 1 if stale and is_check else 0
+
+
 def main(arguments: list[str]) -> int:
     """Write the pictures, or say which are stale; return the exit code."""
-    stale = []
-    for name, command in SHOTS.items():
-        path = IMAGES / f"{name}.svg"
-        picture = drawn(name, command, printed(command))
-        if path.exists() and words(path.read_text(encoding="utf-8")) == words(picture):
-            continue
-        stale.append(name)
-        if "--check" not in arguments:
-            path.write_text(picture, encoding="utf-8")
-    for name in stale:
-        print(f"{'stale' if '--check' in arguments else 'wrote'} docs/images/{name}.svg")
-    return 1 if stale and "--check" in arguments else 0
+    pictures = {IMAGES / f"{name}.svg": drawn(name, command, printed(command)) for name, command in SHOTS.items()}
+    return renewed(pictures, words, arguments)
 
 
 if __name__ == "__main__":
