@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
 from fatpack.io.sources.opening import open_source
+from fatpack.testing.memory import Traced
 
 if TYPE_CHECKING:
     from fatpack.io.source import Piece
@@ -38,10 +38,6 @@ def edited_sparse(path: Path, data: bytes, size: int, edit: Callable[[View], Ite
     with path.open("r+b") as stream:
         stream.truncate(size)
     with open_source(path) as source:
-        tracemalloc.start()
-        try:
+        with Traced() as memory:
             pieces = list(edit(source.view()))
-            peak = tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-        return Edited(max(len(piece) for piece in pieces if isinstance(piece, View)), peak)
+        return Edited(max(len(piece) for piece in pieces if isinstance(piece, View)), memory.peak)

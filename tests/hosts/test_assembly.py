@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import tracemalloc
 from mmap import mmap
 
 import pytest
@@ -17,6 +16,7 @@ from fatpack.errors import HostError, Truncated
 from fatpack.hosts.assembly import Assembly, check_filler
 from fatpack.io import limits
 from fatpack.io.sources.memory import BytesSource
+from fatpack.testing.memory import Traced
 
 OLD = bytes(range(1, 101)) + bytes(10) + bytes(range(1, 91))
 VIEW = BytesSource(OLD).view()
@@ -55,14 +55,11 @@ def test_large_fillers_are_bounded_pieces() -> None:
 
 def test_fillers_share_their_bytes() -> None:
     file = Assembly(VIEW)
-    tracemalloc.start()
-    try:
+    with Traced() as memory:
         for number in range(1, 1000):
             file.fill(number * 60_001)
             file.put([b"x"])
-        assert tracemalloc.get_traced_memory()[1] < 4 << 20
-    finally:
-        tracemalloc.stop()
+    assert memory.peak < 4 << 20
 
 
 def test_far_more_filler_than_there_is_to_a_file_is_refused() -> None:

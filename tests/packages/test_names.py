@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 from fatpack.io.source import Span
 from fatpack.packages.names import Names
+from fatpack.testing.memory import Traced
 
 NOWHERE = Span(0, 0, ())
 
@@ -16,13 +15,10 @@ def codes(names: Names, name: str) -> list[str]:
 
 def test_links_that_lead_out_take_little_memory_whatever_their_number() -> None:
     names = Names()
-    tracemalloc.start()
-    try:
+    with Traced() as memory:
         for number in range(1000):
             names.link(f"{number}/" + "a/" * 250 + "l", "/etc", NOWHERE)
-        assert tracemalloc.get_traced_memory()[0] < 48 << 20
-    finally:
-        tracemalloc.stop()
+    assert memory.peak < 48 << 20
     assert codes(names, "0/" + "a/" * 250 + "l/x") == ["FP1708"]
     assert codes(names, "999/" + "a/" * 250 + "l/x") == []
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from fatpack.io.sources.opening import open_source
 from fatpack.model import Finding
 from fatpack.packages import Member, detected, room
 from fatpack.packages.rpm.layout import HEADER, LEAD
+from fatpack.testing.memory import Traced
 
 FILES = {"usr/lib/x.so": b"device code " * 5000, "usr/lib/empty": b"", "usr/share/k.co": b"\1" * 513}
 
@@ -68,12 +68,9 @@ def test_files_that_nobody_can_have_end_the_package() -> None:
 def test_one_long_folder_of_many_files_takes_little_memory() -> None:
     files = {f"{'f' * 50_000}/{number}": b"" for number in range(1000)}
     data = build.rpm(files, stripped=True)
-    tracemalloc.start()
-    try:
+    with Traced() as memory:
         (finding,) = build.listed("rpm", data)
-        assert tracemalloc.get_traced_memory()[1] < 10 << 20
-    finally:
-        tracemalloc.stop()
+    assert memory.peak < 10 << 20
     assert isinstance(finding, Finding)
     assert "no name is so long (expected at most 4096 characters, found 5000" in finding.message
     names = {f"{'f' * 4000}/{number}": b"x" for number in range(3)}

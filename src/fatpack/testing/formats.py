@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tracemalloc
 from collections.abc import Iterable, Sequence
 from itertools import cycle
 from pathlib import Path
@@ -19,6 +18,7 @@ from fatpack.errors import FormatError, Unsupported
 from fatpack.model import Container, Finding, Label
 from fatpack.options import Options
 from fatpack.scanner import Found, scan
+from fatpack.testing import memory
 from fatpack.testing.damage import HUGE
 from fatpack.testing.making import joined, view_of
 
@@ -173,21 +173,7 @@ def flipped(data: bytes, at: int, change: int) -> bytes:
 
 def memory_stays_within_the_bytes_present(name: str, data: bytes, cases: Iterable[tuple[int, int]]) -> None:
     """Hold that nothing is allocated for a number: ``cases`` are positions and what is put there in eight bytes."""
-    damage_gives_a_result_or_a_format_error(name, data)  # imports and caches are not the file's fault
-    tracemalloc.start()
-    try:
-        for start, value in cases:
-            damage_gives_a_result_or_a_format_error(
-                name, data[:start] + value.to_bytes(8, "little") + data[start + 8 :]
-            )
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    most = (8 << 20) + 64 * len(data)
-    assert peak < most, (
-        f"a number in the file made parse allocate {peak} bytes, at most {most} are allowed: "
-        f"compare each size with the bytes that are there before anything is read or allocated"
-    )
+    memory.stays_within(data, cases, lambda damaged: damage_gives_a_result_or_a_format_error(name, damaged), "parse")
 
 
 def huge_numbers(places: Iterable[int]) -> Iterable[tuple[int, int]]:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Iterable
 
 from fatpack import hosts
@@ -13,6 +12,7 @@ from fatpack.errors import FatpackError
 from fatpack.model import Label
 from fatpack.report.bytes_text import labels
 from fatpack.scanner import Found, host_of, scan
+from fatpack.testing import memory
 from fatpack.testing.making import view_of
 
 #: what a door states → the parts that the room then has, and else has not
@@ -92,16 +92,4 @@ def used(data: bytes) -> str:
 
 def memory_stays_within_the_bytes_present(data: bytes, cases: Iterable[tuple[int, int]]) -> None:
     """Hold that nothing is allocated for a number: ``cases`` are positions and what is put there in eight bytes."""
-    list(scan(view_of(data)))  # imports and caches are not the file's fault
-    tracemalloc.start()
-    try:
-        for start, value in cases:
-            list(scan(view_of(data[:start] + value.to_bytes(8, "little") + data[start + 8 :])))
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    most = (8 << 20) + 64 * len(data)
-    assert peak < most, (
-        f"a number in the file made the scan allocate {peak} bytes, at most {most} are allowed: "
-        f"compare each size with the bytes that are there before anything is read or allocated"
-    )
+    memory.stays_within(data, cases, lambda damaged: list(scan(view_of(damaged))), "the scan")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 import pytest
 from tests.builders.cir import HOST, SM_80, combined, joined, parsed, splits
 
@@ -12,6 +10,7 @@ from fatpack.formats import cir, sniff_text
 from fatpack.io import limits
 from fatpack.io.source import Source, View
 from fatpack.io.sources.memory import BytesSource
+from fatpack.testing.memory import Traced
 
 START = (
     "module attributes {cir.offload.container} {\n"
@@ -145,17 +144,13 @@ def test_memory_does_not_grow_with_the_file_and_nothing_is_read_twice(
     tail = ((('"' + MIDDLE) if name == "escapes" else "") + END).encode()
     source = Counting(head, LINES[name], (4 << 20) // len(LINES[name]), tail)
     view = View(source, 0, source.size, ("long.cir",))
-    tracemalloc.start()
-    try:
+    with Traced() as memory:
         assert sniff_text(view) == "cir-offload-container"
         assert source.seen < 1 << 20
         container = cir.parse(view)
         assert len(container.images) == 2
         assert not container.findings
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 3 << 20
+    assert memory.peak < 3 << 20
     assert source.seen < 3 * source.size
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import random
-import tracemalloc
 from collections.abc import Iterator
 
 import pytest
@@ -22,6 +21,7 @@ from fatpack.io import limits
 from fatpack.io.source import View
 from fatpack.io.sources.streamed import StreamedSource
 from fatpack.model import Container, Image, Span
+from fatpack.testing.memory import Traced
 
 SIZES = (3000, 200_000, 500_000)
 
@@ -191,28 +191,21 @@ def test_a_frame_beyond_the_limit_is_refused_without_inflating_it(monkeypatch: p
     monkeypatch.setattr(limits, "INFLATED", 63 << 20)
     body = plain(1, 64 << 20)
     data = wrapped(body, zstandard.ZstdCompressor(level=19).compress(body))
-    tracemalloc.start()
-    try:
-        with pytest.raises(LimitExceeded, match="claim to inflate"):
-            clang_bundle.parse(view_of(data))
-        assert tracemalloc.get_traced_memory()[1] < 1 << 20
-    finally:
-        tracemalloc.stop()
+    with Traced() as memory, pytest.raises(LimitExceeded, match="claim to inflate"):
+        clang_bundle.parse(view_of(data))
+    assert memory.peak < 1 << 20
 
 
 def test_listing_many_takes_no_memory_and_hashing_them_little() -> None:
     data = many(20, 2_000_000)
-    tracemalloc.start()
-    try:
+    with Traced() as memory:
         view, at, found = view_of(data), 0, []
         while at < len(view):
             found.append(clang_bundle.parse(view, at))
             at = view.skip_zeros(at + found[-1].span.size)
-        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+        assert memory.peak < 4 << 20
         assert [verify(container) for container in found] == [[]] * 20
-        assert tracemalloc.get_traced_memory()[1] < 8 << 20
-    finally:
-        tracemalloc.stop()
+    assert memory.peak < 8 << 20
     assert len(found) == 20
 
 

@@ -11,6 +11,7 @@ from tests.reference import run, tool
 from fatpack.hosts import Site, bitcode
 from fatpack.io.sources.memory import BytesSource
 from fatpack.io.sources.opening import open_source
+from fatpack.testing.memory import Traced
 
 pytestmark = pytest.mark.reference
 
@@ -138,18 +139,13 @@ def test_every_form_in_which_llvm_stores_bytes(folder: Path) -> None:
 
 def test_reading_needs_little_memory(folder: Path) -> None:
     """60 MB of device code: located without reading it, read in bounded pieces."""
-    import tracemalloc
-
     (folder / "large").write_bytes(b"\x10\xff\x10\xad" + bytes(range(1, 251)) * 240_000)
     path = compiled(folder, "-emit-llvm", "-Xclang", f"-fembed-offload-object={folder / 'large'}", containers=())
-    tracemalloc.start()
-    with open_source(path) as source:
+    with Traced() as memory, open_source(path) as source:
         (site,) = bitcode.locate(source.view())
         assert isinstance(site, Site)
         size = sum(map(len, site.data.pieces()))
         head = site.data.read(0, 100)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
     assert size == (folder / "large").stat().st_size
     assert BytesSource(head).read(0, 4) == b"\x10\xff\x10\xad"
-    assert peak < 16 << 20
+    assert memory.peak < 16 << 20

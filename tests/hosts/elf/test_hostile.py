@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import random
-import tracemalloc
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 from tests.builders import elf as build
@@ -17,6 +17,7 @@ from fatpack.hosts import Site, elf
 from fatpack.hosts.elf import objcopy
 from fatpack.io.source import View
 from fatpack.io.sources.memory import BytesSource
+from fatpack.testing.memory import Traced
 
 KINDS = [(32, "little"), (32, "big"), (64, "little"), (64, "big")]
 each_kind = pytest.mark.parametrize(("bits", "order"), KINDS)
@@ -176,15 +177,9 @@ class _Counting(BytesSource):
 def _bounded(work: Callable[[View], object], data: bytes, size: int) -> int:
     """Do something with hostile bytes; check the peak of memory, and return how many bytes were read."""
     source = _Counting(data, "hostile.o")
-    tracemalloc.start()
-    try:
+    with Traced() as memory, suppress(FatpackError):
         work(source.view())
-    except FatpackError:
-        pass
-    finally:
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-    assert peak < size, f"{peak} bytes"
+    assert memory.peak < size, f"{memory.peak} bytes"
     return source.count
 
 

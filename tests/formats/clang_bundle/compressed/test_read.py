@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import random
 import struct
-import tracemalloc
 import zlib
 
 import pytest
@@ -26,6 +25,7 @@ from fatpack.io.sources.memory import BytesSource
 from fatpack.model import Container, Finding, Span
 from fatpack.options import BundleOptions
 from fatpack.scanner import Found, scan
+from fatpack.testing.memory import Traced
 
 FOLDER = FIXTURES / "clang_bundle"
 V2 = (FOLDER / "llvm-22-v2-zstd.bundle").read_bytes()
@@ -213,17 +213,14 @@ def test_a_bomb_is_refused_before_it_goes_off(method: str) -> None:
     compressor = zlib.compressobj(9) if method == "zlib" else zstandard.ZstdCompressor(level=19).compressobj()
     stream = b"".join([*(compressor.compress(bytes(1 << 20)) for _ in range(64)), compressor.flush()])
     data = wrapped(b"", stream, method=("zlib", "zstd").index(method))
-    tracemalloc.start()
-    try:
+    with Traced() as memory:
         with pytest.raises(FormatError, match="no bundle"):
             clang_bundle.parse(view_of(data))
         source = BytesSource(data)
         source.budget = Budget(inflated=1 << 20)
         with pytest.raises(LimitExceeded, match="--max-inflated"):
             clang_bundle.parse(source.view())
-        assert tracemalloc.get_traced_memory()[1] < 8 << 20
-    finally:
-        tracemalloc.stop()
+    assert memory.peak < 8 << 20
 
 
 def test_a_stream_of_zeros_in_a_bundle_is_no_bundle() -> None:
@@ -275,14 +272,10 @@ def test_a_library_of_many_bundles_is_listed_in_bounded_memory(monkeypatch: pyte
     monkeypatch.setattr(limits, "INFLATED_KEPT", 2 << 20)
     count, size = 120, 1_000_000
     data = many(count, size)
-    tracemalloc.start()
-    try:
+    with Traced() as memory:
         found = [item for item in scan(view_of(data)) if isinstance(item, Found)]
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
     assert [len(item.images) for item in found] == [1] * count
-    assert peak < 10 << 20
+    assert memory.peak < 10 << 20
     sources = [item.container.images[0].data.source for item in found]  # type: ignore[attr-defined]
     assert all(isinstance(source, InflatedSource) for source in sources)
     for item in (found[0], found[60]):  # dropped long ago: inflated again
