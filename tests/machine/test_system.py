@@ -165,3 +165,19 @@ class TestCommands:
             write_file(tmp_path / "out", [b"new"], force=True, verify=refuse)
         assert [path.name for path in tmp_path.iterdir()] == ["out"]
         assert (tmp_path / "out").read_bytes() == b"old"
+
+
+def test_programs_are_looked_for_in_the_order_of_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place, mode in (("a/tool", 0o644), ("b/tool-22", 0o755), ("b/tool", 0o755), ("c/tool", 0o755), ("d/tool", 0)):
+        path = tmp_path / place
+        path.parent.mkdir(exist_ok=True)
+        path.touch(mode)
+        path.chmod(mode)
+    (tmp_path / "a" / "tool-22").mkdir()
+    folders = [str(tmp_path / name) for name in "abcd"]
+    monkeypatch.chdir(tmp_path / "c")
+    monkeypatch.setenv("PATH", os.pathsep.join(["", *folders[:2], "", str(tmp_path / "none")]))
+    found = [os.path.relpath(path, tmp_path) for path in system.programs(["tool", "tool-22"], ["", folders[2]])]
+    assert found == ["c/tool", "b/tool", "b/tool-22"]
+    monkeypatch.delenv("PATH")
+    assert list(system.programs(["tool"])) == []

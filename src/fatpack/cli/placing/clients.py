@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from fatpack.cli.placing.links import is_ours
 from fatpack.cli.tools import TOOLS, named
+from fatpack.cli.tools.ours import is_command, is_script
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 
 #: LIMIT: seconds that a compiler has to say where it looks.
 _PATIENCE = 10
-
-#: LIMIT: bytes at the beginning of a script that are looked at.
-_SCRIPT = 4096
 
 
 class Found(Record):
@@ -35,14 +32,14 @@ class Found(Record):
         """``fatpack``, ``original``, ``broken`` for a link to a fatpack that is gone; "" where there is nothing."""
         if not self.path:
             return ""
-        if is_ours(self.path):
+        if is_command(self.path):
             return "fatpack" if os.path.exists(self.path) else "broken"
-        return "fatpack" if _is_script(self.path) else "original"
+        return "fatpack" if is_script(self.path) else "original"
 
     @property
     def leads_to(self) -> str:
         """Where a stand-in that is a link leads; "" for all else."""
-        return os.readlink(self.path) if os.path.islink(self.path) and is_ours(self.path) else ""
+        return os.readlink(self.path) if os.path.islink(self.path) and is_command(self.path) else ""
 
 
 class Clients:
@@ -77,7 +74,7 @@ class Clients:
             path = os.path.join(folder, name)
             if path == found:
                 break
-            if is_ours(path) and not os.path.exists(path):
+            if is_command(path) and not os.path.exists(path):
                 return path
         return found
 
@@ -95,16 +92,6 @@ _CLANGS = [f"clang-{version}" for version in range(29, 17, -1)]
 def _is_nvidias(name: str) -> bool:
     tool = named(name)
     return tool is not None and TOOLS[tool[0]].startswith("nvidia.")
-
-
-def _is_script(path: str) -> bool:
-    """Return whether a file is a script that calls ``fatpack tool``."""
-    try:
-        with open(path, "rb") as file:
-            text = file.read(_SCRIPT)
-    except OSError:
-        return False
-    return text.startswith((b"#!", b"@")) and b"fatpack tool" in text
 
 
 def _output(command: Sequence[str], *, of_stderr: bool = False) -> str:

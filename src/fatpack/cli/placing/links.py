@@ -18,18 +18,13 @@ import sys
 
 from fatpack.cli.placing.changes import Changes
 from fatpack.cli.tools import TOOLS, meant, named
+from fatpack.cli.tools.ours import is_command, stem
 from fatpack.errors import UsageError
 from fatpack.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-
-#: What every launcher of ``fatpack`` has in it, whoever made it.
-_CALL = b"fatpack.cli"
-
-#: LIMIT: bytes. Launchers have about 100 kB; what is larger is somebody's program.
-_LARGEST_LAUNCHER = 1 << 20
 
 #: files that are named in one message
 _LISTED = 4
@@ -121,26 +116,13 @@ def uninstall(folder: str, names: Iterable[str]) -> list[Placed]:
 def placed(folder: str) -> list[str]:
     """Return the names of the stand-ins that were placed in a folder, sorted; none where there is no such folder."""
     there = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    names = [_stem(name) for name in there if named(_stem(name))]
+    names = [stem(name) for name in there if named(stem(name))]
     return [name for name in names if _is_placed(_path(folder, name))]
-
-
-def is_ours(path: str) -> bool:
-    """Return whether a path is a link to a command ``fatpack``, also one that is gone, or a copy of its launcher."""
-    try:
-        if os.path.islink(path):
-            return _stem(os.path.basename(os.readlink(path))) == "fatpack"
-        if not os.path.isfile(path) or os.path.getsize(path) > _LARGEST_LAUNCHER:
-            return False
-        with open(path, "rb") as file:
-            return _CALL in file.read(_LARGEST_LAUNCHER)
-    except OSError:
-        return False
 
 
 def _is_placed(path: str) -> bool:
     """Return whether a path is what is placed here. On POSIX a file that calls fatpack is somebody's script."""
-    return is_ours(path) and (_IS_WINDOWS or os.path.islink(path))
+    return is_command(path) and (_IS_WINDOWS or os.path.islink(path))
 
 
 def _check(folder: str, names: Iterable[str]) -> None:
@@ -189,10 +171,6 @@ def _listed(paths: Sequence[str]) -> str:
 
 def _path(folder: str, name: str) -> str:
     return os.path.join(folder, f"{name}.exe" if _IS_WINDOWS else name)
-
-
-def _stem(name: str) -> str:
-    return name[:-4] if name.lower().endswith(".exe") else name
 
 
 def _what_to_do(path: str, target: str) -> str:

@@ -41,7 +41,8 @@ def _called(name: str, folders: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
 
 
-#: Scripts that lead to the stand-in: one that says so, and two that do not.
+#: Scripts that lead to the stand-in: two that say so, the first of which fails if it is called, and two that do not.
+LAUNCHER = ': "from fatpack.cli import main"; echo called; exit 7'
 PLAIN = 'exec "$PYTHON" -m fatpack tool {name} "$@"'
 HIDDEN = 'module=fat; "$PYTHON" -m "${{module}}pack" tool {name} "$@"; exit $?'
 ONWARD = 'exec "$(dirname "$0")/../second/{name}" "$@"'
@@ -49,7 +50,9 @@ ORIGINAL = 'echo "original: $0 $*"'
 
 
 @pytest.mark.parametrize("name", TOOLS)
-@pytest.mark.parametrize("scripts", [[PLAIN], [HIDDEN], [PLAIN, HIDDEN], [HIDDEN, PLAIN], [ONWARD, HIDDEN, PLAIN]])
+@pytest.mark.parametrize(
+    "scripts", [[PLAIN], [HIDDEN], [PLAIN, LAUNCHER], [PLAIN, HIDDEN], [HIDDEN, PLAIN], [ONWARD, HIDDEN, PLAIN]]
+)
 def test_the_original_is_found_behind_what_leads_back(name: str, scripts: list[str], place: Place) -> None:
     order = ("first", "second", "third")
     folders = [place(folder, name, text.format(name=name)) for folder, text in zip(order, scripts, strict=False)]

@@ -15,6 +15,7 @@ from fatpack.errors import FatpackError
 from fatpack.io.sink import write_file
 from fatpack.io.sources.opening import open_source
 from fatpack.machine.parallel import core_count
+from fatpack.machine.system import programs
 from fatpack.ops.file_table import read_names
 from fatpack.ops.mapping.repeated import Ended, Running, create_output, substituted
 from fatpack.words.printable import printable
@@ -233,13 +234,7 @@ def _names(name: str) -> list[str]:
 
 def _program(name: str) -> str | None:
     """Return the path of a program: as it is if it has a folder, else the first on PATH that can be run."""
-    if "/" in name:
-        return name
-    for folder in os.environ.get("PATH", "").split(os.pathsep) if name else ():
-        path = os.path.join(folder, name)
-        if folder and os.path.isfile(path) and os.access(path, os.X_OK):
-            return path
-    return None
+    return name if "/" in name else next(programs([name]), None)
 
 
 def _temporary_folder() -> str:

@@ -1,8 +1,9 @@
 """Command lines that a stand-in leaves to the original: it is looked for, and takes the place of this process.
 
-Beside the program as it was typed, then on PATH; with the version in its name, too. What is a script that calls fatpack
-is passed over. Other files can lead back here: a variable of the environment has the paths that were handed a command
-line on the way, and the search goes on behind them. So each is called once at most, and the search ends.
+Beside the program as it was typed, then on PATH; with the version in its name, too. What is fatpack itself, or a script
+that calls it, is passed over. Other files can lead back here: a variable of the environment has the paths that were
+handed a command line on the way, and the search goes on behind them. So each is called once at most, and the search
+ends.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import os
 import sys
 
+from fatpack.cli.tools.ours import is_command, is_script
+from fatpack.machine.system import programs
 from fatpack.words.printable import printable
 
 TYPE_CHECKING = False
@@ -18,9 +21,6 @@ if TYPE_CHECKING:
 
 #: Has the paths that command lines were handed to on the way here, as PATH has folders.
 _HANDED = "FATPACK_HANDED_OVER"
-
-#: What scripts are looked through for the word fatpack.
-_HEAD_SIZE = 4096
 
 
 def hand_over(program: str, tool: str, arguments: Sequence[str], version: str, *, offered: str) -> int:
@@ -59,18 +59,7 @@ def _originals(program: str, tool: str, version: str) -> Iterator[str]:
     """Yield the paths of programs that can be the original, each once."""
     folder = os.path.dirname(program)
     seen: set[str] = set()
-    for place in filter(None, (folder, *os.environ.get("PATH", "").split(os.pathsep))):
-        for name in _names(tool, version):
-            path = os.path.abspath(os.path.join(place, name))
-            if path not in seen and os.access(path, os.X_OK) and os.path.isfile(path) and not _is_ours(path):
-                yield path
-            seen.add(path)
-
-
-def _is_ours(path: str) -> bool:
-    try:
-        with open(path, "rb") as file:
-            head = file.read(_HEAD_SIZE)
-    except OSError:
-        return True  # nothing to call
-    return head.startswith(b"#!") and b"fatpack" in head
+    for path in map(os.path.abspath, programs(_names(tool, version), [folder])):
+        if path not in seen and not is_command(path) and not is_script(path):
+            yield path
+        seen.add(path)

@@ -6,6 +6,7 @@ import os
 import sys
 
 from fatpack.cli.tools.llvm.command_line import integer
+from fatpack.machine.system import programs
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -157,8 +158,4 @@ def find_objcopy(program: str) -> str:
     It is only named, for ``-###``; nothing is run.
     """
     folders = [os.path.dirname(program)] if os.path.exists(program) else []
-    for folder in (*folders, *os.environ.get("PATH", "").split(os.pathsep)):
-        path = os.path.join(folder, "llvm-objcopy")
-        if os.path.isfile(path) and os.access(path, os.X_OK):
-            return path
-    return "llvm-objcopy"
+    return next(programs(["llvm-objcopy"], folders), "llvm-objcopy")

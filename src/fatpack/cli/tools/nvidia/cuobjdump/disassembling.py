@@ -10,6 +10,7 @@ import os
 import sys
 
 from fatpack.cli.tools.nvidia.cuobjdump.output import Ended
+from fatpack.machine.system import programs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,10 +68,4 @@ class Disassembler:
 
 def _found(beside: str) -> str | None:
     """Return the path of nvdisasm, None if it is nowhere."""
-    folders = (os.environ.get("NVDISASM_PATH", ""), beside, *os.environ.get("PATH", "").split(os.pathsep))
-    for folder in filter(None, folders):
-        for name in (_NAME, f"{_NAME}.exe") if os.name == "nt" else (_NAME,):
-            path = os.path.join(folder, name)
-            if os.path.isfile(path) and os.access(path, os.X_OK):
-                return path
-    return None
+    return next(programs([_NAME], (os.environ.get("NVDISASM_PATH", ""), beside)), None)
