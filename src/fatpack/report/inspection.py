@@ -17,7 +17,7 @@ from fatpack.report.finding_list import FindingList, finding_record, unlisted_re
 from fatpack.report.inspect_text import add_record
 from fatpack.report.kernels import KernelRecords, unread_finding
 from fatpack.report.places import Places, kernel_words
-from fatpack.scanner import FoundImage, LateImages, host_of, inflated, scan
+from fatpack.scanner import FoundImage, LateImages, cost_elsewhere, host_of, inflated, scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class _Inspection:
         from fatpack.machine.processes import with_processes
 
         members: set[tuple[int, ...]] = set()
-        made_ahead = with_processes(items, self._made, _cost)
+        made_ahead = with_processes(items, self._made, cost_elsewhere)
         try:
             for item, made in made_ahead:
                 if isinstance(item, Finding):
@@ -429,15 +429,6 @@ def _not_searched(found: Scan) -> dict[str, Any]:
     if not rows:
         return {}
     return {"not_searched": rows, "found_outside": found.is_outside}
-
-
-def _cost(found: Found | Finding) -> int:
-    """Return the bytes of images that are read for a container; 0 where that takes what only this process has."""
-    if isinstance(found, Finding) or isinstance(found.images, LateImages):
-        return 0
-    if any(not isinstance(inner, Finding) for image in found.images for inner in image.inside):
-        return 0
-    return sum([min(image.as_stored.size, limits.INFLATED) for image in found.images])
 
 
 def failure(path: str, error: FatpackError | OSError) -> dict[str, Any]:

@@ -21,7 +21,7 @@ import sys
 
 from fatpack.findings import finding
 from fatpack.model import Finding
-from fatpack.scanner.found import Found, FoundImage, LateImages, inflated
+from fatpack.scanner.found import Found, FoundImage, LateImages, cost_elsewhere, inflated
 from fatpack.scanner.visit import ALL, ANYWHERE, SECTIONS, NotSearched, first, host_of
 from fatpack.scanner.walk import listed, starts_as_container
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fatpack.io.source import View
     from fatpack.runtime.evidence.units import Unit
 
-__all__ = ["Found", "FoundImage", "LateImages", "NotSearched", "Scan", "host_of", "inflated", "scan"]
+__all__ = ["Found", "FoundImage", "LateImages", "NotSearched", "Scan", "cost_elsewhere", "host_of", "inflated", "scan"]
 
 
 def scan(

@@ -8,7 +8,8 @@ from __future__ import annotations
 from fatpack import images
 from fatpack.errors import FormatError, Unsupported, counted, hexadecimal
 from fatpack.findings import finding, unread
-from fatpack.model import is_unread
+from fatpack.io import limits
+from fatpack.model import Finding, is_unread
 from fatpack.record import Record
 
 TYPE_CHECKING = False
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from fatpack.images import Recognised
     from fatpack.images.kernel import Kernel
     from fatpack.io.source import Source, View
-    from fatpack.model import Container, Finding, Image, Span, Target
+    from fatpack.model import Container, Image, Span, Target
 
     Enter: TypeAlias = "Callable[[View, str], tuple[Found | Finding, ...]]"
 
@@ -216,6 +217,15 @@ class LateImages:
         if self._found is None:
             self._found = _recognise_now(self._stored, self._enter)
         return self._found
+
+
+def cost_elsewhere(found: Found | Finding) -> int:
+    """Return the bytes of images that another process reads for a container; 0 where only this one can."""
+    if isinstance(found, Finding) or isinstance(found.images, LateImages):
+        return 0
+    if any(not isinstance(inner, Finding) for image in found.images for inner in image.inside):
+        return 0
+    return sum([min(image.as_stored.size, limits.INFLATED) for image in found.images])
 
 
 def recognise_all(stored: Sequence[Image], enter: Enter | None) -> tuple[FoundImage, ...] | LateImages:

@@ -14,7 +14,7 @@ from fatpack.io import limits
 from fatpack.machine.processes import with_processes
 from fatpack.model import Finding
 from fatpack.record import Record
-from fatpack.scanner import LateImages, host_of, inflated, scan
+from fatpack.scanner import cost_elsewhere, host_of, inflated, scan
 from fatpack.scanner.alone import beside, image_alone, member_images
 
 TYPE_CHECKING = False
@@ -85,7 +85,7 @@ class _Examination:
         notes = self.notes
         found = scan(self._view, deep=self._deep, is_quick=is_quick)
         members: set[tuple[int, ...]] = set()
-        made_ahead = with_processes(found, self._elsewhere, _cost)
+        made_ahead = with_processes(found, self._elsewhere, cost_elsewhere)
         try:
             for item, made in made_ahead:
                 if isinstance(item, Finding):
@@ -278,12 +278,3 @@ class _Examination:
 
 def _damage(code: str, view: View, error: FormatError) -> Finding:
     return finding(code_for(code, error), view.span(), error.describe(), error.hint, field=error.field)
-
-
-def _cost(found: Found | Finding) -> int:
-    """Return the bytes of images that are read for a container; 0 where that takes what only this process has."""
-    if isinstance(found, Finding) or isinstance(found.images, LateImages):
-        return 0
-    if any(not isinstance(inner, Finding) for image in found.images for inner in image.inside):
-        return 0
-    return sum([min(image.as_stored.size, limits.INFLATED) for image in found.images])
