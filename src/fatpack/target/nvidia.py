@@ -23,11 +23,9 @@ from fatpack.record import Record
 #: CUDA 13 renamed the capability 10.1 to 11.0. The family rules hold for the new number: code for 10.0 is not for 11.0.
 RENAMED = {101: 110}
 
-#: Numbers of Tegra parts (Jetson, Drive); data/nvidia.toml says the same.
-EMBEDDED = frozenset((32, 53, 62, 72, 87, 101, 110))
-
-#: Those that share their major version with discrete parts. CUDA C++ Programming Guide (12.9): binary compatibility
-#: holds neither for Tegra nor between it and the desktop; an Orin (8.7) refuses cubins for sm_80 under CUDA 12.
+#: Numbers of Tegra parts (Jetson, Drive) that share their major version with discrete parts. CUDA C++ Programming Guide
+#: (12.9): binary compatibility holds neither for Tegra nor between it and the desktop; an Orin (8.7) refuses cubins for
+#: sm_80 under CUDA 12.
 ALONE = frozenset((32, 53, 62, 72, 87))
 
 #: Since CUDA 13 Orin has the driver of servers, and a packager expects sm_80 to load: nobody has reported it.

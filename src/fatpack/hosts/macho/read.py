@@ -68,7 +68,6 @@ class MachOFile:
         header = self.shape.header.named(view, 0)
         self.machine: int = header["machine"]
         self.variant: int = header["variant"]
-        self.file_type: int = header["file_type"]
         self.command_count: int = header["command_count"]
         self.commands_at = self.shape.header.size
         self.commands_end: int = self.commands_at + header["commands_size"]
