@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 
 from fatpack.cli.terminal import style as terminal_style
@@ -10,6 +9,7 @@ from fatpack.cli.terminal import write_text
 from fatpack.errors import FatpackError
 from fatpack.io.sources.opening import is_tree, located, open_source
 from fatpack.outcomes import FINDINGS, FINE, code_of, exit_code, worst
+from fatpack.record import Uncollected
 from fatpack.report.inspect_text import render
 from fatpack.report.inspection import SCHEMA, InspectOptions, failure, inspection, listing
 from fatpack.report.style import painted_lines
@@ -168,11 +168,8 @@ def _write(record: dict[str, Any] | Shown, verbose: int, style: Style) -> None:
     if record.get("error"):
         _say_error(record["error"]["message"])
         return
-    gc.disable()  # as for making it
-    try:
+    with Uncollected():
         write_lines(painted_lines(render(record, verbose=verbose), style), sys.stdout)
-    finally:
-        gc.enable()
 
 
 def inspected(
@@ -182,12 +179,8 @@ def inspected(
 
     ``keep`` makes of the record of a container what is kept of it.
     """
-    # Records form no cycles: the collector would walk thousands of them again and again, and free nothing.
-    gc.disable()
-    try:
+    with Uncollected():
         record = listing(view, options) if is_brief else inspection(view, options, keep=keep)
-    finally:
-        gc.enable()
     found = (*record["findings"], *record.get("unlisted_findings", ()))
     return record, code_of((item["severity"], item["code"]) for item in found)
 

@@ -6,12 +6,10 @@ with them. They are searched where device code is kept; ``--deep`` searches them
 
 from __future__ import annotations
 
-import gc
-
 from fatpack.cli.many.showing import Shown
 from fatpack.errors import FatpackError
 from fatpack.outcomes import code_of, exit_code
-from fatpack.record import Record
+from fatpack.record import Record, Uncollected
 from fatpack.report.finding_list import FindingList, finding_record, unlisted_records
 from fatpack.report.inspect_text import render
 from fatpack.report.inspection import failure, inspection, listing
@@ -49,12 +47,8 @@ class Showing(Record):
             code = code_of((item.severity, item.code) for item in leaf.findings)
             return self._shown(_package(leaf), code, is_file=False) if code else Shown(is_file=False)
         assert leaf.view is not None
-        # Records form no cycles: the collector would walk thousands of them again and again, and free nothing.
-        gc.disable()
-        try:
+        with Uncollected():
             return self._of(leaf.path, leaf.view)
-        finally:
-            gc.enable()
 
     def _of(self, path: str, view: View) -> Shown:
         try:

@@ -22,6 +22,7 @@ import sys
 from fatpack.cli.tools.nvidia import command_line
 from fatpack.cli.tools.nvidia.cuobjdump.options import HELP_WIDTH, OPTIONS, request_of
 from fatpack.cli.tools.versions import standing_in
+from fatpack.record import Uncollected
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,20 +73,12 @@ def _run(name: str, request: Request, beside: str) -> int:
     except (OSError, UsageError):
         output.fatal(f"Could not open input file '{output.path}'")
         return output.code
-    import gc
-
-    # Nothing here refers to itself in a circle, and looking for circles takes a tenth of the time.
-    is_collecting = gc.isenabled()
-    gc.disable()
     try:
-        with source:
+        with source, Uncollected():
             _walk(source.view(), request, output, beside)
             return output.finish()
     except Ended:
         return output.code
-    finally:
-        if is_collecting:
-            gc.enable()
 
 
 def _walk(view: View, request: Request, output: Output, beside: str) -> None:
