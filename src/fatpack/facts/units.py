@@ -42,7 +42,7 @@ _FOR_LINKS = ("__nv_relfatbin", "__nv_rel", ".llvm.offloading.relocatable")
 _OF_BUNDLER = "__CLANG_OFFLOAD_BUNDLE__"
 
 
-class Place(Record):
+class UnitPlace(Record):
     """Where a unit is: the file, the names in it that lead there, and its container as ``inspect`` counts them.
 
     ``container`` is None for an image in no container, ``offset`` is that of its first image, None inside of what is
@@ -76,7 +76,7 @@ class Unit(Record):
     ``waits`` is true for relocatable device code, of which a device link makes what counts.
     """
 
-    place: Place
+    place: UnitPlace
     format: str | None
     vendor: str
     runtime: str
@@ -146,7 +146,7 @@ def unit_of(rows: Sequence[ImageRow]) -> Unit:
     vendor = vendor_of(first.triple or "", first.arch or "")
     is_bundle = first.container_format == "clang-offload-bundle"
     return Unit(
-        Place(
+        UnitPlace(
             first.path,
             first.chain,
             first.container,

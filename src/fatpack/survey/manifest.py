@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from fatpack.survey.task import Result
-    from fatpack.trees.walk import Place
+    from fatpack.trees.walk import TreeFile
 
 #: The database; tools that read folders of Parquet pass over names with this first character.
 NAME = "_survey.sqlite"
@@ -131,7 +131,7 @@ class Manifest:
             if is_part(name) and name not in known:
                 os.unlink(os.path.join(self._folder, name))
 
-    def plan(self, places: Iterable[Place]) -> Totals:
+    def plan(self, places: Iterable[TreeFile]) -> Totals:
         """Take note of all files that there are; one that is named twice is one."""
         rows = ((os.fsencode(place.path), place.size, place.identity, place.problem, place.given) for place in places)
         self._all("BEGIN")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fatpack.io.budget import Budget
     from fatpack.io.source import Source, View
     from fatpack.packages import Member
-    from fatpack.trees.walk import Place
+    from fatpack.trees.walk import TreeFile
 
     Failure = FatpackError | OSError
 
@@ -256,7 +256,7 @@ def batches_below(
     unmatched += walk.unmatched
 
 
-def _of_place(place: Place, budget: Budget | None) -> Node:
+def _of_place(place: TreeFile, budget: Budget | None) -> Node:
     if place.problem:
         error: Failure = place.error or OSError(0, place.problem, place.path)
         return Node(place.path, place.parts, None, leaf=Leaf(place.path, place.parts, error=error))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 
-class Place(Record):
+class TreeFile(Record):
     """A file that was named or met: its path, its size, what changes when it does; or why it cannot be read.
 
     ``parts`` lead to it from what was named: folders and its own name; a file that was named itself has its name alone.
@@ -68,24 +68,24 @@ class Walk:
         self.links = self.special = self.passed = self.excluded = 0
         self.unmatched: list[str] = []
 
-    def __iter__(self) -> Iterator[Place]:
+    def __iter__(self) -> Iterator[TreeFile]:
         for text in self._names:
             try:
                 name = located(text)
             except UsageError as error:  # a line of a list; what is typed was looked at before
                 from fatpack.io.sources.url import shown
 
-                yield Place(shown(text), problem=error.problem, error=error)
+                yield TreeFile(shown(text), problem=error.problem, error=error)
                 continue
             if hasattr(name, "given"):
-                yield Place(str(name), given=name.given)
+                yield TreeFile(str(name), given=name.given)
                 continue
             if is_pattern(name):
                 yield from self._pattern(name)
             else:
                 yield from self._named(name if self._as_named else os.path.abspath(name))
 
-    def _named(self, path: str) -> Iterator[Place]:
+    def _named(self, path: str) -> Iterator[TreeFile]:
         try:
             status = os.stat(path)
         except (OSError, ValueError) as error:
@@ -96,9 +96,9 @@ class Walk:
         elif stat.S_ISREG(status.st_mode):
             yield _place(path, status)
         else:
-            yield Place(path, problem="this is no file: pipes and devices are not surveyed")
+            yield TreeFile(path, problem="this is no file: pipes and devices are not surveyed")
 
-    def _pattern(self, name: str) -> Iterator[Place]:
+    def _pattern(self, name: str) -> Iterator[TreeFile]:
         """Yield the files that a pattern means; ``**`` stands for any folders, also none."""
         parts = name.split(os.sep)
         fixed = next(number for number, part in enumerate(parts) if any(char in part for char in PATTERN_CHARACTERS))
@@ -114,7 +114,9 @@ class Walk:
         if not is_met and self.passed + self.excluded == before:
             self.unmatched.append(name)
 
-    def _folder(self, folder: str, depth: int | None = None, pattern: Sequence[str] | None = None) -> Iterator[Place]:
+    def _folder(
+        self, folder: str, depth: int | None = None, pattern: Sequence[str] | None = None
+    ) -> Iterator[TreeFile]:
         """Yield the files below a folder, in order of their names, as far down as ``depth`` allows.
 
         With a ``pattern``, those whose paths from the folder match it, and folders that cannot be read.
@@ -165,21 +167,21 @@ def _may_lead(pattern: Sequence[str], parts: Sequence[str]) -> bool:
     return "**" in pattern or matches(pattern[: len(parts)], parts)
 
 
-def _met(entry: os.DirEntry[str], path: str, parts: tuple[str, ...]) -> Place:
+def _met(entry: os.DirEntry[str], path: str, parts: tuple[str, ...]) -> TreeFile:
     try:
         return _place(path, entry.stat(follow_symlinks=False), parts)
     except OSError as error:
         return _unreadable(path, error, parts)
 
 
-def _place(path: str, status: os.stat_result, parts: tuple[str, ...] = ()) -> Place:
-    return Place(path, status.st_size, f"{status.st_size}:{status.st_mtime_ns}", parts=parts)
+def _place(path: str, status: os.stat_result, parts: tuple[str, ...] = ()) -> TreeFile:
+    return TreeFile(path, status.st_size, f"{status.st_size}:{status.st_mtime_ns}", parts=parts)
 
 
-def _unreadable(path: str, error: OSError | ValueError, parts: tuple[str, ...] = ()) -> Place:
+def _unreadable(path: str, error: OSError | ValueError, parts: tuple[str, ...] = ()) -> TreeFile:
     if not isinstance(error, OSError):
-        return Place(path, problem=str(error), parts=parts, error=UsageError(str(error), chain=(path,)))
-    return Place(path, problem=error.strerror or str(error), parts=parts, error=error)
+        return TreeFile(path, problem=str(error), parts=parts, error=UsageError(str(error), chain=(path,)))
+    return TreeFile(path, problem=error.strerror or str(error), parts=parts, error=error)
 
 
 def listed(path: str) -> Iterator[str]:

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
     from typing import Literal, TypeVar
 
-    from fatpack.answers.diff.reading import Content, ImageFacts, KernelFacts, LibraryFacts, Place, Side
+    from fatpack.answers.diff.reading import Content, ImageFacts, ImagePlace, KernelFacts, LibraryFacts, Side
 
     T = TypeVar("T")
 
     # arch, form, offload
     Use = tuple[str, str, str]
-    Contents = Mapping[tuple[str, Place], Content]
+    Contents = Mapping[tuple[str, ImagePlace], Content]
 
 
 class _Group(Record):
@@ -141,7 +141,7 @@ def _containers(library: LibraryFacts, contents: Contents) -> Counter[tuple[Hash
     return Counter(map(tuple, found.values()))
 
 
-def _key(library: LibraryFacts, image: ImageFacts) -> tuple[str, Place]:
+def _key(library: LibraryFacts, image: ImageFacts) -> tuple[str, ImagePlace]:
     return library.path, image.place
 
 

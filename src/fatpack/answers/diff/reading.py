@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     Needs = tuple[int | None, ...]
 
     #: position, member of an archive, offset in the file or -1
-    Place = tuple[str, str, int]
+    ImagePlace = tuple[str, str, int]
 
 
 class ImageFacts(Record):
@@ -48,7 +48,7 @@ class ImageFacts(Record):
     """
 
     position: str
-    place: Place
+    place: ImagePlace
     arch: str
     form: str
     offload: str
@@ -135,7 +135,7 @@ class Side:
             found.append(LibraryFacts(self.name, (self.name,), 0, problem=message(error), exit_code=exit_code(error)))
         return found
 
-    def contents(self, wanted: Mapping[str, frozenset[str]], *, kernels: bool) -> dict[tuple[str, Place], Content]:
+    def contents(self, wanted: Mapping[str, frozenset[str]], *, kernels: bool) -> dict[tuple[str, ImagePlace], Content]:
         """Return what is in images, by path and place; those that cannot be read have no content."""
         if not wanted:
             return {}
@@ -145,7 +145,7 @@ class Side:
             return path in wanted or any(name.startswith(path + "!") for name in folders)
 
         making = _Reading(dict(wanted), RowOptions(digests=True, each_kernel=kernels, deep=self._deep))
-        found: dict[tuple[str, Place], Content] = {}
+        found: dict[tuple[str, ImagePlace], Content] = {}
         for item in self._made(making, is_wanted):
             found |= item
         return found
@@ -231,7 +231,7 @@ def _form(row: ImageRow) -> str:
     return row.form or ""
 
 
-def _place(row: ImageRow) -> Place:
+def _place(row: ImageRow) -> ImagePlace:
     return row.position or "", row.member or "", -1 if row.offset is None else row.offset
 
 
@@ -250,13 +250,13 @@ class _Reading(Record):
     wanted: dict[str, frozenset[str]]
     options: RowOptions
 
-    def __call__(self, leaf: Leaf) -> dict[tuple[str, Place], Content]:
-        found: dict[tuple[str, Place], Content] = {}
+    def __call__(self, leaf: Leaf) -> dict[tuple[str, ImagePlace], Content]:
+        found: dict[tuple[str, ImagePlace], Content] = {}
         if leaf.view is None or leaf.path not in self.wanted:
             return found
         options = self.options.replace(positions=self.wanted[leaf.path], thorough=leaf.is_named)
         kernels: list[KernelFacts] = []
-        key: tuple[str, Place] = ("", ("", "", -1))
+        key: tuple[str, ImagePlace] = ("", ("", "", -1))
         image: Content | None = None
         # Libraries have the same kernels for many architectures: names and needs are held once.
         known: dict[object, object] = {}

@@ -9,7 +9,7 @@ from fatpack.answers.explain.records import DeviceAnswer, Explained, RuleAnswer,
 from fatpack.answers.explain.unit_answers import answered, of_library, of_runtime
 from fatpack.answers.explain.wording import verdict
 from fatpack.errors import counted, in_both
-from fatpack.facts.units import Place, Unit, units_of
+from fatpack.facts.units import Unit, UnitPlace, units_of
 from fatpack.facts.unlooked import ToItsEnd
 from fatpack.outcomes import FINDINGS, FINE, worst
 from fatpack.record import Record
@@ -136,7 +136,7 @@ class _Asking:
     def __init__(self, device: Device, question: Question) -> None:
         self._device = device
         self._question = question
-        self._answers: dict[object, tuple[UnitAnswer, list[Place]]] = {}
+        self._answers: dict[object, tuple[UnitAnswer, list[UnitPlace]]] = {}
         self._passed: dict[str, int] = {}
         self._libraries: dict[str, None] = {}
         self._needs: tuple[int, int] = (0, 0)

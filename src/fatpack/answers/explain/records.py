@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fatpack.facts.units import Place
+from fatpack.facts.units import UnitPlace
 from fatpack.facts.unlooked import Unlooked
 from fatpack.outcomes import FINDINGS, FINE
 from fatpack.record import Record
@@ -84,7 +84,7 @@ class UnitAnswer(Record):
     mends: tuple[str, ...] = ()
     danger: str = ""
     states: tuple[StateAnswer, ...] = ()
-    places: tuple[Place, ...] = ()
+    places: tuple[UnitPlace, ...] = ()
 
     @property
     def count(self) -> int:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from fatpack.answers.kpack.facts import Archive, Folder, Program
     from fatpack.answers.kpack.lookup import Outcome
-    from fatpack.answers.kpack.places import Place
+    from fatpack.answers.kpack.places import SearchPath
     from fatpack.model import Finding
     from fatpack.runtime.registration.kpack import Marker
 
@@ -82,7 +82,7 @@ def check(path: str, settings: LoaderSettings) -> Checked:
     return Checked(folder, asked, tuple(outcomes), tuple(found))
 
 
-def _groups(program: Program) -> Iterator[tuple[tuple[Place, ...], tuple[Marker, ...]]]:
+def _groups(program: Program) -> Iterator[tuple[tuple[SearchPath, ...], tuple[Marker, ...]]]:
     """Yield the places that markers of a program name, and the markers that name them."""
     groups: dict[tuple[str, ...], list[Marker]] = {}
     for marker in program.markers:
@@ -92,5 +92,5 @@ def _groups(program: Program) -> Iterator[tuple[tuple[Place, ...], tuple[Marker,
         yield tuple(place for place in where if place is not None), tuple(markers)
 
 
-def _found(where: Sequence[Place], folder: Folder, device: str) -> list[Archive]:
+def _found(where: Sequence[SearchPath], folder: Folder, device: str) -> list[Archive]:
     return places.found(where, folder.archives, device) if device else []

@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fatpack.answers.kpack.facts import Archive, CodeObject, Name, Program
-    from fatpack.answers.kpack.places import Place
+    from fatpack.answers.kpack.places import SearchPath
     from fatpack.runtime.registration.kpack import Marker
 
 
 class Shelf(Record):
     """The markers of a program that name the same places, and the archives that are found there for a device."""
 
-    places: tuple[Place, ...]
+    places: tuple[SearchPath, ...]
     archives: tuple[Archive, ...]
     markers: tuple[Marker, ...]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from fatpack.answers.kpack.facts import Archive, Folder, Program
     from fatpack.answers.kpack.lookup import Outcome, Shelf
-    from fatpack.answers.kpack.places import Place
+    from fatpack.answers.kpack.places import SearchPath
     from fatpack.model import Finding
     from fatpack.runtime.registration.kpack import Marker
 
@@ -89,7 +89,7 @@ def _reason(shelf: Shelf, markers: Sequence[Marker], outcome: Outcome, folder: F
     return max(reasons, key=lambda reason: reason.nearness)
 
 
-def _of_place(place: Place, outcome: Outcome, folder: Folder) -> Reason:
+def _of_place(place: SearchPath, outcome: Outcome, folder: Folder) -> Reason:
     for_device = f"{outcome.device}: " if outcome.device else ""
     if not places.is_inside(place.path, folder.path):
         text = f"{for_device}{place.given} leads out of the folder, to {place.folder}"
@@ -115,9 +115,9 @@ def _of_place(place: Place, outcome: Outcome, folder: Folder) -> Reason:
     return Reason(2, "FP3102", text, _elsewhere(place, folder))
 
 
-def _elsewhere(place: Place, folder: Folder) -> str:
+def _elsewhere(place: SearchPath, folder: Folder) -> str:
     """Return what to do about archives that are not where a program looks: they may be somewhere else."""
-    name = places.Place("", os.path.join(os.sep, os.path.basename(place.path)))
+    name = places.SearchPath("", os.path.join(os.sep, os.path.basename(place.path)))
     others = sorted(
         {os.path.dirname(path) for path in folder.archives if name.arch_of(os.sep + os.path.basename(path)) is not None}
     )

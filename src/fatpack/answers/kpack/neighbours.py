@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from fatpack.answers.kpack.facts import Archive
     from fatpack.answers.kpack.lookup import Outcome
-    from fatpack.answers.kpack.places import Place
+    from fatpack.answers.kpack.places import SearchPath
     from fatpack.runtime.registration.kpack import Marker
 
 #: LIMIT: archives that are read beside one program. There are some forty processors.
@@ -51,7 +51,7 @@ def neighbours(path: str, markers: Sequence[Marker]) -> Neighbours:
         groups.setdefault(marker.reference.search_paths, []).append(marker)
     archives: dict[str, Archive] = {}
     problems: dict[str, str] = {}
-    where: dict[tuple[str, ...], tuple[Place, ...]] = {}
+    where: dict[tuple[str, ...], tuple[SearchPath, ...]] = {}
     for given in groups:
         found = []
         for text in given[: places.MOST]:
@@ -76,7 +76,7 @@ def neighbours(path: str, markers: Sequence[Marker]) -> Neighbours:
     return Neighbours(tuple(archives.values()), tuple(outcomes), tuple(problems.items()))
 
 
-def _read(place: Place, archives: dict[str, Archive]) -> str:
+def _read(place: SearchPath, archives: dict[str, Archive]) -> str:
     """Take up the archives at a place; return why there are none, or not all of them."""
     problem, count = "", 0
     try:
@@ -104,7 +104,7 @@ def _read(place: Place, archives: dict[str, Archive]) -> str:
     return problem or ("" if count else f"no such archive is in {place.folder}")
 
 
-def _candidates(place: Place) -> Iterator[str]:
+def _candidates(place: SearchPath) -> Iterator[str]:
     """Yield the paths of files that a place may mean. Raises OSError if its folder cannot be read."""
     if PLACEHOLDER not in place.path:
         if place.path.endswith(_SUFFIX):

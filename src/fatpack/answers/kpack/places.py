@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MOST = 64
 
 
-class Place(Record):
+class SearchPath(Record):
     """A search path: as it is stored, and where it leads on this disk, with links resolved; the placeholder stays."""
 
     given: str
@@ -39,7 +39,7 @@ class Place(Record):
         return None if os.sep in middle else middle
 
 
-def resolved(program: str, given: str) -> Place | None:
+def resolved(program: str, given: str) -> SearchPath | None:
     """Return where a search path of a program leads; None for one that no file system has.
 
     Paths are relative to the program that is loaded: ``program`` is its path with links resolved.
@@ -47,8 +47,8 @@ def resolved(program: str, given: str) -> Place | None:
     if "\0" in given:
         return None
     if os.path.isabs(given):
-        return Place(given, given)
-    return Place(given, os.path.realpath(os.path.join(os.path.dirname(program), given)))
+        return SearchPath(given, given)
+    return SearchPath(given, os.path.realpath(os.path.join(os.path.dirname(program), given)))
 
 
 def is_inside(path: str, folder: str) -> bool:
@@ -56,12 +56,12 @@ def is_inside(path: str, folder: str) -> bool:
     return path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
-def found(places: Sequence[Place], archives: Mapping[str, Archive], device: str) -> list[Archive]:
+def found(places: Sequence[SearchPath], archives: Mapping[str, Archive], device: str) -> list[Archive]:
     """Return the archives that a program finds for a device, in the order in which it looks for them."""
     paths = dict.fromkeys(os.path.realpath(path) for place in places for path in expanded(place.path, device))
     return [archives[path] for path in paths if path in archives]
 
 
-def archs(place: Place, archives: Iterable[str]) -> list[str]:
+def archs(place: SearchPath, archives: Iterable[str]) -> list[str]:
     """Return for which architectures there are archives at a place, by their names."""
     return sorted(arch for path in archives if (arch := place.arch_of(path)) is not None)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         Told,
         UnitAnswer,
     )
-    from fatpack.facts.units import Place
+    from fatpack.facts.units import UnitPlace
 
 #: places of units that a group names, without and with ``-v``
 _PLACES, _MORE_PLACES = 3, 50
@@ -128,7 +128,7 @@ def _doubt(unit: UnitAnswer) -> str:
     return "nobody has documented it, and nobody reports otherwise"
 
 
-def _places(places: tuple[Place, ...], most: int) -> Iterator[str]:
+def _places(places: tuple[UnitPlace, ...], most: int) -> Iterator[str]:
     for place in places[:most]:
         yield printable(f"    {_place(place)}")
     if len(places) > most:
@@ -159,7 +159,7 @@ def _images(images: tuple[ImageAnswer, ...], verbose: int) -> list[list[str]]:
     return rows
 
 
-def _count(unit: UnitAnswer, places: tuple[Place, ...]) -> str:
+def _count(unit: UnitAnswer, places: tuple[UnitPlace, ...]) -> str:
     noun = "program" if unit.runtime == "kpack" else "image" if unit.places[0].container is None else "container"
     files = len({place.path for place in places})
     return counted(len(places), noun) + (f" of {files} files" if files > 1 else "")
@@ -171,7 +171,7 @@ def told_words(told: Told) -> str:
     return f"{told.text}" + (f" ({names})" if names else "")
 
 
-def _place(place: Place) -> str:
+def _place(place: UnitPlace) -> str:
     where = [os.path.basename(place.path)]
     if place.binary:
         return f"{place.binary} in {where[0]}"

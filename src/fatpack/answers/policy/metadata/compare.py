@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fatpack.answers.policy.metadata.declared import Claim, Declaration
-    from fatpack.answers.policy.metadata.places import Place
+    from fatpack.answers.policy.metadata.places import DeclaringFile
     from fatpack.answers.policy.units import FileUnits, UnitRows
     from fatpack.io.budget import Budget
 
@@ -60,7 +60,7 @@ def _violation(code: str, path: str, subject: str, text: str, hint: str = "") ->
     return Violation(code, CODES[code][0], path, subject, text, hint)
 
 
-def _inside(place: Place, found: Sequence[FileUnits]) -> tuple[str, ...]:
+def _inside(place: DeclaringFile, found: Sequence[FileUnits]) -> tuple[str, ...]:
     """Return the paths that what a place declares is about: all that is one of them, or in one."""
     files = (item.last.path for item in found if place.files and os.path.normpath(outer(item.last.path)) in place.files)
     return place.package, *files
@@ -72,7 +72,7 @@ def _is_in(path: str, scopes: Sequence[str]) -> bool:
     )
 
 
-def _wheels(met: Sequence[Place], needs: Sequence[str]) -> list[str]:
+def _wheels(met: Sequence[DeclaringFile], needs: Sequence[str]) -> list[str]:
     """Return the wheels of some distributions, among those that were met."""
     paths = dict.fromkeys(place.package for place in met)
     return [path for path in paths if normal(os.path.basename(path).partition("-")[0]) in needs]
@@ -103,7 +103,7 @@ def _is_named(path: str, name: str, names: Sequence[str]) -> bool:
     return len(names) == 1 or is_in or fnmatch.fnmatchcase(path.partition(SEPARATOR)[0], name)
 
 
-def _compared(place: Place, declared: Declaration, units: Sequence[UnitRows]) -> Iterator[Violation]:
+def _compared(place: DeclaringFile, declared: Declaration, units: Sequence[UnitRows]) -> Iterator[Violation]:
     for claim in declared.claims:
         why = _lack(claim, [unit for unit in units if unit.vendor == claim.vendor])
         if why:

@@ -18,7 +18,7 @@ import os
 from functools import partial
 
 from fatpack.answers.policy.metadata.declared import MOST, Unreadable
-from fatpack.answers.policy.metadata.places import CONDA, INFO, WHEEL, Place, declared_in
+from fatpack.answers.policy.metadata.places import CONDA, INFO, WHEEL, DeclaringFile, declared_in
 from fatpack.errors import FatpackError
 from fatpack.io.sources.opening import open_source
 from fatpack.outcomes import message
@@ -38,7 +38,7 @@ def outer(path: str) -> str:
     return path.names[0] if isinstance(path, LeafPath) else path
 
 
-def places_in_folders(names: Sequence[str], paths: Iterable[str], budget: Budget) -> Iterator[Place]:
+def places_in_folders(names: Sequence[str], paths: Iterable[str], budget: Budget) -> Iterator[DeclaringFile]:
     """Yield the files that declare something in named folders, and in those below that have some of the paths in them.
 
     Raises nothing for a file or a folder.
@@ -47,7 +47,7 @@ def places_in_folders(names: Sequence[str], paths: Iterable[str], budget: Budget
         try:
             entries = sorted(entry.name for entry in os.scandir(folder) if entry.name.endswith(INFO))
         except OSError as error:
-            yield Place(folder, folder, problem=message(error))
+            yield DeclaringFile(folder, folder, problem=message(error))
             continue
         for name in entries:
             yield from _wheel(folder, os.path.join(folder, name), budget)
@@ -70,7 +70,7 @@ def _folders(named: Sequence[str], paths: Iterable[str]) -> Iterable[str]:
     return found
 
 
-def _wheel(folder: str, info: str, budget: Budget) -> Iterator[Place]:
+def _wheel(folder: str, info: str, budget: Budget) -> Iterator[DeclaringFile]:
     """Yield what an unpacked wheel declares; where that is something, RECORD says which files it is about."""
     paths = {path: readers for name, readers in WHEEL.items() if os.path.isfile(path := os.path.join(info, name))}
     made = [declared_in(path, info, partial(open_source, path, budget=budget), paths[path]) for path in paths]
@@ -79,9 +79,9 @@ def _wheel(folder: str, info: str, budget: Budget) -> Iterator[Place]:
         if any(each.declarations for each in made):
             files = _recorded(folder, record, budget)
     except Unreadable as error:
-        made.append(Place(record, info, problem=str(error)))
+        made.append(DeclaringFile(record, info, problem=str(error)))
     except (FatpackError, OSError) as error:
-        made.append(Place(record, info, problem=message(error)))
+        made.append(DeclaringFile(record, info, problem=message(error)))
     for each in made:
         yield each.replace(files=files)
 

@@ -49,7 +49,7 @@ CONDA: tuple[str, tuple[Reader, ...]] = ("info/index.json", (conda.declaration,)
 _FILES = {"data.tar": ".deb", "pkg-": ".conda"}
 
 
-class Place(Record):
+class DeclaringFile(Record):
     """A file that declares: its path, the package that it is about, what it declares, and in which distributions code
     of that package may lie besides. ``problem`` is why it cannot be read. ``files`` are those of a package that lies
     unpacked among others; without them it is about all that is in the package.
@@ -63,7 +63,7 @@ class Place(Record):
     files: frozenset[str] = frozenset()
 
 
-def places(row: AnyRow, budget: Budget) -> Iterator[Place]:
+def places(row: AnyRow, budget: Budget) -> Iterator[DeclaringFile]:
     """Yield the files of a package that declare something, by the row of the package. Raises nothing for a file."""
     from fatpack.packages import room
 
@@ -80,7 +80,7 @@ def places(row: AnyRow, budget: Budget) -> Iterator[Place]:
                     if row.host == "tar":
                         return
     except (FatpackError, OSError) as error:
-        yield Place(row.path, about, problem=message(error))
+        yield DeclaringFile(row.path, about, problem=message(error))
 
 
 def _about(host: str, names: tuple[str, ...]) -> str | None:
@@ -105,7 +105,7 @@ def _readers(host: str, names: tuple[str, ...], name: str) -> tuple[Reader, ...]
 
 def declared_in(
     path: str, about: str, opening: Callable[[], AbstractContextManager[Source]], readers: tuple[Reader, ...]
-) -> Place:
+) -> DeclaringFile:
     """Return what a file declares, or why it cannot be read; nothing is raised for it."""
     try:
         with opening() as source:
@@ -115,7 +115,7 @@ def declared_in(
         found = tuple(made for reader in readers if (made := reader(data)).claims)
         needs = extras.needs(data) if extras.declaration in readers else ()
     except Unreadable as error:
-        return Place(path, about, problem=str(error))
+        return DeclaringFile(path, about, problem=str(error))
     except (FatpackError, OSError) as error:
-        return Place(path, about, problem=message(error))
-    return Place(path, about, found, needs)
+        return DeclaringFile(path, about, problem=message(error))
+    return DeclaringFile(path, about, found, needs)
