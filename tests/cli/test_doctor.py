@@ -102,6 +102,25 @@ def test_a_wheel_is_compared_with_its_record(run: Ran) -> None:
         assert found.exit_code == 3
 
 
+def test_a_record_of_other_digests_is_compared_and_in_a_package_that_is_no_file_that_is_not_told_as_damage(
+    run: Ran,
+) -> None:
+    stored = wheels.files_of({"demo/x.fatbin": FATBIN})
+    record = stored["demo-1.5.dist-info/RECORD"].decode()
+    stored["demo-1.5.dist-info/RECORD"] = record.replace(
+        wheels.digest(FATBIN), wheels.digest(FATBIN, "sha384")
+    ).encode()
+    name = "demo-1.5-py3-none-any.whl"
+    Path(name).write_bytes(wheels.packed(stored))
+    Path("outer.zip").write_bytes(wheels.packed({name: Path(name).read_bytes()}))
+    for path, checksums, records in ((name, 4, 3), ("outer.zip", 5, 2)):
+        found = fatpack.doctor(path)
+        counts = {row.what: (row.checked, row.wrong) for row in found.verified}
+        assert (found.verdict, counts["checksums"], counts["records"]) == ("healthy", (checksums, 0), (records, 0))
+    why = [item.why for item in found.not_verified if item.what == "files of wheels"]
+    assert "RECORD has a digest of sha384 of them, in a package that is no file here" in why
+
+
 def test_files_that_record_does_not_list_and_files_that_are_not_there(run: Ran) -> None:
     stored = wheels.files_of({"demo/a.py": b"1\n"})
     del stored["demo/a.py"]

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from fatpack.answers.doctor.reach import Extent
-    from fatpack.answers.doctor.wheels import Content
     from fatpack.io.budget import Budget
+    from fatpack.packages.verifying.stated import Stated
     from fatpack.trees.paths import Opener
 
 #: how many paths a known bug names
@@ -51,7 +51,7 @@ class LeafResult(Record):
     notes: Notes
     extent: Extent | None = None
     package: str = ""
-    content: Content | None = None
+    content: Stated | None = None
     record: bytes | None = None
     error: str | None = None
     exit_code: int = FINE
@@ -87,7 +87,7 @@ def _unread(
     return LeafResult(path, package, size, notes, package=package, error=message(error), exit_code=exit_code(error))
 
 
-def _content(leaf: Leaf, notes: Notes) -> tuple[Content | None, bytes | None]:
+def _content(leaf: Leaf, notes: Notes) -> tuple[Stated | None, bytes | None]:
     """Return what the bytes of a file in a package are, and of a RECORD the bytes themselves."""
     assert leaf.view is not None
     source = leaf.view.source
@@ -150,7 +150,7 @@ class _Summing:
         #: known bug → evidence, paths
         self._bugs: dict[str, tuple[dict[str, None], list[str], int]] = {}
         #: package → its files, and how many RECORDs it has, with the first of them
-        self._contents: dict[str, dict[str, wheels.Content]] = {}
+        self._contents: dict[str, dict[str, Stated]] = {}
         self._records: dict[str, tuple[int, bytes | None]] = {}
         self._has_archives = False
         #: outermost package → files of packages in it with which nothing was compared
@@ -212,7 +212,7 @@ class _Summing:
         if inner:
             result.notes.skip("files of packages", f"nothing says what they should be: {result.package}", inner)
 
-    def _zip(self, result: LeafResult, contents: dict[str, wheels.Content], count: int, record: bytes | None) -> None:
+    def _zip(self, result: LeafResult, contents: dict[str, Stated], count: int, record: bytes | None) -> None:
         record = record if count == 1 else None
         if record is None and (count or (result.path.lower().endswith(".whl") and not result.error)):
             wheels.check_records(result.path, result.size or 0, count, result.notes)

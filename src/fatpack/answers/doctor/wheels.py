@@ -14,7 +14,7 @@ from fatpack.io import limits
 from fatpack.io.source import Span
 from fatpack.io.sources.opening import open_source
 from fatpack.model import Finding
-from fatpack.record import Record
+from fatpack.packages.verifying.stated import Stated, digest_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,31 +35,14 @@ _WITHOUT = (RECORD, ".dist-info/RECORD.jws", ".dist-info/RECORD.p7s")
 _HASHES = ("sha256", "sha384", "sha512")
 
 
-class Content(Record):
-    """What the bytes of a file in a package are: their SHA-256, and how many."""
-
-    sha256: bytes
-    size: int
-
-
-def content_of(source: Source) -> Content:
+def content_of(source: Source) -> Stated:
     """Read all of a file in a package, which checks it. Raises FormatError for one with another checksum."""
     source.check()
-    return Content(digest(source, "sha256"), source.size)
-
-
-def digest(source: Source, name: str) -> bytes:
-    """Return the digest of all bytes."""
-    import hashlib
-
-    found = hashlib.new(name, usedforsecurity=False)
-    for piece in source.once(0, source.size):
-        found.update(piece)
-    return found.digest()
+    return Stated("sha256", digest_of(source, "sha256"), source.size)
 
 
 def check(
-    path: str, size: int, contents: Mapping[str, Content], record: bytes | None, notes: Notes, budget: Budget
+    path: str, size: int, contents: Mapping[str, Stated], record: bytes | None, notes: Notes, budget: Budget
 ) -> None:
     """Note what is wrong with the files of a zip archive.
 
@@ -68,7 +51,7 @@ def check(
     """
     notes.count("checksums", len(contents))
     rows = {} if record is None else _rows(path, size, record, notes)
-    known: dict[str, Content | Finding] = dict(contents)
+    known: dict[str, Stated | Finding] = dict(contents)
     algorithms = {name: stated.partition("=")[0] for name, (stated, _) in rows.items()}
     others = {name for name, algorithm in algorithms.items() if algorithm not in ("", "sha256")}
     if os.path.isfile(path):
@@ -76,7 +59,7 @@ def check(
             known[name] = item
             if isinstance(item, Finding):
                 notes.add(item)
-            else:
+            elif name not in contents:
                 notes.count("checksums")
     elif set(rows) - set(known):
         left = len(set(rows) - set(known))
@@ -87,7 +70,7 @@ def check(
 
 def _read(
     path: str, known: set[str], algorithms: Mapping[str, str], budget: Budget
-) -> Iterator[tuple[str, Content | Finding]]:
+) -> Iterator[tuple[str, Stated | Finding]]:
     """Yield the content of all files in an archive that are not known yet, or why one cannot be read."""
     from fatpack.packages import room
 
@@ -100,8 +83,8 @@ def _read(
                 with member.open() as source:
                     source.budget = archive.budget
                     source.check()
-                    found = digest(source, algorithm if algorithm in _HASHES else "sha256")
-                    yield member.name, Content(found, source.size)
+                    chosen = algorithm if algorithm in _HASHES else "sha256"
+                    yield member.name, Stated(chosen, digest_of(source, chosen), source.size)
             except FatpackError as error:
                 span = Span(0, 0, (path, member.name))
                 yield member.name, finding(unread("FP1710", error), span, f"{member.name}: {error.problem}", error.hint)
@@ -128,7 +111,7 @@ def _compare(
     path: str,
     size: int,
     rows: Mapping[str, tuple[str, str]],
-    known: Mapping[str, Content | Finding],
+    known: Mapping[str, Stated | Finding],
     notes: Notes,
     *,
     is_whole: bool,
@@ -139,18 +122,23 @@ def _compare(
         found = known.get(name)
         if found is None and is_whole:
             notes.add(_wrong("FP3604", path, size, f"RECORD lists {name}, which is not in the wheel"))
-        if not isinstance(found, Content):
+        if not isinstance(found, Stated):
             continue
         algorithm, _, text = stated.partition("=")
         if algorithm not in _HASHES:
             if not name.endswith(_WITHOUT):
                 notes.skip("files of wheels", f"RECORD has no digest of them, or one of {algorithm or 'no kind'}")
             continue
+        if algorithm != found.algorithm:
+            notes.skip(
+                "files of wheels", f"RECORD has a digest of {algorithm} of them, in a package that is no file here"
+            )
+            continue
         notes.count("records")
-        if urlsafe_b64encode(found.sha256).rstrip(b"=").decode() != text.rstrip("="):
+        if urlsafe_b64encode(bytes.fromhex(found.digest)).rstrip(b"=").decode() != text.rstrip("="):
             notes.add(_wrong("FP3603", path, size, f"{name} has another {algorithm} than RECORD says"))
         elif stated_size and stated_size != str(found.size):
-            text = f"{name} has {counted(found.size, 'byte')}, and RECORD says {stated_size}"
+            text = f"{name} has {counted(found.size or 0, 'byte')}, and RECORD says {stated_size}"
             notes.add(_wrong("FP3603", path, size, text))
     for name in known:
         if name not in rows and not name.endswith(_WITHOUT):
