@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from fatpack.io.source import View
-    from fatpack.runtime.evidence.units import Registered
+    from fatpack.runtime.evidence.units import RegisteringUnit
 
 __all__ = ["Found", "FoundImage", "LateImages", "NotSearched", "Scan", "cost_elsewhere", "host_of", "inflated", "scan"]
 
@@ -93,7 +93,7 @@ class Scan:
         return self._visit.progress.skipped()
 
     @property
-    def units(self) -> tuple[Registered, ...]:
+    def units(self) -> tuple[RegisteringUnit, ...]:
         """What the objects and programs passed so far register, of those about which nothing is wrong in that."""
         return tuple(self._visit.progress.units)
 

@@ -9,7 +9,7 @@ from fatpack.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fatpack.io.source import View
-    from fatpack.runtime.evidence.units import Registered
+    from fatpack.runtime.evidence.units import RegisteringUnit
 
 #: How much of a file is searched: where its host keeps device code, and sections whose names say nothing …
 SECTIONS = 0
@@ -74,7 +74,7 @@ class Progress:
         self.judges, self.recognises = judges, recognises
         self.containers = limits.CONTAINERS
         self.is_outside = self.has_plain_members = False
-        self.units: list[Registered] = []
+        self.units: list[RegisteringUnit] = []
         self._skipped: dict[str, tuple[int, int]] = {}
 
     def skip(self, section: str, count: int, size: int) -> None:

@@ -16,7 +16,7 @@ from fatpack.model import Finding
 from fatpack.runtime.evidence import judging
 from fatpack.runtime.evidence.programs.code import sites
 from fatpack.runtime.evidence.programs.code.state import STACK, State
-from fatpack.runtime.evidence.units import Registered
+from fatpack.runtime.evidence.units import RegisteringUnit
 from fatpack.scanner.visit import host_of
 
 HOSTS = ("single.o", "clang_win.obj", "clang_win.dll", "libtwo.so", "libtwo.stripped.so", "k1.rdc.o", "dlink.o")
@@ -37,11 +37,13 @@ def test_any_damage_gives_an_answer(name: str) -> None:
         host = host_of(view)
         if host in ("elf", "coff"):
             assert all(
-                isinstance(item, Finding | Registered) for item in judging.judged(view, host, lambda: {"": {"kernel"}})
+                isinstance(item, Finding | RegisteringUnit)
+                for item in judging.judged(view, host, lambda: {"": {"kernel"}})
             )
         if host in ("elf", "coff", "pe"):
             assert all(
-                isinstance(item, Finding | Registered) for item in judging.judged(view, host, lambda: {"": {"kernel"}})
+                isinstance(item, Finding | RegisteringUnit)
+                for item in judging.judged(view, host, lambda: {"": {"kernel"}})
             )
             evidence, _ = judging.read(view, host)
             if evidence is not None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from fatpack.runtime.evidence.units import Registered
+    from fatpack.runtime.evidence.units import RegisteringUnit
 
 #: findings that say: there are offload entries, and nothing registers them
 _UNREGISTERED = ("FP3049",)
@@ -33,7 +33,7 @@ _SHOWN = 4
 _TITLES = {"cuda": "CUDA", "hip": "HIP", "openmp": "OpenMP", "sycl": "SYCL"}
 
 
-def unit_records(units: Iterable[Registered]) -> list[dict[str, Any]]:
+def unit_records(units: Iterable[RegisteringUnit]) -> list[dict[str, Any]]:
     """Return what units register as plain data."""
     return [
         {

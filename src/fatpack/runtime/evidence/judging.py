@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fatpack.runtime.evidence.compared import Kernels
     from fatpack.runtime.evidence.facts import Evidence
     from fatpack.runtime.evidence.programs.code.program import Program
-    from fatpack.runtime.evidence.units import Registered
+    from fatpack.runtime.evidence.units import RegisteringUnit
 
 #: e_machine of the processors whose code is read; objects for others may have entries that are read all the same
 _ELF, _ENTRIES = (62, 183), 3
@@ -33,7 +33,7 @@ _WORD = 8
 
 def judged(
     view: View, host: str, kernels: Callable[[], Kernels | None], *, is_wrapped: bool = False
-) -> Iterator[Finding | Registered]:
+) -> Iterator[Finding | RegisteringUnit]:
     """Yield what is wrong, or what is registered where nothing is; ``kernels`` returns the names in all images by
     architecture, None if not all of them can be read.
 
@@ -179,7 +179,7 @@ def verdicts_of(evidence: Evidence, kernels: Kernels | None) -> list[Finding]:
     return found
 
 
-def _program_judged(elf: ElfFile, *, is_wrapped: bool) -> Iterator[Finding | Registered]:
+def _program_judged(elf: ElfFile, *, is_wrapped: bool) -> Iterator[Finding | RegisteringUnit]:
     found = [] if is_wrapped else list(_linked(elf))
     yield from found
     if not found:

@@ -30,7 +30,7 @@ _AWAITED = 4
 _COUNTED, _SECTIONS = 1 << 23, 1 << 12
 
 
-class Registered(Record):
+class RegisteringUnit(Record):
     """What a file registers: how many kernels and variables, None where only following its code would tell.
 
     ``models`` are those it registers with, ``records`` how many records and descriptors lead to containers. ``by`` says
@@ -47,7 +47,7 @@ class Registered(Record):
     numbers: tuple[int, ...] = ()
 
 
-def unit(evidence: Evidence) -> Registered | None:
+def unit(evidence: Evidence) -> RegisteringUnit | None:
     """Return what a file registers by all that it shows; None if it registers nothing."""
     kernels, variables = kernel_count(evidence), variable_count(evidence)
     models = {each.model for each in evidence.registered} | {each.model for each in evidence.wrappers}
@@ -58,8 +58,8 @@ def unit(evidence: Evidence) -> Registered | None:
         return None
     known, by = tuple(model for model in entries.KINDS.values() if model in models), producer(evidence)
     if by == WRAPPER and not kernels and not variables:
-        return Registered(known, None, None, max(records, len(evidence.binaries)), by)
-    return Registered(known, kernels, variables, records, by)
+        return RegisteringUnit(known, None, None, max(records, len(evidence.binaries)), by)
+    return RegisteringUnit(known, kernels, variables, records, by)
 
 
 def kernel_count(evidence: Evidence) -> int:
@@ -123,7 +123,7 @@ def awaited(evidence: Evidence) -> list[str]:
     return [*found, *(f"the device link makes {symbol}" for symbol in symbols[:_AWAITED])]
 
 
-def of_tables(elf: ElfFile) -> Registered | None:
+def of_tables(elf: ElfFile) -> RegisteringUnit | None:
     """Return what a program registers as far as its tables say it; None if it has none. Raises FormatError."""
     records: dict[str, int] = {}
     kernels: dict[str, int] = {}
@@ -150,8 +150,8 @@ def of_tables(elf: ElfFile) -> Registered | None:
     if not models:
         return None
     if not kernels:
-        return Registered(models, None, None, sum(records.values()), CALLS)
-    return Registered(models, sum(kernels.values()), variables, sum(records.values()), by)
+        return RegisteringUnit(models, None, None, sum(records.values()), CALLS)
+    return RegisteringUnit(models, sum(kernels.values()), variables, sum(records.values()), by)
 
 
 def _counted(elf: ElfFile, section: Section, kind: int) -> tuple[dict[str, int], int, int]:
